@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use serde_json::Map;
 
 use crate::measure::counters::Counters;
-use crate::model::{Cost, Findings, MetricRow, StepRun, Validity};
+use crate::model::{Cost, Findings, MetricRow, Notice, StepRun, Validity};
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
@@ -369,7 +369,30 @@ pub(crate) fn run_of_pairs(id: &str, blocks: &[(u64, u64)]) -> Run {
     run
 }
 
-/// The warnings of a run, as they are read.
+/// The warnings of a run: each its code, places and figures.
 pub(crate) fn texts(findings: &Findings) -> Vec<String> {
-    findings.warnings.iter().map(ToString::to_string).collect()
+    findings.warnings.iter().map(shown).collect()
+}
+
+/// What a comparison says above its table.
+pub(crate) fn said(notices: &[Notice]) -> Vec<String> {
+    let text = |notice: &Notice| shown(notice).trim_start_matches("comparison text: ").to_owned();
+    notices.iter().map(text).collect()
+}
+
+pub(crate) fn shown_all(notices: &[Notice]) -> String {
+    notices.iter().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// `target-missed [a qr100] rate: 150, target: 200`
+pub(crate) fn shown(notice: &Notice) -> String {
+    let plain = |value: serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut text = plain(serde_json::json!(notice.code));
+    if !notice.places.is_empty() {
+        text.push_str(&format!(" [{}]", notice.places.join(", ")));
+    }
+    let figures =
+        notice.figures.iter().map(|(name, figure)| format!("{name}: {}", plain(serde_json::json!(figure))));
+    let figures: Vec<String> = figures.collect();
+    if figures.is_empty() { text } else { format!("{text} {}", figures.join(", ")) }
 }

@@ -62,6 +62,7 @@ pub use model::{
     StepFindings, StepRun, Sweep, SweepRung, SweepVariant, TimeAccount, Validity, VariantStep,
     VariantSummary, Verdict, WorkloadFindings,
 };
+pub use model::{Code, Figure};
 pub use notices::invalid_runs::{first_clause, reason_class};
 pub use notices::settling::restless;
 pub use words::numbered;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use dbdyno_report::TerminalOptions;
+use dbdyno_report::document::{self, Block};
 
 use crate::args::Colour;
 use crate::exit::{Ended, MACHINE, USAGE};
@@ -40,6 +41,14 @@ fn manner() -> Manner {
 pub(crate) fn out(text: &str) -> Result<(), Ended> {
     let own: &[&str] = if wants_colour() { &COLOURS } else { &[] };
     print(&mut std::io::stdout().lock(), &shown(text, own))
+}
+
+/// Prints results in the width of this terminal; files and pipes get lines of any width.
+///
+/// # Errors
+/// As [`out`].
+pub(crate) fn out_blocks(blocks: &[Block]) -> Result<(), Ended> {
+    out(&document::terminal(blocks, line_width(), wants_colour()))
 }
 
 /// Prints what the command line itself answers with: help and version as results, mistakes as messages.
@@ -166,7 +175,7 @@ pub(crate) fn width_of_progress() -> usize {
 }
 
 /// Columns that a line may have: those of the terminal; any number in files and pipes.
-pub(crate) fn line_width() -> usize {
+fn line_width() -> usize {
     if is_interactive() { width() } else { usize::MAX }
 }
 

@@ -9,6 +9,7 @@ use crate::answer::{NONE, arrow};
 use crate::document::html::escaped;
 use crate::document::text::one_line;
 use crate::document::{self, Block, Table, Tone};
+use crate::notices::texts;
 use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, margins_text, milliseconds, rate, ratio};
 use crate::{Error, TerminalOptions, json};
@@ -69,7 +70,7 @@ fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool)
 }
 
 fn notes(comparison: &Comparison, most: usize) -> Option<Block> {
-    let notes: Vec<String> = comparison.notes.iter().take(most).cloned().collect();
+    let notes: Vec<String> = texts(comparison.notes.iter().take(most));
     (!notes.is_empty()).then_some(Block::Notices("Read this first", notes))
 }
 

@@ -1,7 +1,7 @@
 //! Findings for tests: two variants, ten steps, with a failed, an invalid and a too slow one, and a name that needs escaping.
 
 use dbdyno_analyse::{
-    Bucket, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Notice, PercentileRatio, Ratio,
+    Bucket, Code, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Notice, PercentileRatio, Ratio,
     RunSummary, Severity, StepFindings, StepRun, Validity, VariantStep, VariantSummary, Verdict,
     WorkloadFindings,
 };
@@ -54,14 +54,15 @@ pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
         parity: Some(parity(names)),
         workloads: vec![workload(names, blocks, seconds)],
         warnings: vec![
-            notice(Severity::Invalid, "block 1 <b>&\" insert-benchmark failed: server went away"),
-            notice(Severity::Caution, "Client and server share CPUs 1."),
+            Notice {
+                severity: Severity::Invalid,
+                ..Notice::new(Code::CellFailed)
+                    .at("block 1 <b>&\" insert-benchmark")
+                    .with("message", "server went away")
+            },
+            Notice::new(Code::SharedCpus).with("cpus", "1"),
         ],
     }
-}
-
-fn notice(severity: Severity, text: &str) -> Notice {
-    Notice { code: "test", severity, text: text.to_owned() }
 }
 
 fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {

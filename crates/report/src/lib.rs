@@ -19,6 +19,7 @@ mod history;
 mod html;
 mod json;
 mod medians;
+mod notices;
 mod number;
 mod parity;
 mod rates;
@@ -35,6 +36,7 @@ pub use evidence::{HOST_CHECK, HostCheckColumn, Topic};
 pub use formats::{Html, Markdown, Part, Terminal, TerminalOptions, parity_terminal};
 pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use json::{Json, SCHEMA};
+pub use notices::texts as notice_texts;
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.
 pub trait Format: Sync {

@@ -11,6 +11,7 @@ use crate::facts::{
     variant_line,
 };
 use crate::html::charts::Charts;
+use crate::notices::texts;
 use crate::parity;
 use crate::rates::{self, Scope};
 use crate::sentences::reasons;
@@ -85,7 +86,7 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
 
 /// Every warning in full.
 pub(crate) fn warnings(findings: &Findings) -> Vec<Block> {
-    let all: Vec<String> = findings.warnings.iter().map(ToString::to_string).collect();
+    let all = texts(&findings.warnings);
     vec![if all.is_empty() { Block::text("No warnings.") } else { Block::List(Tone::Plain, all) }]
 }
 
@@ -152,8 +153,7 @@ fn linked(mut blocks: Vec<Block>, workload: &WorkloadFindings, number: usize) ->
 }
 
 fn of_severity(findings: &Findings, severity: Severity) -> Vec<String> {
-    let found = findings.warnings.iter().filter(|notice| notice.severity == severity);
-    found.map(ToString::to_string).collect()
+    texts(findings.warnings.iter().filter(|notice| notice.severity == severity))
 }
 
 fn notices(findings: &Findings, severity: Severity) -> Option<Block> {

@@ -3,6 +3,7 @@
 
 use dbdyno_record::{CellId, Run, ServerInfo};
 
+use crate::model::{Code, Notice};
 use crate::servers::servers_of;
 
 /// Settings that a warning names; the others are counted.
@@ -37,13 +38,13 @@ const OF_EACH_START: &[&str] = &[
 ];
 
 /// One warning for each variant whose server or settings changed from one start to another.
-pub(crate) fn warnings(run: &Run) -> Vec<String> {
+pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     let names = run.manifest.variants.iter().map(|variant| variant.name.as_str());
     names.flat_map(|name| of_variant(run, name)).collect()
 }
 
 /// What changed of one variant.
-pub(crate) fn of_variant(run: &Run, name: &str) -> Vec<String> {
+pub(crate) fn of_variant(run: &Run, name: &str) -> Vec<Notice> {
     [exchanged(run, name), set_otherwise(run, name)].into_iter().flatten().collect()
 }
 
@@ -65,17 +66,15 @@ fn starts<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = (&'a CellId, 
     cells.flat_map(|cell| servers_of(cell).map(move |server| (&cell.id, server)))
 }
 
-fn exchanged(run: &Run, variant: &str) -> Option<String> {
+fn exchanged(run: &Run, variant: &str) -> Option<Notice> {
     let (_, first) = starts(run, variant).next()?;
     let (_, other) = starts(run, variant).find(|(_, server)| server.version_text != first.version_text)?;
-    Some(format!(
-        "The server of {variant} changed during the run: {:?}, then {:?}.",
-        first.version_text, other.version_text
-    ))
+    let notice = Notice::new(Code::ServerChanged).at(variant);
+    Some(notice.with("first", first.version_text.as_str()).with("other", other.version_text.as_str()))
 }
 
 /// The first start that was set otherwise than the first of all; a server of another version is reported by itself.
-fn set_otherwise(run: &Run, variant: &str) -> Option<String> {
+fn set_otherwise(run: &Run, variant: &str) -> Option<Notice> {
     let (first_cell, first) = starts(run, variant).find(|(_, server)| !server.settings.is_empty())?;
     let same_build = |server: &ServerInfo| server.version_text == first.version_text;
     let others = starts(run, variant).filter(|(_, server)| same_build(server) && !server.settings.is_empty());
@@ -85,11 +84,8 @@ fn set_otherwise(run: &Run, variant: &str) -> Option<String> {
     if changes.len() > NAMED {
         told.push(format!("{} more", changes.len() - NAMED));
     }
-    Some(format!(
-        "The settings of {variant} changed during the run, between {first_cell} and {cell}: {}. \
-         Its blocks are not comparable.",
-        told.join("; ")
-    ))
+    let notice = Notice::new(Code::SettingsChanged).at(variant).with("changes", told.join("; "));
+    Some(notice.with("first", first_cell.to_string()).with("other", cell.to_string()))
 }
 
 /// `sync_binlog 1, then 0`; a setting that only one of the two starts has counts as well.
@@ -112,7 +108,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::fixtures::{cell, run};
+    use crate::fixtures::{cell, run, shown_all};
 
     fn set(block: u32, settings: &[(&str, &str)]) -> CellRecord {
         let mut cell = cell(block, "a", Vec::new());
@@ -130,15 +126,15 @@ mod tests {
         let first = [("sync_binlog", "1"), ("innodb_io_capacity", "200"), ("old", "1")];
         let third = [("sync_binlog", "0"), ("innodb_io_capacity", "200"), ("new", "ON")];
         let run = run(&["a"], 3, vec![set(1, &first), set(2, &first), set(3, &third)]);
-        assert_snapshot!(warnings(&run).join("\n"), @r#"The settings of a changed during the run, between block 1 a insert-benchmark and block 3 a insert-benchmark: old "1", then "not there"; sync_binlog "1", then "0"; new "not there", then "ON". Its blocks are not comparable."#);
+        assert_snapshot!(shown_all(&notices(&run)), @r#"settings-changed [a] changes: old "1", then "not there"; sync_binlog "1", then "0"; new "not there", then "ON", first: block 1 a insert-benchmark, other: block 3 a insert-benchmark"#);
     }
 
     #[test]
     fn many_settings_are_counted() {
         let names: Vec<String> = (1..=10).map(|n| format!("s{n:02}")).collect();
         let all = |value| names.iter().map(|name| (name.as_str(), value)).collect::<Vec<_>>();
-        let told = warnings(&run(&["a"], 2, vec![set(1, &all("1")), set(2, &all("2"))])).join("");
-        assert!(told.contains("s08 \"1\", then \"2\"; 2 more. "), "{told}");
+        let told = shown_all(&notices(&run(&["a"], 2, vec![set(1, &all("1")), set(2, &all("2"))])));
+        assert!(told.contains("s08 \"1\", then \"2\"; 2 more"), "{told}");
     }
 
     #[test]
@@ -147,6 +143,6 @@ mod tests {
             [("server_uuid", n), ("TIMESTAMP", n), ("datadir", folder)]
         };
         let cells = vec![set(1, &start("1", "/d/1")), set(2, &start("2", "/d/2")), set(3, &[])];
-        assert!(warnings(&run(&["a"], 3, cells)).is_empty());
+        assert!(notices(&run(&["a"], 3, cells)).is_empty());
     }
 }

@@ -13,8 +13,8 @@ use crate::compare::{changed, fixed_rate, zero_rate};
 use crate::error::Error;
 use crate::model::runs::valid;
 use crate::model::{
-    ComparedSide, ComparedStep, Comparison, Findings, Latency, LeftOut, PercentileRatio, Side, Standstills,
-    StepFindings, VariantStep, Verdict,
+    Code, ComparedSide, ComparedStep, Comparison, Findings, Latency, LeftOut, Notice, PercentileRatio, Side,
+    Standstills, StepFindings, VariantStep, Verdict,
 };
 use crate::parity::between;
 use crate::statistics::describe::{geometric_mean, group};
@@ -63,7 +63,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     let runs = if one_run { &[base.run][..] } else { &[base.run, new.run] };
     notes.extend(runs.iter().filter_map(|run| changed::measured_by_several(run)));
     notes.extend(runs.iter().filter_map(|run| unchecked_note(run)));
-    notes.extend([base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant)));
+    let changed = [base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant));
+    let changed: Vec<Notice> = changed.collect();
     notes.extend(between((base.run, base.variant), (new.run, new.variant)));
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
@@ -84,7 +85,11 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         new: compared_side(new, new_findings),
         paired: one_run,
         margin: margins.general(),
-        notes,
+        notes: notes
+            .into_iter()
+            .map(|text| Notice::new(Code::Comparison).with("text", text))
+            .chain(changed)
+            .collect(),
         ratios: group(&steps.iter().filter_map(counted_ratio).collect::<Vec<_>>()),
         steps,
     })

@@ -113,11 +113,6 @@ impl Design {
     }
 }
 
-/// Why factors that the plan names have no effects in the report.
-pub(crate) fn warning(reason: &str) -> String {
-    format!("The variants' factors are no full factorial design, so there are no effects: {reason}.")
-}
-
 /// Fills in the effects of all steps. They are a family of comparisons of their own.
 pub(crate) fn judge_effects(
     steps: &mut [&mut StepFindings],

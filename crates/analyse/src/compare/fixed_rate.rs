@@ -1,7 +1,9 @@
 //! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response times show which is quicker.
 
 use crate::model::runs::valid;
-use crate::model::{ComparedStep, KindResult, Schedule, StepFindings, StepRun, VariantStep, Verdict};
+use crate::model::{
+    Code, ComparedStep, KindResult, Notice, Schedule, StepFindings, StepRun, VariantStep, Verdict,
+};
 use crate::statistics::describe::median;
 use crate::words::listed;
 
@@ -34,22 +36,6 @@ impl Pace {
     /// Hardly any left.
     pub fn is_kept(self) -> bool {
         self.left_share <= MOST_LEFT
-    }
-
-    /// `476/s of 3000/s were reached, 84.1 % of the operations dropped`
-    pub fn text(self) -> String {
-        let (reached, asked) = (self.reached, self.asked);
-        let mut text = format!("{reached:.0}/s of {asked:.0}/s were reached");
-        if self.dropped_share > 0.0 {
-            text.push_str(&format!(", {:.1} % of the operations dropped", 100.0 * self.dropped_share));
-        }
-        if self.queue_share > 0.0 {
-            text.push_str(&format!(
-                ", the queue grew by {:.1} % of the operations",
-                100.0 * self.queue_share
-            ));
-        }
-        text
     }
 }
 
@@ -127,16 +113,16 @@ pub(crate) fn word(new: Option<Pace>) -> Verdict {
     if new.is_some_and(|pace| !pace.is_kept()) { Verdict::Missed } else { Verdict::Paced }
 }
 
-/// One warning for each variant and step that did not keep its schedule.
-pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
+/// One for each variant and step that did not keep its schedule.
+pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
     let missed = |variant: &VariantStep| {
         let pace = step.pace(variant).filter(|pace| !pace.is_kept())?;
-        Some(format!(
-            "{} {}: the schedule was not kept: {}; response times are of answered operations only.",
-            variant.variant,
-            step.name,
-            pace.text()
-        ))
+        let some = |share: f64| (share > 0.0).then_some(share);
+        let notice = Notice::new(Code::ScheduleMissed).at(format!("{} {}", variant.variant, step.name));
+        let notice = notice.with("reached", pace.reached).with("asked", pace.asked);
+        Some(
+            notice.with_some("dropped", some(pace.dropped_share)).with_some("queued", some(pace.queue_share)),
+        )
     };
     step.variants.iter().filter_map(missed).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::measure::rates::{keeps_target, least_accepted};
 use crate::model::runs::valid;
-use crate::model::{StepFindings, VariantStep, Verdict};
+use crate::model::{Code, Notice, StepFindings, VariantStep, Verdict};
 
 impl StepFindings {
     /// Whether `variant` did not keep the step's background rate. `false` for a step without one, and where nothing was measured.
@@ -18,40 +18,6 @@ impl StepFindings {
         let base_keeps = |base: &VariantStep| base.background_rate.is_some() && !self.misses(base);
         named(base).is_some_and(base_keeps) && named(variant).is_some_and(|variant| self.misses(variant))
     }
-
-    /// How far below its background rate a variant stayed; `None` where it kept it.
-    pub(crate) fn missed_text(&self, variant: &VariantStep) -> Option<String> {
-        let (target, judged) = self.target.zip(variant.judged_background_rate)?;
-        let text = missed_note(variant.background_rate?, judged, target);
-        let blocks = some_blocks(variant).map(|blocks| format!("; missed in {blocks}"));
-        self.misses(variant).then(|| text + &blocks.unwrap_or_default())
-    }
-
-    /// In how many blocks a variant missed the background rate that it kept by the median of all; `None` where it was in none.
-    pub(crate) fn missed_blocks_text(&self, variant: &VariantStep) -> Option<String> {
-        let blocks = some_blocks(variant).filter(|_| !self.misses(variant))?;
-        Some(format!("the background rate was missed in {blocks}, and kept by the median"))
-    }
-}
-
-/// `2 of 5 blocks` that missed the target; `None` for none and for all.
-fn some_blocks(variant: &VariantStep) -> Option<String> {
-    let (missed, all) = (variant.target_missed_blocks.len(), valid(&variant.runs).count());
-    (0 < missed && missed < all).then(|| format!("{missed} of {all} blocks"))
-}
-
-/// How far the background rate of all clients fell short, or that of the slowest.
-fn missed_note(rows_per_second: f64, judged: f64, (target, share): (f64, f64)) -> String {
-    let rate = rows_per_second.round();
-    if keeps_target(rows_per_second, target, share) {
-        let [part, least] = [judged / target, share].map(|share| (100.0 * share).floor());
-        return format!(
-            "background inserts {rate:.0}/s of {target:.0}/s, and the slowest client {part:.0} % of its part, \
-             at least {least:.0} % needed"
-        );
-    }
-    let least = least_accepted(target, share);
-    format!("background inserts {rate:.0}/s, at least {least:.0}/s of {target:.0}/s needed")
 }
 
 /// The word for a variant that did not keep the background rate that the base kept. To be slower with fewer writes is slower all
@@ -63,13 +29,28 @@ pub(crate) fn beside_fewer_writes(verdict: Verdict) -> Verdict {
     }
 }
 
-/// One warning for each variant and step that missed its target, in all or in some blocks.
-pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
+/// One for each variant and step that missed its target, in all or in some blocks.
+pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
     let missed = |variant: &VariantStep| {
-        let beside = "its queries ran with fewer concurrent writes than planned";
-        let missed = step.missed_text(variant).map(|missed| format!("{missed}; {beside}"));
-        let missed = missed.or_else(|| step.missed_blocks_text(variant))?;
-        Some(format!("{} {}: {missed}.", variant.variant, step.name))
+        let place = format!("{} {}", variant.variant, step.name);
+        let (some, all) = (variant.target_missed_blocks.len(), valid(&variant.runs).count());
+        let blocks = (0 < some && some < all).then_some((some, all));
+        let in_blocks = |notice: Notice| {
+            let notice = notice.with_some("missed", blocks.map(|(missed, _)| missed));
+            notice.with_some("blocks", blocks.map(|(_, all)| all))
+        };
+        if !step.misses(variant) {
+            return blocks.map(|_| in_blocks(Notice::new(Code::TargetMissedInBlocks).at(place)));
+        }
+        let (target, share) = step.target?;
+        let (judged, rate) = (variant.judged_background_rate?, variant.background_rate?);
+        let notice = match keeps_target(rate, target, share) {
+            true => Notice::new(Code::TargetMissedByClient)
+                .with("part", (100.0 * judged / target).floor() / 100.0)
+                .with("share", share),
+            false => Notice::new(Code::TargetMissed).with("least", least_accepted(target, share)),
+        };
+        Some(in_blocks(notice.at(place).with("rate", rate).with("target", target)))
     };
     step.variants.iter().filter_map(missed).collect()
 }
@@ -78,7 +59,7 @@ pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, interval, query_step, run};
+    use crate::fixtures::{cell, interval, query_step, run, shown_all};
     use crate::model::Findings;
 
     /// Three blocks of `qr100` (200 rows/s are to be written, 190 are enough) with a base of 400 queries/s.
@@ -108,7 +89,7 @@ mod tests {
         assert_eq!(verdict(150, 600, 200), Some(Verdict::Faster));
         let step = &findings(150, 600, 150).workloads[0].steps[1];
         assert!(!step.misses_target_of("base", "new") && !step.misses_target_of("base", "nobody"));
-        assert_eq!(warnings(step).len(), 2);
+        assert_eq!(notices(step).len(), 2);
     }
 
     /// `qr100` of two clients in blocks of 2 s: rows a second of the second client, of 100; the first keeps its part.
@@ -130,14 +111,14 @@ mod tests {
         let variant = &step.variants[0];
         assert_eq!((variant.background_rate, variant.judged_background_rate), (Some(192.0), Some(184.0)));
         assert!(keeps_target(192.0, 200.0, 0.95) && step.misses(variant));
-        insta::assert_snapshot!(warnings(step).join("\n"), @"a qr100: background inserts 192/s of 200/s, and the slowest client 92 % of its part, at least 95 % needed; its queries ran with fewer concurrent writes than planned.");
+        insta::assert_snapshot!(shown_all(&notices(step)), @"target-missed-by-client [a qr100] part: 0.92, rate: 192.0, share: 0.95, target: 200.0");
     }
 
     #[test]
     fn blocks_that_missed_the_target_are_counted_whatever_the_median_says() {
-        let told = |rows: &[u64]| warnings(&of_two_clients(rows).workloads[0].steps[1]).join("\n");
-        insta::assert_snapshot!(told(&[100, 50, 100]), @"a qr100: the background rate was missed in 1 of 3 blocks, and kept by the median.");
-        insta::assert_snapshot!(told(&[50, 100, 50]), @"a qr100: background inserts 150/s, at least 190/s of 200/s needed; missed in 2 of 3 blocks; its queries ran with fewer concurrent writes than planned.");
+        let told = |rows: &[u64]| shown_all(&notices(&of_two_clients(rows).workloads[0].steps[1]));
+        insta::assert_snapshot!(told(&[100, 50, 100]), @"target-missed-in-blocks [a qr100] blocks: 3, missed: 1");
+        insta::assert_snapshot!(told(&[50, 100, 50]), @"target-missed [a qr100] blocks: 3, least: 190.0, missed: 2, rate: 150.0, target: 200.0");
         assert_eq!(told(&[100, 96, 100]), "");
         let findings = of_two_clients(&[100, 50, 100]);
         assert_eq!(findings.workloads[0].steps[1].variants[0].target_missed_blocks, [2]);

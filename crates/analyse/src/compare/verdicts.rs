@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use dbdyno_record::parallel;
 
 use crate::compare::fixed_rate;
-use crate::compare::inference::{adjust, p_text, paired, verdict};
+use crate::compare::inference::{adjust, paired, verdict};
 use crate::compare::interim_analyses::{Compared, Look, judge_at};
 use crate::compare::margins::Margins;
 use crate::compare::targets::beside_fewer_writes;
 use crate::model::runs::valid;
-use crate::model::{LEVEL, StepFindings, VariantStep, Verdict, WorkloadFindings};
+use crate::model::{Code, LEVEL, Notice, StepFindings, VariantStep, Verdict, WorkloadFindings};
 use crate::statistics::describe::geometric_mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::kendall::{Trend, trend};
@@ -149,7 +149,7 @@ fn judge_family(all: &mut [Compared<'_>], looks: &[Look]) {
 }
 
 /// Rates that rise or fall from block to block, adjusted over all steps and variants of the run.
-pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+pub(crate) fn drift_notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let steps = workloads.iter().flat_map(|workload| &workload.steps);
     let all: Vec<_> = steps
         .flat_map(|step| {
@@ -158,26 +158,14 @@ pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
         .collect();
     let adjusted = benjamini_hochberg(&all.iter().map(|(_, _, trend)| trend.p).collect::<Vec<_>>());
     let common = common_trend(workloads).filter(|trend| trend.p <= LEVEL).map(|trend| {
-        format!(
-            "All steps together: rates {} from block to block (Kendall's tau {:.2} of the mean \
-             over all steps and variants, p {}). The machine has drifted. Ratios are formed within \
-             blocks and remain valid.",
-            if trend.tau > 0.0 { "rise" } else { "fall" },
-            trend.tau,
-            p_text(trend.p)
-        )
+        let code = if trend.tau > 0.0 { Code::RatesRise } else { Code::RatesFall };
+        Notice::new(code).with("tau", trend.tau).with("p", trend.p)
     });
     let told = all.iter().zip(adjusted).filter(|(_, adjusted)| *adjusted <= LEVEL);
     let of_steps = told.map(|((step, variant, trend), adjusted)| {
-        format!(
-            "{} {}: the rate {} from block to block (Kendall's tau {:.2}, adjusted p {}). Ratios \
-             are formed within blocks and remain valid; rates of early and late blocks differ.",
-            variant.variant,
-            step.name,
-            if trend.tau > 0.0 { "rises" } else { "falls" },
-            trend.tau,
-            p_text(adjusted)
-        )
+        let code = if trend.tau > 0.0 { Code::RateRises } else { Code::RateFalls };
+        let notice = Notice::new(code).at(format!("{} {}", variant.variant, step.name));
+        notice.with("tau", trend.tau).with("adjusted_p", adjusted)
     });
     common.into_iter().chain(of_steps).collect()
 }
@@ -249,11 +237,9 @@ mod tests {
     fn a_trend_that_is_in_all_steps_together_is_told_where_none_shows_it_alone() {
         let rates =
             [(100_000, 100_000), (97_000, 98_000), (98_000, 94_000), (91_000, 95_000), (90_000, 80_000)];
-        let told: Vec<String> = texts(&found(&rates))
-            .into_iter()
-            .filter(|warning| warning.contains("from block to block"))
-            .collect();
-        assert_snapshot!(told.join("\n"), @"All steps together: rates fall from block to block (Kendall's tau -1.00 of the mean over all steps and variants, p 0.017). The machine has drifted. Ratios are formed within blocks and remain valid.");
+        let told: Vec<String> =
+            texts(&found(&rates)).into_iter().filter(|warning| warning.starts_with("rate")).collect();
+        assert_snapshot!(told.join("\n"), @"rates-fall p: 0.016666666666666666, tau: -1.0");
     }
 
     #[test]
@@ -263,9 +249,9 @@ mod tests {
         let findings = found(&blocks);
         assert_eq!(step(&findings).verdict, Some(Verdict::Same));
         assert_snapshot!(texts(&findings).join("\n"), @r"
-        All steps together: rates fall from block to block (Kendall's tau -1.00 of the mean over all steps and variants, p below 0.001). The machine has drifted. Ratios are formed within blocks and remain valid.
-        a l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and remain valid; rates of early and late blocks differ.
-        b l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and remain valid; rates of early and late blocks differ.
+        rates-fall p: 0.0003968253968253968, tau: -1.0
+        rate-falls [a l.i0] adjusted_p: 0.0003968253968253968, tau: -1.0
+        rate-falls [b l.i0] adjusted_p: 0.0003968253968253968, tau: -1.0
         ");
     }
 }

@@ -2,7 +2,7 @@
 //! in two blocks of six is not as fast as the other four say.
 
 use crate::model::runs::valid;
-use crate::model::{ComparedStep, Standstills, StepFindings, StepRun, VariantStep, Verdict};
+use crate::model::{Code, ComparedStep, Notice, Standstills, StepFindings, StepRun, VariantStep, Verdict};
 use crate::words::listed;
 
 impl Standstills {
@@ -51,25 +51,6 @@ impl Standstills {
             other => other,
         }
     }
-
-    /// `blocks 1 and 3`, those in which the base answered nothing.
-    pub fn base_blocks_text(&self) -> Option<String> {
-        (!self.base_stalled.is_empty()).then(|| blocks_text(&self.base_stalled))
-    }
-
-    /// `answered nothing in blocks 2 and 5 of 6, in which wal did`; nothing where both answered in every block.
-    pub fn text(&self, base: &str) -> Option<String> {
-        let own = (!self.stalled.is_empty()).then(|| {
-            format!(
-                "answered nothing in {} of {}, in which {base} answered",
-                blocks_text(&self.stalled),
-                self.blocks
-            )
-        });
-        let of_base = self.base_blocks_text().map(|blocks| format!("{base} answered nothing in {blocks}"));
-        let parts: Vec<String> = own.into_iter().chain(of_base).collect();
-        (!parts.is_empty()).then(|| parts.join("; "))
-    }
 }
 
 fn zero_blocks(runs: &[StepRun]) -> Vec<u32> {
@@ -83,27 +64,18 @@ pub(crate) fn blocks_text(blocks: &[u32]) -> String {
     format!("{} {}", if blocks.len() == 1 { "block" } else { "blocks" }, listed(&names))
 }
 
-/// One warning for each variant and step with a valid block in which nothing was answered.
-pub(crate) fn warnings(step: &StepFindings, base: &str) -> Vec<String> {
+/// One for each variant and step with a valid block in which nothing was answered.
+pub(crate) fn notices(step: &StepFindings, base: &str) -> Vec<Notice> {
     let of_variant = |variant: &VariantStep| {
         let zero = zero_blocks(&variant.runs);
-        if zero.is_empty() {
-            return None;
-        }
-        let what = if variant.variant == base && step.variants.len() > 1 {
-            ": no ratio there, and no verdict of faster or same"
-        } else if variant.standstills.stalled.is_empty() {
-            ""
-        } else {
-            ", and the base answered: stalled, whatever its ratio in other blocks"
+        let code = match variant.standstills.stalled.is_empty() {
+            _ if zero.is_empty() => return None,
+            _ if variant.variant == base && step.variants.len() > 1 => Code::BaseStalled,
+            true => Code::ZeroRate,
+            false => Code::Stalled,
         };
-        let valid = valid(&variant.runs).count();
-        Some(format!(
-            "{} {}: nothing was answered in {} of {valid}{what}.",
-            variant.variant,
-            step.name,
-            blocks_text(&zero)
-        ))
+        let notice = Notice::new(code).at(format!("{} {}", variant.variant, step.name));
+        Some(notice.with("blocks", zero.as_slice()).with("of", valid(&variant.runs).count()))
     };
     step.variants.iter().filter_map(of_variant).collect()
 }
@@ -114,7 +86,8 @@ pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
         let found = step.standstills.as_ref()?;
         let own = (!found.stalled.is_empty())
             .then(|| format!("new answered nothing in {} of {}", blocks_text(&found.stalled), found.blocks));
-        let of_base = found.base_blocks_text().map(|blocks| format!("base answered nothing in {blocks}"));
+        let of_base = (!found.base_stalled.is_empty())
+            .then(|| format!("base answered nothing in {}", blocks_text(&found.base_stalled)));
         let parts: Vec<String> = own.into_iter().chain(of_base).collect();
         let ratio = if step.ratio.is_some() { "; the ratio is that of the other blocks" } else { "" };
         Some(format!("{}: {}{ratio}.", step.step, parts.join(", ")))

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::analyse;
 use crate::compare::comparison::{CompareChoices, compare};
-use crate::fixtures::{cell, load_step, run, run_of_pairs};
+use crate::fixtures::{cell, load_step, run, run_of_pairs, said, shown_all};
 use crate::model::{Comparison, Findings, Side, VariantStep, Verdict};
 
 fn found(blocks: &[(u64, u64)]) -> Findings {
@@ -36,7 +36,7 @@ fn a_variant_that_stood_still_in_blocks_is_stalled_whatever_the_others_say() {
         assert_eq!(step.ratio.as_ref().unwrap().blocks.len(), 4);
     }
     let findings = found(&STILL);
-    assert_snapshot!(warnings(&findings.workloads[0].steps[0], "a").join("\n"), @"b l.i0: nothing was answered in blocks 2 and 5 of 5, and the base answered: stalled, whatever its ratio in other blocks.");
+    assert_snapshot!(shown_all(&notices(&findings.workloads[0].steps[0], "a")), @"stalled [b l.i0] blocks: [2,5], of: 5");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn beside_a_base_that_stood_still_nothing_is_faster_or_the_same() {
     assert_eq!(step(&found(&blocks(100_000))).verdict, Some(Verdict::Undecided));
     assert_eq!(step(&found(&blocks(50_000))).verdict, Some(Verdict::Slower));
     let findings = found(&blocks(100_000));
-    assert_snapshot!(warnings(&findings.workloads[0].steps[0], "a").join("\n"), @"a l.i0: nothing was answered in block 3 of 6: no ratio there, and no verdict of faster or same.");
+    assert_snapshot!(shown_all(&notices(&findings.workloads[0].steps[0], "a")), @"base-stalled [a l.i0] blocks: [3], of: 6");
     assert_eq!(step(&found(&[(0, 0), (0, 0)])).verdict, Some(Verdict::Undecided));
 }
 
@@ -65,7 +65,7 @@ fn a_comparison_of_pairs_says_it_above_its_table() {
     let run = run_of_pairs("x", &STILL);
     let found = compared(&run, &run);
     assert_eq!(found.steps[0].verdict, Some(Verdict::Stalled));
-    assert_snapshot!(found.notes.join("\n"), @"l.i0: new answered nothing in blocks 2 and 5 of 5; the ratio is that of the other blocks.");
+    assert_snapshot!(said(&found.notes).join("\n"), @"l.i0: new answered nothing in blocks 2 and 5 of 5; the ratio is that of the other blocks.");
     assert!(found.ratios.is_none(), "a mean over steps would leave the standstills out");
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(json["steps"][0]["standstills"]["stalled"], serde_json::json!([2, 5]));

@@ -2,8 +2,7 @@
 
 use crate::measure::counters::Counters;
 use crate::measure::levels::{is_bytes, megabytes, value, words};
-use crate::model::{Debt, DebtLevel, StepFindings, StepRun, WorkloadFindings};
-use crate::words::numbered;
+use crate::model::{Code, Debt, DebtLevel, Notice, StepFindings, StepRun, WorkloadFindings};
 
 /// Less growth than this is an idle server's.
 const LEAST_BYTES: i64 = 1 << 20;
@@ -77,15 +76,15 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
 }
 
 /// One sentence a variant: the steps that left more debt to the ones after them than they had found, the greatest first.
-pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
         names.map(move |variant| (workload, variant.variant.as_str()))
     });
-    variants.filter_map(|(workload, variant)| warning(&workload.steps, variant)).collect()
+    variants.filter_map(|(workload, variant)| notice(&workload.steps, variant)).collect()
 }
 
-fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
+fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
     let of_step = |(number, step): (usize, &StepFindings)| {
         let left = runs_of(step, variant).filter_map(|run| {
             // The last step of a cell has none to leave it to.
@@ -105,15 +104,10 @@ fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
     if all.is_empty() {
         return None;
     }
-    let more = match all.len().saturating_sub(STEPS_NAMED) {
-        0 => String::new(),
-        more => format!("; and {}", numbered(more, "more step")),
-    };
+    let more = all.len().saturating_sub(STEPS_NAMED);
     let named: Vec<String> = all.into_iter().take(STEPS_NAMED).map(|(_, text)| text).collect();
-    Some(format!(
-        "{variant} deferred work to later steps: {}{more}. Details: tables `Deferred work`.",
-        named.join("; ")
-    ))
+    let notice = Notice::new(Code::DeferredWork).at(variant).with("levels", named.join("; "));
+    Some(notice.with_some("more", Some(more).filter(|more| *more > 0)))
 }
 
 fn runs_of<'a>(step: &'a StepFindings, variant: &str) -> impl Iterator<Item = &'a StepRun> {
@@ -196,7 +190,7 @@ mod tests {
     fn told(cells: Vec<CellRecord>) -> Option<String> {
         let blocks = cells.len() as u32;
         let mut told = texts(&analyse(&run(&["a"], blocks, cells))).into_iter();
-        told.find(|text| text.contains("deferred work"))
+        told.find(|text| text.starts_with("deferred-work"))
     }
 
     #[test]
@@ -206,7 +200,7 @@ mod tests {
             cell(number, "a", steps)
         };
         let told = told(vec![block(1, 513_000_000), block(2, 257_000_000)]).unwrap();
-        insta::assert_snapshot!(told, @"a deferred work to later steps: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100. Details: tables `Deferred work`.");
+        insta::assert_snapshot!(told, @"deferred-work [a] levels: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::measure::counters::{Change, Counters, greatest};
 use crate::measure::deferred_counters;
 use crate::measure::measured::Measured;
 use crate::measure::span::{Span, tally};
+use crate::model::{Code, Notice};
 use crate::servers::servers_of;
 
 /// Where servers count the fsyncs of their logs and data files: the first of these sets that a server has all of is summed.
@@ -181,24 +182,17 @@ fn commits_per_operation(step: &Measured<'_>, kind: &str, events: &[StepEvent]) 
 }
 
 /// Variants whose binary log is synced without being counted, so that there is no figure of fsyncs.
-pub(crate) fn warning(run: &Run) -> Option<String> {
+pub(crate) fn notice(run: &Run) -> Option<Notice> {
     let is_uncounted = |cell: &CellRecord| {
         let binlog = Binlog::of_cell(cell);
         let sampled = |counters: &Counters| greatest(counters, "status", "Innodb_data_fsyncs").is_some();
         cell.steps.iter().any(|step| sampled(&step.counters) && !binlog.is_counted(&step.counters))
     };
     let variants = run.manifest.variants.iter().map(|variant| variant.name.as_str());
-    let names: Vec<&str> = variants
-        .filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)))
-        .collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "{}: the binary log is synced and the server does not count syncs, so there are no \
-             fsyncs per commit. Its performance schema counts them: switch it on, or let dbdyno's \
-             user read it.",
-            names.join(", ")
-        )
-    })
+    let names =
+        variants.filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)));
+    let places: Vec<String> = names.map(str::to_owned).collect();
+    (!places.is_empty()).then(|| Notice { places, ..Notice::new(Code::FsyncsUncounted) })
 }
 
 #[cfg(test)]
@@ -206,7 +200,7 @@ mod tests {
     use dbdyno_record::CellEvent;
 
     use super::*;
-    use crate::fixtures::{cell, read_write_step, run, series};
+    use crate::fixtures::{cell, read_write_step, run, series, shown};
     use crate::measure::measured::Hosting;
     use crate::measure::span::Span;
 
@@ -353,9 +347,9 @@ mod tests {
                     *known = server("8.0.31", &[("log_bin", "ON"), ("sync_binlog", "1")]);
                 }
             }
-            warning(&run(&["a"], 1, vec![cell]))
+            notice(&run(&["a"], 1, vec![cell])).as_ref().map(shown)
         };
         assert_eq!(with("binlog.COUNT_MISC"), None);
-        insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"a: the binary log is synced and the server does not count syncs, so there are no fsyncs per commit. Its performance schema counts them: switch it on, or let dbdyno's user read it.");
+        insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"fsyncs-uncounted [a]");
     }
 }

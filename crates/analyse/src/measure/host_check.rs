@@ -4,7 +4,8 @@ use crate::measure::cost::{Cpu, process};
 use crate::measure::counters::change;
 use crate::measure::measured::{Hosting, Measured};
 use crate::measure::metrics::HOST_BUSY;
-use crate::model::runs::{counted, judged_runs};
+use crate::model::runs::judged_runs;
+use crate::model::{Code, Notice};
 use crate::model::{HostCheck, WorkloadFindings};
 
 /// Share of the host's CPU below which an unexplained rest is not reported: what published tables do not colour either. Above it,
@@ -53,30 +54,14 @@ pub(crate) fn host_check(step: &Measured<'_>) -> Option<HostCheck> {
 }
 
 /// The worst of the steps in which the parts do not explain the host, and how many there are.
-pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
+pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let broken: Vec<(HostCheck, String)> = judged_runs(workloads)
         .filter_map(|found| Some((found.run.host_check.filter(|check| !check.holds())?, found.place())))
         .collect();
     let share = |check: &HostCheck| check.unexplained_share.abs();
     let (worst, place) = broken.iter().max_by(|a, b| share(&a.0).total_cmp(&share(&b.0)))?;
-    let percent = 100.0 * share(worst);
-    let what = if worst.unexplained_share > 0.0 {
-        format!(
-            "{percent:.0} % of the host's CPU belongs to no process that was seen (another container or virtual machine, processes \
-             hidden from this user)"
-        )
-    } else {
-        format!(
-            "the processes used {percent:.0} % more CPU than the host counted (its ticks miss work \
-             that begins and ends between two ticks)"
-        )
-    };
-    let runs = counted(broken.len());
-    Some(format!(
-        "The host's CPU is not explained by its parts in {runs}, at worst in {place}: {what}. \
-         Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and \
-         client are not affected."
-    ))
+    let code = if worst.unexplained_share > 0.0 { Code::HostCpuUnseen } else { Code::HostCpuUncounted };
+    Some(Notice::new(code).at(place).with("share", share(worst)).with("runs", broken.len()))
 }
 
 #[cfg(test)]
@@ -144,9 +129,9 @@ mod tests {
     #[test]
     fn what_nobody_did_and_what_the_host_did_not_see_is_warned_of() {
         let told =
-            |counters| texts(&findings(counters)).into_iter().find(|line| line.contains("not explained"));
-        assert_snapshot!(told(counters(4_000_000, 0, 2_000_000, 0)).unwrap(), @"The host's CPU is not explained by its parts in 1 run of a step, at worst in block 1 a qr100: 50 % of the host's CPU belongs to no process that was seen (another container or virtual machine, processes hidden from this user). Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and client are not affected.");
-        assert_snapshot!(told(counters(2_000_000, 0, 3_200_000, 0)).unwrap(), @"The host's CPU is not explained by its parts in 1 run of a step, at worst in block 1 a qr100: the processes used 60 % more CPU than the host counted (its ticks miss work that begins and ends between two ticks). Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and client are not affected.");
+            |counters| texts(&findings(counters)).into_iter().find(|line| line.starts_with("host-cpu"));
+        assert_snapshot!(told(counters(4_000_000, 0, 2_000_000, 0)).unwrap(), @"host-cpu-unseen [block 1 a qr100] runs: 1, share: 0.5");
+        assert_snapshot!(told(counters(2_000_000, 0, 3_200_000, 0)).unwrap(), @"host-cpu-uncounted [block 1 a qr100] runs: 1, share: 0.6");
         assert_eq!(told(counters(2_000_000, 0, 2_000_000, 0)), None);
     }
 

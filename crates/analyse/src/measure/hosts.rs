@@ -5,42 +5,33 @@ use std::collections::BTreeSet;
 use dbdyno_record::{HostInfo, Run, VariantInfo};
 
 use crate::measure::measured::Hosting;
+use crate::model::{Code, Notice};
 
 /// No host has CPU numbers beyond this; a list that does is a slip of the pen.
 const GREATEST_CPU: u32 = 65_535;
 
-pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
+pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     let variants = &run.manifest.variants;
     let named = |hosting: Hosting| -> Vec<&str> {
         let of_hosting = |variant: &&VariantInfo| hosting_of(run, variant) == hosting;
         variants.iter().filter(of_hosting).map(|variant| variant.name.as_str()).collect()
     };
-    let mut all = Vec::new();
-    let mut tell = |hosting: Hosting, what: &str| {
-        let names = named(hosting);
-        if !names.is_empty() {
-            all.push(format!("{}: {what}", names.join(", ")));
-        }
-    };
-    tell(
-        Hosting::External,
-        "external server: its CPU, memory and disk are unknown; host figures are of the client's host.",
-    );
     let seen: Vec<&str> = variants
         .iter()
         .filter(|variant| variant.external && hosting_of(run, variant) == Hosting::Process)
         .map(|variant| variant.name.as_str())
         .collect();
-    tell(
-        Hosting::Embedded,
-        "the database works inside dbdyno, so client CPU and memory are client plus database.",
-    );
-    tell(Hosting::Nothing, "no database: the figures are those of dbdyno itself.");
-    if !seen.is_empty() {
-        let what = "external server on this host: its process is visible, its data directory is \
-                    not, so disk figures and sizes are unknown.";
-        all.push(format!("{}: {what}", seen.join(", ")));
-    }
+    let of = [
+        (Code::ExternalServer, named(Hosting::External)),
+        (Code::Embedded, named(Hosting::Embedded)),
+        (Code::NoDatabase, named(Hosting::Nothing)),
+        (Code::ExternalServerSeen, seen),
+    ];
+    let notice = |(code, names): (Code, Vec<&str>)| Notice {
+        places: names.into_iter().map(str::to_owned).collect(),
+        ..Notice::new(code)
+    };
+    let mut all: Vec<Notice> = of.into_iter().filter(|(_, names)| !names.is_empty()).map(notice).collect();
     if !named(Hosting::Process).is_empty() {
         all.extend(shared_cpus(&run.manifest.host));
     }
@@ -67,17 +58,13 @@ pub(crate) fn client_has_own_cpus(host: &HostInfo, is_external: bool) -> bool {
 }
 
 /// Whether client and server may take CPU time from each other.
-fn shared_cpus(host: &HostInfo) -> Option<String> {
+fn shared_cpus(host: &HostInfo) -> Option<Notice> {
     let (Some(server), Some(client)) = (&host.server_cpus, &host.client_cpus) else {
-        return Some(
-            "Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] \
-             server_cpus and client_cpus."
-                .to_owned(),
-        );
+        return Some(Notice::new(Code::UnpinnedCpus));
     };
     let shared: Vec<String> =
         cpu_list(server)?.intersection(&cpu_list(client)?).map(u32::to_string).collect();
-    (!shared.is_empty()).then(|| format!("Client and server share CPUs {}.", shared.join(", ")))
+    (!shared.is_empty()).then(|| Notice::new(Code::SharedCpus).with("cpus", shared.join(", ")))
 }
 
 /// The CPUs of a list such as `0-3,8`; `None` when it is not one.
@@ -99,7 +86,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::fixtures::{cell, load_step, run, series};
+    use crate::fixtures::{cell, load_step, run, series, shown_all};
 
     #[test]
     fn external_embedded_and_null_variants_are_named_with_what_is_unknown() {
@@ -107,10 +94,10 @@ mod tests {
         run.manifest.variants[0].external = true;
         run.manifest.variants[1].driver = "sqlite".to_owned();
         run.manifest.variants[2].driver = "null".to_owned();
-        assert_snapshot!(host_warnings(&run).join("\n"), @r"
-        far: external server: its CPU, memory and disk are unknown; host figures are of the client's host.
-        lite: the database works inside dbdyno, so client CPU and memory are client plus database.
-        none: no database: the figures are those of dbdyno itself.
+        assert_snapshot!(shown_all(&notices(&run)), @r"
+        external-server [far]
+        embedded [lite]
+        no-database [none]
         ");
     }
 
@@ -121,22 +108,22 @@ mod tests {
         let mut run = run(&["near"], 1, vec![cell(1, "near", vec![step])]);
         run.manifest.variants[0].external = true;
         run.manifest.host.server_cpus = None;
-        assert_snapshot!(host_warnings(&run).join("\n"), @r"
-        near: external server on this host: its process is visible, its data directory is not, so disk figures and sizes are unknown.
-        Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.
+        assert_snapshot!(shown_all(&notices(&run)), @r"
+        external-server-seen [near]
+        unpinned-cpus
         ");
     }
 
     #[test]
     fn shared_and_unpinned_cpus_are_told_where_a_server_process_runs() {
         let mut run = run(&["a"], 1, Vec::new());
-        assert!(host_warnings(&run).is_empty());
+        assert!(notices(&run).is_empty());
         run.manifest.host.client_cpus = Some("1, 3".to_owned());
-        assert_snapshot!(host_warnings(&run).join("\n"), @r"Client and server share CPUs 1.");
+        assert_snapshot!(shown_all(&notices(&run)), @"shared-cpus cpus: 1");
         run.manifest.host.client_cpus = None;
-        assert_snapshot!(host_warnings(&run).join("\n"), @r"Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.");
+        assert_snapshot!(shown_all(&notices(&run)), @"unpinned-cpus");
         run.manifest.variants[0].driver = "sqlite".to_owned();
-        assert_eq!(host_warnings(&run).len(), 1);
+        assert_eq!(notices(&run).len(), 1);
     }
 
     #[test]

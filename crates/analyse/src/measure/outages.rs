@@ -3,7 +3,7 @@
 use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
 
 use crate::measure::span::Span;
-use crate::words::numbered;
+use crate::model::{Code, Notice};
 
 /// Losses of connections in one step. Times are seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,39 +64,19 @@ fn union_us(mut spans: Vec<(u64, u64)>) -> u64 {
 }
 
 /// The sentence that a reader must know before the step's figures.
-pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<String> {
+pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     let outage = outage(step)?;
-    let lost = match outage.down {
-        0 => String::new(),
-        lost => format!(", {} not back at the end", numbered(lost, "connection")),
-    };
-    let at_least = if outage.is_cut { "at least " } else { "" };
-    Some(format!(
-        "Outage in block {} {} {}: {:.1} s, {at_least}{}{lost}; connections were lost for {:.1} s in all. {}",
-        cell.id.block,
-        cell.id.variant,
-        step.name,
-        outage.seconds,
-        numbered(outage.reconnects, "reconnect"),
-        outage.connection_seconds,
-        held_by(step),
-    ))
-}
-
-/// Which figures hold an outage. An operation that failed has no time, and a connection that is lost sends nothing: in a closed loop
-/// nothing is due meanwhile.
-fn held_by(step: &StepRecord) -> &'static str {
+    // Which figures hold an outage: an operation that failed has no time, and a connection that is lost sends nothing. In a closed
+    // loop nothing is due meanwhile.
     let has_schedule = step.spec.kinds.iter().any(|kind| !kind.pace.starts_with("closed"));
-    match has_schedule {
-        true => {
-            "Rates include it, and so do response times of operations that were due meanwhile and \
-             answered later. Service times do not; failed operations have no time."
-        }
-        false => {
-            "Rates include it. Service and response times do not: failed operations have no time, \
-             and a lost connection sends nothing."
-        }
-    }
+    let code = if has_schedule { Code::OutageOfSchedule } else { Code::OutageOfClosedLoop };
+    let notice = Notice::new(code)
+        .at(format!("block {} {} {}", cell.id.block, cell.id.variant, step.name))
+        .with("seconds", outage.seconds)
+        .with("connection_seconds", outage.connection_seconds)
+        .with("reconnects", outage.reconnects)
+        .with_some("not_back", Some(outage.down).filter(|down| *down > 0));
+    Some(notice.with_some("at_least", outage.is_cut.then_some("at least ")))
 }
 
 /// The longest time within `window` in which every connection of the headline's kind was lost, so that nothing can have been answered.
@@ -128,7 +108,7 @@ pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{cell, load_step};
+    use crate::fixtures::{cell, load_step, shown};
 
     fn lost(at_us: u64) -> StepEvent {
         let (kind, code, message) = ("insert".to_owned(), "2013".to_owned(), "gone".to_owned());
@@ -144,7 +124,7 @@ mod tests {
         let last = step.intervals.last_mut().unwrap();
         (last.down_us, last.down) = (down_us, down);
         step.events.extend(events);
-        warning(&cell(1, "a", Vec::new()), &step)
+        notice(&cell(1, "a", Vec::new()), &step).as_ref().map(shown)
     }
 
     #[test]
@@ -152,7 +132,7 @@ mod tests {
         assert_eq!(told(Vec::new(), 0, 0), None);
         let overlapping =
             vec![lost(1_000_000), lost(1_100_000), back(4_000_000, 3_000_000), back(4_200_000, 3_100_000)];
-        insta::assert_snapshot!(told(overlapping, 6_100_000, 0).unwrap(), @"Outage in block 1 a l.i0: 3.2 s, 2 reconnects; connections were lost for 6.1 s in all. Rates include it. Service and response times do not: failed operations have no time, and a lost connection sends nothing.");
+        insta::assert_snapshot!(told(overlapping, 6_100_000, 0).unwrap(), @"outage-of-closed-loop [block 1 a l.i0] connection_seconds: 6.1, reconnects: 2, seconds: 3.2");
     }
 
     #[test]
@@ -161,17 +141,17 @@ mod tests {
         let (end_us, length_us) = (interval.to_us, interval.to_us - interval.from_us);
         assert!(length_us >= 500_000, "{length_us}");
         let away = vec![lost(end_us - 200_000), lost(end_us - 200_000)];
-        insta::assert_snapshot!(told(away, 400_000, 2).unwrap(), @"Outage in block 1 a l.i0: 0.2 s, 0 reconnects, 2 connections not back at the end; connections were lost for 0.4 s in all. Rates include it. Service and response times do not: failed operations have no time, and a lost connection sends nothing.");
+        insta::assert_snapshot!(told(away, 400_000, 2).unwrap(), @"outage-of-closed-loop [block 1 a l.i0] connection_seconds: 0.4, not_back: 2, reconnects: 0, seconds: 0.2");
     }
 
     #[test]
     fn what_holds_an_outage_is_said_by_the_pace_of_the_operations() {
         let mut step = load_step(1_000);
         step.events.extend([lost(1_000_000), back(1_500_000, 500_000)]);
-        let of = |step: &StepRecord| warning(&cell(1, "a", Vec::new()), step).unwrap();
-        assert!(of(&step).ends_with("a lost connection sends nothing."), "{}", of(&step));
+        let of = |step: &StepRecord| notice(&cell(1, "a", Vec::new()), step).unwrap().code;
+        assert_eq!(of(&step), Code::OutageOfClosedLoop);
         step.spec.kinds[0].pace = "poisson 2/s".to_owned();
-        assert!(of(&step).contains("response times of operations that were due meanwhile"), "{}", of(&step));
+        assert_eq!(of(&step), Code::OutageOfSchedule);
     }
 
     #[test]
@@ -193,6 +173,6 @@ mod tests {
     fn more_losses_than_are_written_down_are_said_to_be_more() {
         let events = (0..5_000).flat_map(|at| [lost(at), back(at + 100_000, 100_000)]).collect();
         let text = told(events, 0, 0).unwrap();
-        assert!(text.contains(", at least 5000 reconnects; connections"), "{text}");
+        assert!(text.contains("at_least: at least ") && text.contains("reconnects: 5000"), "{text}");
     }
 }

@@ -2,8 +2,9 @@
 
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 
-use crate::model::runs::{counted, valid_runs};
+use crate::model::runs::valid_runs;
 use crate::model::{ClientReach, KindResult, WorkloadFindings};
+use crate::model::{Code, Notice};
 use crate::words::numbered;
 
 /// Share of the client's calibrated rate from which a step is called the client's own.
@@ -63,7 +64,7 @@ pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
 
 /// A calibration that says less than what steps have reached. That a step with more connections reaches more proves nothing
 /// where the client was not the limit.
-pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
+pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let is_wrong = |reach: &ClientReach| {
         let is_bound = !reach.at_least || reach.connections <= reach.could_connections;
         is_bound && reach.share() > PROVED_WRONG
@@ -72,18 +73,13 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
     let wrong: Vec<_> =
         runs.filter_map(|found| Some((found.run.client_reach.filter(is_wrong)?, found))).collect();
     let (reach, worst) = wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
-    Some(format!(
-        "In {} the client reached more than in its calibration, at worst in {}: {:.0} statements/s \
-         with {}, {:.0} % of the {:.0}/s with {}. It was not used for them. Calibrate again on an \
-         idle machine (dbdyno doctor --client).",
-        counted(wrong.len()),
-        worst.place(),
-        reach.statements_per_second,
-        numbered(reach.connections, "connection"),
-        100.0 * reach.share(),
-        reach.could_per_second,
-        reach.could_connections,
-    ))
+    let notice = Notice::new(Code::CalibrationWrong)
+        .at(worst.place())
+        .with("runs", wrong.len())
+        .with("rate", reach.statements_per_second)
+        .with("connections", reach.connections)
+        .with("share", reach.share());
+    Some(notice.with("could", reach.could_per_second).with("could_connections", reach.could_connections))
 }
 
 #[cfg(test)]
@@ -163,7 +159,7 @@ mod tests {
             warnings.find(|text| text.contains("calibration"))
         };
         // 230 queries, 1 insert and no delete a second, over one connection of each.
-        insta::assert_snapshot!(told(3, LimitedBy::RoundTrip).unwrap(), @"In 1 run of a step the client reached more than in its calibration, at worst in block 1 a qr100: 231 statements/s with 3 connections, 231 % of the 100/s with 3. It was not used for them. Calibrate again on an idle machine (dbdyno doctor --client).");
+        insta::assert_snapshot!(told(3, LimitedBy::RoundTrip).unwrap(), @"calibration-wrong [block 1 a qr100] connections: 3, could: 100.0, could_connections: 3, rate: 231.0, runs: 1, share: 2.31");
         assert!(told(1, LimitedBy::Client).is_some());
         assert_eq!(told(1, LimitedBy::RoundTrip), None, "three connections reach more than one");
     }

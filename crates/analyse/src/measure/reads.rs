@@ -7,6 +7,7 @@ use crate::measure::counters::{Change, change};
 use crate::measure::measured::{Hosting, Measured};
 use crate::model::WorkloadFindings;
 use crate::model::runs::worst;
+use crate::model::{Code, Notice};
 
 const KIB: f64 = 1024.0;
 
@@ -40,22 +41,13 @@ fn of_server(step: &Measured<'_>) -> Option<Change> {
 }
 
 /// The worst of the steps during which others read from the device, and how many there are.
-pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
+pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let worst = worst(workloads, TOLD_SHARE, |run| {
         let share = run.cost.others_read_share?;
         let is_noticed = share * run.metrics.rmbps? >= TOLD_FROM_MIB_PER_SECOND;
         Some(if is_noticed { share } else { 0.0 })
     })?;
-    Some(format!(
-        "Other processes read from the data device: {:.0} % of all reads at worst, in {}; more \
-         than {:.0} % in {} of {} runs of steps. Device figures (rps, rmbps, rpq, rkbpq, r/o, \
-         rKB/o) include that, server read does not. Writes by others cannot be separated.",
-        100.0 * worst.share,
-        worst.place,
-        100.0 * TOLD_SHARE,
-        worst.told,
-        worst.all
-    ))
+    Some(worst.notice(Code::OtherReads, TOLD_SHARE))
 }
 
 #[cfg(test)]
@@ -119,12 +111,12 @@ mod tests {
         step.counters.extend(read("server", &[(0, 0), (2_000_000, server_mib * MIB)]));
         let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
         run.manifest.variants[0].driver = "mysql".to_owned();
-        texts(&analyse(&run)).into_iter().find(|warning| warning.contains("Other processes read"))
+        texts(&analyse(&run)).into_iter().find(|warning| warning.starts_with("other-reads"))
     }
 
     #[test]
     fn others_are_told_from_ten_percent_and_a_mebibyte_a_second_on() {
-        insta::assert_snapshot!(told(100, 60).unwrap(), @"Other processes read from the data device: 40 % of all reads at worst, in block 1 a qr100; more than 10 % in 1 of 1 runs of steps. Device figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) include that, server read does not. Writes by others cannot be separated.");
+        insta::assert_snapshot!(told(100, 60).unwrap(), @"other-reads [block 1 a qr100] all: 1, limit: 0.1, runs: 1, share: 0.4");
         assert_eq!(told(100, 92), None, "8 %");
         assert_eq!(told(3, 2), None, "half a MiB a second");
         assert_eq!(told(100, 140), None, "the server read from another device too");

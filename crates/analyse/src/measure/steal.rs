@@ -3,6 +3,7 @@
 use crate::measure::measured::Measured;
 use crate::model::WorkloadFindings;
 use crate::model::runs::worst;
+use crate::model::{Code, Notice};
 
 /// Share of all CPUs' time above which a step is named; half of the margin within which rates count as the same by default.
 const TOLD_SHARE: f64 = 0.01;
@@ -15,18 +16,9 @@ pub(crate) fn share(step: &Measured<'_>) -> Option<f64> {
 }
 
 /// The worst of the steps that lost CPU time in this way, and how many there are.
-pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
+pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let worst = worst(workloads, TOLD_SHARE, |run| run.cost.host_steal_share)?;
-    Some(format!(
-        "Other virtual machines took CPU time from this one (steal): {:.1} % of it at worst, in \
-         {}, and more than {:.0} % in {} of {} runs of steps. Rates and latencies include it, \
-         unequally by block.",
-        100.0 * worst.share,
-        worst.place,
-        100.0 * TOLD_SHARE,
-        worst.told,
-        worst.all
-    ))
+    Some(worst.notice(Code::Steal, TOLD_SHARE))
 }
 
 #[cfg(test)]
@@ -51,9 +43,6 @@ mod tests {
         let all_us = 4 * 2_000_000;
         assert_eq!(told(all_us / 125), None);
         let text = told(all_us / 20).unwrap();
-        assert!(
-            text.contains("5.0 % of it at worst, in block 1 a ") && text.contains("in 1 of 1 runs"),
-            "{text}"
-        );
+        insta::assert_snapshot!(text, @"steal [block 1 a qr100] all: 1, limit: 0.01, runs: 1, share: 0.05");
     }
 }

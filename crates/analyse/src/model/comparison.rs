@@ -3,6 +3,7 @@
 use dbdyno_record::Run;
 use serde::Serialize;
 
+use crate::model::notice::Notice;
 use crate::model::steps::{PercentileRatio, Standstills};
 use crate::model::verdict::{Decided, Inference, Verdict};
 use crate::statistics::describe::Group;
@@ -24,7 +25,7 @@ pub struct Comparison {
     /// Of steps that have none of their own.
     pub margin: f64,
     /// What a reader must know before any number.
-    pub notes: Vec<String>,
+    pub notes: Vec<Notice>,
     pub steps: Vec<ComparedStep>,
     /// The ratios of all steps that have one which tells of speed, as one group.
     pub ratios: Option<Group>,

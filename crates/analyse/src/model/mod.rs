@@ -20,7 +20,7 @@ pub use cost_breakdown::{Account, Cause, Part};
 pub use failure::Failure;
 pub use findings::{Budget, Findings, RunSummary, TimeAccount, VariantSummary, WorkloadFindings};
 pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
-pub use notice::{Notice, Severity};
+pub use notice::{Code, Figure, Notice, Severity};
 pub use state::{Debt, DebtLevel, GroupMemory, HostCheck, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,

@@ -1,17 +1,59 @@
-//! What a reader must know before the figures.
+//! What a reader must know before the figures, as data. The words are in the report.
 
-use std::fmt;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 /// One warning of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notice {
-    /// What it is about, for programs: `cell-failed`, `one-block`.
-    pub code: &'static str,
+    pub code: Code,
     pub severity: Severity,
-    /// One or more sentences.
-    pub text: String,
+    /// Where it holds, or who it is about: `block 1 wal l.i0`, `wal`. The worst or the first comes first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<&'static str, Figure>,
+}
+
+/// What a warning says: a number, or what somebody else has said.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Figure {
+    Count(u64),
+    Number(f64),
+    Text(String),
+    /// Numbers of blocks.
+    Blocks(Vec<u32>),
+}
+
+macro_rules! codes {
+    ($($code:ident),*) => {
+        /// What a warning is about. Each has a row in the report's table of words.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Code {
+            $($code),*
+        }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$code),*];
+        }
+    };
+}
+
+codes! {
+    Comparison, DebugBuild, UnknownBase, RunGoingOn, CellFailed, CellInterrupted, CellUnfinished,
+    CellRepeated, CellToRepeat, CellsMissing, RecordsMissing, CellRecordsMissing, Resumed,
+    BlockResumed, DamagedRecord, InvalidStep, InvalidSteps, ZeroRate, Stalled, BaseStalled,
+    TargetMissed, TargetMissedByClient, TargetMissedInBlocks, ScheduleMissed, OutageOfSchedule,
+    OutageOfClosedLoop, ClientPause, ShortSteps, ShortScans, EmptyDeletes, Unsettled, DeferredWork,
+    FailedOperations, Recorded, RecordedOften, ServerChanged, SettingsChanged, Encryption,
+    Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
+    UnpinnedCpus, FsyncsUncounted, DeferredCounters, CalibrationWrong, Sampling, HostCpuUnseen,
+    HostCpuUncounted, OtherReads, Steal, ClientWait, ControlDiffers, RatesRise, RatesFall,
+    RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign
 }
 
 /// What a warning does to the figures.
@@ -24,8 +66,71 @@ pub enum Severity {
     Caution,
 }
 
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+impl Notice {
+    pub fn new(code: Code) -> Self {
+        Self { code, severity: Severity::Caution, places: Vec::new(), figures: BTreeMap::new() }
+    }
+
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.places.push(place.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: &'static str, figure: impl Into<Figure>) -> Self {
+        self.figures.insert(name, figure.into());
+        self
+    }
+
+    /// Only where there is such a figure.
+    #[must_use]
+    pub fn with_some(self, name: &'static str, figure: Option<impl Into<Figure>>) -> Self {
+        match figure {
+            Some(figure) => self.with(name, figure),
+            None => self,
+        }
+    }
+}
+
+impl From<u64> for Figure {
+    fn from(count: u64) -> Self {
+        Self::Count(count)
+    }
+}
+
+impl From<u32> for Figure {
+    fn from(count: u32) -> Self {
+        Self::Count(u64::from(count))
+    }
+}
+
+impl From<usize> for Figure {
+    fn from(count: usize) -> Self {
+        Self::Count(count as u64)
+    }
+}
+
+impl From<f64> for Figure {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<String> for Figure {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Figure {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<&[u32]> for Figure {
+    fn from(blocks: &[u32]) -> Self {
+        Self::Blocks(blocks.to_vec())
     }
 }

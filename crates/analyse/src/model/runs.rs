@@ -1,6 +1,7 @@
 //! Runs of steps with where they belong: how warnings name one, and all valid ones to look through.
 
 use crate::model::findings::WorkloadFindings;
+use crate::model::notice::{Code, Notice};
 use crate::model::step_run::{StepRun, Validity};
 use crate::model::steps::{StepFindings, VariantStep};
 
@@ -63,9 +64,12 @@ pub(crate) fn worst(
     Some(Worst { share: *share, place: found.place(), told: told.count(), all: shares.len() })
 }
 
-/// `1 run of a step`, `7 runs of steps`
-pub(crate) fn counted(runs: usize) -> String {
-    if runs == 1 { "1 run of a step".to_owned() } else { format!("{runs} runs of steps") }
+impl Worst {
+    /// With the share from which a run is counted.
+    pub(crate) fn notice(self, code: Code, told_share: f64) -> Notice {
+        let notice = Notice::new(code).at(self.place).with("share", self.share);
+        notice.with("limit", told_share).with("runs", self.told).with("all", self.all)
+    }
 }
 
 /// Runs whose figures may be used.

@@ -5,40 +5,45 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellId, CellRecord, Outcome, Run, RunEvent};
 
 use crate::model::failure::{end_message, words};
+use crate::model::{Code, Notice};
 
 /// Cells that failed, stopped in the middle or did not run.
-pub(crate) fn warnings(run: &Run) -> Vec<String> {
-    let ended = |cell: &CellRecord| match cell.outcome() {
-        None if run.is_going_on => None,
-        Some(Outcome::Completed) => None,
-        Some(Outcome::Failed) => Some(format!("Cell failed: {}: {}.", cell.id, words(&end_message(cell)))),
-        Some(Outcome::Interrupted) => Some(format!("Cell interrupted: {}.", cell.id)),
-        None => Some(format!("Cell did not end: {}; dbdyno was stopped in it.", cell.id)),
+pub(crate) fn notices(run: &Run) -> Vec<Notice> {
+    let ended = |cell: &CellRecord| {
+        let code = match cell.outcome() {
+            None if run.is_going_on => return None,
+            Some(Outcome::Completed) => return None,
+            Some(Outcome::Failed) => {
+                let message = words(&end_message(cell));
+                return Some(Notice::new(Code::CellFailed).at(cell.id.to_string()).with("message", message));
+            }
+            Some(Outcome::Interrupted) => Code::CellInterrupted,
+            None => Code::CellUnfinished,
+        };
+        Some(Notice::new(code).at(cell.id.to_string()))
     };
-    let mut all: Vec<String> = run.cells.iter().filter_map(ended).collect();
+    let mut all: Vec<Notice> = run.cells.iter().filter_map(ended).collect();
     all.extend(repeated(run));
     let planned = run.manifest.order.len();
     let lost = lost_records(run);
     let missing =
         run.manifest.order.iter().filter(|id| !run.cells.iter().any(|cell| cell.id == **id)).count();
-    let missing = missing - lost.iter().filter(|(_, is_whole_cell)| *is_whole_cell).count();
-    all.extend(lost.into_iter().map(|(text, _)| text));
+    let missing = missing - lost.iter().filter(|lost| lost.code == Code::CellRecordsMissing).count();
+    all.extend(lost);
     if run.is_going_on {
         all.insert(0, going_on(run));
     } else if missing > 0 {
-        all.push(format!("{missing} of {planned} cells did not run."));
+        all.push(Notice::new(Code::CellsMissing).with("missing", missing).with("planned", planned));
     }
     all
 }
 
-/// Cells that the run says have completed and whose records are not all there, and whether nothing of them is: a directory that was copied
-/// in part. Steps that load are left out of a cell whose data came from a snapshot.
-fn lost_records(run: &Run) -> Vec<(String, bool)> {
+/// Cells that the run says have completed and whose records are not all there: a directory that was copied in part. Steps that load
+/// are left out of a cell whose data came from a snapshot.
+fn lost_records(run: &Run) -> Vec<Notice> {
     let lost = |id: &CellId| {
         let Some(cell) = run.cells.iter().find(|cell| cell.id == *id) else {
-            let text =
-                format!("Records are missing: {id} completed, and its folder is not in the run directory.");
-            return Some((text, true));
+            return Some(Notice::new(Code::CellRecordsMissing).at(id.to_string()));
         };
         let workload = run.manifest.workloads.iter().find(|workload| workload.name == id.workload)?;
         let is_there = |name: &String| cell.steps.iter().any(|step| step.name == *name);
@@ -51,11 +56,8 @@ fn lost_records(run: &Run) -> Vec<(String, bool)> {
         let loads = steps.iter().take_while(|name| is_restored && !is_there(name)).count();
         let lost: Vec<&str> =
             steps[loads..].iter().filter(|name| !is_there(name)).map(String::as_str).collect();
-        let text = format!(
-            "Records are missing: {id} completed, and the run directory has none of {}.",
-            lost.join(", ")
-        );
-        (!lost.is_empty()).then_some((text, false))
+        (!lost.is_empty())
+            .then(|| Notice::new(Code::RecordsMissing).at(id.to_string()).with("steps", lost.join(", ")))
     };
     completed(run).into_iter().filter_map(lost).collect()
 }
@@ -74,16 +76,17 @@ fn completed(run: &Run) -> Vec<&CellId> {
 }
 
 /// How far a run is that is being written.
-fn going_on(run: &Run) -> String {
+fn going_on(run: &Run) -> Notice {
     let ended = run.cells.iter().filter(|cell| cell.outcome().is_some()).count();
-    let planned = run.manifest.order.len();
     let under_way = run.cells.iter().find(|cell| cell.outcome().is_none());
-    let now = under_way.map_or_else(String::new, |cell| format!(", {} is under way", cell.id));
-    format!("The run is going on: {ended} of {planned} cells have ended{now}.")
+    Notice::new(Code::RunGoingOn)
+        .with("ended", ended)
+        .with("planned", run.manifest.order.len())
+        .with_some("under_way", under_way.map(|cell| cell.id.to_string()))
 }
 
 /// Cells that failed and were run again in their place of the order: what is reported of them is the later attempt.
-fn repeated(run: &Run) -> Vec<String> {
+fn repeated(run: &Run) -> Vec<Notice> {
     let mut failures: BTreeMap<String, &str> = BTreeMap::new();
     let mut all = Vec::new();
     for event in &run.events {
@@ -94,12 +97,9 @@ fn repeated(run: &Run) -> Vec<String> {
             RunEvent::CellSetAside { cell, to, .. } => {
                 if let Some(why) = failures.remove(&cell.to_string()) {
                     let is_there = run.cells.iter().any(|again| again.id == *cell);
-                    let again =
-                        if is_there { "was run again, later than its block" } else { "is to run again" };
-                    all.push(format!(
-                        "Cell repeated: {cell} failed ({}) and {again}. Records of the failure: {to}.",
-                        beginning(why)
-                    ));
+                    let code = if is_there { Code::CellRepeated } else { Code::CellToRepeat };
+                    let notice = Notice::new(code).at(cell.to_string()).with("message", beginning(why));
+                    all.push(notice.with("records", to.as_str()));
                 }
             }
             _ => {}
@@ -128,10 +128,10 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::fixtures::{cell, cell_id, load_step, query_step, run};
+    use crate::fixtures::{cell, cell_id, load_step, query_step, run, shown};
 
     fn warnings_of(run: &Run) -> String {
-        warnings(run).join("\n")
+        notices(run).iter().map(shown).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -140,9 +140,9 @@ mod tests {
         second.events.pop();
         let mut run = run(&["a"], 3, vec![cell(1, "a", Vec::new()), second]);
         run.is_going_on = true;
-        assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended, block 2 a insert-benchmark is under way.");
+        assert_snapshot!(warnings_of(&run), @"run-going-on ended: 1, planned: 3, under_way: block 2 a insert-benchmark");
         run.cells.pop();
-        assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended.");
+        assert_snapshot!(warnings_of(&run), @"run-going-on ended: 1, planned: 3");
     }
 
     #[test]
@@ -166,10 +166,10 @@ mod tests {
         restored.events.insert(1, CellEvent::Work { at, name, duration_us: 1, details });
         assert_eq!(told(vec![cell(1, "a", whole()), restored.clone()]), "");
         restored.steps.clear();
-        assert_snapshot!(told(vec![cell(1, "a", whole()), restored]), @"Records are missing: block 2 a insert-benchmark completed, and the run directory has none of l.i0, qr100.");
+        assert_snapshot!(told(vec![cell(1, "a", whole()), restored]), @"records-missing [block 2 a insert-benchmark] steps: l.i0, qr100");
         assert_snapshot!(told(vec![cell(1, "a", vec![query_step(400, 200)])]), @r"
-        Records are missing: block 1 a insert-benchmark completed, and the run directory has none of l.i0.
-        Records are missing: block 2 a insert-benchmark completed, and its folder is not in the run directory.
+        records-missing [block 1 a insert-benchmark] steps: l.i0
+        cell-records-missing [block 2 a insert-benchmark]
         ");
     }
 
@@ -204,12 +204,11 @@ mod tests {
             aside(&one),
             ended(&one, Outcome::Completed),
         ];
-        let told = "Cell repeated: block 1 a insert-benchmark failed (server died) and was run \
-                    again, later than its block. Records of the failure: aside/1/1.";
+        let told = "cell-repeated [block 1 a insert-benchmark] message: server died, records: aside/1/1";
         assert_eq!(warnings_of(&run), told);
         run.cells.remove(0);
         assert!(
-            warnings_of(&run).contains("failed (server died) and is to run again. "),
+            warnings_of(&run).contains("cell-to-repeat [block 1 a insert-benchmark] message: server died"),
             "{}",
             warnings_of(&run)
         );

@@ -2,23 +2,15 @@
 
 use crate::model::WorkloadFindings;
 use crate::model::runs::worst;
+use crate::model::{Code, Notice};
 
 /// Share of the window from which a step is named: the margin within which rates count as the same by default.
 const TOLD_SHARE: f64 = 0.02;
 
 /// The worst of the steps that were held up in this way, and how many there are.
-pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
+pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let worst = worst(workloads, TOLD_SHARE, |run| run.cost.load_thread_wait_share)?;
-    Some(format!(
-        "The load client waited for a CPU: a thread in {:.1} % of the time at worst, in {}; in \
-         more than {:.0} % in {} of {} runs of steps. Rates are lower by up to as much, and \
-         latencies longer.",
-        100.0 * worst.share,
-        worst.place,
-        100.0 * TOLD_SHARE,
-        worst.told,
-        worst.all
-    ))
+    Some(worst.notice(Code::ClientWait, TOLD_SHARE))
 }
 
 #[cfg(test)]
@@ -37,16 +29,13 @@ mod tests {
         ));
         let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
         run.manifest.variants[0].driver = "mysql".to_owned();
-        texts(&analyse(&run)).into_iter().find(|warning| warning.contains("waited for a CPU"))
+        texts(&analyse(&run)).into_iter().find(|warning| warning.starts_with("client-wait"))
     }
 
     #[test]
     fn a_client_that_waited_for_a_cpu_is_told_from_two_percent_on() {
         assert_eq!(told(2_000_000 / 60), None);
         let text = told(2_000_000 / 20).unwrap();
-        assert!(
-            text.contains("5.0 % of the time at worst, in block 1 a ") && text.contains("in 1 of 1 runs"),
-            "{text}"
-        );
+        insta::assert_snapshot!(text, @"client-wait [block 1 a qr100] all: 1, limit: 0.02, runs: 1, share: 0.05");
     }
 }

@@ -1,6 +1,6 @@
 //! The base against itself: a run in which it differs from itself.
 
-use crate::model::{StepFindings, Verdict};
+use crate::model::{Code, Notice, StepFindings, Verdict};
 
 /// A word that the base against itself must not get.
 fn is_difference(verdict: Verdict) -> bool {
@@ -8,24 +8,18 @@ fn is_difference(verdict: Verdict) -> bool {
 }
 
 /// A sentence for a run whose base differs from itself: its other differences may be as false.
-pub(crate) fn warning<'a>(
+pub(crate) fn notice<'a>(
     steps: impl Iterator<Item = &'a StepFindings>,
     again: Option<&str>,
-) -> Option<String> {
+) -> Option<Notice> {
     let again = again?;
     let differs = |step: &&StepFindings| {
         step.variants
             .iter()
             .any(|variant| variant.variant == again && variant.verdict.is_some_and(is_difference))
     };
-    let names: Vec<&str> = steps.filter(differs).map(|step| step.name.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "The base differs from itself ({again}) in {}: something other than the variants \
-             changes the rates, so other differences there may be false too.",
-            names.join(", ")
-        )
-    })
+    let places: Vec<String> = steps.filter(differs).map(|step| step.name.clone()).collect();
+    (!places.is_empty()).then(|| Notice { places, ..Notice::new(Code::ControlDiffers).with("again", again) })
 }
 
 #[cfg(test)]
@@ -33,7 +27,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use crate::fixtures::{cell, load_step, run, texts};
-    use crate::model::Verdict;
+    use crate::model::{Code, Verdict};
     use crate::{Choices, analyse, analyse_with};
 
     fn with_again(again: [u64; 4]) -> crate::model::Findings {
@@ -61,8 +55,8 @@ mod tests {
         assert_eq!(step.variants[1].verdict, Some(Verdict::Faster));
         let inference = step.variants[2].ratio.as_ref().unwrap().inference.as_ref().unwrap();
         assert_eq!(inference.q_difference, inference.p_difference, "the only comparison of its family");
-        let warning = &texts(&findings).into_iter().find(|warning| warning.contains("itself")).unwrap();
-        assert_snapshot!(warning, @"The base differs from itself (a~again) in l.i0: something other than the variants changes the rates, so other differences there may be false too.");
+        let warning = &texts(&findings).into_iter().find(|text| text.starts_with("control-differs")).unwrap();
+        assert_snapshot!(warning, @"control-differs [l.i0] again: a~again");
     }
 
     #[test]
@@ -71,7 +65,7 @@ mod tests {
         for base in ["b", "a~again"] {
             let choices = Choices { base: Some(base.to_owned()) };
             let findings = analyse_with(&run, &choices).unwrap();
-            assert!(!findings.warnings.iter().any(|warning| warning.text.contains("itself")), "{base}");
+            assert!(!findings.warnings.iter().any(|notice| notice.code == Code::ControlDiffers), "{base}");
             assert_eq!(findings.run.again, None);
         }
     }

@@ -6,10 +6,11 @@ use crate::measure::counters::{Counters, STATUS, greatest};
 use crate::measure::deferred_counters::{LOAD_SESSIONS, is_told_late};
 use crate::measure::fsyncs;
 use crate::measure::span::Span;
+use crate::model::{Code, Notice};
 use crate::words::numbered;
 
 /// Variants with steps that wrote and whose fsyncs were not all counted at the end.
-pub(crate) fn warning(run: &Run) -> Option<String> {
+pub(crate) fn notice(run: &Run) -> Option<Notice> {
     let untold = |cell: &CellRecord| {
         let is_counted = fsyncs::syncs_of(cell).is_some();
         cell.steps.iter().filter(|step| is_counted && is_untold(step)).count()
@@ -21,13 +22,7 @@ pub(crate) fn warning(run: &Run) -> Option<String> {
     };
     let names: Vec<String> =
         run.manifest.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "No fsyncs per commit ({}): PostgreSQL's sessions report their counts when they end, \
-             and some were still open when sampling ended. A pooler keeps sessions open.",
-            names.join("; ")
-        )
-    })
+    (!names.is_empty()).then(|| Notice::new(Code::DeferredCounters).with("steps", names.join("; ")))
 }
 
 fn is_untold(step: &StepRecord) -> bool {

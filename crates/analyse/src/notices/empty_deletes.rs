@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::WorkloadFindings;
 use crate::model::runs::{RunOfStep, valid_runs};
+use crate::model::{Code, Notice, WorkloadFindings};
 
 /// Share of a step's deletes from which they are reported.
 const TOLD_SHARE: f64 = 0.05;
@@ -12,7 +12,7 @@ const TOLD_SHARE: f64 = 0.05;
 type Shares<'a> = BTreeMap<&'a str, (f64, f64)>;
 
 /// One sentence for each step whose operations are deletes, of which too many found no row in any of its runs.
-pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let mut steps: Vec<(&str, Shares<'_>)> = Vec::new();
     for found in valid_runs(workloads) {
         let Some(share) = share(&found) else { continue };
@@ -36,7 +36,7 @@ fn share(found: &RunOfStep<'_>) -> Option<f64> {
     (delete.statement == "delete" && delete.count > 0).then(|| delete.empty as f64 / delete.count as f64)
 }
 
-fn told(step: &str, shares: &Shares<'_>) -> String {
+fn told(step: &str, shares: &Shares<'_>) -> Notice {
     let of_variant = |(variant, (least, greatest)): (&&str, &(f64, f64))| {
         let [least, greatest] = [least, greatest].map(|share| format!("{:.0}", 100.0 * share));
         if least == greatest {
@@ -46,12 +46,7 @@ fn told(step: &str, shares: &Shares<'_>) -> String {
         }
     };
     let shares: Vec<String> = shares.iter().map(of_variant).collect();
-    format!(
-        "{step}: share of deletes that found no row: {}. They are cheaper and count in the rate, \
-         and a faster variant has more of them, so ratios compare unequal work. Give the step more \
-         rows (table_size) or fewer operations.",
-        shares.join(", ")
-    )
+    Notice::new(Code::EmptyDeletes).at(step).with("shares", shares.join(", "))
 }
 
 #[cfg(test)]
@@ -78,10 +73,10 @@ mod tests {
                 cell(2, "a", vec![step(statement, empty[2])]),
             ];
             let warnings = texts(&analyse(&run(&["a", "b"], 2, cells)));
-            warnings.into_iter().find(|warning| warning.contains("found no row"))
+            warnings.into_iter().find(|warning| warning.starts_with("empty-deletes"))
         };
         assert_eq!(told("delete", [50, 20, 0]), None);
         assert_eq!(told("point-select", [500, 500, 500]), None);
-        insta::assert_snapshot!(told("delete", [470, 30, 820]).unwrap(), @"qr100: share of deletes that found no row: a 47 to 82 %, b 3 %. They are cheaper and count in the rate, and a faster variant has more of them, so ratios compare unequal work. Give the step more rows (table_size) or fewer operations.");
+        insta::assert_snapshot!(told("delete", [470, 30, 820]).unwrap(), @"empty-deletes [qr100] shares: a 47 to 82 %, b 3 %");
     }
 }

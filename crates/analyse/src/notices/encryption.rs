@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_record::{CellEvent, ConnectionClass, Run};
 
+use crate::model::{Code, Notice};
 use crate::servers::servers;
 
 /// Drivers whose servers are reached over a connection that could be encrypted.
@@ -31,7 +32,7 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
 }
 
 /// Encryption that is not the same for all variants is a part of every difference between them.
-pub(crate) fn unequal(run: &Run) -> Option<String> {
+pub(crate) fn notice(run: &Run) -> Option<Notice> {
     // What no one ever reached was not encrypted in any way.
     let compared = run.manifest.variants.iter().filter(|variant| {
         OVER_A_WIRE.contains(&variant.driver.as_str()) && servers(run, &variant.name).next().is_some()
@@ -47,7 +48,7 @@ pub(crate) fn unequal(run: &Run) -> Option<String> {
         return None;
     }
     let each: Vec<String> = told.iter().map(|(variant, found)| format!("{variant}: {found}")).collect();
-    Some(format!("Encryption of connections differs, which affects every ratio: {}.", each.join("; ")))
+    Some(Notice::new(Code::Encryption).with("connections", each.join("; ")))
 }
 
 fn connections<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = &'a ConnectionClass> {
@@ -72,7 +73,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::fixtures::{cell, run};
+    use crate::fixtures::{cell, run, shown};
 
     const AES: Option<(&str, &str)> = Some(("TLSv1.3", "TLS_AES_256_GCM_SHA384"));
     const CHACHA: Option<(&str, &str)> = Some(("TLSv1.3", "TLS_CHACHA20_POLY1305_SHA256"));
@@ -112,9 +113,9 @@ mod tests {
         let mut unreached = cell(1, "e", Vec::new());
         unreached.events.remove(1);
         let mut run = run(&["a", "b", "c", "d", "e"], 1, [cells, vec![unreached]].concat());
-        assert_snapshot!(unequal(&run).unwrap(), @"Encryption of connections differs, which affects every ratio: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear.");
+        assert_snapshot!(shown(&notice(&run).unwrap()), @"encryption connections: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear");
         run.cells.remove(1);
         run.manifest.variants[2].driver = "sqlite".to_owned();
-        assert_eq!(unequal(&run), None, "neither a file nor what never ran is compared");
+        assert_eq!(notice(&run), None, "neither a file nor what never ran is compared");
     }
 }

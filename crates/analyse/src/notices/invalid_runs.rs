@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 
 use crate::model::runs::all_runs;
-use crate::model::{Validity, WorkloadFindings};
+use crate::model::{Code, Notice, Validity, WorkloadFindings};
 use crate::notices::cells::sentence;
-use crate::words::numbered;
 
 /// What reasons have in common that differ in their figures only: `table #: rows is #, expected #`.
 pub fn reason_class(reason: &str) -> String {
@@ -45,7 +44,7 @@ struct Shared<'a> {
 }
 
 /// One warning for each reason, in the order in which they first occur.
-pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let mut shared: Vec<Shared<'_>> = Vec::new();
     let mut all = 0;
     for workload in workloads {
@@ -68,7 +67,7 @@ pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
             }
         }
     }
-    shared.iter().map(|reason| reason.text(all)).collect()
+    shared.iter().map(|reason| reason.notice(all)).collect()
 }
 
 /// The reasons of one run by what they have in common: one for each table, or for each client, are one.
@@ -94,18 +93,17 @@ fn told(reasons: &[&str]) -> String {
 }
 
 impl Shared<'_> {
-    fn text(&self, all: usize) -> String {
-        let reason = &self.reason;
-        if self.runs == 1 {
-            return format!("Invalid, not used: {}: {reason}.", self.place);
+    fn notice(&self, all: usize) -> Notice {
+        let code = if self.runs == 1 { Code::InvalidStep } else { Code::InvalidSteps };
+        let notice = Notice::new(code).at(&self.place).with("reason", self.reason.as_str());
+        match self.runs {
+            1 => notice,
+            runs => notice
+                .with("runs", runs)
+                .with("all", all)
+                .with("steps", self.steps.len())
+                .with("variants", self.variants.len()),
         }
-        format!(
-            "Invalid, not used: {} of {all} runs of steps ({}, {}), first {}: {reason}. Each is named at its step.",
-            self.runs,
-            numbered(self.steps.len(), "step"),
-            numbered(self.variants.len(), "variant"),
-            self.place,
-        )
     }
 }
 
@@ -116,12 +114,16 @@ mod tests {
 
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, query_step, run};
+    use crate::fixtures::{cell, load_step, query_step, run, shown};
 
     fn invalid(mut step: StepRecord, reasons: &[&str]) -> StepRecord {
         let events = reasons.iter().map(|reason| StepEvent::Invalid { reason: (*reason).to_owned() });
         step.events.extend(events);
         step
+    }
+
+    fn reasons(workloads: &[WorkloadFindings]) -> Vec<String> {
+        notices(workloads).iter().map(shown).collect()
     }
 
     #[test]
@@ -156,10 +158,10 @@ mod tests {
             cell(block, variant, vec![load, query])
         };
         let cells = vec![of(1, "a", 93), of(1, "b", 90), of(2, "a", 99), of(2, "b", 98)];
-        let told = warnings(&analyse(&run(&["a", "b"], 2, cells)).workloads);
+        let told = reasons(&analyse(&run(&["a", "b"], 2, cells)).workloads);
         assert_snapshot!(told.join("\n"), @r"
-        Invalid, not used: 6 of 8 runs of steps (2 steps, 2 variants), first block 1 a l.i0: the client was busy in 93 % of it. Each is named at its step.
-        Invalid, not used: 2 of 8 runs of steps (1 step, 2 variants), first block 2 a qr100: clock jumped. Each is named at its step.
+        invalid-steps [block 1 a l.i0] all: 8, reason: the client was busy in 93 % of it, runs: 6, steps: 2, variants: 2
+        invalid-steps [block 2 a qr100] all: 8, reason: clock jumped, runs: 2, steps: 1, variants: 2
         ");
     }
 
@@ -167,7 +169,7 @@ mod tests {
     fn a_run_with_one_reason_for_each_table_counts_once() {
         let tables = ["table t1: 5 rows.", "table t2: 6 rows", "table t3: 7 rows", "table t4: 8 rows"];
         let step = invalid(load_step(1_000), &tables);
-        let told = warnings(&analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])])).workloads);
-        assert_snapshot!(told.join("\n"), @"Invalid, not used: block 1 a l.i0: table t1: 5 rows; table t2: 6 rows; table t3: 7 rows; and 1 more like these.");
+        let told = reasons(&analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])])).workloads);
+        assert_snapshot!(told.join("\n"), @"invalid-step [block 1 a l.i0] reason: table t1: 5 rows; table t2: 6 rows; table t3: 7 rows; and 1 more like these");
     }
 }

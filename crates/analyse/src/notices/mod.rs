@@ -16,13 +16,12 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::again_of;
-use crate::compare::verdicts::drift_warnings;
-use crate::compare::{changed, factorial, fixed_rate, targets, zero_rate};
-use crate::measure::hosts::host_warnings;
-use crate::measure::{debt, fsyncs, host_check, outages, reach, reads, steal};
+use crate::compare::verdicts::drift_notices;
+use crate::compare::{changed, fixed_rate, targets, zero_rate};
+use crate::measure::{debt, fsyncs, host_check, hosts, outages, reach, reads, steal};
+use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
-use crate::model::{Notice, Severity, StepFindings, WorkloadFindings};
-use crate::notices::encryption::unequal;
+use crate::model::{Code, Notice, Severity, StepFindings, WorkloadFindings};
 use crate::parity::Parity;
 use crate::validity::client_pauses;
 
@@ -45,104 +44,94 @@ impl Facts<'_> {
     }
 }
 
-/// A kind of warning.
-struct Rule {
-    code: &'static str,
-    severity: Severity,
-    /// The texts of its warnings; none where all is well.
-    find: fn(&Facts<'_>) -> Vec<String>,
-}
-
-const fn invalid(code: &'static str, find: fn(&Facts<'_>) -> Vec<String>) -> Rule {
-    Rule { code, severity: Severity::Invalid, find }
-}
-
-const fn caution(code: &'static str, find: fn(&Facts<'_>) -> Vec<String>) -> Rule {
-    Rule { code, severity: Severity::Caution, find }
-}
+/// A rule: what its notices do to the figures, and how they are found; none where all is well.
+type Rule = (Severity, fn(&Facts<'_>) -> Vec<Notice>);
 
 /// Every rule, in the order of a report.
 const RULES: &[Rule] = &[
-    invalid("debug-build", debug_build),
-    invalid("unknown-base", unknown_base),
-    invalid("cells", |facts| cells::warnings(facts.run)),
-    invalid("sessions", |facts| sessions::warnings(facts.run)),
-    invalid("damaged-records", |facts| facts.run.warnings.clone()),
-    invalid("invalid-steps", |facts| invalid_runs::warnings(facts.workloads)),
-    invalid("stalled", |facts| {
-        facts.steps().flat_map(|step| zero_rate::warnings(step, facts.base)).collect()
+    (Invalid, debug_build),
+    (Invalid, unknown_base),
+    (Invalid, |facts| cells::notices(facts.run)),
+    (Invalid, |facts| sessions::notices(facts.run)),
+    (Invalid, damaged_records),
+    (Invalid, |facts| invalid_runs::notices(facts.workloads)),
+    (Invalid, |facts| facts.steps().flat_map(|step| zero_rate::notices(step, facts.base)).collect()),
+    (Invalid, |facts| facts.steps().flat_map(targets::notices).collect()),
+    (Invalid, |facts| facts.steps().flat_map(fixed_rate::notices).collect()),
+    (Caution, |facts| steps(facts.run).filter_map(|(cell, step)| outages::notice(cell, step)).collect()),
+    (Caution, |facts| {
+        steps(facts.run).filter_map(|(cell, step)| client_pauses::notice(cell, step)).collect()
     }),
-    invalid("target-missed", |facts| facts.steps().flat_map(targets::warnings).collect()),
-    invalid("schedule-missed", |facts| facts.steps().flat_map(fixed_rate::warnings).collect()),
-    caution("outage", |facts| {
-        steps(facts.run).filter_map(|(cell, step)| outages::warning(cell, step)).collect()
+    (Caution, |facts| short_steps::notices(facts.workloads)),
+    (Caution, |facts| empty_deletes::notices(facts.workloads)),
+    (Caution, |facts| settling::notices(facts.run)),
+    (Caution, |facts| debt::notices(facts.workloads)),
+    (Caution, |facts| failed_operations(facts.run)),
+    (Caution, |facts| recorded(facts.run)),
+    (Invalid, |facts| changed::notices(facts.run)),
+    (Caution, |facts| encryption::notice(facts.run).into_iter().collect()),
+    (Caution, configuration),
+    (Caution, |facts| hosts::notices(facts.run)),
+    (Caution, |facts| fsyncs::notice(facts.run).into_iter().collect()),
+    (Caution, |facts| deferred_counters::notice(facts.run).into_iter().collect()),
+    (Caution, |facts| reach::notice(facts.workloads).into_iter().collect()),
+    (Caution, |facts| sampler_cost(facts.workloads).into_iter().collect()),
+    (Caution, |facts| host_check::notice(facts.workloads).into_iter().collect()),
+    (Caution, |facts| reads::notice(facts.workloads).into_iter().collect()),
+    (Caution, |facts| steal::notice(facts.workloads).into_iter().collect()),
+    (Caution, |facts| client_wait::notice(facts.workloads).into_iter().collect()),
+    (Caution, |facts| {
+        control::notice(facts.steps(), again_of(&facts.run.manifest, facts.base)).into_iter().collect()
     }),
-    caution("client-pause", |facts| {
-        steps(facts.run).filter_map(|(cell, step)| client_pauses::warning(cell, step)).collect()
+    (Caution, |facts| drift_notices(facts.workloads)),
+    (Caution, |facts| one_block(facts.run, facts.workloads, facts.base).into_iter().collect()),
+    (Caution, |facts| {
+        facts.design.iter().map(|why| Notice::new(Code::NoDesign).with("reason", why.as_str())).collect()
     }),
-    caution("short-steps", |facts| short_steps::warnings(facts.workloads)),
-    caution("empty-deletes", |facts| empty_deletes::warnings(facts.workloads)),
-    caution("settling", |facts| settling::warnings(facts.run)),
-    caution("deferred-work", |facts| debt::warnings(facts.workloads)),
-    caution("failed-operations", |facts| failed_operations(facts.run)),
-    caution("recorded", |facts| recorded_warnings(facts.run)),
-    invalid("settings-changed", |facts| changed::warnings(facts.run)),
-    caution("encryption", |facts| unequal(facts.run).into_iter().collect()),
-    caution("configuration", |facts| facts.parity.and_then(Parity::warning).into_iter().collect()),
-    caution("host", |facts| host_warnings(facts.run)),
-    caution("fsyncs", |facts| fsyncs::warning(facts.run).into_iter().collect()),
-    caution("deferred-counters", |facts| deferred_counters::warning(facts.run).into_iter().collect()),
-    caution("client-reach", |facts| reach::warning(facts.workloads).into_iter().collect()),
-    caution("sampling", |facts| sampler_cost(facts.workloads).into_iter().collect()),
-    caution("host-cpu", |facts| host_check::warning(facts.workloads).into_iter().collect()),
-    caution("other-reads", |facts| reads::warning(facts.workloads).into_iter().collect()),
-    caution("steal", |facts| steal::warning(facts.workloads).into_iter().collect()),
-    caution("client-wait", |facts| client_wait::warning(facts.workloads).into_iter().collect()),
-    caution("control", |facts| {
-        control::warning(facts.steps(), again_of(&facts.run.manifest, facts.base)).into_iter().collect()
-    }),
-    caution("drift", |facts| drift_warnings(facts.workloads)),
-    caution("one-block", |facts| one_block(facts.run, facts.workloads, facts.base).into_iter().collect()),
-    caution("design", |facts| facts.design.iter().map(|why| factorial::warning(why)).collect()),
 ];
 
 /// The warnings of a run: those that make figures invalid first.
 pub(crate) fn notices(facts: &Facts<'_>) -> Vec<Notice> {
-    let of_rule = |rule: &'static Rule| {
-        let texts = (rule.find)(facts).into_iter();
-        texts.map(move |text| Notice { code: rule.code, severity: rule.severity, text })
+    let of_rule = |(severity, find): &Rule| {
+        let severity = *severity;
+        find(facts).into_iter().map(move |notice| Notice { severity, ..notice })
     };
     let mut all: Vec<Notice> = RULES.iter().flat_map(of_rule).collect();
     all.sort_by_key(|notice| notice.severity);
     all
 }
 
-fn debug_build(facts: &Facts<'_>) -> Vec<String> {
-    let build = &facts.run.manifest.tool.build;
-    let text = || {
-        format!(
-            "This run was made by a {build} build of dbdyno: its client is slow and its numbers are not worth comparing."
-        )
-    };
-    (build != "release").then(text).into_iter().collect()
+fn debug_build(facts: &Facts<'_>) -> Vec<Notice> {
+    let build = facts.run.manifest.tool.build.as_str();
+    let notice = || Notice::new(Code::DebugBuild).with("build", build);
+    (build != "release").then(notice).into_iter().collect()
 }
 
-fn unknown_base(facts: &Facts<'_>) -> Vec<String> {
+fn unknown_base(facts: &Facts<'_>) -> Vec<Notice> {
     let manifest = &facts.run.manifest;
     let is_there = manifest.variants.iter().any(|variant| variant.name == manifest.base);
-    let text =
-        || format!("The base {:?} is not a variant of this run, so there are no ratios.", manifest.base);
-    (!is_there).then(text).into_iter().collect()
+    let notice = || Notice::new(Code::UnknownBase).at(&manifest.base);
+    (!is_there).then(notice).into_iter().collect()
+}
+
+fn damaged_records(facts: &Facts<'_>) -> Vec<Notice> {
+    let texts = facts.run.warnings.iter();
+    texts.map(|text| Notice::new(Code::DamagedRecord).with("text", text.as_str())).collect()
+}
+
+fn configuration(facts: &Facts<'_>) -> Vec<Notice> {
+    let classes = facts.parity.map_or_else(Vec::new, Parity::unlike);
+    let notice = || Notice::new(Code::Configuration).with("classes", classes.join(", "));
+    (!classes.is_empty()).then(notice).into_iter().collect()
 }
 
 /// Planned so, or measured so far: what one block shows may be chance.
-fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<String> {
-    let chance = "no significance test is possible; a difference may be chance";
+fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<Notice> {
     if run.manifest.blocks < 2 {
-        return Some(format!("One block: {chance}. Use blocks = 5 or more."));
+        return Some(Notice::new(Code::OneBlock));
     }
     let most = workloads.iter().map(|workload| workload.most_ratio_blocks(base)).max();
-    (most == Some(1)).then(|| format!("One block of {} was measured: {chance}.", run.manifest.blocks))
+    (most == Some(1)).then(|| Notice::new(Code::OneBlockMeasured).with("planned", run.manifest.blocks))
 }
 
 fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
@@ -151,19 +140,19 @@ fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
 
 /// Operations of any kind that ended with an error, in the whole step: background writes that fail make the queries
 /// next to them faster, deletes that fail let a table grow.
-fn failed_operations(run: &Run) -> Vec<String> {
+fn failed_operations(run: &Run) -> Vec<Notice> {
     let of_kind = |cell: &CellRecord, step: &StepRecord, kind: &str| {
         let intervals = step.intervals.iter().filter(|interval| interval.kind == kind);
         let (done, failed) = intervals.fold((0, 0), |(done, failed), i| (done + i.done, failed + i.failed));
-        let share = 100.0 * failed as f64 / (done + failed) as f64;
         (failed > 0).then(|| {
-            format!(
-                "{failed} {kind} operations failed ({share:.3} %) in block {} {} {}.",
-                cell.id.block, cell.id.variant, step.name
-            )
+            Notice::new(Code::FailedOperations)
+                .at(format!("block {} {} {}", cell.id.block, cell.id.variant, step.name))
+                .with("kind", kind)
+                .with("failed", failed)
+                .with("share", failed as f64 / (done + failed) as f64)
         })
     };
-    let of_step = |(cell, step)| -> Vec<String> {
+    let of_step = |(cell, step)| -> Vec<Notice> {
         let step: &StepRecord = step;
         step.spec.kinds.iter().filter_map(|kind| of_kind(cell, step, &kind.kind)).collect()
     };
@@ -171,7 +160,7 @@ fn failed_operations(run: &Run) -> Vec<String> {
 }
 
 /// Warnings that were recorded while the run went on; one that recurs is reported once, with how often and where first.
-fn recorded_warnings(run: &Run) -> Vec<String> {
+fn recorded(run: &Run) -> Vec<Notice> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut told: Vec<(&str, String)> = Vec::new();
     let mut tell = |text, place: String| {
@@ -202,12 +191,15 @@ fn recorded_warnings(run: &Run) -> Vec<String> {
             }
         }
     }
-    let place = |text: &str, place: String| match (seen.get(text), place.as_str()) {
-        (_, "") => text.to_owned(),
-        (Some(2..), _) => format!("{text} ({} times, first in {place})", seen[text]),
-        _ => format!("{text} ({place})"),
+    let notice = |(text, place): (&str, String)| {
+        let notice = match seen.get(text) {
+            Some(&times @ 2..) => Notice::new(Code::RecordedOften).with("times", times),
+            _ => Notice::new(Code::Recorded),
+        };
+        let notice = notice.with("text", text);
+        if place.is_empty() { notice } else { notice.at(place) }
     };
-    told.into_iter().map(|(text, first)| place(text, first)).collect()
+    told.into_iter().map(notice).collect()
 }
 
 /// Whether a resume said that it would not run the load of a cell again, and a later one had to: the load is in the cell then.
@@ -221,18 +213,14 @@ fn is_over(run: &Run, text: &str) -> bool {
 }
 
 /// The dearest step of those in which sampling cost more than it may.
-fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<String> {
+fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let over = judged_runs(workloads).filter_map(|found| {
         let share = found.run.cost.sampler_core_share.filter(|share| *share > SAMPLER_CORE_SHARE_LIMIT)?;
         Some((share, found.place()))
     });
     let (share, place) = over.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(format!(
-        "Sampling used up to {:.2} % of a core ({place}); more than {:.1} % may disturb the \
-         measurement.",
-        100.0 * share,
-        100.0 * SAMPLER_CORE_SHARE_LIMIT
-    ))
+    let notice = Notice::new(Code::Sampling).at(place).with("share", share);
+    Some(notice.with("limit", SAMPLER_CORE_SHARE_LIMIT))
 }
 
 #[cfg(test)]
@@ -269,15 +257,15 @@ mod tests {
         run.manifest.tool.build = "debug".to_owned();
         run.warnings.push("events.jsonl: last line cut off".to_owned());
         assert_snapshot!(warnings_of(&run), @r"
-        This run was made by a debug build of dbdyno: its client is slow and its numbers are not worth comparing.
-        Cell failed: block 1 b insert-benchmark: server died: see its log.
-        1 of 3 cells did not run.
-        events.jsonl: last line cut off
-        Invalid, not used: block 1 a l.i0: clock jumped.
-        a qr100: background inserts 150/s, at least 190/s of 200/s needed; its queries ran with fewer concurrent writes than planned.
-        2 query operations failed (0.249 %) in block 1 a qr100.
-        Sampling used up to 1.00 % of a core (block 1 a qr100); more than 0.5 % may disturb the measurement.
-        One block: no significance test is possible; a difference may be chance. Use blocks = 5 or more.
+        debug-build build: debug
+        cell-failed [block 1 b insert-benchmark] message: server died: see its log
+        cells-missing missing: 1, planned: 3
+        damaged-record text: events.jsonl: last line cut off
+        invalid-step [block 1 a l.i0] reason: clock jumped
+        target-missed [a qr100] least: 190.0, rate: 150.0, target: 200.0
+        failed-operations [block 1 a qr100] failed: 2, kind: query, share: 0.0024937655860349127
+        sampling [block 1 a qr100] limit: 0.005, share: 0.01
+        one-block
         ");
     }
 
@@ -287,7 +275,7 @@ mod tests {
         let insert = failing.intervals.iter_mut().find(|interval| interval.kind == "insert").unwrap();
         (insert.failed, insert.due) = (1, insert.due + 1);
         let run = run(&["a"], 2, vec![cell(1, "a", vec![failing]), cell(2, "a", Vec::new())]);
-        assert_snapshot!(warnings_of(&run), @"1 insert operations failed (11.111 %) in block 1 a qr100.");
+        assert_snapshot!(warnings_of(&run), @"failed-operations [block 1 a qr100] failed: 1, kind: insert, share: 0.1111111111111111");
     }
 
     #[test]
@@ -300,8 +288,8 @@ mod tests {
         let mut run = run(&["a"], 2, vec![cell(1, "a", vec![step()]), cell(2, "a", vec![step()])]);
         run.events.push(RunEvent::Warning { at: String::new(), text: "swap is on".to_owned() });
         assert_snapshot!(warnings_of(&run), @r"
-        swap is on
-        no block device (2 times, first in block 1 a insert-benchmark l.i0)
+        recorded text: swap is on
+        recorded-often [block 1 a insert-benchmark l.i0] text: no block device, times: 2
         ");
     }
 
@@ -325,10 +313,10 @@ mod tests {
             server.version_text = "a 2.0".to_owned();
         }
         let run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), second]);
-        assert_snapshot!(warnings_of(&run), @r#"
-        Cell did not end: block 2 a insert-benchmark; dbdyno was stopped in it.
-        The server of a changed during the run: "a 1.0", then "a 2.0".
-        "#);
+        assert_snapshot!(warnings_of(&run), @r"
+        cell-unfinished [block 2 a insert-benchmark]
+        server-changed [a] first: a 1.0, other: a 2.0
+        ");
     }
 
     #[test]
@@ -337,8 +325,8 @@ mod tests {
         let mut cells = vec![cell(1, "a", steps(1_000)), cell(1, "b", steps(1_100))];
         let told = |cells: &[CellRecord]| warnings_of(&run(&["a", "b"], 2, cells.to_vec()));
         assert_snapshot!(told(&cells), @r"
-        2 of 4 cells did not run.
-        One block of 2 was measured: no significance test is possible; a difference may be chance.
+        cells-missing missing: 2, planned: 4
+        one-block-measured planned: 2
         ");
         cells.extend([cell(2, "a", steps(1_000)), cell(2, "b", steps(1_100))]);
         assert_eq!(told(&cells), "");
@@ -348,6 +336,6 @@ mod tests {
     fn a_base_that_is_no_variant_is_told() {
         let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
         run.manifest.base = "gone".to_owned();
-        assert_snapshot!(warnings_of(&run), @r#"The base "gone" is not a variant of this run, so there are no ratios."#);
+        assert_snapshot!(warnings_of(&run), @"unknown-base [gone]");
     }
 }

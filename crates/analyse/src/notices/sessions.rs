@@ -6,19 +6,21 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellId, Run, RunEvent};
 
+use crate::model::{Code, Notice};
 use crate::words::numbered;
 
 /// A run of dbdyno over the plan: the first one, then one for each time that it was resumed.
 type Session = usize;
 
-pub(crate) fn warnings(run: &Run) -> Vec<String> {
+pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     let started = |event: &&RunEvent| matches!(event, RunEvent::Started { resumed: true, .. });
     let resumes = run.events.iter().filter(started).count();
     if resumes == 0 {
         return Vec::new();
     }
     let begun = begun(run);
-    let mut all = vec![format!("The run was stopped and resumed {}{}.", times(resumes), whereabouts(run))];
+    let mut all =
+        vec![Notice { places: whereabouts(run), ..Notice::new(Code::Resumed).with("times", resumes) }];
     let blocks: BTreeMap<u32, BTreeMap<Session, Vec<&str>>> =
         begun.iter().fold(BTreeMap::new(), |mut blocks, (cell, (session, at))| {
             let sessions: &mut BTreeMap<Session, Vec<&str>> = blocks.entry(cell.block).or_default();
@@ -33,11 +35,8 @@ pub(crate) fn warnings(run: &Run) -> Vec<String> {
                 format!("{} from {}", numbered(begun.len(), "cell"), second(begun[0]))
             })
             .collect();
-        all.push(format!(
-            "Block {block} was interrupted and resumed ({}): its ratios may include changes of the \
-             machine in between.",
-            parts.join(", ")
-        ));
+        let notice = Notice::new(Code::BlockResumed).at(format!("block {block}"));
+        all.push(notice.with("parts", parts.join(", ")));
     }
     all
 }
@@ -72,8 +71,8 @@ impl<'a> CellOrder<'a> {
     }
 }
 
-/// `, in block 1 and block 3`: where it went on each time.
-fn whereabouts(run: &Run) -> String {
+/// Where it went on each time.
+fn whereabouts(run: &Run) -> Vec<String> {
     let mut blocks: Vec<u32> = Vec::new();
     let mut is_next = false;
     for event in &run.events {
@@ -87,12 +86,7 @@ fn whereabouts(run: &Run) -> String {
         }
     }
     blocks.dedup();
-    let blocks: Vec<String> = blocks.into_iter().map(|block| format!("block {block}")).collect();
-    if blocks.is_empty() { String::new() } else { format!(", in {}", blocks.join(" and ")) }
-}
-
-fn times(count: usize) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+    blocks.into_iter().map(|block| format!("block {block}")).collect()
 }
 
 /// `2026-03-01 12:00:59 UTC` of `2026-03-01T12:00:59.123Z`
@@ -106,7 +100,7 @@ fn second(at: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{cell, cell_id, run};
+    use crate::fixtures::{cell, cell_id, run, shown_all};
 
     fn started(resumed: bool) -> RunEvent {
         RunEvent::Started { at: String::new(), resumed, tool: None }
@@ -124,7 +118,7 @@ mod tests {
         let cells = [(1, "a"), (1, "b"), (2, "a")].map(|(block, name)| cell(block, name, Vec::new()));
         let mut run = run(&["a", "b"], 2, cells.into());
         run.events = events;
-        warnings(&run).join("\n")
+        shown_all(&notices(&run))
     }
 
     #[test]
@@ -145,8 +139,8 @@ mod tests {
             started(true),
         ];
         insta::assert_snapshot!(told(events), @r"
-        The run was stopped and resumed 2 times, in block 1.
-        Block 1 was interrupted and resumed (1 cell from 2026-03-01 12:00:59 UTC, 1 cell from 2026-03-02 07:30:59 UTC): its ratios may include changes of the machine in between.
+        resumed [block 1] times: 2
+        block-resumed [block 1] parts: 1 cell from 2026-03-01 12:00:59 UTC, 1 cell from 2026-03-02 07:30:59 UTC
         ");
     }
 
@@ -159,6 +153,6 @@ mod tests {
             started(true),
             cell_started(2, "a", "2T07:40"),
         ];
-        insta::assert_snapshot!(told(events), @"The run was stopped and resumed once, in block 2.");
+        insta::assert_snapshot!(told(events), @"resumed [block 2] times: 1");
     }
 }

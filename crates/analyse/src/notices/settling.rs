@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::measure::levels;
+use crate::model::{Code, Notice};
 
 /// Why the server was not quiet when the time for it was over, from the `details` of a cell's `work` event; `None` when it
 /// was, and for work that does not wait for it.
@@ -34,7 +35,7 @@ fn settling(details: &Map<String, Value>) -> Option<Settling> {
 }
 
 /// One sentence a variant: the first cell that did not settle, and how many.
-pub(crate) fn warnings(run: &Run) -> Vec<String> {
+pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     let mut by_variant: BTreeMap<&str, Vec<(&CellRecord, String)>> = BTreeMap::new();
     for cell in &run.cells {
         let works = cell.events.iter().filter_map(|event| match event {
@@ -46,8 +47,8 @@ pub(crate) fn warnings(run: &Run) -> Vec<String> {
     }
     let sentence = |found: Vec<(&CellRecord, String)>| {
         let (cell, why) = found.first()?;
-        let more = if found.len() > 1 { format!("; {} times in all", found.len()) } else { String::new() };
-        Some(format!("In {}, {why}{more}. That work ran during the steps after it.", cell.id))
+        let notice = Notice::new(Code::Unsettled).at(cell.id.to_string()).with("why", why.as_str());
+        Some(notice.with_some("times", Some(found.len()).filter(|times| *times > 1)))
     };
     by_variant.into_values().filter_map(sentence).collect()
 }
@@ -58,7 +59,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::{cell, run};
+    use crate::fixtures::{cell, run, shown};
 
     fn details(quiet: bool) -> Map<String, Value> {
         let map = |pairs: &[(&str, i64)]| -> BTreeMap<String, i64> {
@@ -99,9 +100,9 @@ mod tests {
             cell
         };
         let run = run(&["a", "b"], 2, vec![restless(1), restless(2), cell(1, "b", Vec::new())]);
-        let told = warnings(&run);
+        let told: Vec<String> = notices(&run).iter().map(shown).collect();
         assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("In block 1 a insert-benchmark, the server did not settle"), "{told:?}");
-        assert!(told[0].contains("; 2 times in all. "), "{told:?}");
+        let beginning = "unsettled [block 1 a insert-benchmark] times: 2, why: the server did not settle";
+        assert!(told[0].starts_with(beginning), "{told:?}");
     }
 }

@@ -1,45 +1,30 @@
 //! Steps that were too short for their connections: a closed loop in which not every connection was answered once.
 
 use crate::measure::scans::SCAN;
-use crate::model::runs::{RunOfStep, counted, valid_runs};
-use crate::model::{KindResult, StepRun, WorkloadFindings};
-use crate::words::numbered;
+use crate::model::runs::{RunOfStep, valid_runs};
+use crate::model::{Code, KindResult, Notice, StepRun, WorkloadFindings};
 
 /// A sentence for all such runs, which names the worst, and one for those that scan.
 ///
 /// Operations that are under way when a window ends are in no figure. With many slow ones and few answered, the rate is low by
 /// them, and the percentiles are of the fast ones only. Of scans the rate counts the parts that lie in the window, but by few
 /// answers, some of which came after it.
-pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
     let short = runs.filter_map(|found| Some((found, starved(found.run, &found.step.headline_kind)?)));
     let (scans, others): (Vec<Short<'_>>, Vec<Short<'_>>) =
         short.partition(|(found, _)| found.step.headline_kind == SCAN);
-    let of_others = worst(&others).map(|(runs, worst)| {
-        format!(
-            "In {runs} fewer operations were answered than there were connections, at worst in \
-             {worst}. Rates leave out the operations in flight at the end, and latencies leave out \
-             the slow ones: give these steps more time."
-        )
-    });
-    let of_scans = worst(&scans).map(|(runs, worst)| {
-        format!(
-            "In {runs} fewer scans ended than there were connections, at worst in {worst}. Rates \
-             count the part of unfinished scans that lies in the step, but rest on few scans; \
-             latencies leave out the slow ones: give these steps more time."
-        )
-    });
-    of_others.into_iter().chain(of_scans).collect()
+    [worst(Code::ShortSteps, &others), worst(Code::ShortScans, &scans)].into_iter().flatten().collect()
 }
 
 type Short<'a> = (RunOfStep<'a>, &'a KindResult);
 
 /// How many there are, and the one with the fewest answers a connection.
-fn worst(short: &[Short<'_>]) -> Option<(String, String)> {
+fn worst(code: Code, short: &[Short<'_>]) -> Option<Notice> {
     let each = |kind: &KindResult| kind.operations as f64 / f64::from(kind.connections.max(1));
     let (found, kind) = short.iter().min_by(|one, other| each(one.1).total_cmp(&each(other.1)))?;
-    let connections = numbered(kind.connections, "connection");
-    Some((counted(short.len()), format!("{}: {} on {connections}", found.place(), kind.operations)))
+    let notice = Notice::new(code).at(found.place()).with("runs", short.len());
+    Some(notice.with("operations", kind.operations).with("connections", kind.connections))
 }
 
 fn starved<'a>(run: &'a StepRun, headline_kind: &str) -> Option<&'a KindResult> {
@@ -70,11 +55,11 @@ mod tests {
         };
         let told = |steps| {
             let warnings = texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])));
-            warnings.into_iter().find(|warning| warning.contains("than there were connections"))
+            warnings.into_iter().find(|warning| warning.starts_with("short-s"))
         };
         assert_eq!(told(vec![step("a.c20", 20, 1_000)]), None);
         let text = told(vec![step("a.c21", 21, 1_000), step("a.c64", 64, 100)]).unwrap();
-        insta::assert_snapshot!(text, @"In 2 runs of steps fewer operations were answered than there were connections, at worst in block 1 a a.c64: 2 on 64 connections. Rates leave out the operations in flight at the end, and latencies leave out the slow ones: give these steps more time.");
+        insta::assert_snapshot!(text, @"short-steps [block 1 a a.c64] connections: 64, operations: 2, runs: 2");
     }
 
     #[test]
@@ -86,11 +71,11 @@ mod tests {
             step
         };
         let told = |steps: Vec<StepRecord>| texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])));
-        let about = |text: &String| text.contains("than there were connections");
+        let about = |text: &String| text.starts_with("short-s");
         assert!(!told(vec![step("scan.c2", 50_000_000, 2)]).iter().any(about));
         let all = told(vec![step("scan.c2", 50_000_000, 2), step("scan.c1", 90_000_000, 1)]);
         let texts: Vec<&String> = all.iter().filter(|text| about(text)).collect();
         assert_eq!(texts.len(), 1, "{texts:?}");
-        insta::assert_snapshot!(texts[0], @"In 1 run of a step fewer scans ended than there were connections, at worst in block 1 a scan.c1: 0 on 1 connection. Rates count the part of unfinished scans that lies in the step, but rest on few scans; latencies leave out the slow ones: give these steps more time.");
+        insta::assert_snapshot!(texts[0], @"short-scans [block 1 a scan.c1] connections: 1, operations: 0, runs: 1");
     }
 }

@@ -114,16 +114,8 @@ impl Parity {
     }
 
     /// One sentence on the classes that differ and decide results; `None` without any.
-    pub fn warning(&self) -> Option<String> {
-        let differing: Vec<&str> =
-            self.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
-        (!differing.is_empty()).then(|| {
-            format!(
-                "The configurations differ, which affects every ratio: {}. See Configuration \
-                 differences below.",
-                differing.join(", ")
-            )
-        })
+    pub fn unlike(&self) -> Vec<&str> {
+        self.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect()
     }
 
     /// Why a plan that refuses unequal variants refuses these; `None` when it need not.

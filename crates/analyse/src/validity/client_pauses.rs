@@ -5,6 +5,7 @@
 //! wait for but a CPU, whatever the server, a disk or a file does: next to a hundred busy programs on its only CPU it wakes two tenths of a
 //! second late. While it does not run, neither do the load threads, and the server is not to blame for what it did not answer.
 
+use crate::model::{Code, Notice};
 use dbdyno_record::{CellRecord, StepRecord};
 
 use crate::measure::span::Span;
@@ -36,24 +37,18 @@ pub(crate) fn fault(step: &StepRecord) -> Option<String> {
 }
 
 /// A time that is too short for that.
-pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<String> {
+pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     let still_us = longest_us(step);
-    (TOLD_US..LIMIT_US).contains(&still_us).then(|| {
-        format!(
-            "dbdyno was paused for at least {:.1} s in block {} {} {}: its figures include that \
-             pause, which the server did not cause.",
-            still_us as f64 / 1e6,
-            cell.id.block,
-            cell.id.variant,
-            step.name
-        )
-    })
+    let place = format!("block {} {} {}", cell.id.block, cell.id.variant, step.name);
+    (TOLD_US..LIMIT_US)
+        .contains(&still_us)
+        .then(|| Notice::new(Code::ClientPause).at(place).with("seconds", still_us as f64 / 1e6))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{cell, load_step, series};
+    use crate::fixtures::{cell, load_step, series, shown};
     use crate::model::Validity;
     use crate::validity::validity;
 
@@ -66,7 +61,7 @@ mod tests {
     }
 
     fn told(step: &StepRecord) -> Option<String> {
-        warning(&cell(1, "a", Vec::new()), step)
+        notice(&cell(1, "a", Vec::new()), step).as_ref().map(shown)
     }
 
     #[test]
@@ -91,6 +86,6 @@ mod tests {
     fn a_short_stop_is_told() {
         let short = step(&[(100, 0), (900_000, 500_000), (1_600_000, 600_000)]);
         assert_eq!(validity(&short), Validity::Valid);
-        insta::assert_snapshot!(told(&short).unwrap(), @"dbdyno was paused for at least 0.6 s in block 1 a l.i0: its figures include that pause, which the server did not cause.");
+        insta::assert_snapshot!(told(&short).unwrap(), @"client-pause [block 1 a l.i0] seconds: 0.6");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::args::DoctorArgs;
-use crate::doctor::{calibrate, finding, fitness, json, store, table, wakeups};
+use crate::doctor::{blocks, calibrate, finding, fitness, json, store, wakeups};
 use crate::exit::{Ended, MACHINE, OURS};
 use crate::terminal;
 
@@ -24,12 +24,10 @@ fn client(args: &DoctorArgs) -> Result<(), Ended> {
     let calibration = calibrate::calibrate(args)?;
     store::save(&path, &calibration)?;
     let kept = path.display().to_string();
-    let text = if args.json {
-        json(&calibration, &kept).map_err(|error| Ended::new(OURS, error))?
-    } else {
-        table(&calibration, &kept)
-    };
-    if args.json { terminal::out(&text) } else { terminal::out_folded(&text) }
+    if args.json {
+        return terminal::out(&json(&calibration, &kept).map_err(|error| Ended::new(OURS, error))?);
+    }
+    terminal::out_blocks(&blocks(&calibration, &kept))
 }
 
 fn machine(args: &DoctorArgs) -> Result<(), Ended> {
@@ -43,13 +41,16 @@ fn machine(args: &DoctorArgs) -> Result<(), Ended> {
         ));
     }
     let findings = fitness::findings(data_dir);
-    let text = if args.json {
-        serde_json::to_string_pretty(&findings).map_err(|error| Ended::new(OURS, error))?
+    if args.json {
+        let text = serde_json::to_string_pretty(&findings).map_err(|error| Ended::new(OURS, error))?;
+        terminal::out(&text)?;
     } else {
-        let tables = findings.iter().filter_map(|found| found.measured.as_deref()).map(wakeups::table);
-        finding::lines(&findings) + &tables.map(|table| format!("\n{table}")).collect::<String>()
-    };
-    if args.json { terminal::out(&text) } else { terminal::out_folded(&text) }?;
+        terminal::out_folded(&finding::lines(&findings))?;
+        for measured in findings.iter().filter_map(|found| found.measured.as_deref()) {
+            terminal::out("")?;
+            terminal::out_blocks(&wakeups::blocks(measured))?;
+        }
+    }
     if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {
         return Err(Ended { code: MACHINE, message: None });
     }

@@ -29,7 +29,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
         Listed::Runs if args.json => json::runs(&run_dirs(&args.out))?,
         Listed::Runs => runs(&args.out),
         Listed::Servers if args.json => super::servers::here_json()?,
-        Listed::Servers => super::servers::here(),
+        Listed::Servers => return terminal::out_blocks(&super::servers::here()),
     };
     if args.json { terminal::out(&text) } else { terminal::out_folded(&text) }
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{Estimate, Plan, VariantKind, WaitChoice, cells, estimate};
+use dbdyno_plan::{Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
+use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
 
@@ -12,6 +13,7 @@ use crate::commands::run::warn_of_margins;
 use crate::commands::{plan_configs, plan_json};
 use crate::exit::{Ended, OURS};
 use crate::manifest::manifest;
+use crate::power::Power;
 use crate::{parity, plan_source, power, terminal, time};
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
@@ -40,10 +42,9 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.json {
         return terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
     }
-    terminal::out_folded(&describe(&plan, &configs, &estimate))?;
-    if let Some(power) = power {
-        terminal::out_folded(&format!("\n{}", power.text(terminal::line_width())))?;
-    }
+    let mut blocks = describe(&plan, &configs, &estimate);
+    blocks.extend(power.iter().flat_map(Power::blocks));
+    terminal::out_blocks(&blocks)?;
     if let Some(parity) = parity.filter(|parity| !parity.classes.is_empty()) {
         let options = terminal::options();
         terminal::out(&format!("\n{}", parity_terminal(&parity, &options)))?;
@@ -51,60 +52,67 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     Ok(())
 }
 
-fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
-    let mut text = format!(
-        "plan {}: {} x {}\n\n",
-        plan.name,
-        numbered(plan.variants.len(), "variant"),
-        numbered(plan.blocks as usize, "block")
-    );
-    let width = plan.variants.iter().map(|variant| variant.name.len()).max().unwrap_or(0);
-    for variant in &plan.variants {
+fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> Vec<Block> {
+    let mut blocks = vec![Block::heading(
+        1,
+        format!(
+            "plan {}: {} x {}",
+            plan.name,
+            numbered(plan.variants.len(), "variant"),
+            numbered(plan.blocks as usize, "block")
+        ),
+    )];
+    let fact = |variant: &Variant| {
         let base = if variant.name == plan.base_name() { "  (base)" } else { "" };
-        text.push_str(&format!("  {:<width$}  {}{base}\n", variant.name, server(&variant.kind())));
+        (variant.name.clone(), format!("{}{base}", server(&variant.kind())))
+    };
+    blocks.push(Block::Facts(plan.variants.iter().map(fact).collect()));
+    if !configs.is_empty() {
+        blocks.push(Block::heading(3, "configs (--configs shows the option files)"));
+        blocks.push(Block::Code(configs.trim_end().to_owned()));
     }
-    text.push_str(configs);
-    text.push_str("\norder of cells\n");
-    for block in 1..=plan.blocks {
-        let order: Vec<String> =
-            cells(plan).into_iter().filter(|cell| cell.block == block).map(|cell| cell.variant).collect();
-        text.push_str(&format!("  block {block}: {}\n", order.join(", ")));
-    }
+    blocks.push(Block::heading(3, "order of cells"));
+    let order = |block: u32| {
+        let of_block = cells(plan).into_iter().filter(|cell| cell.block == block);
+        (format!("block {block}"), of_block.map(|cell| cell.variant).collect::<Vec<_>>().join(", "))
+    };
+    blocks.push(Block::Facts((1..=plan.blocks).map(order).collect()));
     for cell in &estimate.cells {
-        text.push_str(&format!(
-            "\n{} on {}, once: about {}\n",
-            cell.workload,
-            cell.variant,
-            time::about(cell.duration)
-        ));
-        let name = cell.steps.iter().map(|step| step.name.chars().count()).max().unwrap_or(0).max(8);
-        let detail = cell.steps.iter().map(|step| step.detail.chars().count()).max().unwrap_or(0);
+        let title =
+            format!("{} on {}, once: about {}", cell.workload, cell.variant, time::about(cell.duration));
+        let columns = vec![Column::words("step"), Column::words("what"), Column::new("about", "", "")];
+        let mut table = Table { title, labels: 1, columns, ..Table::default() };
         for step in &cell.steps {
-            text.push_str(&format!(
-                "  {:<name$}  {:<detail$}  {:>8}\n",
-                step.name,
-                step.detail,
-                time::about(step.duration)
-            ));
+            table.push([step.name.clone(), step.detail.clone(), time::about(step.duration)]);
         }
+        blocks.push(Block::Table(table));
     }
-    text.push_str(&format!("\n{}\n", time_line(plan, estimate)));
+    blocks.push(Block::text(""));
+    blocks.extend(notes(plan, estimate).into_iter().map(Block::text));
+    blocks
+}
+
+fn notes(plan: &Plan, estimate: &Estimate) -> Vec<String> {
+    let mut notes = vec![time_line(plan, estimate)];
     if !estimate.rest.is_zero() {
-        text.push_str(&format!("rest: {} between cells, counted in that time\n", plan.host.rest));
+        notes.push(format!("rest: {} between cells, counted in that time", plan.host.rest));
     }
-    text.push_str(&format!("disk: {}\n", disk(estimate)));
+    notes.push(format!("disk: {}", disk(estimate)));
     if let (Some(server), Some(client)) = (&plan.host.server_cpus, &plan.host.client_cpus) {
-        text.push_str(&format!("CPUs: {server} for the server, {client} for the client\n"));
+        notes.push(format!("CPUs: {server} for the server, {client} for the client"));
     }
     let WaitChoice { wait, reason } = plan.client_wait();
-    text.push_str(&format!("client: {}s while waiting for answers: {reason}\n", wait.word()));
+    notes.push(format!("client: {}s while waiting for answers: {reason}", wait.word()));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
-        text.push_str(&format!("note: the plan's blocks alone take longer than the budget of {budget}\n"));
+        notes.push(format!("note: the plan's blocks alone take longer than the budget of {budget}"));
     }
     if plan.blocks == 1 {
-        text.push_str("note: one block shows a ratio, but not whether it is more than noise; plan 5 or more to compare\n");
+        notes.push(
+            "note: one block shows a ratio, but not whether it is more than noise; plan 5 or more to compare"
+                .to_owned(),
+        );
     }
-    text
+    notes
 }
 
 /// Of the plan's blocks, and of those that a budget leaves room for.

@@ -17,26 +17,22 @@ pub(crate) fn section(plan: &Plan, whole: bool) -> Result<String, Ended> {
             Ok(None) => {}
             Ok(Some(Ok(config))) if whole => text.push_str(&file(variant, &config)),
             Ok(Some(Ok(config))) => text.push_str(&summary(variant, &config)),
-            Ok(Some(Err(error))) => text.push_str(&format!("  {}: not rendered: {error}\n", variant.name)),
+            Ok(Some(Err(error))) => text.push_str(&format!("{}: not rendered: {error}\n", variant.name)),
             Err(error) => wrong.push(format!("variant {}: {error}", variant.name)),
         }
     }
     if !wrong.is_empty() {
         return Err(Ended::new(USAGE, wrong.join("\n")));
     }
-    Ok(match (text.is_empty(), whole) {
-        (true, _) => String::new(),
-        (false, true) => text,
-        (false, false) => format!("\nconfigs (--configs shows the option files)\n{text}"),
-    })
+    Ok(text)
 }
 
 fn summary(variant: &Variant, config: &VariantConfig) -> String {
     let options = config.rendered.settings.len() + config.rendered.initdb.len();
     let title = &config.rendered.title;
-    let mut text = format!("  {}: {} for {title}\n", variant.name, numbered(options, "option"));
+    let mut text = format!("{}: {} for {title}\n", variant.name, numbered(options, "option"));
     for note in &config.notes {
-        text.push_str(&format!("    {note}\n"));
+        text.push_str(&format!("  {note}\n"));
     }
     text
 }

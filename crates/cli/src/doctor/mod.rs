@@ -10,4 +10,4 @@ pub(crate) mod store;
 mod table;
 pub(crate) mod wakeups;
 
-pub(crate) use table::{json, table};
+pub(crate) use table::{blocks, json};

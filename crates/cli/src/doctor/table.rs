@@ -1,40 +1,35 @@
-//! A calibration as an aligned table, and as JSON.
+//! A calibration as a table, and as JSON.
 
 use dbdyno_plan::grouped;
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
+use dbdyno_report::document::{Block, Column, Table};
 use serde_json::Value;
 
-const HEADS: [&str; 7] =
-    ["protocol", "connections", "rate (1/s)", "client CPU (us)", "load thread", "server CPUs", "limit"];
-
 /// The calibration for people. `kept` is where it lies.
-pub(crate) fn table(calibration: &ClientCalibration, kept: &str) -> String {
+pub(crate) fn blocks(calibration: &ClientCalibration, kept: &str) -> Vec<Block> {
     let host = &calibration.host;
     let cpus =
         |list: &Option<String>| list.clone().map_or("any CPU".to_owned(), |list| format!("CPUs {list}"));
-    let mut text = format!(
-        "What the client can reach: {} CPUs, {}; client on {}{}, server on {}\n\n",
+    let title = format!(
+        "What the client can reach: {} CPUs, {}; client on {}{}, server on {}",
         host.cpus,
         host.cpu_model,
         cpus(&host.client_cpus),
         host.client_wait.as_ref().map_or_else(String::new, |wait| format!(" ({wait}s)")),
         cpus(&host.server_cpus)
     );
-    let mut rows = vec![HEADS.map(str::to_owned)];
-    rows.extend(calibration.rates.iter().map(row));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
-            // Words to the left, figures to the right.
-            0 | 6 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text.push_str(&format!("\nkept in {kept}\n"));
-    text
+    let figures = [
+        ("connections", ""),
+        ("rate", "1/s"),
+        ("client CPU", "us"),
+        ("load thread", ""),
+        ("server CPUs", ""),
+    ];
+    let figures = figures.map(|(name, unit)| Column::new(name, unit, ""));
+    let columns = figures.into_iter().chain([Column::words("limit")]);
+    let mut table = Table::new(&title, "", vec![Column::new("protocol", "", "")], columns);
+    calibration.rates.iter().for_each(|rate| table.push(row(rate)));
+    vec![Block::Table(table), Block::text(""), Block::text(format!("kept in {kept}"))]
 }
 
 fn row(rate: &ClientRate) -> [String; 7] {
@@ -75,6 +70,7 @@ pub(crate) fn json(calibration: &ClientCalibration, kept: &str) -> Result<String
 #[cfg(test)]
 mod tests {
     use dbdyno_record::{CalibratedHost, ToolInfo};
+    use dbdyno_report::document::terminal;
 
     use super::*;
 
@@ -100,12 +96,14 @@ mod tests {
             },
             rates: vec![rate(1, 37_333.4, LimitedBy::RoundTrip), rate(1024, 189_760.0, LimitedBy::Server)],
         };
-        insta::assert_snapshot!(table(&calibration, "FILE"), @r"
+        insta::assert_snapshot!(terminal(&blocks(&calibration, "FILE"), 100, false), @r"
         What the client can reach: 4 CPUs, Xeon; client on CPUs 2-3, server on any CPU
-
-        protocol  connections  rate (1/s)  client CPU (us)  load thread  server CPUs  limit
-        mysql               1      37,333             5.25         98 %           NA  round trip
-        mysql            1024     189,760             5.25         98 %           NA  server (the client could do more)
+                                                      load  server
+        protocol  connections     rate  client CPU  thread    CPUs  limit
+                                   1/s          us
+        ─────────────────────────────────────────────────────────────────────────────────────────────
+        mysql               1   37,333        5.25    98 %      NA  round trip
+        mysql            1024  189,760        5.25    98 %      NA  server (the client could do more)
 
         kept in FILE
         ");

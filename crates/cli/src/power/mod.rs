@@ -7,6 +7,7 @@ mod table;
 use dbdyno_analyse::{Findings, Forecast, fixed_blocks, forecast, margin_of};
 use dbdyno_plan::{Estimate, Plan};
 use dbdyno_record::Manifest;
+use dbdyno_report::document::Block;
 use serde::Serialize;
 
 use crate::args::PlanArgs;
@@ -143,8 +144,8 @@ pub(crate) fn remember(manifest: &Manifest, findings: &Findings) {
 }
 
 impl Power {
-    /// For people, on lines of so many characters.
-    pub(crate) fn text(&self, width: usize) -> String {
-        table::text(self, width)
+    /// For people.
+    pub(crate) fn blocks(&self) -> Vec<Block> {
+        table::blocks(self)
     }
 }

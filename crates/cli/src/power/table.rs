@@ -1,19 +1,16 @@
-//! The power of a plan as an aligned table.
+//! The power of a plan as a table.
+
+use dbdyno_report::document::{Block, Column, Table};
 
 use crate::power::{Power, StepPower};
 
-/// What the columns say, in lines for files and pipes.
-const NOTE: &str = "\
-noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond
-the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal variants
-get the verdict same.";
-/// Characters of the widest of these lines.
-const NOTE_WIDTH: usize = 118;
-/// Characters that heads on several lines are broken at.
-const HEAD: usize = 10;
+/// What the columns say.
+const NOTE: &str = "noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or \
+    slower, beyond the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal \
+    variants get the verdict same.";
 
-/// A heading, the table and what its columns say. Heads that are wider than `width` all together stand on several lines.
-pub(super) fn text(power: &Power, width: usize) -> String {
+/// The table and what its columns say.
+pub(super) fn blocks(power: &Power) -> Vec<Block> {
     let what = match power.blocks {
         blocks if let Some(most) = power.most_blocks => {
             format!(
@@ -27,87 +24,45 @@ pub(super) fn text(power: &Power, width: usize) -> String {
         Some(from) => (format!("noise: {from}"), &power.steps),
         None => ("noise of this host unknown: assumed noise".to_owned(), &power.assumed),
     };
-    let mut text = format!("power: {what} ({from})\n");
-    for line in table(power, steps, width) {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    // On a narrow terminal it is folded as one paragraph.
-    text.push_str(&if width < NOTE_WIDTH { NOTE.replace('\n', " ") } else { NOTE.to_owned() });
-    text.push('\n');
+    let mut table = table(power, steps);
+    table.title = format!("power: {what} ({from})");
+    let mut blocks = vec![Block::Table(table), Block::text(NOTE)];
     if power.noise_from.is_none() {
-        text.push_str(
-            "To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.\n",
-        );
+        blocks.push(Block::text(
+            "To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.",
+        ));
     }
-    text
+    blocks
 }
 
-fn table(power: &Power, steps: &[StepPower], most: usize) -> Vec<String> {
-    let goal = |what: &str| match power.wanted {
-        Some(wanted) => format!("blocks for {}{what}", percent(Some(wanted))),
-        None => format!("blocks for twice the margin{what}"),
+fn table(power: &Power, steps: &[StepPower]) -> Table {
+    let goal = match power.wanted {
+        Some(wanted) => format!("blocks for {}", percent(Some(wanted))),
+        None => "blocks for twice the margin".to_owned(),
     };
-    let mut heads = vec![
+    let heads = [
         if power.noise_from.is_some() { "step" } else { "" }.to_owned(),
         "noise".to_owned(),
         "detects".to_owned(),
         format!("as the only one of {}", power.comparisons),
         "same within".to_owned(),
         "margin".to_owned(),
-        goal(""),
+        goal,
         "blocks for same".to_owned(),
     ];
-    if power.comparisons < 2 {
-        heads[3] = String::new();
+    let is_shown = |at: &usize| match at {
+        0 => power.noise_from.is_some(),
+        3 => power.comparisons >= 2,
+        _ => true,
+    };
+    let shown: Vec<usize> = (0..heads.len()).filter(is_shown).collect();
+    let columns = shown.iter().map(|at| Column::new(&heads[*at], "", "")).collect();
+    let mut table = Table { labels: usize::from(power.noise_from.is_some()), columns, ..Table::default() };
+    for step in steps {
+        let row = row(step, power);
+        table.push(shown.iter().map(|at| row[*at].clone()));
     }
-    let keep: Vec<usize> =
-        (0..heads.len()).filter(|column| *column == 0 || !heads[*column].is_empty()).collect();
-    let of_steps: Vec<Vec<String>> = steps.iter().map(|step| row(step, power)).collect();
-    let rows: Vec<Vec<String>> = [heads.clone()].into_iter().chain(of_steps.clone()).collect();
-    let whole = aligned(&rows, &keep);
-    if whole.iter().all(|line| line.chars().count() <= most) {
-        return whole;
-    }
-    aligned(&stacked(&heads).into_iter().chain(of_steps).collect::<Vec<_>>(), &keep)
-}
-
-/// The columns that are kept, the first on the left and figures on the right.
-fn aligned(rows: &[Vec<String>], keep: &[usize]) -> Vec<String> {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = keep.iter().map(|column| {
-            let (cell, width) = (&row[*column], widths[*column]);
-            if *column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        format!("  {}", cells.filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
-}
-
-/// Heads broken at spaces into lines, the last at the bottom.
-fn stacked(heads: &[String]) -> Vec<Vec<String>> {
-    let broken = |head: &String| -> Vec<String> {
-        let mut lines: Vec<String> = Vec::new();
-        for word in head.split(' ') {
-            match lines.last_mut() {
-                Some(line) if line.chars().count() + 1 + word.chars().count() <= HEAD => {
-                    line.push(' ');
-                    line.push_str(word);
-                }
-                _ => lines.push(word.to_owned()),
-            }
-        }
-        lines
-    };
-    let all: Vec<Vec<String>> = heads.iter().map(broken).collect();
-    let height = all.iter().map(Vec::len).max().unwrap_or(0);
-    let line = |at: usize| -> Vec<String> {
-        let of = |lines: &Vec<String>| (at + lines.len()).checked_sub(height).map(|at| lines[at].clone());
-        all.iter().map(|lines| of(lines).unwrap_or_default()).collect()
-    };
-    (0..height).map(line).collect()
+    table
 }
 
 fn row(step: &StepPower, power: &Power) -> Vec<String> {
@@ -154,6 +109,7 @@ fn percent(fraction: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use dbdyno_analyse::forecast;
+    use dbdyno_report::document::terminal;
 
     use super::*;
 
@@ -181,15 +137,15 @@ mod tests {
             ],
             assumed: Vec::new(),
         };
-        insta::assert_snapshot!(text(&power, usize::MAX), @r"
+        insta::assert_snapshot!(terminal(&blocks(&power), 160, false), @r"
         power: what 5 blocks detect in 80 % of runs (noise: A/A of 2 runs on this host)
-          step     noise  detects  as the only one of 10  same within  margin  blocks for twice the margin  blocks for same
-          l.i0     0.5 %    2.2 %                  2.2 %        0.8 %   2.0 %                            3                3
-          qr100    3.0 %    5.2 %                  9.9 %        4.9 %   2.0 %                            7               22
-          qp100  unknown        ?                      ?            ?   2.0 %                            ?                ?
-        noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond
-        the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal variants
-        get the verdict same.
+        step     noise  detects  as the only one of 10  same within  margin  blocks for twice the margin  blocks for same
+        ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        l.i0     0.5 %    2.2 %                  2.2 %        0.8 %   2.0 %                            3                3
+        qr100    3.0 %    5.2 %                  9.9 %        4.9 %   2.0 %                            7               22
+        qp100  unknown        ?                      ?            ?   2.0 %                            ?                ?
+        noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond the margin; as the only one: if all other
+        comparisons are equal. same within: margin within which two equal variants get the verdict same.
         ");
     }
 
@@ -206,16 +162,16 @@ mod tests {
             steps,
             assumed: Vec::new(),
         };
-        let text = text(&power, 90);
-        let (table, note) = text.split_once("noise: standard").unwrap();
-        assert_eq!(note.lines().count(), 1, "one paragraph, to be folded");
+        let text = terminal(&blocks(&power), 90, false);
+        let (table, _) = text.split_once("noise: standard").unwrap();
         insta::assert_snapshot!(table, @r"
         power: what 5 blocks detect in 80 % of runs (noise: A/A of 2 runs on this host)
-                                                as the                  blocks for
-                                              only one    same           twice the  blocks for
-          step                noise  detects     of 10  within  margin      margin        same
-          update-non-index    0.5 %    2.2 %     2.2 %   0.8 %   2.0 %           3           3
-          qp100             unknown        ?         ?       ?   2.0 %           ?           ?
+                                              as the                  blocks for
+                                            only one    same           twice the  blocks for
+        step                noise  detects     of 10  within  margin      margin        same
+        ────────────────────────────────────────────────────────────────────────────────────
+        update-non-index    0.5 %    2.2 %     2.2 %   0.8 %   2.0 %           3           3
+        qp100             unknown        ?         ?       ?   2.0 %           ?           ?
         ");
     }
 
@@ -230,14 +186,14 @@ mod tests {
             steps: Vec::new(),
             assumed: vec![step(None, Some(0.01), 1), step(None, Some(0.05), 1)],
         };
-        insta::assert_snapshot!(text(&power, usize::MAX), @r"
+        insta::assert_snapshot!(terminal(&blocks(&power), 160, false), @r"
         power: 1 block detects nothing (noise of this host unknown: assumed noise)
-          noise  detects  same within  margin  blocks for 3.0 %  blocks for same
-          1.0 %  nothing      nothing   2.0 %                 3                4
-          5.1 %  nothing      nothing   2.0 %                15               56
-        noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond
-        the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal variants
-        get the verdict same.
+        noise  detects  same within  margin  blocks for 3.0 %  blocks for same
+        ──────────────────────────────────────────────────────────────────────
+        1.0 %  nothing      nothing   2.0 %                 3                4
+        5.1 %  nothing      nothing   2.0 %                15               56
+        noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond the margin; as the only one: if all other
+        comparisons are equal. same within: margin within which two equal variants get the verdict same.
         To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.
         ");
     }

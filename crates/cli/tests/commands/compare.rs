@@ -82,8 +82,12 @@ fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
     );
     let ended = desk.dbdyno(&["compare", &one, &two, "--anyway", "--format", "md"]);
     assert_eq!(ended.code, Some(0));
-    assert!(ended.out.contains("> The runs are not comparable: seed 1 and 2.\n"), "{}", ended.out);
-    assert!(ended.out.contains("> One block:"), "{}", ended.out);
+    assert!(
+        ended.out.contains("> **Warning:** The runs are not comparable: seed 1 and 2.\n"),
+        "{}",
+        ended.out
+    );
+    assert!(ended.out.contains("> **Warning:** One block:"), "{}", ended.out);
 }
 
 #[test]

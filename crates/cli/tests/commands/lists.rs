@@ -14,49 +14,51 @@ fn a_plan_is_explained_without_running_it() {
     assert!(settings.contains("• trap: SQLite syncs nothing (rollback, wal)."), "{settings}");
     insta::assert_snapshot!(cells, @r"
     plan test: 2 variants x 2 blocks
-
-      rollback  SQLite, embedded  (base)
+      rollback  SQLite, embedded (base)
       wal       SQLite, embedded
 
     order of cells
-      block 1: rollback, wal
-      block 2: rollback, wal
+      block 1  rollback, wal
+      block 2  rollback, wal
 
     insert-benchmark on rollback, once: about 20 s
-      prepare   server and tables                             0.2 s
-      l.i0      4,000 rows                                    0.1 s
-      l.x       3 indexes on 4,000 rows                       0.0 s
-      l.i1      800 rows in, as many out                      0.1 s
-      l.i2      200 rows in, as many out                      0.1 s
-      settle    cleanup and pause after l.i2                  0.0 s
-      qr100     10s at 100 inserts and deletes/s a client      10 s
-      qp100     10s at 100 inserts and deletes/s a client      10 s
-      verify    6 checks of 4,000 rows                        0.0 s
+    step     what                                       about
+    ─────────────────────────────────────────────────────────
+    prepare  server and tables                          0.2 s
+    l.i0     4,000 rows                                 0.1 s
+    l.x      3 indexes on 4,000 rows                    0.0 s
+    l.i1     800 rows in, as many out                   0.1 s
+    l.i2     200 rows in, as many out                   0.1 s
+    settle   cleanup and pause after l.i2               0.0 s
+    qr100    10s at 100 inserts and deletes/s a client   10 s
+    qp100    10s at 100 inserts and deletes/s a client   10 s
+    verify   6 checks of 4,000 rows                     0.0 s
 
     insert-benchmark on wal, once: about 20 s
-      prepare   server and tables                             0.2 s
-      l.i0      4,000 rows                                    0.1 s
-      l.x       3 indexes on 4,000 rows                       0.0 s
-      l.i1      800 rows in, as many out                      0.1 s
-      l.i2      200 rows in, as many out                      0.1 s
-      settle    cleanup and pause after l.i2                  0.0 s
-      qr100     10s at 100 inserts and deletes/s a client      10 s
-      qp100     10s at 100 inserts and deletes/s a client      10 s
-      verify    6 checks of 4,000 rows                        0.0 s
+    step     what                                       about
+    ─────────────────────────────────────────────────────────
+    prepare  server and tables                          0.2 s
+    l.i0     4,000 rows                                 0.1 s
+    l.x      3 indexes on 4,000 rows                    0.0 s
+    l.i1     800 rows in, as many out                   0.1 s
+    l.i2     200 rows in, as many out                   0.1 s
+    settle   cleanup and pause after l.i2               0.0 s
+    qr100    10s at 100 inserts and deletes/s a client   10 s
+    qp100    10s at 100 inserts and deletes/s a client   10 s
+    verify   6 checks of 4,000 rows                     0.0 s
 
     time: about 82 s in all (steps with a fixed length and pauses are exact, the rest is an estimate)
     disk: about 18 MB at most
     client: sleeps while waiting for answers: the database works in its threads
 
     power: what 2 blocks detect in 80 % of runs (noise of this host unknown: assumed noise)
-      noise  detects  as the only one of 6  same within  margin  blocks for twice the margin  blocks for same
-      0.5 %    5.9 %                  41 %        3.2 %   2.0 %                            3                3
-      1.0 %     12 %                  99 %        6.5 %   2.0 %                            3                4
-      2.0 %     26 %                >100 %         13 %   2.0 %                            5               11
-      5.0 %     76 %                >100 %         36 %   2.0 %                           15               54
-    noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond
-    the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal variants
-    get the verdict same.
+    noise  detects  as the only one of 6  same within  margin  blocks for twice the margin  blocks for same
+    ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    0.5 %    5.9 %                  41 %        3.2 %   2.0 %                            3                3
+    1.0 %     12 %                  99 %        6.5 %   2.0 %                            3                4
+    2.0 %     26 %                >100 %         13 %   2.0 %                            5               11
+    5.0 %     76 %                >100 %         36 %   2.0 %                           15               54
+    noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal variants get the verdict same.
     To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.
     ");
 }

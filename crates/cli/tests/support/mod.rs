@@ -204,7 +204,7 @@ fn without_debug_warning(text: &str) -> String {
 
 /// The warnings of a run.
 pub(crate) fn texts(findings: &Findings) -> Vec<String> {
-    findings.warnings.iter().map(ToString::to_string).collect()
+    dbdyno_report::notice_texts(&findings.warnings)
 }
 
 /// The findings of a run.

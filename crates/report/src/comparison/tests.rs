@@ -1,7 +1,7 @@
 //! Comparisons of the fixture in each of their formats.
 
 use dbdyno_analyse::statistics::describe::group;
-use dbdyno_analyse::{ComparedSide, LeftOut, LeftOutKind};
+use dbdyno_analyse::{Code, ComparedSide, LeftOut, LeftOutKind, Notice};
 
 use super::*;
 use crate::fixture;
@@ -58,8 +58,8 @@ pub(super) fn comparison() -> Comparison {
         }
     };
     let steps: Vec<ComparedStep> = workload.steps.iter().skip(4).map(step).collect();
-    let notes =
-        vec!["Measured with a debug build of dbdyno: its numbers are not worth comparing.".to_owned()];
+    let text = "Measured with a debug build of dbdyno: its numbers are not worth comparing.";
+    let notes = vec![Notice::new(Code::Comparison).with("text", text)];
     let ratios = group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>());
     Comparison { base: side(0), new: side(1), paired: true, margin: 0.02, notes, ratios, steps }
 }

@@ -5,7 +5,7 @@
 mod long_cells;
 
 use super::Tone;
-use super::text::{columns_of, cut, painted};
+use super::text::{columns_of, cut, painted, wrapped};
 
 /// One cell.
 #[derive(Debug, Clone, Default)]
@@ -28,9 +28,13 @@ pub(crate) struct TextTable {
     pub(crate) heads: Vec<(String, String)>,
     /// Whether each column is of words, which are aligned at their left.
     pub(crate) words: Vec<bool>,
+    /// Heads are broken at spaces, so that a column is hardly wider than its cells.
+    pub(crate) breaks_heads: bool,
     pub(crate) rows: Vec<Vec<TextCell>>,
 }
 
+/// Characters that heads are broken at.
+const HEAD: usize = 10;
 /// Spaces between columns.
 const GAP: usize = 2;
 /// Labels longer than this are cut with an ellipsis: names are the user's and may be of any length.
@@ -57,16 +61,15 @@ impl TextTable {
     }
 
     fn part_lines(&self, part: &[usize], widths: &[usize], colour: bool, lines: &mut Vec<String>) {
-        let head = |second: bool| {
-            let cells = part.iter().map(|&column| {
-                let (name, unit) = &self.heads[column];
-                TextCell { text: if second { unit.clone() } else { name.clone() }, tone: Tone::Muted }
-            });
-            self.line(part, widths, cells, colour)
-        };
-        lines.push(head(false));
-        if part.iter().any(|&column| !self.heads[column].1.is_empty()) {
-            lines.push(head(true));
+        let heads: Vec<Vec<String>> = part.iter().map(|&column| self.head(column)).collect();
+        let height = heads.iter().map(Vec::len).max().unwrap_or(0);
+        for at in 0..height {
+            // The last line of each is at the bottom.
+            let of = |head: &Vec<String>| (at + head.len()).checked_sub(height).map(|at| head[at].clone());
+            let texts = heads.iter().map(|head| of(head).unwrap_or_default());
+            let line =
+                self.line(part, widths, texts.map(|text| TextCell { text, tone: Tone::Muted }), colour);
+            lines.extend(Some(line).filter(|line| !line.is_empty()));
         }
         let total = part.iter().map(|&column| widths[column]).sum::<usize>() + GAP * (part.len() - 1);
         let rule = "─".repeat(total);
@@ -126,13 +129,27 @@ impl TextTable {
     }
 
     fn width_of(&self, column: usize) -> usize {
+        let heads = self.head(column);
+        let heads = heads.iter().map(|text| columns_of(&self.shortened(column, text)));
+        heads.max().unwrap_or(0).max(self.width_of_cells(column))
+    }
+
+    fn width_of_cells(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| columns_of(&self.shortened(column, &row[column].text)));
+        cells.max().unwrap_or(0)
+    }
+
+    /// The lines of a column's head; the unit is the last one where any column has one.
+    fn head(&self, column: usize) -> Vec<String> {
         let (name, unit) = &self.heads[column];
-        let cells = self.rows.iter().map(|row| row[column].text.as_str());
-        cells
-            .chain([name.as_str(), unit.as_str()])
-            .map(|text| columns_of(&self.shortened(column, text)))
-            .max()
-            .unwrap_or(0)
+        let mut lines = match self.breaks_heads {
+            true => wrapped(name, HEAD.max(self.width_of_cells(column)), ""),
+            false => vec![name.clone()],
+        };
+        if self.heads.iter().any(|(_, unit)| !unit.is_empty()) {
+            lines.push(unit.clone());
+        }
+        lines
     }
 
     fn shortened(&self, column: usize, text: &str) -> String {
@@ -150,6 +167,7 @@ mod tests {
         TextTable {
             labels: 1,
             words: vec![true, false, false, false],
+            breaks_heads: false,
             heads: vec![head("variant", ""), head("ips", "rows/s"), head("rss", "GiB"), head("tag", "")],
             rows: vec![row(["a", "120000", "0.5", "t"]), row(["longer", "7", "12.0", "uv"])],
         }
@@ -181,6 +199,21 @@ mod tests {
         ────────────
         a          t
         longer    uv
+        ");
+    }
+
+    #[test]
+    fn heads_are_broken_where_columns_would_be_wider_than_their_cells() {
+        let mut table = TextTable { breaks_heads: true, ..table() };
+        table.heads[1].0 = "as the only one of 10".to_owned();
+        insta::assert_snapshot!(table.lines(80, false).join("\n"), @r"
+                   as the
+                 only one
+        variant     of 10   rss  tag
+                   rows/s   GiB
+        ────────────────────────────
+        a          120000   0.5    t
+        longer          7  12.0   uv
         ");
     }
 

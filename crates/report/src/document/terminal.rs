@@ -7,9 +7,12 @@ use super::{Block, Cell, Table, Tone};
 /// Room for names next to what they are; longer ones push it away.
 const NAME: usize = 24;
 
+/// Wide enough for every line, where nothing is to be broken.
+const WIDEST: usize = 10_000;
+
 /// The blocks as lines of at most `width` characters, except code, which is as it was written.
 pub fn terminal(blocks: &[Block], width: usize, colour: bool) -> String {
-    let mut screen = Screen { text: String::new(), width, colour };
+    let mut screen = Screen { text: String::new(), width: width.min(WIDEST), colour };
     blocks.iter().for_each(|block| screen.block(block));
     screen.text
 }
@@ -123,8 +126,9 @@ fn fitted(table: &Table, width: usize) -> TextTable {
         text_table(table, &kept)
     };
     let fits = |rank: &u8| up_to(*rank).width() <= width;
-    let rank = (0..=last).rev().find(fits).unwrap_or(0);
-    up_to(rank).with_long_cells_broken(width)
+    let fitted = (0..=last).rev().find(fits);
+    let table = up_to(fitted.unwrap_or(0));
+    TextTable { breaks_heads: fitted.is_none(), ..table }.with_long_cells_broken(width)
 }
 
 fn text_table(table: &Table, kept: &[usize]) -> TextTable {
@@ -140,6 +144,7 @@ fn text_table(table: &Table, kept: &[usize]) -> TextTable {
             .map(|&at| &table.columns[at])
             .map(|column| (one_line(&column.name), column.unit.clone()))
             .collect(),
+        breaks_heads: false,
         words: kept.iter().map(|&at| at < table.labels || table.columns[at].is_words).collect(),
         rows: table.rows.iter().map(|_| columns.iter_mut().filter_map(Iterator::next).collect()).collect(),
     }

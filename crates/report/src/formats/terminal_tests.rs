@@ -50,10 +50,12 @@ fn a_table_of_groups_stands_upright() {
     insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
     Relative rates of <b>&" to rollback, over the steps of each group of the published reports. stddev
     has n - 1 in its divisor. The geometric mean has its 95 % interval over the blocks.
-    group           steps  average  median   min   max  stddev        geometric mean  lowest step
-    ─────────────────────────────────────────────────────────────────────────────────────────────
-    writes              4   3.60 +  1.76 +  0.99  9.87    4.24  2.234  0.970–2.310 +          l.x
-    range, part 1  2 of 4   1.17 +  1.17 +  1.04  1.30    0.18  1.163  0.970–2.310 +        qr100
+                                                                                      lowest  highest
+    group           steps  average  median   min   max  stddev        geometric mean    step     step
+    ─────────────────────────────────────────────────────────────────────────────────────────────────
+    writes              4   3.60 +  1.76 +  0.99  9.87    4.24  2.234  0.970–2.310 +     l.x     l.i2
+    range, part 1  2 of 4   1.17 +  1.17 +  1.04  1.30    0.18  1.163  0.970–2.310 +   qr100    qp100
+    + more than 5 % above the base
     "#);
 }
 

@@ -2,6 +2,7 @@
 
 use dbdyno_fetch::{Catalogue, Known, catalogue, survey};
 use dbdyno_provision::servers_dir;
+use dbdyno_report::document::Block;
 use serde_json::{Value, json};
 
 use super::{ended, table};
@@ -15,7 +16,7 @@ pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
     if args.json {
         return terminal::out(&json_text(&all, &catalogue)?);
     }
-    terminal::out_folded(&text(&all, &catalogue))
+    terminal::out_blocks(&blocks(&all, &catalogue))
 }
 
 /// The servers that are here, for `dbdyno list servers --json`.
@@ -35,10 +36,10 @@ fn json_text(all: &[Known], catalogue: &Catalogue) -> Result<String, Ended> {
 }
 
 /// The servers that are here, for `dbdyno list servers`.
-pub(crate) fn here() -> String {
+pub(crate) fn here() -> Vec<Block> {
     // What is wrong with the reader's own catalogue is reported by `dbdyno servers`.
     let catalogue = Catalogue::read().unwrap_or_else(|_| Catalogue { entries: catalogue(), own_file: None });
-    text(&shown(&catalogue, true), &catalogue)
+    blocks(&shown(&catalogue, true), &catalogue)
 }
 
 fn shown(catalogue: &Catalogue, only_here: bool) -> Vec<Known> {
@@ -47,36 +48,30 @@ fn shown(catalogue: &Catalogue, only_here: bool) -> Vec<Known> {
     all
 }
 
-fn text(all: &[Known], catalogue: &Catalogue) -> String {
+fn blocks(all: &[Known], catalogue: &Catalogue) -> Vec<Block> {
     let folder = servers_dir();
+    let folder = folder.display();
     if all.is_empty() {
-        return format!(
-            "no servers in {}; `dbdyno servers list` shows available servers\n",
-            folder.display()
-        );
+        let text = format!("no servers in {folder}; `dbdyno servers list` shows available servers");
+        return vec![Block::text(text)];
     }
-    let mut text = format!("servers folder: {}\n", folder.display());
+    let mut blocks = vec![Block::text(format!("servers folder: {folder}"))];
     if let Some(file) = &catalogue.own_file {
-        text.push_str(&format!("your catalogue: {}\n", file.display()));
+        blocks.push(Block::text(format!("your catalogue: {}", file.display())));
     }
-    text.push_str(&format!("\n{}", table::catalogue(all)));
+    blocks.push(Block::Table(table::catalogue(all)));
     let abilities = table::abilities(all);
-    if !abilities.is_empty() {
-        text.push_str(&format!("\nfeatures of the installed servers, as they reported them\n\n{abilities}"));
-    }
-    let notes = notes(all);
-    if !notes.is_empty() {
-        text.push_str(&format!("\n{notes}"));
-    }
-    text
+    blocks.extend((!abilities.rows.is_empty()).then_some(Block::Table(abilities)));
+    blocks.extend(notes(all));
+    blocks
 }
 
 /// What is wrong with those here, and which were not asked.
-fn notes(all: &[Known]) -> String {
+fn notes(all: &[Known]) -> Vec<Block> {
     let heres = || all.iter().filter_map(|known| Some((known, known.here.as_ref()?)));
     let problems =
-        heres().filter_map(|(known, here)| Some(format!("{}: {}\n", known.name, here.problem.as_ref()?)));
-    let mut text: String = problems.collect();
+        heres().filter_map(|(known, here)| Some(format!("{}: {}", known.name, here.problem.as_ref()?)));
+    let mut blocks: Vec<Block> = problems.map(Block::text).collect();
     let unasked = || heres().filter(|(_, here)| here.answer.is_none() && here.problem.is_none());
     let of_catalogue = unasked().filter(|(known, _)| known.entry.is_some());
     let mut commands: Vec<String> = unasked()
@@ -90,12 +85,12 @@ fn notes(all: &[Known]) -> String {
         commands.push(format!("dbdyno servers get {}", names.join(" ")));
     }
     if !commands.is_empty() {
-        text.push_str("features unknown, or rebuilt since; to ask the servers:\n");
+        blocks.push(Block::text("features unknown, or rebuilt since; to ask the servers:"));
+        blocks.push(Block::Code(commands.join("\n")));
     }
-    for command in commands {
-        text.push_str(&format!("  {command}\n"));
-    }
-    text
+    // After the tables.
+    let gap = (!blocks.is_empty()).then(|| Block::text(""));
+    gap.into_iter().chain(blocks).collect()
 }
 
 fn server(known: &Known) -> Value {

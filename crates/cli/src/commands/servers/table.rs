@@ -1,6 +1,7 @@
-//! Servers as aligned tables, and what one can do in few words.
+//! Servers as tables, and what one can do in few words.
 
 use dbdyno_fetch::{Abilities, Known, ThreadPool, TlsAbility};
+use dbdyno_report::document::{Column, Table};
 
 /// Engines that nearly every build has.
 const USUAL: &[&str] = &[
@@ -21,47 +22,36 @@ const USUAL: &[&str] = &[
     "ndbinfo",
 ];
 
-/// Rows of texts as columns, the first row as heads; a column of sizes is aligned at its right.
-pub(super) fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let is_figures = |column: usize| {
-        let figures = |cell: &String| cell.is_empty() || cell.ends_with(" MB");
-        rows.len() > 1 && rows.iter().skip(1).all(|row| figures(&row[column]))
-    };
-    let columns: Vec<(usize, bool)> =
-        (0..columns).map(|column| (width(column), is_figures(column))).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&columns).map(|(cell, (width, is_figures))| match is_figures {
-            true => format!("{cell:>width$}"),
-            false => format!("{cell:<width$}"),
-        });
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
+/// Columns of words; `figures` are aligned at their right.
+fn words<const N: usize>(title: &str, heads: [&str; N], figures: &[&str]) -> Table {
+    let column = |head: &&str| Column { is_words: !figures.contains(head), ..Column::words(head) };
+    Table {
+        title: title.to_owned(),
+        labels: 1,
+        columns: heads.iter().map(column).collect(),
+        ..Table::default()
     }
-    text
 }
 
 /// What can be got and what is here.
-pub(super) fn catalogue(all: &[Known]) -> String {
-    let mut rows = vec![["name", "server", "here", "download", "source"].map(str::to_owned).to_vec()];
-    rows.extend(all.iter().map(|known| {
+pub(super) fn catalogue(all: &[Known]) -> Table {
+    let mut table = words("", ["name", "server", "here", "download", "source"], &["download"]);
+    for known in all {
         let here = match &known.here {
             None => "",
             Some(here) if here.problem.is_some() => "faulty",
             Some(_) => "here",
         };
         let download = known.entry.as_ref().and_then(|entry| entry.download_mb);
-        vec![
+        table.push([
             known.name.clone(),
             title(known),
             here.to_owned(),
             download.map_or(String::new(), |mb| format!("{mb} MB")),
             source(known),
-        ]
-    }));
-    aligned(&rows)
+        ]);
+    }
+    table
 }
 
 fn title(known: &Known) -> String {
@@ -85,13 +75,13 @@ fn source(known: &Known) -> String {
 }
 
 /// What those here can do; those that were not asked are left out.
-pub(super) fn abilities(all: &[Known]) -> String {
+pub(super) fn abilities(all: &[Known]) -> Table {
     let heads = ["name", "engines", "pool", "login", "TLS", "async I/O", "more"];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let mut table = words("features of the installed servers, as they reported them", heads, &[]);
     let asked = all.iter().filter_map(|known| Some((known, known.here.as_ref()?.answer.as_ref()?)));
-    rows.extend(asked.map(|(known, answer)| {
+    for (known, answer) in asked {
         let abilities = &answer.abilities;
-        vec![
+        table.push([
             known.name.clone(),
             engines(abilities),
             thread_pool(abilities.thread_pool).to_owned(),
@@ -99,9 +89,9 @@ pub(super) fn abilities(all: &[Known]) -> String {
             tls(abilities.tls).to_owned(),
             if abilities.aio.is_empty() { "-".to_owned() } else { abilities.aio.join(" ") },
             more(abilities).join(", "),
-        ]
-    }));
-    if rows.len() == 1 { String::new() } else { aligned(&rows) }
+        ]);
+    }
+    table
 }
 
 /// What is worth a word about a server that was just asked.
@@ -157,18 +147,6 @@ fn short_login(login: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_aligned_at_their_right_and_words_at_their_left() {
-        let rows = [["name", "download"], ["a", "5 MB"], ["long", "140 MB"], ["b", ""]];
-        let rows: Vec<Vec<String>> = rows.iter().map(|row| row.map(str::to_owned).to_vec()).collect();
-        insta::assert_snapshot!(aligned(&rows), @r"
-        name  download
-        a         5 MB
-        long    140 MB
-        b
-        ");
-    }
 
     #[test]
     fn a_summary_names_what_distinguishes_a_build() {

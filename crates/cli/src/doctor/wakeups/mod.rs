@@ -14,7 +14,7 @@ use crate::doctor::host_files::HostFiles;
 use crate::exit::Ended;
 
 pub(crate) use cores::known_sides;
-pub(crate) use table::{percent, table};
+pub(crate) use table::{blocks, percent};
 
 /// CPUs between which pairs are measured: all 12 pairs of these take some two seconds.
 const MOST_CPUS: usize = 4;

@@ -1,33 +1,41 @@
-//! The cost of wake-ups as an aligned table, with what follows from it.
+//! The cost of wake-ups as a table, with what follows from it.
+
+use dbdyno_report::document::{Block, Column, Table};
 
 use super::{ONE_CORE_SHARE, Pair, WORTH_SHARE, WakeUps};
 
-const HEADS: [[&str; 7]; 2] = [
-    ["server", "client", "asleep:", "server's", "spinning:", "server's", "server slowed"],
-    ["on CPU", "on CPU", "round trip", "CPU", "round trip", "CPU", "by busy client"],
+const HEADS: [(&str, &str); 7] = [
+    ("server", "on CPU"),
+    ("client", "on CPU"),
+    ("asleep:", "round trip"),
+    ("server's", "CPU"),
+    ("spinning:", "round trip"),
+    ("server's", "CPU"),
+    ("server slowed", "by busy client"),
 ];
 
 /// The table for people; on a machine with one CPU one sentence.
-pub(crate) fn table(found: &WakeUps) -> String {
+pub(crate) fn blocks(found: &WakeUps) -> Vec<Block> {
     let (Some(first), Some(advice)) = (found.pairs.first(), &found.advice) else {
-        return "There is one CPU: client and server take turns on it, and a client that spins would keep it from the server. \
-                Leave client_wait = \"sleep\".\n"
-            .to_owned();
+        return vec![Block::text(
+            "There is one CPU: client and server take turns on it, and a client that spins would keep it from the server. \
+             Leave client_wait = \"sleep\".",
+        )];
     };
-    let mut text = format!(
+    let title = format!(
         "Cost of an answer (us), with the client asleep or spinning and {} us of server work for \
-         each answer\n\n",
+         each answer",
         first.deciding().work_us
     );
-    let mut rows = HEADS.map(|heads| heads.map(str::to_owned)).to_vec();
-    rows.extend(found.pairs.iter().map(row));
-    for row in &rows {
-        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:>0$}", width(column)));
-        text.push_str(&format!("{}\n", cells.collect::<Vec<_>>().join("  ")));
-    }
+    let columns = HEADS.map(|(name, unit)| Column::new(name, unit, "")).to_vec();
+    let mut table = Table { title, columns, ..Table::default() };
+    found.pairs.iter().for_each(|pair| table.push(row(pair)));
+    let mut blocks = vec![Block::Table(table), Block::text("")];
     if found.measured_cpus != found.usable_cpus {
-        text.push_str(&format!("\nmeasured between CPUs {} of {}\n", found.measured_cpus, found.usable_cpus));
+        blocks.push(Block::text(format!(
+            "measured between CPUs {} of {}",
+            found.measured_cpus, found.usable_cpus
+        )));
     }
     let is_across = |pair: &&Pair| {
         advice.server_cpus.0.contains(&pair.server_cpu) && advice.client_cpus.0.contains(&pair.client_cpu)
@@ -37,23 +45,23 @@ pub(crate) fn table(found: &WakeUps) -> String {
         .answers
         .iter()
         .map(|answer| format!("{:.1} us after {} us of work", answer.wake_up_us(), answer.work_us));
-    text.push_str(&format!(
-        "\nWaking the client costs the server on CPU {}: {}.\n",
+    blocks.push(Block::text(format!(
+        "Waking the client costs the server on CPU {}: {}.",
         across.server_cpu,
         costs.collect::<Vec<_>>().join(", ")
-    ));
-    text.push_str(&format!(
-        "For [host] of a plan: client_wait = \"{}\", server_cpus = \"{}\", client_cpus = \"{}\".\n",
+    )));
+    blocks.push(Block::text(format!(
+        "For [host] of a plan: client_wait = \"{}\", server_cpus = \"{}\", client_cpus = \"{}\".",
         advice.client_wait, advice.server_cpus, advice.client_cpus
-    ));
-    text.push_str(&format!(
+    )));
+    blocks.push(Block::text(format!(
         "Spin where it saves the server {:.0} % of its CPU or more, here {}; CPUs that slow each other by {:.0} % or more are called \
-         one core.\n",
+one core.",
         100.0 * WORTH_SHARE,
         percent(advice.saved_share),
         100.0 * ONE_CORE_SHARE
-    ));
-    text
+    )));
+    blocks
 }
 
 fn row(pair: &Pair) -> [String; 7] {
@@ -79,6 +87,7 @@ pub(crate) fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use dbdyno_plan::CpuList;
+    use dbdyno_report::document::terminal;
 
     use super::super::testing::pair;
     use super::super::{Advice, Wait};
@@ -98,21 +107,20 @@ mod tests {
                 lost_share: -0.002,
             }),
         };
-        insta::assert_snapshot!(table(&found), @r#"
+        insta::assert_snapshot!(terminal(&blocks(&found), 140, false), @r#"
         Cost of an answer (us), with the client asleep or spinning and 25 us of server work for each answer
-
         server  client     asleep:  server's   spinning:  server's   server slowed
         on CPU  on CPU  round trip       CPU  round trip       CPU  by busy client
+        ──────────────────────────────────────────────────────────────────────────
              0      15        65.0      30.0        37.2      27.0             0 %
             15       0        65.0      30.0        37.2      18.0            41 %
 
         measured between CPUs 0,15 of 0-15
-
         Waking the client costs the server on CPU 0: 3.0 us after 0 us of work, 3.0 us after 25 us of work, 3.0 us after 100 us of work.
         For [host] of a plan: client_wait = "spin", server_cpus = "0-11", client_cpus = "12-15".
         Spin where it saves the server 2 % of its CPU or more, here 10 %; CPUs that slow each other by 15 % or more are called one core.
         "#);
         let one = WakeUps { measured_cpus: CpuList(vec![0]), pairs: Vec::new(), advice: None, ..found };
-        insta::assert_snapshot!(table(&one), @r#"There is one CPU: client and server take turns on it, and a client that spins would keep it from the server. Leave client_wait = "sleep"."#);
+        insta::assert_snapshot!(terminal(&blocks(&one), 200, false), @r#"There is one CPU: client and server take turns on it, and a client that spins would keep it from the server. Leave client_wait = "sleep"."#);
     }
 }

@@ -82,6 +82,7 @@ mod tests {
             labels: 1,
             heads: heads.to_vec(),
             words: vec![true, false, false, false],
+            breaks_heads: false,
             rows: rows.iter().map(row).collect(),
         }
     }

@@ -1,0 +1,288 @@
+//! Warnings in words: one row a code.
+//!
+//! `{name}` is a figure of the notice, `{place}` its first place, `{places}` all of them. After a colon comes how a figure is
+//! written: `1` with one decimal, `1%` as a percentage with one decimal, `p` as a probability, `times` as `once` or `3 times`,
+//! any other word as what is counted: `3 steps`. What is in square brackets is left out where a figure in it is missing.
+
+use dbdyno_analyse::{Code, Figure, Notice, numbered, p_text};
+
+use crate::number::fixed;
+use crate::words::{blocks_text, listed};
+
+const fn row(code: Code) -> &'static str {
+    match code {
+        Code::DebugBuild => {
+            "This run was made by a {build} build of dbdyno: its client is slow and its numbers are not worth comparing."
+        }
+        Code::UnknownBase => "The base \"{place}\" is not a variant of this run, so there are no ratios.",
+        Code::RunGoingOn => {
+            "The run is going on: {ended} of {planned} cells have ended[, {under_way} is under way]."
+        }
+        Code::CellFailed => "Cell failed: {place}: {message}.",
+        Code::CellInterrupted => "Cell interrupted: {place}.",
+        Code::CellUnfinished => "Cell did not end: {place}; dbdyno was stopped in it.",
+        Code::CellRepeated => {
+            "Cell repeated: {place} failed ({message}) and was run again, later than its block. Records of the failure: {records}."
+        }
+        Code::CellToRepeat => {
+            "Cell repeated: {place} failed ({message}) and is to run again. Records of the failure: {records}."
+        }
+        Code::CellsMissing => "{missing} of {planned} cells did not run.",
+        Code::RecordsMissing => {
+            "Records are missing: {place} completed, and the run directory has none of {steps}."
+        }
+        Code::CellRecordsMissing => {
+            "Records are missing: {place} completed, and its folder is not in the run directory."
+        }
+        Code::Resumed => "The run was stopped and resumed {times:times}[, in {places}].",
+        Code::BlockResumed => {
+            "{place} was interrupted and resumed ({parts}): its ratios may include changes of the machine in between."
+        }
+        Code::DamagedRecord | Code::Comparison => "{text}",
+        Code::InvalidStep => "Invalid, not used: {place}: {reason}.",
+        Code::InvalidSteps => {
+            "Invalid, not used: {runs} of {all} runs of steps ({steps:step}, {variants:variant}), first {place}: {reason}. Each is named at its step."
+        }
+        Code::ZeroRate => "{place}: nothing was answered in {blocks} of {of}.",
+        Code::Stalled => {
+            "{place}: nothing was answered in {blocks} of {of}, and the base answered: stalled, whatever its ratio in other blocks."
+        }
+        Code::BaseStalled => {
+            "{place}: nothing was answered in {blocks} of {of}: no ratio there, and no verdict of faster or same."
+        }
+        Code::TargetMissed => {
+            "{place}: background inserts {rate:0}/s, at least {least:0}/s of {target:0}/s needed[; missed in {missed} of {blocks:block}]; its queries ran with fewer concurrent writes than planned."
+        }
+        Code::TargetMissedByClient => {
+            "{place}: background inserts {rate:0}/s of {target:0}/s, and the slowest client {part:0%} % of its part, at least {share:0%} % needed[; missed in {missed} of {blocks:block}]; its queries ran with fewer concurrent writes than planned."
+        }
+        Code::TargetMissedInBlocks => {
+            "{place}: the background rate was missed in {missed} of {blocks:block}, and kept by the median."
+        }
+        Code::ScheduleMissed => {
+            "{place}: the schedule was not kept: {reached:0}/s of {asked:0}/s were reached[, {dropped:1%} % of the operations dropped][, the queue grew by {queued:1%} % of the operations]; response times are of answered operations only."
+        }
+        Code::OutageOfSchedule => {
+            "Outage in {place}: {seconds:1} s, [{at_least}]{reconnects:reconnect}[, {not_back:connection} not back at the end]; connections were lost for {connection_seconds:1} s in all. Rates include it, and so do response times of operations that were due meanwhile and answered later. Service times do not; failed operations have no time."
+        }
+        Code::OutageOfClosedLoop => {
+            "Outage in {place}: {seconds:1} s, [{at_least}]{reconnects:reconnect}[, {not_back:connection} not back at the end]; connections were lost for {connection_seconds:1} s in all. Rates include it. Service and response times do not: failed operations have no time, and a lost connection sends nothing."
+        }
+        Code::ClientPause => {
+            "dbdyno was paused for at least {seconds:1} s in {place}: its figures include that pause, which the server did not cause."
+        }
+        Code::ShortSteps => {
+            "In {runs:run} fewer operations were answered than there were connections, at worst in {place}: {operations} on {connections:connection}. Rates leave out the operations in flight at the end, and latencies leave out the slow ones: give these steps more time."
+        }
+        Code::ShortScans => {
+            "In {runs:run} fewer scans ended than there were connections, at worst in {place}: {operations} on {connections:connection}. Rates count the part of unfinished scans that lies in the step, but rest on few scans; latencies leave out the slow ones: give these steps more time."
+        }
+        Code::EmptyDeletes => {
+            "{place}: share of deletes that found no row: {shares}. They are cheaper and count in the rate, and a faster variant has more of them, so ratios compare unequal work. Give the step more rows (table_size) or fewer operations."
+        }
+        Code::Unsettled => {
+            "In {place}, {why}[; {times} times in all]. That work ran during the steps after it."
+        }
+        Code::DeferredWork => {
+            "{place} deferred work to later steps: {levels}[; and {more:more step}]. Details: tables `Deferred work`."
+        }
+        Code::FailedOperations => "{failed} {kind} operations failed ({share:3%} %) in {place}.",
+        Code::Recorded => "{text}[ ({place})]",
+        Code::RecordedOften => "{text}[ ({times} times, first in {place})]",
+        Code::ServerChanged => "The server of {place} changed during the run: \"{first}\", then \"{other}\".",
+        Code::SettingsChanged => {
+            "The settings of {place} changed during the run, between {first} and {other}: {changes}. Its blocks are not comparable."
+        }
+        Code::Encryption => "Encryption of connections differs, which affects every ratio: {connections}.",
+        Code::Configuration => {
+            "The configurations differ, which affects every ratio: {classes}. See Configuration differences below."
+        }
+        Code::ExternalServer => {
+            "{places}: external server: its CPU, memory and disk are unknown; host figures are of the client's host."
+        }
+        Code::ExternalServerSeen => {
+            "{places}: external server on this host: its process is visible, its data directory is not, so disk figures and sizes are unknown."
+        }
+        Code::Embedded => {
+            "{places}: the database works inside dbdyno, so client CPU and memory are client plus database."
+        }
+        Code::NoDatabase => "{places}: no database: the figures are those of dbdyno itself.",
+        Code::SharedCpus => "Client and server share CPUs {cpus}.",
+        Code::UnpinnedCpus => {
+            "Client and server are not pinned to CPUs of their own and take CPU time from each other; see host.server_cpus and host.client_cpus."
+        }
+        Code::FsyncsUncounted => {
+            "{places}: the binary log is synced and the server does not count syncs, so there are no fsyncs per commit. Its performance schema counts them: switch it on, or let dbdyno's user read it."
+        }
+        Code::DeferredCounters => {
+            "No fsyncs per commit ({steps}): PostgreSQL's sessions report their counts when they end, and some were still open when sampling ended. A pooler keeps sessions open."
+        }
+        Code::CalibrationWrong => {
+            "In {runs:run} the client reached more than in its calibration, at worst in {place}: {rate:0} statements/s with {connections:connection}, {share:0%} % of the {could:0}/s with {could_connections}. It was not used for them. Calibrate again on an idle machine (dbdyno doctor --client)."
+        }
+        Code::Sampling => {
+            "Sampling used up to {share:2%} % of a core ({place}); more than {limit:1%} % may disturb the measurement."
+        }
+        Code::HostCpuUnseen => {
+            "The host's CPU is not explained by its parts in {runs:run}, at worst in {place}: {share:0%} % of the host's CPU belongs to no process that was seen (another container or virtual machine, processes hidden from this user). Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and client are not affected."
+        }
+        Code::HostCpuUncounted => {
+            "The host's CPU is not explained by its parts in {runs:run}, at worst in {place}: the processes used {share:0%} % more CPU than the host counted (its ticks miss work that begins and ends between two ticks). Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and client are not affected."
+        }
+        Code::OtherReads => {
+            "Other processes read from the data device: {share:0%} % of all reads at worst, in {place}; more than {limit:0%} % in {runs} of {all} runs of steps. Device figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) include that, server read does not. Writes by others cannot be separated."
+        }
+        Code::Steal => {
+            "Other virtual machines took CPU time from this one (steal): {share:1%} % of it at worst, in {place}, and more than {limit:0%} % in {runs} of {all} runs of steps. Rates and latencies include it, unequally by block."
+        }
+        Code::ClientWait => {
+            "The load client waited for a CPU: a thread in {share:1%} % of the time at worst, in {place}; in more than {limit:0%} % in {runs} of {all} runs of steps. Rates are lower by up to as much, and latencies longer."
+        }
+        Code::ControlDiffers => {
+            "The base differs from itself ({again}) in {places}: something other than the variants changes the rates, so other differences there may be false too."
+        }
+        Code::RatesRise => {
+            "All steps together: rates rise from block to block (Kendall's tau {tau:2} of the mean over all steps and variants, p {p:p}). The machine has drifted. Ratios are formed within blocks and remain valid."
+        }
+        Code::RatesFall => {
+            "All steps together: rates fall from block to block (Kendall's tau {tau:2} of the mean over all steps and variants, p {p:p}). The machine has drifted. Ratios are formed within blocks and remain valid."
+        }
+        Code::RateRises => {
+            "{place}: the rate rises from block to block (Kendall's tau {tau:2}, adjusted p {adjusted_p:p}). Ratios are formed within blocks and remain valid; rates of early and late blocks differ."
+        }
+        Code::RateFalls => {
+            "{place}: the rate falls from block to block (Kendall's tau {tau:2}, adjusted p {adjusted_p:p}). Ratios are formed within blocks and remain valid; rates of early and late blocks differ."
+        }
+        Code::OneBlock => {
+            "One block: no significance test is possible; a difference may be chance. Use blocks = 5 or more."
+        }
+        Code::OneBlockMeasured => {
+            "One block of {planned} was measured: no significance test is possible; a difference may be chance."
+        }
+        Code::NoDesign => {
+            "The variants' factors are no full factorial design, so there are no effects: {reason}."
+        }
+    }
+}
+
+/// The warning in one or more sentences.
+pub(crate) fn text(notice: &Notice) -> String {
+    let mut text = String::new();
+    let mut rest = row(notice.code);
+    while let Some(at) = rest.find('[') {
+        text.push_str(&filled(notice, &rest[..at]).0);
+        let end = rest[at..].find(']').map_or(rest.len(), |end| at + end);
+        let (part, is_whole) = filled(notice, &rest[at + 1..end]);
+        text.push_str(if is_whole { &part } else { "" });
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    text.push_str(&filled(notice, rest).0);
+    let mut characters = text.chars();
+    match characters.next() {
+        // A place may begin it.
+        Some(first) if text.starts_with("block ") => first.to_uppercase().chain(characters).collect(),
+        _ => text,
+    }
+}
+
+/// Warnings in words, each in one or more sentences.
+pub fn texts<'a>(notices: impl IntoIterator<Item = &'a Notice>) -> Vec<String> {
+    notices.into_iter().map(text).collect()
+}
+
+/// The words with their figures, and whether the notice has all of them.
+fn filled(notice: &Notice, words: &str) -> (String, bool) {
+    let (mut text, mut is_whole, mut rest) = (String::new(), true, words);
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').unwrap_or((after, ""));
+        let (name, how) = name.split_once(':').unwrap_or((name, ""));
+        let value = match name {
+            "place" => notice.places.first().cloned(),
+            "places" if notice.places.is_empty() => None,
+            "places" if notice.code == Code::Resumed => {
+                Some(listed(&notice.places.iter().map(String::as_str).collect::<Vec<_>>()))
+            }
+            "places" => Some(notice.places.join(", ")),
+            name => notice.figures.get(name).map(|figure| written(figure, how)),
+        };
+        is_whole &= value.is_some();
+        text.push_str(before);
+        text.push_str(&value.unwrap_or_default());
+        rest = after;
+    }
+    text.push_str(rest);
+    (text, is_whole)
+}
+
+fn written(figure: &Figure, how: &str) -> String {
+    match (figure, how) {
+        (Figure::Text(text), _) => text.clone(),
+        (Figure::Blocks(blocks), _) => blocks_text(blocks),
+        (Figure::Count(1), "times") => "once".to_owned(),
+        (Figure::Count(count), "times") => format!("{count} times"),
+        (Figure::Count(count), "") => count.to_string(),
+        (Figure::Count(count), noun) => numbered(*count, noun),
+        (Figure::Number(number), "p") => p_text(*number),
+        (Figure::Number(number), how) => {
+            let decimals = how.trim_end_matches('%').parse().unwrap_or(0);
+            fixed(Some(if how.ends_with('%') { 100.0 * number } else { *number }), decimals)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every name in braces with a figure that suits how it is written.
+    fn example(code: Code) -> Notice {
+        let mut notice = Notice::new(code).at("block 1 wal l.i0").at("block 2 wal l.i0");
+        for part in row(code).split('{').skip(1) {
+            let name: &'static str = part.split('}').next().unwrap_or_default();
+            let (name, how) = name.split_once(':').unwrap_or((name, ""));
+            notice = match how {
+                "p" => notice.with(name, 0.012),
+                how if how.starts_with(|c: char| c.is_ascii_digit()) => notice.with(name, 0.125),
+                "" if name == "blocks" => notice.with(name, &[2, 5][..]),
+                "" if [
+                    "ended",
+                    "planned",
+                    "missing",
+                    "runs",
+                    "all",
+                    "of",
+                    "missed",
+                    "failed",
+                    "operations",
+                    "could_connections",
+                    "times",
+                ]
+                .contains(&name) =>
+                {
+                    notice.with(name, 3_u32)
+                }
+                "" => notice.with(name, format!("<{name}>")),
+                _ => notice.with(name, 3_u32),
+            };
+        }
+        notice
+    }
+
+    #[test]
+    fn the_words_of_every_warning() {
+        let lines: Vec<String> =
+            Code::ALL.iter().map(|code| format!("{code:?}: {}", text(&example(*code)))).collect();
+        assert!(!lines.iter().any(|line| line.contains(['{', '}', '['])), "{lines:#?}");
+        insta::assert_snapshot!("notices", lines.join("\n"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let missed =
+            Notice::new(Code::ScheduleMissed).at("b l.i0").with("reached", 476.0).with("asked", 1_000.0);
+        let dropped = missed.clone().with("dropped", 0.524);
+        insta::assert_snapshot!(text(&missed), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached; response times are of answered operations only.");
+        insta::assert_snapshot!(text(&dropped), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached, 52.4 % of the operations dropped; response times are of answered operations only.");
+        insta::assert_snapshot!(text(&Notice::new(Code::Resumed).with("times", 1_u32)), @"The run was stopped and resumed once.");
+    }
+}
