@@ -1,7 +1,8 @@
-//! The project's own commands: `cargo xtask test`, `servers`, `bench`, `page`.
+//! The project's own commands: `cargo xtask test`, `servers`, `bench`, `page`, `dist`.
 
 mod bench;
 mod command;
+mod dist;
 mod page;
 mod places;
 mod servers;
@@ -28,6 +29,7 @@ enum Command {
     Servers(servers::Args),
     Bench(bench::Args),
     Page(page::Args),
+    Dist(dist::Args),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Command::Servers(args) => servers::run(&args).map(|()| true),
         Command::Bench(args) => bench::run(&args),
         Command::Page(args) => page::build(&args).map(|()| true),
+        Command::Dist(args) => dist::go(&args).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -8,7 +8,8 @@ use clap::Parser;
 use dbdyno_fetch::{self as fetch, Entry};
 use dbdyno_provision::{list, servers_dir};
 
-use crate::terminal;
+use crate::command::run as run_command;
+use crate::{places, terminal};
 
 /// The servers that the tests start: one of each line that dbdyno promises, the oldest and newest kind of initialisation
 /// and login of each product among them, and all that the shipped plans name. All but two come from archives that do not change; those of Debian move within
@@ -77,16 +78,33 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
 }
 
 /// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, a filesystem whose copies
-/// share blocks, and what builds the script of the HTML page and shows it.
-const HELPERS: [(&str, &str); 4] =
-    [("sysbench", "sysbench"), ("mkfs.xfs", "xfsprogs"), ("npm", "npm"), ("chromium", "chromium")];
+/// share blocks, what builds the script of the HTML page and shows it, what reads metrics, a terminal that can be looked at, and a
+/// clean Debian.
+const HELPERS: [(&str, &str); 8] = [
+    ("sysbench", "sysbench"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("npm", "npm"),
+    ("chromium", "chromium"),
+    ("pip3", "python3-pip"),
+    ("prometheus", "prometheus"),
+    ("tmux", "tmux"),
+    ("debootstrap", "debootstrap"),
+];
+
+/// DuckDB's Python package, which reads what dbdyno writes as Parquet.
+const DUCKDB: &str = "duckdb==1.4.1";
 
 /// Installs the programs that the tests run in addition to servers, where they are missing.
 pub(crate) fn install_helpers() -> Result<()> {
     let is_there = |program: &str| Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok();
     let missing = HELPERS.iter().filter(|(program, _)| !is_there(program));
     let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
-    Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
+    fetch::install_tools(&packages, &mut |line| terminal::note(line))?;
+    let folder = places::cache().join("tools/python");
+    if !folder.join("duckdb").exists() {
+        run_command(Command::new("pip3").args(["install", "--quiet", "--target"]).arg(folder).arg(DUCKDB))?;
+    }
+    Ok(())
 }
 
 /// Gets `entries`, one after the other: Maven's and npm's caches are not made for two at once, and the network is what
@@ -102,7 +120,6 @@ pub(crate) fn get(entries: &[Entry]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::places;
 
     #[test]
     fn the_servers_of_the_tests_are_in_the_catalogue() {

@@ -22,6 +22,7 @@ mod compare;
 mod error;
 #[cfg(test)]
 mod fixtures;
+mod histograms;
 mod history;
 mod measure;
 mod model;
@@ -47,6 +48,7 @@ pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};
 pub use compare::operation_use::{OperationUse, operation_use};
 pub use compare::ratio::ratio_text;
 pub use error::Error;
+pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::Lapse;
 pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use measure::rates::{keeps_target, least_accepted};

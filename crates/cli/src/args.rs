@@ -1,5 +1,6 @@
 //! The command line. Its texts are the manual: `--help` shows them.
 
+mod accepted;
 mod doctor;
 mod known_answer;
 mod plan_source;
@@ -11,9 +12,10 @@ use clap::{Parser, Subcommand};
 use dbdyno_plan::PlanDuration;
 use dbdyno_report::Part;
 
+pub(crate) use accepted::accepted;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
-pub(crate) use plan_source::{PlanSource, PlansArgs, PlansVerb};
+pub(crate) use plan_source::{InitArgs, PlanSource, PlansArgs, PlansVerb, Spelt};
 pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
 
 /// Folder in which run directories are made.
@@ -61,13 +63,31 @@ pub(crate) enum Command {
     Run(RunArgs),
     Plan(PlanArgs),
     Plans(PlansArgs),
+    Init(InitArgs),
     Report(ReportArgs),
     Compare(CompareArgs),
     History(HistoryArgs),
+    Serve(ServeArgs),
     List(ListArgs),
     Servers(ServersArgs),
     Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
     KnownAnswer(Box<KnownAnswerArgs>),
+    Sysbench(SysbenchArgs),
+}
+
+/// Run a script of sysbench as sysbench does: its command line, its text output, dbdyno's load engine.
+///
+/// SCRIPT is a file, or the name of one of sysbench's own; COMMAND is prepare, run, cleanup, prewarm, help or one of the script's
+/// own. Options are those of sysbench 1.0.20 and 1.1 and of the script. What is ignored is said. The password may come from
+/// MYSQL_PWD or PGPASSWORD instead of --mysql-password and --pgsql-password, which other users of the machine see.
+#[derive(Debug, Parser)]
+#[command(override_usage = "dbdyno sysbench SCRIPT [--NAME=VALUE ...] COMMAND")]
+pub(crate) struct SysbenchArgs {
+    /// Script, options and command, in any order.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD", required = true)]
+    pub(crate) words: Vec<String>,
 }
 
 /// Run a plan, or the built-in quickstart on SQLite.
@@ -84,11 +104,11 @@ pub(crate) enum Command {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) source: PlanSource,
-    /// Get servers named with --server that are not here.
-    #[arg(long, requires = "servers")]
+    /// Get servers of the plan that are not here, without asking.
+    #[arg(long)]
     pub(crate) get: bool,
     /// Folder in which the run directory is made.
-    #[arg(long, value_name = "DIR", default_value = DEFAULT_OUT)]
+    #[arg(long, alias = "output", value_name = "DIR", default_value = DEFAULT_OUT)]
     pub(crate) out: PathBuf,
     /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`, `variant.NAME.KEY=VALUE`. May be given
     /// more than once.
@@ -113,6 +133,13 @@ pub(crate) struct RunArgs {
     /// with its data.
     #[arg(long, value_name = "DIR")]
     pub(crate) templates: Option<PathBuf>,
+    /// Serve what is measured as OpenMetrics text while the run goes on, at this port of 127.0.0.1, or at this address and port
+    /// for other hosts. The run directory gets the figures of the whole run as metrics.prom.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) metrics: Option<String>,
+    /// Do not begin while another dbdyno measures on this host. Without it the run begins with a warning, which is in its report too.
+    #[arg(long)]
+    pub(crate) alone: bool,
     /// Continue a run that was stopped or killed. Cells that ended, failed ones too, stay as they
     /// are; the others run from their start, in the recorded order. Records of an unfinished cell
     /// are moved to the folder `aside` of the run.
@@ -168,7 +195,8 @@ pub(crate) struct PlanArgs {
 /// cut off.
 #[derive(Debug, Parser)]
 pub(crate) struct ReportArgs {
-    /// Run directory; `latest` for the newest one in the folder `runs`.
+    /// Run directory; `latest` for the newest one in the folder `runs`. A folder of runs gets an index page, a page for each run,
+    /// and a history for each plan that ran more than once.
     pub(crate) run: PathBuf,
     /// Variant that the others are compared with, instead of the plan's base.
     #[arg(long, value_name = "VARIANT")]
@@ -186,13 +214,25 @@ pub(crate) struct ReportArgs {
     /// Everything; short for --section all.
     #[arg(long, conflicts_with_all = ["section", "warnings"])]
     pub(crate) all: bool,
-    /// `terminal`, `md`, `html`, `csv` or `json`. When left out, the ending of --output decides; without --output it is
-    /// `terminal`. Files always hold the whole report.
+    /// `terminal`, `md`, `html`, `csv`, `json`, `openmetrics` or `parquet`. When left out, the ending of --output decides; without
+    /// --output it is `terminal`. Files always hold the whole report; of Parquet --output is a folder.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+    /// Of an HTML page: `answer`, or `published` for the tables and charts of published reports in their order, with the rest on
+    /// a second page next to it.
+    #[arg(long, value_enum, value_name = "STYLE", default_value = "answer", hide_default_value = true)]
+    pub(crate) style: Style,
     /// File to write, instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Style {
+    /// The answer first, then its evidence.
+    Answer,
+    /// As published reports.
+    Published,
 }
 
 /// A part of the report.
@@ -233,7 +273,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "terminal", hide_default_value = true)]
     pub(crate) format: ComparisonFormat,
     /// File to write, instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Compare runs that are not comparable, too; the output then begins with what differs.
     #[arg(long)]
@@ -302,7 +342,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<HistoryFormat>,
     /// File to write, instead of standard output.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "out", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Put runs that are not comparable into one series, too; the output then begins with what
     /// differs.
@@ -331,6 +371,20 @@ pub(crate) enum HistoryFailOn {
     Never,
 }
 
+/// Show a folder of runs in a browser on this machine, runs in progress too.
+///
+/// An index, the page of each run, and the history of each plan that ran more than once. Pages are made from the records when
+/// they are asked for; those of runs that go on say when there are new figures.
+#[derive(Debug, Parser)]
+pub(crate) struct ServeArgs {
+    /// Folder that holds run directories.
+    #[arg(value_name = "RUNS", default_value = DEFAULT_OUT)]
+    pub(crate) folder: PathBuf,
+    /// Port on 127.0.0.1; 0 for any that is free.
+    #[arg(long, value_name = "PORT", default_value_t = 8765)]
+    pub(crate) port: u16,
+}
+
 /// List workloads, drivers, metrics, runs or servers.
 #[derive(Debug, Parser)]
 pub(crate) struct ListArgs {
@@ -342,7 +396,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Folder with run directories, for `list runs`.
-    #[arg(long, value_name = "DIR", default_value = "runs")]
+    #[arg(long, alias = "output", value_name = "DIR", default_value = DEFAULT_OUT)]
     pub(crate) out: PathBuf,
 }
 
@@ -359,6 +413,21 @@ pub(crate) enum Listed {
     /// Servers in the servers folder; a plan can name them. `dbdyno servers list` also shows
     /// servers that can be installed.
     Servers,
+}
+
+/// Print completions of the command line for a shell.
+///
+/// For instance: dbdyno completions bash > ~/.local/share/bash-completion/completions/dbdyno
+#[derive(Debug, Parser)]
+pub(crate) struct CompletionsArgs {
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Print a manual page: dbdyno man run | man -l -
+#[derive(Debug, Parser)]
+pub(crate) struct ManArgs {
+    /// Command whose page is printed; that of dbdyno itself when left out.
+    pub(crate) command: Option<String>,
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

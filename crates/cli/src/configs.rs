@@ -3,7 +3,7 @@
 use dbdyno_fetch::find_named;
 use dbdyno_plan::{ConfigPart, Variant, VariantKind};
 use dbdyno_provision::Base;
-use dbdyno_provision::intents::{ConfigServer, Intents, Rendered, native_settings, render};
+use dbdyno_provision::intents::{ConfigServer, Intents, Rendered, render};
 use serde_json::{Map, Value};
 
 /// Engine of the benchmark's tables when a plan does not say.
@@ -44,7 +44,7 @@ pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantC
     let Some(path) = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref()) else {
         return Ok(Some(config(intents, rendered, None, Vec::new())));
     };
-    let native = native_settings(base, path).map_err(|error| error.to_string())?;
+    let native = base.native_settings(path).map_err(|error| error.to_string())?;
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let overridden = rendered.overridden(&native);

@@ -11,10 +11,6 @@ use dbdyno_provision::{Base, servers_dir};
 use crate::configs::VariantConfig;
 use crate::limits::OTHER_CONNECTIONS;
 
-/// Engines that MariaDB and MySQL are built with; the last two only MariaDB.
-const BUILT_IN: [&str; 9] =
-    ["innodb", "myisam", "memory", "heap", "csv", "archive", "mrg_myisam", "aria", "sequence"];
-
 /// What the option file of a server says, the variant's own and what its intents became.
 pub(crate) struct Told<'a> {
     /// Names with underscores and values of the variant's own file, which wins.
@@ -66,12 +62,11 @@ pub(crate) fn check_connections(
     let said = told.value(option, file);
     let said = said.or_else(|| Some((default(option)?, format!("{option}, its default"))));
     let Some((most, who)) = said else { return Ok(()) };
-    let reserved = match base {
-        Base::Mysql(_) => Some(0),
-        // Not in the data: 3 since there is one.
-        Base::Postgres(_) => told
-            .value("superuser_reserved_connections", file)
-            .map_or(Some(3), |(value, _)| value.parse().ok()),
+    let reserved = match base.family().reserved_connections() {
+        None => Some(0),
+        Some((option, default)) => {
+            told.value(option, file).map_or(Some(default), |(value, _)| value.parse().ok())
+        }
     };
     let (Ok(most), Some(reserved)) = (most.parse::<u64>(), reserved) else { return Ok(()) };
     let need = u64::from(plan.most_connections()) + OTHER_CONNECTIONS;
@@ -95,7 +90,7 @@ pub(crate) fn check_engine(
     base: &Base,
     told: &Told<'_>,
 ) -> Result<Option<String>, String> {
-    let (Some(engine), Base::Mysql(mysql)) = (&variant.engine, base) else { return Ok(None) };
+    let (Some(engine), Some(built_in)) = (&variant.engine, base.built_in_engines()) else { return Ok(None) };
     let wanted = engine.to_lowercase();
     if told.brings_plugins(&wanted) {
         return Ok(None);
@@ -112,9 +107,9 @@ pub(crate) fn check_engine(
             false => Err(format!("{title} has no engine {engine}; it has {}", engines.join(", "))),
         };
     }
-    let is_built_in = BUILT_IN[..if mysql.is_mariadb() { 9 } else { 7 }].contains(&wanted.as_str());
+    let is_built_in = built_in.contains(&wanted.as_str());
     let plugin = format!("ha_{wanted}.so");
-    let is_plugin = mysql.plugin_dir().is_some_and(|folder| folder.join(&plugin).exists());
+    let is_plugin = base.plugin_dir().is_some_and(|folder| folder.join(&plugin).exists());
     match is_built_in || is_plugin {
         true => Ok(None),
         false => Ok(Some(format!(

@@ -16,7 +16,9 @@ mod kept;
 mod leftovers;
 mod limits;
 mod manifest;
+mod metrics;
 mod option_files;
+mod other_runs;
 mod parity;
 mod plan_source;
 mod power;
@@ -25,6 +27,7 @@ mod shipped;
 mod shown;
 mod signals;
 mod silence;
+mod sysbench;
 mod templates;
 mod terminal;
 mod time;
@@ -34,11 +37,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, accepted};
 use crate::exit::{Ended, USAGE};
 
 fn main() -> ExitCode {
-    let ended = match Args::try_parse() {
+    let ended = match Args::try_parse_from(accepted(std::env::args_os())) {
         Ok(args) => {
             terminal::set(args.color, args.quiet);
             obeyed(args.command)
@@ -64,12 +67,17 @@ fn obeyed(command: Option<Command>) -> Result<(), Ended> {
         Some(Command::Run(run)) => commands::run::run(&run),
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
         Some(Command::Plans(plans)) => commands::plans::plans(&plans),
+        Some(Command::Init(init)) => commands::init::init(&init),
         Some(Command::Report(report)) => commands::report::report(&report),
         Some(Command::Compare(compare)) => commands::compare::compare(&compare),
         Some(Command::History(history)) => commands::history::history(&history),
+        Some(Command::Serve(serve)) => commands::serve::serve(&serve),
         Some(Command::List(list)) => commands::list::list(&list),
         Some(Command::Servers(servers)) => commands::servers::servers(&servers),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(&doctor),
+        Some(Command::Completions(args)) => commands::manual::completions(&args),
+        Some(Command::Man(args)) => commands::manual::man(&args),
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
+        Some(Command::Sysbench(script)) => sysbench::run(&script.words),
     }
 }

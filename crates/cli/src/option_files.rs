@@ -10,10 +10,6 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// Folder in the run directory.
 pub(crate) const FOLDER: &str = "configs";
-/// Ending of the option files of MariaDB and MySQL.
-pub(crate) const MY_CNF: &str = "cnf";
-/// The same of PostgreSQL.
-pub(crate) const CONF: &str = "conf";
 
 /// Writes a variant's option file into `folder`.
 ///
@@ -50,10 +46,10 @@ mod tests {
     #[test]
     fn an_option_file_is_written_by_its_owner_only_whatever_the_umask_says() {
         let folder = tempfile::tempdir().unwrap();
-        let path = write(folder.path(), "a", MY_CNF, "[mysqld]\n").unwrap();
+        let path = write(folder.path(), "a", "cnf", "[mysqld]\n").unwrap();
         // As a umask of 0 leaves it.
         std::fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
-        let path = write(folder.path(), "a", MY_CNF, "[mysqld]\nport = 1\n").unwrap();
+        let path = write(folder.path(), "a", "cnf", "[mysqld]\nport = 1\n").unwrap();
         assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o644);
     }
 }

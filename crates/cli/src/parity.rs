@@ -5,6 +5,7 @@ use dbdyno_analyse::parity::{
     compared, size_text,
 };
 use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_provision::intents::ConfigProduct;
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
@@ -12,15 +13,6 @@ use crate::exit::{Ended, OURS, USAGE};
 use crate::manifest::workloads;
 use crate::variants::{Prepared, prepare_one};
 use crate::{configs, host, terminal};
-
-/// Names of servers begin so in the servers folder.
-const PREFIXES: [(&str, &str); 5] = [
-    ("mariadb-", "MariaDB"),
-    ("mysql-", "MySQL"),
-    ("percona-", "Percona Server"),
-    ("pg-", "PostgreSQL"),
-    ("postgres-", "PostgreSQL"),
-];
 
 /// The plan's own words on parity; a class that there is not is an error.
 ///
@@ -54,10 +46,18 @@ pub(crate) fn of_prepared(plan: &Plan, variants: &[Prepared]) -> Result<Option<P
 ///
 /// # Errors
 /// An unknown class in the plan, a variant that a run would refuse for what the plan says of it.
-pub(crate) fn of_plan(plan: &Plan) -> Result<Option<Parity>, Ended> {
+pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Vec<Absent>), Ended> {
     let runtime = host::event_loop()?;
-    let variants = plan.variants.iter().map(|variant| foreseen(plan, variant, &runtime));
-    predict(plan, variants.collect::<Result<_, _>>()?)
+    let mut absent = Vec::new();
+    let variants = plan.variants.iter().map(|variant| foreseen(plan, variant, &runtime, &mut absent));
+    let variants = variants.collect::<Result<_, _>>()?;
+    Ok((predict(plan, variants)?, absent))
+}
+
+/// A variant that cannot run here.
+pub(crate) struct Absent {
+    pub(crate) variant: String,
+    pub(crate) why: String,
 }
 
 fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<Option<Parity>, Ended> {
@@ -102,6 +102,7 @@ fn foreseen(
     plan: &Plan,
     variant: &Variant,
     runtime: &Runtime,
+    absent: &mut Vec<Absent>,
 ) -> Result<(VariantInfo, Option<Build>), Ended> {
     let bare = |external| VariantInfo {
         name: variant.name.clone(),
@@ -124,7 +125,9 @@ fn foreseen(
             let why = ended.message.unwrap_or_default();
             let info = VariantInfo { config: told(variant), ..bare(false) };
             let build = build_by_name(&info.server);
-            terminal::warning(&format!("{why}; its settings are predicted from its name"));
+            let of_variant = format!("variant {}: ", variant.name);
+            let why = why.strip_prefix(&of_variant).unwrap_or(&why).to_owned();
+            absent.push(Absent { variant: variant.name.clone(), why });
             Ok((info, build))
         }
     }
@@ -150,12 +153,8 @@ fn build_of(server: &str) -> Option<Build> {
 }
 
 fn build_by_name(name: &str) -> Option<Build> {
-    PREFIXES.iter().find_map(|(prefix, product)| {
-        let version = name.strip_prefix(prefix)?;
-        version
-            .starts_with(|c: char| c.is_ascii_digit())
-            .then(|| Build { product: (*product).to_owned(), version: version.to_owned() })
-    })
+    let (product, version) = ConfigProduct::named(name)?;
+    Some(Build { product: product.to_string(), version: version.to_owned() })
 }
 
 /// Before a run: reports what is predicted, or refuses.

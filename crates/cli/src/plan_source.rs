@@ -6,7 +6,7 @@ use dbdyno_plan::{Plan, QUICKSTART};
 use dbdyno_workloads::plans::{parse_with, read_with};
 use toml::{Table, Value};
 
-use crate::args::PlanSource;
+use crate::args::{PlanSource, Spelt};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::{auto_time, cpus, shipped, terminal};
 
@@ -28,24 +28,28 @@ fn read(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, End
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         return auto_time::plan(&text, overrides, |overrides| Ok(read_with(&path, overrides)?));
     }
-    if source.workload.is_none() {
+    if source.spelt.workload.is_none() {
         return Ok(parse_with(QUICKSTART, "the built-in quickstart", overrides)?);
     }
-    let text = text(source)?;
+    let table = table(&source.spelt)?;
+    let written = text(&table)?;
     let parse =
-        |overrides: &[(String, String)]| Ok(parse_with(&text, "the plan of the command line", overrides)?);
-    let plan = auto_time::plan(&text, overrides, parse)?;
+        |overrides: &[(String, String)]| Ok(parse_with(&written, "the plan of the command line", overrides)?);
+    let plan = auto_time::plan(&written, overrides, parse)?;
     if let Some(path) = &source.save {
-        save(path, &text)?;
+        save(path, &text(&with_overrides(table, overrides)?)?)?;
     }
     Ok(plan)
 }
 
-/// Never over a file that is there.
-fn save(path: &Path, text: &str) -> Result<(), Ended> {
+/// Writes a plan, never over a file that is there.
+///
+/// # Errors
+/// That it cannot be written.
+pub(crate) fn save(path: &Path, text: &str) -> Result<(), Ended> {
     let file = std::fs::File::create_new(path);
     file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).map_err(|error| {
-        let advice = "name another file with --save";
+        let advice = "name another file";
         Ended::new(MACHINE, format!("cannot write the plan to {}: {error}; {advice}", path.display()))
     })?;
     terminal::note(&format!("plan: {}", path.display()));
@@ -53,29 +57,63 @@ fn save(path: &Path, text: &str) -> Result<(), Ended> {
 }
 
 /// The plan that the flags stand for.
-fn text(source: &PlanSource) -> Result<String, Ended> {
-    let variants = variants(source);
+///
+/// # Errors
+/// That there is no variant.
+pub(crate) fn table(spelt: &Spelt) -> Result<Table, Ended> {
+    let variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
     if variants.is_empty() {
         let message = "--workload needs what it is to run on: --server NAME or --address URL";
         return Err(Ended::new(USAGE, message.to_owned()));
     }
-    let names: Vec<&str> = variants.iter().filter_map(|variant| variant["name"].as_str()).collect();
     let mut options = Table::new();
-    if !source.tests.is_empty() {
-        options.insert("tests".to_owned(), source.tests.clone().into());
+    if !spelt.tests.is_empty() {
+        options.insert("tests".to_owned(), spelt.tests.clone().into());
     }
-    if let Some(connections) = &source.connections {
+    if let Some(connections) = &spelt.connections {
         options.insert("connections".to_owned(), numbers(connections));
     }
-    if let Some(time) = &source.time {
+    if let Some(time) = &spelt.time {
         options.insert("time".to_owned(), time.to_string().into());
     }
-    let workload = source.workload.clone().unwrap_or_default();
+    Ok(plan_of(variants, spelt.workload.as_deref().unwrap_or_default(), options))
+}
+
+/// A plan of these variants with one workload.
+pub(crate) fn plan_of(variants: Vec<Value>, workload: &str, options: Table) -> Table {
+    let names: Vec<&str> = variants.iter().filter_map(|variant| variant["name"].as_str()).collect();
     let mut plan = Table::new();
     plan.insert("name".to_owned(), folder_name(&names.join("-vs-")).into());
-    plan.insert("variant".to_owned(), Value::Array(variants.clone()));
-    plan.insert("workload".to_owned(), Table::from_iter([(workload, Value::Table(options))]).into());
-    toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))
+    plan.insert("variant".to_owned(), Value::Array(variants));
+    plan.insert("workload".to_owned(), Table::from_iter([(workload.to_owned(), options.into())]).into());
+    plan
+}
+
+/// `table` with what --set, --blocks and the like say: what is saved is the plan that ran.
+///
+/// # Errors
+/// A key of a variant, which a saved plan has no need of.
+fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Table, Ended> {
+    for (key, text) in overrides {
+        if key.starts_with("variant.") {
+            let message = format!("--save writes no --set {key}; change the file after it is written");
+            return Err(Ended::new(USAGE, message));
+        }
+        let read = format!("value = {text}").parse::<Table>().ok();
+        let value = read.and_then(|mut read| read.remove("value")).unwrap_or_else(|| text.as_str().into());
+        let (folders, last) = key.rsplit_once('.').unwrap_or(("", key));
+        let mut place = &mut table;
+        for folder in folders.split('.').filter(|folder| !folder.is_empty()) {
+            let inner = place.entry(folder).or_insert_with(|| Table::new().into());
+            match inner {
+                Value::Table(inner) => place = inner,
+                // The plan was refused for it.
+                _ => return Ok(table),
+            }
+        }
+        place.insert(last.to_owned(), value);
+    }
+    Ok(table)
 }
 
 /// A list of numbers as such; anything else is for the workload to read.
@@ -85,13 +123,13 @@ fn numbers(text: &str) -> Value {
 }
 
 /// Each server with each config, then the addresses.
-fn variants(source: &PlanSource) -> Vec<Value> {
-    let configs: Vec<Option<&PathBuf>> = match source.configs.as_slice() {
+pub(crate) fn variants(servers: &[String], configs: &[PathBuf], addresses: &[String]) -> Vec<Value> {
+    let configs: Vec<Option<&PathBuf>> = match configs {
         [] => vec![None],
         several => several.iter().map(Some).collect(),
     };
     let mut all = Vec::new();
-    for server in &source.servers {
+    for server in servers {
         for config in &configs {
             let stem = config.and_then(|path| path.file_stem()).filter(|_| configs.len() > 1);
             let suffix = stem.map_or_else(String::new, |stem| format!("-{}", stem.to_string_lossy()));
@@ -106,12 +144,16 @@ fn variants(source: &PlanSource) -> Vec<Value> {
             all.push(variant.into());
         }
     }
-    for (number, address) in source.addresses.iter().enumerate() {
+    for (number, address) in addresses.iter().enumerate() {
         let name = format!("address-{}", number + 1);
         let entries = [("name", name), ("address", address.clone())];
         all.push(Table::from_iter(entries.map(|(key, value)| (key.to_owned(), value.into()))).into());
     }
     all
+}
+
+fn text(table: &Table) -> Result<String, Ended> {
+    toml::to_string(table).map_err(|error| Ended::new(OURS, error))
 }
 
 /// What a run directory may be called, and not too long.
@@ -127,8 +169,8 @@ mod tests {
     use super::*;
 
     fn text_of(flags: &[&str]) -> String {
-        text(&PlanSource::parse_from([&["dbdyno"], flags].concat()))
-            .unwrap_or_else(|ended| panic!("{ended:?}"))
+        let spelt = Spelt::parse_from([&["dbdyno"], flags].concat());
+        table(&spelt).and_then(|table| text(&table)).unwrap_or_else(|ended| panic!("{ended:?}"))
     }
 
     #[test]
@@ -151,6 +193,23 @@ mod tests {
         tests = ["point-select"]
         time = "30s"
         "#);
+    }
+
+    #[test]
+    fn a_saved_plan_has_what_other_flags_say() {
+        let spelt = Spelt::parse_from(["dbdyno", "--server", "a", "--workload", "w"]);
+        let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let overrides = [
+            set("blocks", "5"),
+            set("budget", "2h"),
+            set("workload.w.sizes", "[1, 2]"),
+            set("host.rest", "1s"),
+        ];
+        let plan = with_overrides(table(&spelt).unwrap(), &overrides).unwrap();
+        assert_eq!((&plan["blocks"], &plan["budget"]), (&5.into(), &"2h".into()));
+        assert_eq!(plan["workload"]["w"]["sizes"], Value::Array(vec![1.into(), 2.into()]));
+        assert_eq!(plan["host"]["rest"], "1s".into());
+        assert!(with_overrides(plan, &[set("variant.a.my_cnf", "x")]).is_err());
     }
 
     #[test]

@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 use dbdyno_loadgen::Observer;
 use dbdyno_plan::{Estimate, grouped};
 use dbdyno_record::{CellId, Headline, Interval, StepSpec, Unit};
+use dbdyno_report::milliseconds;
 use dbdyno_sample::{Mark, Sampler};
+use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::metrics::Metrics;
 use crate::silence::{FIRST_WORD, Silence};
 use crate::{terminal, time};
 use line::Line;
@@ -22,13 +25,15 @@ type Forecast = Vec<(String, Duration)>;
 
 /// Progress of a whole run.
 pub(crate) struct Progress {
+    /// Where others read what is measured.
+    pub(crate) metrics: Option<Metrics>,
     bar: ProgressBar,
     /// By (variant, workload), of its first cell and of its later ones.
     forecasts: HashMap<(String, String), [Forecast; 2]>,
     /// Cells by (variant, workload) that were begun.
     begun: HashSet<(String, String)>,
-    /// The current cell, in words.
-    cell: String,
+    /// Block and variant of the current cell, in words.
+    cell: (String, String),
     /// Of the current cell.
     forecast: Forecast,
     /// Forecast time of all cells that are over.
@@ -66,10 +71,11 @@ impl Progress {
         }
         bar.enable_steady_tick(Duration::from_millis(200));
         Self {
+            metrics: None,
             bar,
             forecasts,
             begun: HashSet::new(),
-            cell: String::new(),
+            cell: Default::default(),
             forecast: Vec::new(),
             over: Duration::ZERO,
             position: Cell::new(Duration::ZERO),
@@ -93,7 +99,8 @@ impl Progress {
     /// A cell begins.
     pub(crate) fn cell(&mut self, id: &CellId, blocks: u32) {
         let CellId { block, variant, workload } = id;
-        self.cell = if blocks > 1 { format!("block {block}/{blocks} {variant}") } else { variant.clone() };
+        let block = if blocks > 1 { format!("block {block}/{blocks}") } else { String::new() };
+        self.cell = (block, variant.clone());
         let key = (variant.clone(), workload.clone());
         let found = self.forecasts.get(&key).map(|both| &both[usize::from(self.begun.contains(&key))]);
         self.forecast = found.cloned().unwrap_or_default();
@@ -127,8 +134,13 @@ impl Progress {
     fn show(&self, line: Line) {
         let position = self.position.get();
         let done = millis(position).min(millis(self.total)) as f64 / millis(self.total).max(1) as f64;
-        let eta = time::clock(self.eta(position));
-        let line = Line { done, eta, cell: self.cell.clone(), ..line };
+        let remaining = self.eta(position);
+        if let Some(metrics) = &self.metrics {
+            metrics.progress(done, remaining.as_secs_f64());
+        }
+        let eta = time::clock(remaining);
+        let (block, variant) = self.cell.clone();
+        let line = Line { done, eta, block, variant, ..line };
         let text = line.fitted(terminal::width_of_progress());
         self.bar.set_message(terminal::message(&text).into_owned());
     }
@@ -176,6 +188,18 @@ fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
     total.saturating_sub(position).mul_f64(scale.clamp(0.1, 20.0))
 }
 
+/// The 99th percentile of the last second; of few operations the longest.
+fn latency(response: &Histogram<u64>) -> String {
+    /// Of fewer the percentile is the longest.
+    const LEAST: u64 = 100;
+    let ms = |value_us: u64| milliseconds(value_us) + " ms";
+    match response.len() {
+        0 => String::new(),
+        count if count < LEAST => format!("max {}", ms(response.max())),
+        _ => format!("p99 {}", ms(response.value_at_quantile(0.99))),
+    }
+}
+
 /// Whether a silence within the step is reported: building an index, or reading a whole table, is one long answer.
 fn is_told(headline: &Headline) -> bool {
     !matches!(headline.kind.as_str(), "index" | "scan")
@@ -198,6 +222,9 @@ pub(crate) struct Watcher<'a> {
     pub(crate) progress: &'a Progress,
     pub(crate) sampler: &'a Sampler,
     pub(crate) spec: &'a StepSpec,
+    pub(crate) cell: &'a CellId,
+    /// Response times of the headline in the second that is about to be over.
+    pub(crate) latency: String,
     /// How long the step is expected to take.
     pub(crate) forecast: Duration,
     /// When the clock of the step was started.
@@ -211,7 +238,19 @@ pub(crate) struct Watcher<'a> {
 impl Observer for Watcher<'_> {
     fn barrier(&mut self, start: Instant) {
         self.barrier = Some(start);
+        if let Some(metrics) = &self.progress.metrics {
+            metrics.begin(self.cell, &self.spec.name);
+        }
         self.sampler.begin(start);
+    }
+
+    fn times(&mut self, kind: &str, response: &Histogram<u64>) {
+        if let Some(metrics) = &self.progress.metrics {
+            metrics.times(kind, response);
+        }
+        if kind == self.spec.headline.kind {
+            self.latency = latency(response);
+        }
     }
 
     fn second(&mut self, intervals: &[Interval]) {
@@ -220,7 +259,6 @@ impl Observer for Watcher<'_> {
         let count: u64 = of_headline()
             .map(|interval| if headline.unit == Unit::Rows { interval.rows } else { interval.done })
             .sum();
-        let longest_us = of_headline().map(|interval| interval.response_max_us).max().unwrap_or(0);
         let Some(last) = intervals.first() else { return };
         let seconds = (last.to_us - last.from_us) as f64 / 1e6;
         // What comes after the window's end or before a step's is too short for a rate.
@@ -242,11 +280,15 @@ impl Observer for Watcher<'_> {
             true => name.clone(),
             false => format!("{name}  no answer for {}", time::clock(silent)),
         };
-        let rate = grouped((count as f64 / seconds).round() as u64);
+        let rate = count as f64 / seconds;
+        if let Some(metrics) = &self.progress.metrics {
+            metrics.second(intervals, rate, &headline.label);
+        }
+        let rate = grouped(rate.round() as u64);
         let line = Line {
             what,
             rate: format!("{rate} {}", headline.label),
-            longest: format!("max {:.1} ms", longest_us as f64 / 1e3),
+            latency: std::mem::take(&mut self.latency),
             times: format!("{} / {}", time::about(at), time::about(self.forecast)),
             ..Line::default()
         };

@@ -142,6 +142,22 @@ pub(crate) fn is_interactive() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// Whether there is a person who can be asked.
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !manner().quiet
+}
+
+/// The answer to a question; `None` where the input has ended.
+pub(crate) fn ask(question: &str) -> Option<String> {
+    let mut sink = std::io::stderr().lock();
+    let _ = write!(sink, "{} ", message(question)).and_then(|()| sink.flush());
+    let mut line = String::new();
+    match std::io::stdin().read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(line.trim().to_owned()),
+    }
+}
+
 /// Whether progress may be drawn.
 pub(crate) fn can_draw() -> bool {
     std::io::stderr().is_terminal() && !is_dumb() && !manner().quiet

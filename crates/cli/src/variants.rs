@@ -1,14 +1,10 @@
 //! Turns a plan's variants into things that can be started or reached, before anything runs: what is wrong with one of
 //! them ends the command at once and not after an hour.
 
-use dbdyno_drivers::mysql::{self, ColumnDefinitions, Manner, Options, ServerKey};
-use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings, postgres};
+use dbdyno_drivers::{ColumnDefinitions, Endpoint, Manner, ServerKey, Session, Tls, TlsMode, TlsSettings};
 use dbdyno_fetch::find_named;
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_provision::intents::native_settings;
-use dbdyno_provision::{
-    Base, BaseDir, Certificates, Family, PgBase, PgServer, address, credentials, external, tls_settings,
-};
+use dbdyno_provision::{Base, Certificates, address, credentials, tls_settings};
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
@@ -32,9 +28,10 @@ impl Prepared {
         Self { source, info, manner: Manner::default(), certificates: None }
     }
 
-    /// A PostgreSQL that dbdyno starts has TLS over TCP only, and all else on a unix socket.
-    pub(crate) fn is_postgres_on_a_socket(&self) -> bool {
-        matches!(self.source, Source::OwnedPostgres { .. }) && self.manner.tls.is_none()
+    /// A started server that has TLS over TCP only, and all else on a unix socket, as this one.
+    pub(crate) fn is_on_a_socket_for_lack_of_tls(&self) -> bool {
+        let Source::Owned { base, .. } = &self.source else { return false };
+        base.family().has_no_tls_on_sockets() && self.manner.tls.is_none()
     }
 }
 
@@ -49,26 +46,15 @@ pub(crate) enum Source {
     Null,
     /// dbdyno starts it.
     Owned {
-        base: Box<BaseDir>,
+        base: Base,
         /// It has an option file, whose text is the variant's `config`.
         is_told: bool,
         /// The intents that the text was rendered from.
         config: Option<Box<VariantConfig>>,
         engine: String,
     },
-    OwnedPostgres {
-        base: Box<PgBase>,
-        is_told: bool,
-        config: Option<Box<VariantConfig>>,
-    },
-    /// External.
-    External {
-        options: Options,
-        engine: String,
-    },
-    ExternalPostgres {
-        options: Options,
-    },
+    /// At an address.
+    External(Box<Endpoint>),
 }
 
 /// Checks all variants of a plan. An address is connected to, and its database claimed.
@@ -120,16 +106,13 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             owned(plan, variant, base, engine, info)
         }
         VariantKind::Address(text) => {
-            let (family, options) = reach(plan, variant, &text, runtime).map_err(|ended| Ended {
+            let endpoint = reach(plan, variant, (&text, &engine), runtime).map_err(|ended| Ended {
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
             })?;
-            let manner = options.manner.clone();
-            let (driver, source) = match family {
-                Family::Mysql => ("mysql", Source::External { options, engine }),
-                Family::Postgres => ("postgres", Source::ExternalPostgres { options }),
-            };
-            let info = info(driver, text, String::new(), true);
+            let manner = endpoint.target.login().map(|login| login.manner.clone()).unwrap_or_default();
+            let info = info(endpoint.target.name(), text, String::new(), true);
+            let source = Source::External(Box::new(endpoint));
             Ok(Prepared { source, info, manner, certificates: None })
         }
     }
@@ -149,29 +132,18 @@ fn owned(
         VariantKind::Named(name) => name,
         _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    let (Variant { my_cnf, postgresql_conf, .. }, is_postgres) = (variant, matches!(base, Base::Postgres(_)));
-    let misplaced = [
-        ("my_cnf", my_cnf.is_some() && is_postgres, "say postgresql_conf"),
-        ("engine", variant.engine.is_some() && is_postgres, "leave it out"),
-        ("client_charset", variant.client_charset.is_some() && is_postgres, "leave it out"),
-        ("column_definitions", variant.column_definitions.is_some() && is_postgres, "leave it out"),
-        ("deprecate_eof", variant.deprecate_eof.is_some() && is_postgres, "leave it out"),
-        ("session_track", variant.session_track.is_some() && is_postgres, "leave it out"),
-        ("postgresql_conf", postgresql_conf.is_some() && !is_postgres, "say my_cnf"),
-    ];
-    if let Some((key, _, help)) = misplaced.into_iter().find(|(_, is_misplaced, _)| *is_misplaced) {
+    let (option_file_key, _) = base.family().option_file();
+    if let Some((key, help)) = misplaced(variant, option_file_key, base.built_in_engines().is_some()) {
         return Err(refuse(format!("{key} is not for {title}; {help}")));
     }
-    let own = my_cnf.as_ref().or(postgresql_conf.as_ref());
+    let own = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref());
     let config = match own {
         None => String::new(),
-        Some(path) => std::fs::read_to_string(path).map_err(|error| {
-            let key = if is_postgres { "postgresql_conf" } else { "my_cnf" };
-            refuse(format!("cannot read {key} {}: {error}", path.display()))
-        })?,
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| refuse(format!("cannot read {option_file_key} {}: {error}", path.display())))?,
     };
     // What the server will be given is a copy; its faults are reported with the name of the user's file.
-    let native = own.map(|path| native_settings(&base, path)).transpose();
+    let native = own.map(|path| base.native_settings(path)).transpose();
     let native = native.map_err(|error| refuse(error.to_string()))?.unwrap_or_default();
     let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
     let told = Told { own: &native, config: rendered.as_deref() };
@@ -180,42 +152,58 @@ fn owned(
         terminal::warning(&format!("variant {}: {doubt}", variant.name));
     }
     let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());
-    let (tls, certificates) = owned_tls(variant, is_postgres, &config).map_err(refuse)?;
+    let (tls, certificates) = owned_tls(variant, &base, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
     let is_told = own.is_some() || rendered.is_some();
-    let (driver, source) = match base {
-        Base::Mysql(base) => {
-            ("mysql", Source::Owned { base: Box::new(base), is_told, config: rendered, engine })
-        }
-        Base::Postgres(base) => {
-            ("postgres", Source::OwnedPostgres { base: Box::new(base), is_told, config: rendered })
-        }
-    };
+    let driver = base.family().name();
+    let source = Source::Owned { base, is_told, config: rendered, engine };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
     let manner = manner(variant, tls, ServerKey::Unknown);
     Ok(Prepared { source, info, manner, certificates })
+}
+
+/// The key of a variant that is not for such a server, and what to do with it.
+fn misplaced(variant: &Variant, option_file: &str, has_engines: bool) -> Option<(&'static str, String)> {
+    let of_mysql = [
+        ("engine", variant.engine.is_some()),
+        ("client_charset", variant.client_charset.is_some()),
+        ("column_definitions", variant.column_definitions.is_some()),
+        ("deprecate_eof", variant.deprecate_eof.is_some()),
+        ("session_track", variant.session_track.is_some()),
+    ];
+    let files =
+        [("my_cnf", variant.my_cnf.is_some()), ("postgresql_conf", variant.postgresql_conf.is_some())];
+    let said = |(_, is_said): &(&str, bool)| *is_said;
+    let file = files.into_iter().find(|(key, is_said)| *is_said && *key != option_file);
+    let file = file.map(|(key, _)| (key, format!("say {option_file}")));
+    let other = of_mysql.into_iter().find(said).filter(|_| !has_engines);
+    file.or_else(|| other.map(|(key, _)| (key, "leave it out".to_owned())))
 }
 
 /// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or the server's option file
 /// names others.
 fn owned_tls(
     variant: &Variant,
-    is_postgres: bool,
+    base: &Base,
     option_file: &str,
 ) -> Result<(Option<Tls>, Option<Certificates>), String> {
     let settings = variant.tls.as_ref().map(settings).filter(|settings| settings.mode != TlsMode::Off);
     let Some(settings) = settings else { return Ok((None, None)) };
     let names_files = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some());
     let line_names = |line: &str| line.trim_start().replace('-', "_").starts_with("ssl_cert");
-    if is_postgres && (names_files || option_file.lines().any(line_names)) {
-        return Err("dbdyno makes the certificates of a PostgreSQL that it starts, and checks them; leave ca, cert and key out of \
-                    tls, and ssl_cert_file out of postgresql_conf"
-            .to_owned());
+    let family = base.family();
+    if family.only_own_certificates() && (names_files || option_file.lines().any(line_names)) {
+        return Err(format!(
+            "dbdyno makes the certificates of a {} that it starts, and checks them; leave ca, cert and key out of \
+             tls, and ssl_cert_file out of {}",
+            base.product(),
+            family.option_file().0
+        ));
     }
     if names_files || option_file.lines().any(line_names) {
         return Ok((Tls::load(settings).map_err(|error| error.to_string())?, None));
     }
-    let certificates = Certificates::new(PgServer::USER).map_err(|error| error.to_string())?;
+    let certificates = Certificates::new(family.superuser()).map_err(|error| error.to_string())?;
     let tls = Tls::of_pem(settings.mode, &certificates.for_client()).map_err(|error| error.to_string())?;
     Ok((tls, Some(certificates)))
 }
@@ -251,7 +239,12 @@ fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will be filled.
-fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Options), Ended> {
+fn reach(
+    plan: &Plan,
+    variant: &Variant,
+    (text, engine): (&str, &str),
+    runtime: &Runtime,
+) -> Result<Endpoint, Ended> {
     let (family, parsed) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
     let (options, warnings) =
         credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
@@ -273,43 +266,21 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
     let Some(database) = options.database.clone() else {
         return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
     };
+    let endpoint = family.target(options.clone()).endpoint(engine, false);
     runtime.block_on(async {
-        match family {
-            // It must be there, with the tables, and stays whose it is.
-            _ if plan.uses_existing_tables() => Ok(()),
-            Family::Mysql => claim(&options, &database).await,
-            Family::Postgres => external::claim_postgres(&options, &database)
-                .await
-                .map(|_| ())
-                .map_err(|error| Ended::new(SERVER, error)),
-        }?;
-        check_room(plan, family, &options).await
+        // Existing tables must be there, in a database that stays whose it is.
+        if !plan.uses_existing_tables() {
+            family.claim(&options, &database).await.map_err(|error| Ended::new(SERVER, error))?;
+        }
+        check_room(plan, &endpoint).await
     })?;
-    Ok((family, options))
+    Ok(endpoint)
 }
 
 /// Refuses a server that takes fewer connections than the plan opens.
-async fn check_room(plan: &Plan, family: Family, options: &Options) -> Result<(), Ended> {
-    let (target, capabilities) = match family {
-        Family::Mysql => (Target::Mysql(options.clone()), mysql::capabilities(DEFAULT_ENGINE, false)),
-        Family::Postgres => (Target::Postgres(options.clone()), postgres::capabilities()),
-    };
-    let endpoint = Endpoint { target, capabilities };
+async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), Ended> {
     let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
     let room = limits::check_server(&mut session, plan).await;
     session.close().await;
     room.map_err(|message| Ended::new(SERVER, message))
-}
-
-/// Claims a database of MariaDB or MySQL. It may not exist yet, so the first login goes without it.
-async fn claim(options: &Options, database: &str) -> Result<(), Ended> {
-    let mut endpoint = Endpoint {
-        target: Target::Mysql(Options { database: None, ..options.clone() }),
-        capabilities: mysql::capabilities(DEFAULT_ENGINE, false),
-    };
-    endpoint.commit_each_statement().await.map_err(|error| Ended::new(SERVER, error))?;
-    let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
-    let claimed = external::claim(&mut session, database).await;
-    session.close().await;
-    claimed.map(|_| ()).map_err(|error| Ended::new(SERVER, error))
 }

@@ -37,6 +37,7 @@ pub mod null;
 pub mod postgres;
 pub mod sqlite;
 
+pub use address::{Address, Secret};
 pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 pub use connections::{ConnectionClass, ConnectionLog, Encryption};
 pub use endpoint::Endpoint;

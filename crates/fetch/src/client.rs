@@ -11,36 +11,14 @@ pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
     let (program, version) =
         programs(base).into_iter().find_map(|program| Some((program.clone(), version(&program)?)))?;
     let mut words = vec![program.display().to_string()];
-    match base {
-        Base::Mysql(_) => {
-            words.extend(["--no-defaults", "--user=root"].map(str::to_owned));
-            words.push(format!("--socket={}", socket.display()));
-            if version.contains("MariaDB") {
-                // From 11.4 on it insists on TLS, which the server has switched off.
-                words.push("--skip-ssl".to_owned());
-            }
-        }
-        Base::Postgres(_) => {
-            let folder = socket.parent().unwrap_or(socket).display().to_string();
-            words.extend(["-h", &folder, "-U", "postgres", "postgres"].map(str::to_owned));
-        }
-    }
+    words.extend(base.family().client_arguments(socket, &version));
     Some(words)
 }
 
 /// Candidates, the best one first.
 fn programs(base: &Base) -> Vec<PathBuf> {
-    let (folders, names): (Vec<PathBuf>, &[&str]) = match base {
-        Base::Mysql(base) => {
-            let names: &[&str] =
-                if base.is_mariadb() { &["mariadb", "mysql"] } else { &["mysql", "mariadb"] };
-            (vec![base.prefix().join("bin")], names)
-        }
-        Base::Postgres(base) => {
-            (base.program().parent().map(Path::to_path_buf).into_iter().collect(), &["psql"])
-        }
-    };
-    let own = folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name)));
+    let (folder, names) = base.family().clients(base);
+    let own = names.iter().map(|name| folder.join(name));
     own.chain(names.iter().filter_map(|name| find_in_path(name))).collect()
 }
 

@@ -100,7 +100,7 @@ fn first_answer(entry: &Entry, place: &Path) -> Result<Answer, Error> {
 /// # Errors
 /// [`Error::OtherVersion`].
 pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
-    if base.product() == entry.product && entry.means(base.version()) {
+    if base.product().to_string() == entry.product && entry.means(base.version()) {
         return Ok(());
     }
     Err(Error::OtherVersion {

@@ -12,10 +12,30 @@ pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
     if near.is_empty() { all.to_owned() } else { format!("near: {}; {all}", near.join(", ")) }
 }
 
-/// The known names that take the fewest edits, nearest first, alike ones sorted; none that takes more than a
-/// third of its letters.
+/// Other beginnings of PostgreSQL's names.
+const POSTGRES: [&str; 3] = ["postgresql-", "postgres-", "pgsql-"];
+
+/// The known names of the version that is meant, newest first; else those that take the fewest edits, nearest first, alike ones
+/// sorted; none that takes more than a third of its letters.
 fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let known: Vec<&str> = known.into_iter().collect();
     let name = name.to_lowercase();
+    let version = POSTGRES.iter().find_map(|other| name.strip_prefix(other));
+    let name = version.map_or(name.clone(), |version| format!("pg-{version}"));
+    let is_of_version = |other: &&str| match other.strip_prefix(&name) {
+        Some(rest) => rest.is_empty() || rest.starts_with(['.', '-']),
+        None => false,
+    };
+    let mut of_version: Vec<&str> = known.iter().copied().filter(is_of_version).collect();
+    if !of_version.is_empty() {
+        let numbers = |name: &str| -> Vec<u32> {
+            name.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
+        };
+        of_version.sort_by_key(|name| std::cmp::Reverse(numbers(name)));
+        of_version.dedup();
+        of_version.truncate(OFFERED);
+        return of_version;
+    }
     let mut near: Vec<(usize, &str)> = known
         .into_iter()
         .map(|other| (levenshtein(&name, &other.to_lowercase()), other))
@@ -38,6 +58,10 @@ mod tests {
         assert_eq!(nearest("mysql-8.0.32", known), ["mysql-8.0.31", "mysql-8.0.33"]);
         assert_eq!(nearest("PG-18.6", known), ["pg-18.6"]);
         assert_eq!(nearest("oracle-23", known), [""; 0]);
+        assert_eq!(nearest("postgres-18", known), ["pg-18.6"]);
+        assert_eq!(nearest("PostgreSQL-18.6", known), ["pg-18.6"]);
+        assert_eq!(nearest("mysql-8", known), ["mysql-8.0.33", "mysql-8.0.31"]);
+        assert_eq!(nearest("mysql-8.0", known), ["mysql-8.0.33", "mysql-8.0.31"]);
         assert_eq!(help("oracle-23", known), "`dbdyno servers list` shows all");
     }
 }

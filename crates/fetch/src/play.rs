@@ -7,10 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{Endpoint, Target, mysql, postgres};
-use dbdyno_provision::{
-    Base, Error, PgServer, PgServerSpec, Running, Server, ServerSpec, Stopped, remove_data,
-};
+use dbdyno_drivers::{Endpoint, Manner};
+use dbdyno_provision::{Base, Error, Running, Server, ServerSpec, Stopped, remove_data};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
@@ -38,17 +36,11 @@ pub struct PlayOptions {
 #[derive(Debug)]
 pub struct Play {
     // Dropped in this order: the server, its data, the lock on them.
-    server: AnyServer,
+    server: Server,
     folder: TempDir,
     _lock: Flock<File>,
     /// From nothing to the first answer.
     start_time: Duration,
-}
-
-#[derive(Debug)]
-enum AnyServer {
-    Mysql(Server),
-    Postgres(PgServer),
 }
 
 impl Play {
@@ -57,7 +49,7 @@ impl Play {
     /// left there.
     ///
     /// # Errors
-    /// As [`Server::start`] and [`PgServer::start`].
+    /// As [`Server::start`].
     pub fn start(base: &Base, options: &PlayOptions) -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         sweep(&parent);
@@ -67,36 +59,35 @@ impl Play {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).map_err(cannot())?;
         let lock = lock(folder.path())?;
         let begun = Instant::now();
-        let server = AnyServer::start(base, options, folder.path())?;
+        let server = Server::start(&ServerSpec {
+            base: base.clone(),
+            option_file: options.config.clone(),
+            initial_options: Vec::new(),
+            cpus: None,
+            data_dir: folder.path().join("data"),
+            log: folder.path().join("server.log"),
+            template_dir: folder.path().join("templates"),
+            start_timeout: START_LIMIT,
+            cancel: Arc::clone(&options.cancel),
+            engine: options.engine.clone().unwrap_or_else(|| "innodb".to_owned()),
+        })?;
         let start_time = begun.elapsed();
         Ok(Self { server, folder, _lock: lock, start_time })
     }
 
     /// How to log in, as the user who may do anything and has no password.
     pub fn endpoint(&self) -> Endpoint {
-        match &self.server {
-            AnyServer::Mysql(server) => Endpoint {
-                target: Target::Mysql(server.options(None)),
-                capabilities: mysql::capabilities("InnoDB", true),
-            },
-            AnyServer::Postgres(server) => Endpoint {
-                target: Target::Postgres(server.options("postgres")),
-                capabilities: postgres::capabilities(),
-            },
-        }
+        self.server.target(None, &Manner::default()).endpoint("innodb", true)
     }
 
     /// The unix socket.
-    pub fn socket(&self) -> PathBuf {
-        match &self.server {
-            AnyServer::Mysql(server) => server.socket(),
-            AnyServer::Postgres(server) => server.socket(),
-        }
+    pub fn socket(&self) -> &Path {
+        self.server.socket()
     }
 
-    /// The server without what is its product's own.
+    /// The server's process and files.
     pub fn running(&self) -> &Running {
-        self.server.running()
+        &self.server
     }
 
     /// What making the data and starting took, to the first answer.
@@ -120,53 +111,10 @@ impl Play {
     /// When the process cannot be waited for or the data cannot be removed.
     pub fn stop(self) -> Result<Stopped, Error> {
         let Self { server, folder, .. } = self;
-        let stopped = match server {
-            AnyServer::Mysql(server) => server.stop(),
-            AnyServer::Postgres(server) => server.stop(),
-        }?;
+        let stopped = server.stop()?;
         let path = folder.path().to_path_buf();
         folder.close().map_err(Error::io("cannot remove", path))?;
         Ok(stopped)
-    }
-}
-
-impl AnyServer {
-    fn start(base: &Base, options: &PlayOptions, folder: &Path) -> Result<Self, Error> {
-        let (data_dir, template_dir) = (folder.join("data"), folder.join("templates"));
-        let log = folder.join("server.log");
-        match base {
-            Base::Mysql(base) => Server::start(&ServerSpec {
-                cancel: Arc::clone(&options.cancel),
-                base: base.clone(),
-                my_cnf: options.config.clone(),
-                cpus: None,
-                data_dir,
-                log,
-                template_dir,
-                start_timeout: START_LIMIT,
-                engine: options.engine.clone().unwrap_or_else(|| "innodb".to_owned()),
-            })
-            .map(Self::Mysql),
-            Base::Postgres(base) => PgServer::start(&PgServerSpec {
-                cancel: Arc::clone(&options.cancel),
-                initdb: Vec::new(),
-                base: base.clone(),
-                conf: options.config.clone(),
-                cpus: None,
-                data_dir,
-                log,
-                template_dir,
-                start_timeout: START_LIMIT,
-            })
-            .map(Self::Postgres),
-        }
-    }
-
-    fn running(&self) -> &Running {
-        match self {
-            Self::Mysql(server) => server,
-            Self::Postgres(server) => server,
-        }
     }
 }
 

@@ -91,7 +91,7 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Option<Her
     let told = match &answer {
         Some(answer) => Some((answer.product.clone(), answer.version.clone())),
         None => match Base::open(&place) {
-            Ok(base) => Some((base.product(), base.version().to_owned())),
+            Ok(base) => Some((base.product().to_string(), base.version().to_owned())),
             Err(error) => {
                 problem = Some(error.to_string());
                 None
@@ -121,6 +121,6 @@ mod tests {
         assert!(all[0].here.is_none() && all[0].version == "8.0.31");
         let here = all[1].here.as_ref().unwrap();
         assert_eq!(here.base_dir, Path::new("/nowhere/base"));
-        assert!(here.problem.as_ref().unwrap().contains("holds no MariaDB, MySQL or PostgreSQL server"));
+        assert!(here.problem.as_ref().unwrap().contains("holds no server that dbdyno knows"));
     }
 }

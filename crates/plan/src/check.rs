@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use crate::check_address::{address_problem, is_postgres_address};
-use crate::client_wait::spin_problem;
-use crate::data::data_needs_own_server;
 use crate::document::Segment;
 use crate::experiment::experiment_problem;
 use crate::load::load_problem;
-use crate::{Kinds, Mistake, Plan, PlanBytes, TlsMode, Variant, VariantKind};
+use crate::model::spin_problem;
+use crate::{DataMode, Kinds, Mistake, Plan, PlanBytes, TlsMode, Variant, VariantKind, Workloads};
 
 /// One mistake, and the path of the value that it is about.
 #[derive(Debug, PartialEq)]
@@ -337,6 +336,23 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(allowed)
         && !text.starts_with(['.', '-'])
         && Path::new(text).file_name().is_some()
+}
+
+/// The rest of a sentence that begins with the variant's name, when some workload asks what this variant cannot do: only a
+/// server that dbdyno starts, or an embedded database, can be stopped and given other data.
+fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<String> {
+    if !matches!(variant.kind(), VariantKind::Address(_)) {
+        return None;
+    }
+    workloads.names().into_iter().find_map(|name| {
+        let (data, cold) = workloads.data_of(name);
+        let key = match (data, cold.is_any()) {
+            (DataMode::Preserve, false) => return None,
+            (DataMode::Preserve, true) => "cold".to_owned(),
+            (data, _) => format!("data = \"{}\"", data.name()),
+        };
+        Some(format!("is an external server, but {key} of {name} stops and starts the server: leave it out"))
+    })
 }
 
 #[cfg(test)]

@@ -47,8 +47,11 @@ fn split<'a, 'b>(words: &'b [&'a str]) -> (&'a str, &'b [&'a str]) {
     words.split_first().map_or(("", words), |(first, rest)| (*first, rest))
 }
 
+/// Each once: another spelling of one is accepted, and not offered.
 fn list(known: &[&str]) -> String {
-    known.join(", ")
+    let plain = |text: &str| text.replace(['-', '_'], "");
+    let is_first = |(at, name): &(usize, &&str)| known[..*at].iter().all(|other| plain(other) != plain(name));
+    known.iter().enumerate().filter(is_first).map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// What a number or table is called by people who do not know Rust's types.
@@ -80,13 +83,30 @@ fn hint(word: &str, known: &[&str]) -> String {
     closest(word, known).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }
 
-/// The known word that takes the fewest edits, if that is at most a third of its letters.
+/// Words of other tools, and ours for the same.
+const OTHERS: [(&str, [&str; 2]); 4] = [
+    ("threads", ["connections", "clients"]),
+    ("connections", ["clients", "connections"]),
+    ("clients", ["connections", "clients"]),
+    ("duration", ["time", "read_write_time"]),
+];
+
+/// The known word that is meant: another tool's for it, with or without the family's name, or the one that takes the fewest edits,
+/// if that is at most a third of its letters.
 fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
-    let begins = |name: &&&str| word.len() >= 4 && plain(name).starts_with(&plain(word));
+    let find = |wanted: &str| known.iter().copied().find(|name| plain(name) == wanted);
+    let word = plain(word);
+    let word = word.strip_prefix("oltp_").unwrap_or(&word);
+    let of_others = OTHERS.iter().find(|(other, _)| *other == word);
+    let same = of_others.and_then(|(_, ours)| ours.iter().find_map(|ours| find(ours)));
+    if let Some(found) = same.or_else(|| find(word)) {
+        return Some(found);
+    }
+    let begins = |name: &&&str| word.len() >= 4 && plain(name).starts_with(word);
     known
         .iter()
-        .map(|name| (levenshtein(&plain(word), &plain(name)), *name))
+        .map(|name| (levenshtein(word, &plain(name)), *name))
         .filter(|(edits, name)| *edits <= name.chars().count().max(3) / 3)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, name)| name)
@@ -102,7 +122,18 @@ mod tests {
         assert_eq!(closest("client", &["blocks", "clients"]), Some("clients"));
         assert_eq!(closest("read-write-time", &["read_write_time"]), Some("read_write_time"));
         assert_eq!(closest("password", &["password_env", "option_file"]), Some("password_env"));
-        assert_eq!(closest("threads", &["blocks", "clients"]), None);
+        assert_eq!(closest("thread", &["blocks", "clients"]), None);
+    }
+
+    #[test]
+    fn words_of_other_tools_get_the_word_that_is_meant() {
+        assert_eq!(closest("threads", &["blocks", "clients"]), Some("clients"));
+        assert_eq!(closest("threads", &["tests", "connections"]), Some("connections"));
+        assert_eq!(closest("oltp_read_write", &["read-only", "read-write"]), Some("read-write"));
+        assert_eq!(
+            closest("oltp_update_non_index", &["update-index", "update-non-index"]),
+            Some("update-non-index")
+        );
     }
 
     #[test]

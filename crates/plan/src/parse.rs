@@ -9,11 +9,8 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use crate::document::{Document, Texts};
 use crate::error::Error;
 use crate::explain::{explain, unknown_key};
-use crate::workload::Named;
-use crate::{Plan, Table, TableError, WorkloadKind, Workloads, check};
-
-/// The workloads that a plan may name, in the order in which they are listed.
-pub type Kinds<'a> = &'a [&'a dyn WorkloadKind];
+use crate::model::Named;
+use crate::{Kinds, Plan, Table, TableError, Workloads, check};
 
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");

@@ -6,41 +6,19 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use dbdyno_drivers::mysql::{Address, Options, Secret};
-use dbdyno_drivers::postgres;
+use dbdyno_drivers::{Address, Options, Secret};
 
 use crate::Error;
-use crate::option_file::{self, Item};
+use crate::families::FAMILIES;
+use crate::product::Family;
 pub use tls::tls_settings;
 
-/// What an address says of the server of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// MariaDB, MySQL, Percona Server.
-    Mysql,
-    Postgres,
-}
-
-/// How an address begins.
-const SCHEMES: &[(&str, Family)] = &[
-    ("mysql://", Family::Mysql),
-    ("mariadb://", Family::Mysql),
-    ("postgres://", Family::Postgres),
-    ("postgresql://", Family::Postgres),
-];
-
-impl Family {
-    fn default_port(self) -> u16 {
-        match self {
-            Self::Mysql => 3306,
-            Self::Postgres => 5432,
-        }
-    }
-}
-
-/// The kind of server that `address` is of, and the rest of it.
-fn split_scheme(address: &str) -> Option<(Family, &str)> {
-    SCHEMES.iter().find_map(|(scheme, family)| Some((*family, address.strip_prefix(scheme)?)))
+/// The family of the server that `address` is of, and the rest of it.
+fn split_scheme(address: &str) -> Option<(&'static dyn Family, &str)> {
+    let rest = |family: &&'static dyn Family| {
+        family.schemes().iter().find_map(|scheme| address.strip_prefix(scheme))
+    };
+    FAMILIES.iter().find_map(|family| Some((*family, rest(family)?)))
 }
 
 /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and the same with
@@ -52,9 +30,10 @@ fn split_scheme(address: &str) -> Option<(Family, &str)> {
 ///
 /// # Errors
 /// [`Error::Address`]; a password in the address is one, as arguments and plans are read by others.
-pub fn parse(address: &str) -> Result<(Family, Options), Error> {
-    let (family, rest) =
-        split_scheme(address).ok_or_else(|| wrong("it begins with neither mysql:// nor postgres://"))?;
+pub fn parse(address: &str) -> Result<(&'static dyn Family, Options), Error> {
+    let schemes: Vec<&str> = FAMILIES.iter().map(|family| family.schemes()[0]).collect();
+    let (family, rest) = split_scheme(address)
+        .ok_or_else(|| wrong(format!("it begins with neither {}", schemes.join(" nor "))))?;
     let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -76,18 +55,19 @@ pub fn parse(address: &str) -> Result<(Family, Options), Error> {
 }
 
 /// The socket itself. A folder is distinguished from a socket by its name, because the server may not run yet.
-fn socket_file(given: PathBuf, host: &str, family: Family) -> Result<PathBuf, Error> {
+fn socket_file(given: PathBuf, host: &str, family: &dyn Family) -> Result<PathBuf, Error> {
     let elsewhere = || wrong("a socket is on this machine: the host must be localhost or left out");
-    let is_postgres = family == Family::Postgres;
+    let prefix = family.socket_prefix();
     let (name, port) = match host.split_once(':') {
-        Some((name, port)) if is_postgres => (name, port_of(port)?),
+        Some((name, port)) if prefix.is_some() => (name, port_of(port)?),
         _ => (host, family.default_port()),
     };
     if !(name.is_empty() || name == "localhost") {
         return Err(elsewhere());
     }
-    let is_file = given.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".s.PGSQL."));
-    Ok(if is_postgres && !is_file { postgres::socket_path(&given, port) } else { given })
+    let Some(prefix) = prefix else { return Ok(given) };
+    let is_file = given.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
+    Ok(if is_file { given } else { given.join(format!("{prefix}{port}")) })
 }
 
 fn wrong(why: impl Into<String>) -> Error {
@@ -95,7 +75,7 @@ fn wrong(why: impl Into<String>) -> Error {
 }
 
 /// The socket, if the part after the `?` names one. What it says of TLS is read by [`tls_settings`].
-fn socket_of(query: &str, family: Family) -> Result<Option<PathBuf>, Error> {
+fn socket_of(query: &str, family: &dyn Family) -> Result<Option<PathBuf>, Error> {
     let mut socket = None;
     for pair in query.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -151,14 +131,14 @@ fn decoded(text: &str) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|_| broken())
 }
 
-/// Completes `options` with a password from the environment variable `password_env`, or from `option_file`: user and
-/// password from its `[client]` group, or, for PostgreSQL, the password from a password file. A user in the address and
+/// Completes `options` with a password from the environment variable `password_env`, or from `option_file`: what
+/// its family reads there. A user in the address and
 /// a password in the environment go first. Also returns warnings for the user.
 ///
 /// # Errors
 /// [`Error::Credentials`] when the variable is not set or no user is named, [`Error::OptionFile`].
 pub fn credentials(
-    family: Family,
+    family: &dyn Family,
     options: Options,
     password_env: Option<&str>,
     option_file: Option<&Path>,
@@ -168,7 +148,7 @@ pub fn credentials(
 }
 
 fn complete(
-    family: Family,
+    family: &dyn Family,
     mut options: Options,
     password_env: Option<&str>,
     option_file: Option<&Path>,
@@ -176,10 +156,7 @@ fn complete(
 ) -> Result<(Options, Vec<String>), Error> {
     let mut warnings = Vec::new();
     if let Some(path) = option_file {
-        let client = match family {
-            Family::Mysql => read_client_group(path)?,
-            Family::Postgres => read_pass_file(path, &options)?,
-        };
+        let client = family.login_of_file(path, &options)?;
         if let Some(user) = client.user.filter(|_| options.user.is_empty()) {
             options.user = user;
         }
@@ -193,51 +170,14 @@ fn complete(
         options.password = Secret::new(variable(name).ok_or(Error::Credentials { why })?);
     }
     if options.user.is_empty() {
-        let why = match family {
-            Family::Mysql => {
-                "no user: name one in the address (mysql://user@host/database) or in the option file's [client]"
-            }
-            Family::Postgres => "no user: name one in the address (postgres://user@host/database)",
-        };
-        return Err(Error::Credentials { why: why.to_owned() });
+        let scheme = family.schemes()[0];
+        let why = format!(
+            "no user: name one in the address ({scheme}user@host/database){}",
+            family.other_place_of_user()
+        );
+        return Err(Error::Credentials { why });
     }
     Ok((options, warnings))
-}
-
-#[derive(Default)]
-struct ClientGroup {
-    user: Option<String>,
-    password: Option<String>,
-}
-
-fn read_client_group(path: &Path) -> Result<ClientGroup, Error> {
-    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
-    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let mut client = ClientGroup::default();
-    for item in option_file::parse(&text).map_err(wrong)? {
-        match item {
-            Item::Include { .. } => {
-                return Err(wrong(
-                    "it includes another file; name the file that has the [client] group".to_owned(),
-                ));
-            }
-            Item::Setting { group, name, value } if group == "client" => match name.as_str() {
-                "user" => client.user = value,
-                "password" => client.password = value,
-                _ => {}
-            },
-            Item::Setting { .. } => {}
-        }
-    }
-    Ok(client)
-}
-
-fn read_pass_file(path: &Path, options: &Options) -> Result<ClientGroup, Error> {
-    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
-    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let password = crate::postgres::password(&text, options)
-        .ok_or_else(|| wrong("no line fits host, port, database and user of the address".to_owned()))?;
-    Ok(ClientGroup { user: None, password: Some(password) })
 }
 
 fn readable_by_others(path: &Path) -> Result<Option<String>, Error> {
@@ -251,6 +191,7 @@ fn readable_by_others(path: &Path) -> Result<Option<String>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mysql;
 
     const HOW: &str = "; write mysql://user@host:port/database or postgres://user@host:port/database";
 
@@ -331,33 +272,33 @@ mod tests {
         let text = "[mysql]\npassword=not-this\n[client]\nuser=bob\npassword='p#1' # his\n";
         let bare = parse("mysql://h/d").unwrap().1;
         let (options, warnings) =
-            complete(Family::Mysql, bare.clone(), None, Some(file(text, 0o600).path()), |_| None).unwrap();
+            complete(&mysql::Mysql, bare.clone(), None, Some(file(text, 0o600).path()), |_| None).unwrap();
         assert_eq!((options.user.as_str(), options.password), ("bob", Secret::new("p#1")));
         assert!(warnings.is_empty());
         let open = file(text, 0o644);
-        let (_, warnings) = complete(Family::Mysql, bare, None, Some(open.path()), |_| None).unwrap();
+        let (_, warnings) = complete(&mysql::Mysql, bare, None, Some(open.path()), |_| None).unwrap();
         assert!(warnings[0].contains("others may read it: chmod 600"), "{warnings:?}");
         let named = parse("mysql://ann@h/d").unwrap().1;
-        assert_eq!(complete(Family::Mysql, named, None, Some(open.path()), |_| None).unwrap().0.user, "ann");
+        assert_eq!(complete(&mysql::Mysql, named, None, Some(open.path()), |_| None).unwrap().0.user, "ann");
     }
 
     #[test]
     fn the_environment_gives_the_password_and_a_missing_variable_is_named() {
         let ann = parse("mysql://ann@h/d").unwrap().1;
         let set = |name: &str| (name == "DB_PASSWORD").then(|| "secret".to_owned());
-        let (options, _) = complete(Family::Mysql, ann.clone(), Some("DB_PASSWORD"), None, set).unwrap();
+        let (options, _) = complete(&mysql::Mysql, ann.clone(), Some("DB_PASSWORD"), None, set).unwrap();
         assert_eq!(options.password, Secret::new("secret"));
         assert!(!format!("{options:?}").contains("secret"));
-        let error = complete(Family::Mysql, ann, Some("DB_PASSWORT"), None, set).unwrap_err().to_string();
+        let error = complete(&mysql::Mysql, ann, Some("DB_PASSWORT"), None, set).unwrap_err().to_string();
         insta::assert_snapshot!(error, @"credentials: the environment variable DB_PASSWORT, which should hold the password, is not set");
     }
 
     #[test]
     fn no_user_and_an_include_are_errors() {
         let bare = parse("mysql://h/d").unwrap().1;
-        let error = complete(Family::Mysql, bare.clone(), None, None, |_| None).unwrap_err().to_string();
+        let error = complete(&mysql::Mysql, bare.clone(), None, None, |_| None).unwrap_err().to_string();
         assert!(error.starts_with("credentials: no user"), "{error}");
-        let error = complete(Family::Mysql, bare, None, Some(file("!include /x\n", 0o600).path()), |_| None)
+        let error = complete(&mysql::Mysql, bare, None, Some(file("!include /x\n", 0o600).path()), |_| None)
             .unwrap_err();
         assert!(error.to_string().contains("it includes another file"), "{error}");
     }

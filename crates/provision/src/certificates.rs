@@ -6,8 +6,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use dbdyno_drivers::Secret;
 use dbdyno_drivers::TlsPem;
-use dbdyno_drivers::postgres::Secret;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     IsCa, KeyPair,

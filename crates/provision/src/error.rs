@@ -10,7 +10,7 @@ use dbdyno_drivers::DbError;
 pub enum Error {
     /// A folder that was said to be a base directory holds no server program.
     #[error(
-        "{path} holds no MariaDB, MySQL or PostgreSQL server: looked for {looked_for}; \
+        "{path} holds no server that dbdyno knows: looked for {looked_for}; \
          give the folder that the server was unpacked or installed into", path = .path.display()
     )]
     NoServer { path: PathBuf, looked_for: String },
@@ -117,6 +117,12 @@ pub enum Error {
     /// A database name that cannot be one.
     #[error("{name:?} cannot be a database's name: {why}")]
     DatabaseName { name: String, why: &'static str },
+
+    /// A database that servers have for themselves.
+    #[error(
+        "database {name} belongs to the server itself; name one that does not exist, and dbdyno makes it"
+    )]
+    SystemDatabase { name: String },
 
     /// A database that exists and does not carry dbdyno's mark.
     #[error(

@@ -2,7 +2,7 @@
 //! restarts, so that clients find the server again under the same path and port.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +17,8 @@ use crate::{Certificates, Cgroup, Error};
 /// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
 const MAX_SOCKET_BYTES: usize = 107;
 
-/// The socket of MySQL and MariaDB in a home.
-pub(crate) const MYSQL_SOCKET: &str = "s";
-
-/// Beginning of the name of PostgreSQL's socket; its port follows.
-const POSTGRES_SOCKET: &str = ".s.PGSQL.";
+/// The longest name of a socket in a home, with the longest port there is.
+const LONGEST_SOCKET: &str = ".s.PGSQL.65535";
 
 /// Beginning of the names of homes.
 const PREFIX: &str = "dbdyno-";
@@ -55,8 +52,7 @@ impl Home {
         let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(cannot())?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).map_err(cannot())?;
-        // With the longest port there is.
-        let path = folder.path().join(format!("{POSTGRES_SOCKET}65535"));
+        let path = folder.path().join(LONGEST_SOCKET);
         if path.as_os_str().len() > MAX_SOCKET_BYTES {
             return Err(Error::SocketTooLong { path });
         }
@@ -140,9 +136,8 @@ fn is_abandoned(home: &Path) -> bool {
 
 /// Whether anybody answers on a socket in this home.
 fn has_answer(home: &Path) -> bool {
-    let is_socket = |name: &str| name == MYSQL_SOCKET || name.starts_with(POSTGRES_SOCKET);
     let entries = fs::read_dir(home).into_iter().flatten().flatten();
-    let mut sockets = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_socket));
+    let mut sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
     sockets.any(|entry| UnixStream::connect(entry.path()).is_ok())
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 
-use dbdyno_drivers::mysql::Address;
+use dbdyno_drivers::Address;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_provision::{Base, Data, Error, Home, PgServer, Server, ServerSpec, Snapshot};
+use dbdyno_provision::{Base, Data, Error, Home, Server, ServerSpec, Snapshot};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 use support::program::write_program;
-use support::{Wanted, ask, ask_postgres, mysql, new_folder, postgres, postgres_spec, with_my_cnf};
+use support::{Wanted, ask, base, new_folder, with_options};
 
 const STOP: Duration = Duration::from_secs(60);
 
@@ -28,7 +28,7 @@ const MYSQLS: [Wanted; 3] = [
 const POSTGRESES: [Wanted; 2] = [("pg-9.6.", "pg-9.6.24"), ("pg-18.", "pg-18.6")];
 
 fn spec(wanted: Wanted, folder: &Path) -> ServerSpec {
-    with_my_cnf(&mysql(wanted), folder, "[mysqld]\ninnodb_buffer_pool_size = 32M\n")
+    with_options(&base(wanted), folder, "[mysqld]\ninnodb_buffer_pool_size = 32M\n")
 }
 
 const COUNT: &str = "SELECT COUNT(*) FROM d.t";
@@ -42,12 +42,12 @@ fn a_server_starts_again_on_its_data_and_on_copies_of_a_snapshot_under_the_same_
         let spec = spec(wanted, folder.path());
         let server = Server::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
         ask(&server, &MAKE);
-        let (socket, pid) = (server.socket(), server.pid());
+        let (socket, pid) = (server.socket().to_path_buf(), server.pid());
         let (stopped, home) = server.into_running().halt(STOP).unwrap();
         assert_eq!((stopped.code, stopped.killed), (Some(0), false), "{}", wanted.0);
 
         let server = Server::start_in(home, &spec, Data::AsItIs).unwrap();
-        assert_eq!((ask(&server, &[ADD, COUNT]), server.socket()), ("2".to_owned(), socket));
+        assert_eq!((ask(&server, &[ADD, COUNT]), server.socket().to_path_buf()), ("2".to_owned(), socket));
         assert_ne!(server.pid(), pid);
         let (_, mut home) = server.into_running().halt(STOP).unwrap();
 
@@ -71,9 +71,9 @@ fn a_server_starts_again_on_its_data_and_on_copies_of_a_snapshot_under_the_same_
 fn a_postgres_starts_on_copies_of_a_snapshot_too() {
     for wanted in POSTGRESES {
         let folder = new_folder();
-        let spec = postgres_spec(&postgres(wanted), folder.path());
-        let server = PgServer::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
-        ask_postgres(&server, &["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"]);
+        let spec = support::spec(&base(wanted), folder.path());
+        let server = Server::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
+        ask(&server, &["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"]);
         let (_, mut home) = server.into_running().halt(STOP).unwrap();
         let taken = Snapshot::take(
             &spec.data_dir,
@@ -84,8 +84,8 @@ fn a_postgres_starts_on_copies_of_a_snapshot_too() {
         .unwrap();
         for _ in 0..2 {
             taken.restore(&spec.data_dir, &AtomicBool::new(false)).unwrap();
-            let server = PgServer::start_in(home, &spec, Data::AsItIs).unwrap();
-            let count = ask_postgres(&server, &["INSERT INTO t VALUES (1)", "SELECT COUNT(*) FROM t"]);
+            let server = Server::start_in(home, &spec, Data::AsItIs).unwrap();
+            let count = ask(&server, &["INSERT INTO t VALUES (1)", "SELECT COUNT(*) FROM t"]);
             assert_eq!(count, "2", "{}", wanted.0);
             home = server.into_running().halt(STOP).unwrap().1;
         }
@@ -188,7 +188,7 @@ fn a_server_that_was_killed_before_its_stop_is_not_at_rest() {
 #[test]
 fn a_server_that_hangs_at_its_start_is_given_up_after_the_time_it_has() {
     let folder = new_folder();
-    let real = mysql(MYSQLS[2]);
+    let real = base(MYSQLS[2]);
     let fake = folder.path().join("base");
     std::fs::create_dir_all(&fake).unwrap();
     for entry in std::fs::read_dir(real.path()).unwrap().flatten() {
@@ -199,7 +199,7 @@ fn a_server_that_hangs_at_its_start_is_given_up_after_the_time_it_has() {
     let real_program = real.program().display();
     let script = format!("case \"$*\" in *--socket=*) kill -STOP $$ ;; esac\nexec {real_program} \"$@\"");
     write_program(&fake.join("bin/mysqld"), &script);
-    let Base::Mysql(base) = Base::open(&fake).unwrap() else { panic!("not MySQL") };
+    let base = Base::open(&fake).unwrap();
     // A build that goes with this test, and its template with it.
     let template_dir = folder.path().join("templates");
     let start_timeout = Duration::from_secs(2);

@@ -15,13 +15,10 @@ use std::time::{Duration, Instant};
 use dbdyno_drivers::postgres::{Options, PostgresSession};
 use dbdyno_drivers::{Session, Tls, TlsMode, TlsSettings};
 use dbdyno_provision::{
-    Base, Certificates, Data, Error, Home, PgBase, PgServer, PgServerSpec, external, find_named, list,
-    remove_data, servers_dir,
+    Base, Certificates, Claim, Data, Error, Home, Server, ServerSpec, find_named, list, remove_data,
+    servers_dir,
 };
-use support::{
-    Wanted, block_on, new_folder, postgres, postgres_spec as spec, process_is_there, wait_until_gone,
-    with_conf,
-};
+use support::{Wanted, base, block_on, new_folder, process_is_there, spec, wait_until_gone, with_options};
 
 /// Builds that must be there: a prefix, and the catalogue's name that gets one.
 const REQUIRED: &[Wanted] = &[("pg-9.6.", "pg-9.6.24"), ("pg-15.", "pg-15.19"), ("pg-18.", "pg-18.6")];
@@ -29,24 +26,21 @@ const REQUIRED: &[Wanted] = &[("pg-9.6.", "pg-9.6.24"), ("pg-15.", "pg-15.19"), 
 /// Set in the copy of this program that is killed, to the folder of its server.
 const HOLD: &str = "DBDYNO_TEST_HOLD";
 
-fn require(prefix: &str) -> PgBase {
-    postgres(*REQUIRED.iter().find(|(required, _)| *required == prefix).unwrap())
+fn require(prefix: &str) -> Base {
+    base(*REQUIRED.iter().find(|(required, _)| *required == prefix).unwrap())
 }
 
 /// The base directory `name`; `None` for other products.
-fn postgres_named(name: &str) -> Option<PgBase> {
-    match find_named(name).unwrap() {
-        Base::Postgres(base) => Some(base),
-        Base::Mysql(_) => None,
-    }
+fn postgres_named(name: &str) -> Option<Base> {
+    Some(find_named(name).unwrap()).filter(|base| base.family().name() == "postgres")
 }
 
-fn started(spec: &PgServerSpec) -> PgServer {
-    PgServer::start(spec).unwrap_or_else(|error| panic!("{error}"))
+fn started(spec: &ServerSpec) -> Server {
+    Server::start(spec).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn ask(server: &PgServer, sql: &str) -> String {
-    support::ask_postgres(server, &[sql])
+fn ask(server: &Server, sql: &str) -> String {
+    support::ask(server, &[sql])
 }
 
 #[test]
@@ -57,7 +51,7 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         let folder = new_folder();
         // Its own template: this is a test of initialising too.
         let template_dir = folder.path().join("templates");
-        let server = started(&PgServerSpec { template_dir, ..spec(&base, folder.path()) });
+        let server = started(&ServerSpec { template_dir, ..spec(&base, folder.path()) });
         assert!(ask(&server, "SHOW server_version").starts_with(base.version()), "{name}");
         assert_eq!(ask(&server, "SHOW listen_addresses"), "", "{name}");
         assert_eq!(ask(&server, "SHOW server_encoding"), "UTF8", "{name}");
@@ -84,7 +78,7 @@ fn the_plans_settings_hold_but_paths_and_network_do_not() {
                 unix_socket_directories = '/nowhere'\nwal_level = minimal\nmax_wal_senders = 0\n";
     for (prefix, _) in REQUIRED {
         let folder = new_folder();
-        let server = started(&with_conf(&require(prefix), folder.path(), text));
+        let server = started(&with_options(&require(prefix), folder.path(), text));
         assert_eq!(ask(&server, "SHOW shared_buffers"), "32MB");
         assert_eq!(ask(&server, "SHOW wal_level"), "minimal");
         assert_eq!(ask(&server, "SHOW port"), "5432");
@@ -96,8 +90,8 @@ fn the_plans_settings_hold_but_paths_and_network_do_not() {
 fn a_server_that_dies_at_start_is_told_with_its_last_words() {
     for (prefix, _) in REQUIRED {
         let folder = new_folder();
-        let spec = with_conf(&require(prefix), folder.path(), "shared_bufers = 1GB\n");
-        let error = PgServer::start(&spec).unwrap_err();
+        let spec = with_options(&require(prefix), folder.path(), "shared_bufers = 1GB\n");
+        let error = Server::start(&spec).unwrap_err();
         assert!(matches!(error, Error::DiedAtStart { .. }), "{error}");
         assert!(error.to_string().contains("shared_bufers"), "{error}");
     }
@@ -109,7 +103,7 @@ fn foreign_data_is_refused_and_stays() {
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
     std::fs::write(data.join("precious"), "x").unwrap();
-    let refused = PgServer::start(&spec(&require("pg-18."), folder.path())).unwrap_err();
+    let refused = Server::start(&spec(&require("pg-18."), folder.path())).unwrap_err();
     assert!(matches!(refused, Error::NotOurs { .. }), "{refused}");
     assert!(data.join("precious").exists());
 }
@@ -119,7 +113,7 @@ fn a_running_servers_data_is_neither_wiped_nor_removed() {
     let folder = new_folder();
     let spec = spec(&require("pg-18."), folder.path());
     let server = started(&spec);
-    let refused = PgServer::start(&spec).unwrap_err();
+    let refused = Server::start(&spec).unwrap_err();
     assert!(matches!(refused, Error::StillRunning { pid, .. } if pid == server.pid()), "{refused}");
     assert!(matches!(remove_data(server.data_dir()), Err(Error::StillRunning { .. })));
     assert_eq!(ask(&server, "SELECT 7"), "7");
@@ -129,7 +123,7 @@ fn a_running_servers_data_is_neither_wiped_nor_removed() {
 fn all_processes_of_a_server_are_on_its_cpus() {
     let folder = new_folder();
     let base = require("pg-15.");
-    let server = started(&PgServerSpec { cpus: Some(vec![1]), ..spec(&base, folder.path()) });
+    let server = started(&ServerSpec { cpus: Some(vec![1]), ..spec(&base, folder.path()) });
     let backend = ask(&server, "SELECT pg_backend_pid()");
     assert!(!process_is_there(backend.parse().unwrap()) || backend != server.pid().to_string());
     let pids = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.pid())).unwrap();
@@ -147,7 +141,7 @@ fn a_dropped_value_leaves_no_process_and_no_socket() {
     let folder = new_folder();
     let server = started(&spec(&require("pg-15."), folder.path()));
     let pid = server.pid();
-    let socket_folder = match server.options("postgres").address {
+    let socket_folder = match server.options(Some("postgres")).address {
         dbdyno_drivers::postgres::Address::Socket(path) => path.parent().unwrap().to_owned(),
         other => panic!("{other:?}"),
     };
@@ -164,7 +158,7 @@ fn the_data_of_a_killed_server_waits_for_its_last_process() {
     let folder = new_folder();
     let server = started(&spec(&require("pg-15."), folder.path()));
     let (pid, data_dir) = (server.pid(), server.data_dir().to_owned());
-    let options = server.options("postgres");
+    let options = server.options(Some("postgres"));
     let busy = std::thread::spawn(move || {
         block_on(async {
             let mut session = PostgresSession::connect(&options).await.unwrap();
@@ -226,12 +220,12 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
     for (prefix, _) in REQUIRED {
         let folder = new_folder();
         let server = started(&spec(&require(prefix), folder.path()));
-        let options = server.options("postgres");
+        let options = server.options(Some("postgres"));
         block_on(async {
-            let claim = async |name: &str| external::claim_postgres(&options, name).await;
+            let claim = async |name: &str| server.base().family().claim(&options, name).await;
             let name = "load\"'test";
-            assert_eq!(claim(name).await.unwrap(), external::Claim::Created);
-            assert_eq!(claim(name).await.unwrap(), external::Claim::Ours);
+            assert_eq!(claim(name).await.unwrap(), Claim::Created);
+            assert_eq!(claim(name).await.unwrap(), Claim::Ours);
             let mut session = PostgresSession::connect(&options).await.unwrap();
             session.query(b"CREATE DATABASE production").await.unwrap();
             session.close().await;
@@ -240,11 +234,11 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
             // The error says how to hand a database over; that must work as it is there.
             let message = refused.to_string();
             let statement = &message[message.find("CREATE TABLE").unwrap()..];
-            let inside = server.options("production");
+            let inside = server.options(Some("production"));
             let mut session = PostgresSession::connect(&inside).await.unwrap();
             session.query(statement.as_bytes()).await.unwrap();
             session.close().await;
-            assert_eq!(claim("production").await.unwrap(), external::Claim::Ours);
+            assert_eq!(claim("production").await.unwrap(), Claim::Ours);
         });
     }
 }
@@ -253,18 +247,18 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
 #[test]
 fn over_tcp_only_the_runs_own_client_is_let_in_and_the_client_trusts_the_runs_own_server_only() {
     let folder = new_folder();
-    let certificates = Certificates::new(PgServer::USER).unwrap();
+    let certificates = Certificates::new("postgres").unwrap();
     let home = Home::new().unwrap().with_certificates(&certificates).unwrap();
-    let server = PgServer::start_in(home, &spec(&require("pg-9.6."), folder.path()), Data::Fresh)
+    let server = Server::start_in(home, &spec(&require("pg-9.6."), folder.path()), Data::Fresh)
         .unwrap_or_else(|error| panic!("{error}"));
     let come = |options: Options| {
         let session = block_on(PostgresSession::connect(&options));
         session.map(|_| ()).map_err(|error| error.to_string())
     };
-    let tcp = server.options("postgres");
+    let tcp = server.options(Some("postgres"));
     let of = |certificates: &Certificates, mode| Tls::of_pem(mode, &certificates.for_client()).unwrap();
     assert_eq!(come(tcp.clone().with_tls(of(&certificates, TlsMode::Verify))), Ok(()));
-    assert_eq!(come(Options::socket(server.socket(), PgServer::USER)), Ok(()));
+    assert_eq!(come(Options::socket(server.socket(), "postgres")), Ok(()));
 
     let refusal = |options| come(options).unwrap_err();
     let in_clear = refusal(tcp.clone());
@@ -272,7 +266,7 @@ fn over_tcp_only_the_runs_own_client_is_let_in_and_the_client_trusts_the_runs_ow
     let anyone = TlsSettings { mode: TlsMode::Require, ..TlsSettings::default() };
     let without = refusal(tcp.clone().with_tls(Tls::load(anyone).unwrap()));
     assert!(without.contains("requires a valid client certificate"), "{without}");
-    let other = Certificates::new(PgServer::USER).unwrap();
+    let other = Certificates::new("postgres").unwrap();
     let distrusted = refusal(tcp.clone().with_tls(of(&other, TlsMode::Verify)));
     assert!(distrusted.contains("it is not signed by the authority that it names"), "{distrusted}");
     let stranger = refusal(tcp.with_tls(of(&other, TlsMode::Require)));

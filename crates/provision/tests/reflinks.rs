@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use dbdyno_provision::{PgServer, PgServerSpec, Snapshot, prepare_data, remove_data};
+use dbdyno_provision::{Server, ServerSpec, Snapshot, prepare_data, remove_data};
 use nix::sys::statvfs::statvfs;
 use serde_json::json;
-use support::{ask_postgres, new_folder, postgres, postgres_spec};
+use support::{ask, base, new_folder, spec};
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -96,16 +96,16 @@ fn a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it() {
 #[test]
 fn a_server_begins_on_the_blocks_of_its_template_and_leaves_them_as_they_are() {
     on_xfs("a_server_begins_on_the_blocks_of_its_template_and_leaves_them_as_they_are", |xfs| {
-        let spec = postgres_spec(&postgres(("pg-18.", "pg-18.6")), xfs);
-        let spec = PgServerSpec { template_dir: xfs.join("templates"), ..spec };
-        PgServer::start(&spec).unwrap().stop().unwrap();
+        let spec = spec(&base(("pg-18.", "pg-18.6")), xfs);
+        let spec = ServerSpec { template_dir: xfs.join("templates"), ..spec };
+        Server::start(&spec).unwrap().stop().unwrap();
         remove_data(&spec.data_dir).unwrap();
         let (template, before) = (contents(&spec.template_dir), used(xfs));
         let bytes: u64 = template.values().map(|bytes| bytes.len() as u64).sum();
-        let server = PgServer::start(&spec).unwrap();
+        let server = Server::start(&spec).unwrap();
         let grown = used(xfs) - before;
         assert!(grown < bytes / 4, "{grown} bytes for a copy of {bytes}");
-        let rows = ask_postgres(
+        let rows = ask(
             &server,
             &[
                 "CREATE TABLE t AS SELECT generate_series(1, 1000) AS a",

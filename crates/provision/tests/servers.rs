@@ -14,12 +14,9 @@ use std::time::{Duration, Instant};
 
 use dbdyno_drivers::Session;
 use dbdyno_drivers::mysql::MysqlSession;
-use dbdyno_provision::{
-    Base, BaseDir, Error, Product, Server, ServerSpec, external, find_named, list, servers_dir,
-};
-use support::{
-    Wanted, block_on, mysql, mysql_spec as spec, new_folder, process_is_there, wait_until_gone, with_my_cnf,
-};
+use dbdyno_provision::intents::ConfigProduct;
+use dbdyno_provision::{Base, Claim, Error, Server, ServerSpec, find_named, list, servers_dir};
+use support::{Wanted, base, block_on, new_folder, process_is_there, spec, wait_until_gone, with_options};
 use tempfile::TempDir;
 
 /// Builds that must be there: a prefix, and the catalogue's name that gets one.
@@ -33,16 +30,13 @@ const REQUIRED: &[Wanted] = &[
 /// Set in the copy of this program that is killed, to the folder of its server.
 const HOLD: &str = "DBDYNO_TEST_HOLD";
 
-fn require(prefix: &str) -> BaseDir {
-    mysql(*REQUIRED.iter().find(|(required, _)| *required == prefix).unwrap())
+fn require(prefix: &str) -> Base {
+    base(*REQUIRED.iter().find(|(required, _)| *required == prefix).unwrap())
 }
 
 /// The base directory `name`; `None` for PostgreSQL, which has tests of its own.
-fn mysql_named(name: &str) -> Option<BaseDir> {
-    match find_named(name).unwrap() {
-        Base::Mysql(base) => Some(base),
-        Base::Postgres(_) => None,
-    }
+fn mysql_named(name: &str) -> Option<Base> {
+    Some(find_named(name).unwrap()).filter(|base| base.family().name() == "mysql")
 }
 
 /// For tests of initialising itself: a template of their own.
@@ -71,7 +65,7 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         let server = Server::start(&initialised_here(spec(&base, folder.path()), &folder))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let version = ask(&server, "SELECT VERSION()");
-        assert!(version.starts_with(&base.version().to_string()), "{name} says {version}");
+        assert!(version.starts_with(&base.release().to_string()), "{name} says {version}");
         assert_eq!(ask(&server, "SELECT COUNT(*) FROM mysql.user WHERE user=''"), "0", "{name}");
         assert_eq!(ask(&server, "SELECT CURRENT_USER()"), "root@localhost", "{name}");
         assert_eq!(ask(&server, "SELECT @@skip_networking"), "1", "{name}");
@@ -117,7 +111,7 @@ fn a_folder_for_temporary_files_of_the_option_file_is_left_alone() {
     std::fs::create_dir(&own).unwrap();
     let base = require("mysql-8.0.");
     let text = format!("[mysqld]\ntmpdir = {}\n", own.display());
-    let server = Server::start(&with_my_cnf(&base, folder.path(), &text)).unwrap();
+    let server = Server::start(&with_options(&base, folder.path(), &text)).unwrap();
     assert_eq!(ask(&server, "SELECT @@tmpdir"), own.display().to_string());
     assert!(!folder.path().join("data.tmp").exists());
     server.stop().unwrap();
@@ -131,7 +125,7 @@ fn the_option_file_holds_also_for_what_only_initialising_can_set() {
     for (prefix, _) in REQUIRED {
         let base = require(prefix);
         let folder = new_folder();
-        let spec = initialised_here(with_my_cnf(&base, folder.path(), text), &folder);
+        let spec = initialised_here(with_options(&base, folder.path(), text), &folder);
         let server = Server::start(&spec).unwrap();
         assert_eq!(ask(&server, "SELECT @@innodb_buffer_pool_size"), (32 * 1024 * 1024).to_string());
         assert_eq!(ask(&server, "SELECT @@innodb_page_size"), "8192");
@@ -144,7 +138,7 @@ fn a_server_that_dies_at_start_shows_the_end_of_its_log() {
     for (prefix, _) in REQUIRED {
         let base = require(prefix);
         let folder = new_folder();
-        let spec = with_my_cnf(&base, folder.path(), "[mysqld]\nno_such_option = 1\n");
+        let spec = with_options(&base, folder.path(), "[mysqld]\nno_such_option = 1\n");
         let error = Server::start(&spec).unwrap_err();
         assert!(matches!(error, Error::DiedAtStart { .. }), "{error}");
         let message = error.to_string();
@@ -254,7 +248,7 @@ fn a_dropped_value_leaves_no_process_and_no_socket() {
     let base = require("mariadb-10.11");
     let folder = new_folder();
     let server = Server::start(&spec(&base, folder.path())).unwrap();
-    let (pid, socket) = (server.pid(), server.socket());
+    let (pid, socket) = (server.pid(), server.socket().to_path_buf());
     assert!(socket.exists());
     drop(server);
     assert!(!process_is_there(pid));
@@ -315,7 +309,7 @@ fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
         let has_it = base.plugin_dir().is_some_and(|plugins| plugins.join("ha_rocksdb.so").exists());
         match Server::start(&spec) {
             Ok(server) => {
-                assert!(has_it && base.product() == Product::MariaDb, "{name}");
+                assert!(has_it && base.product() == ConfigProduct::MariaDb, "{name}");
                 let engines = "SELECT support FROM information_schema.engines WHERE engine='ROCKSDB'";
                 assert_eq!(ask(&server, engines), "YES", "{name}");
             }
@@ -331,17 +325,19 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
         let server = Server::start(&spec(&require(prefix), folder.path())).unwrap();
         block_on(async {
             let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
+            let options = server.options(None);
+            let claim = async |name: &str| server.base().family().claim(&options, name).await;
             let name = "load`'test";
-            assert_eq!(external::claim(&mut session, name).await.unwrap(), external::Claim::Created);
-            assert_eq!(external::claim(&mut session, name).await.unwrap(), external::Claim::Ours);
+            assert_eq!(claim(name).await.unwrap(), Claim::Created);
+            assert_eq!(claim(name).await.unwrap(), Claim::Ours);
             session.query(b"CREATE DATABASE production").await.unwrap();
-            let refused = external::claim(&mut session, "production").await.unwrap_err();
+            let refused = claim("production").await.unwrap_err();
             assert!(matches!(refused, Error::DatabaseNotOurs { .. }), "{refused}");
             // The error says how to hand a database over; that must work as it is there.
             let message = refused.to_string();
             let statement = &message[message.find("CREATE TABLE").unwrap()..];
             session.query(statement.as_bytes()).await.unwrap();
-            assert_eq!(external::claim(&mut session, "production").await.unwrap(), external::Claim::Ours);
+            assert_eq!(claim("production").await.unwrap(), Claim::Ours);
         });
     }
 }

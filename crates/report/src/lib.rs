@@ -17,11 +17,14 @@ mod fixture;
 mod formats;
 mod history;
 mod html;
+mod index;
 mod json;
 mod medians;
 mod notices;
 mod number;
+mod openmetrics;
 mod parity;
+mod parquet;
 mod rates;
 mod run;
 mod sentences;
@@ -33,10 +36,16 @@ pub use comparison::{comparison_json, comparison_junit, comparison_markdown, com
 pub use csv::Csv;
 pub use error::Error;
 pub use evidence::{HOST_CHECK, HostCheckColumn, Topic};
-pub use formats::{Html, Markdown, Part, Terminal, TerminalOptions, parity_terminal};
+pub use formats::{
+    Html, Markdown, Part, Terminal, TerminalOptions, parity_terminal, published_html, run_html,
+};
 pub use history::{history_html, history_json, history_markdown, history_terminal};
+pub use index::{HistoryEntry, RunEntry, index_html};
 pub use json::{Json, SCHEMA};
 pub use notices::texts as notice_texts;
+pub use number::milliseconds;
+pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, OpenMetrics};
+pub use parquet::parquet;
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.
 pub trait Format: Sync {
@@ -55,7 +64,7 @@ pub trait Format: Sync {
 
 /// Every format. The terminal one is here with the whole report in 100 columns, without colour.
 pub const ALL: &[&dyn Format] =
-    &[&Terminal { options: TerminalOptions::PLAIN }, &Markdown, &Html, &Csv, &Json];
+    &[&Terminal { options: TerminalOptions::PLAIN }, &Markdown, &Html, &Csv, &Json, &OpenMetrics];
 
 /// The format of that name.
 ///
@@ -93,7 +102,10 @@ mod tests {
     #[test]
     fn an_unknown_format_is_answered_with_the_known_ones() {
         let error = find("pdf").err().expect("no such format").to_string();
-        assert_eq!(error, "no report format is called `pdf`; use one of: terminal, md, html, csv, json");
+        assert_eq!(
+            error,
+            "no report format is called `pdf`; use one of: terminal, md, html, csv, json, openmetrics"
+        );
     }
 
     #[test]

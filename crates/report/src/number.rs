@@ -71,7 +71,7 @@ pub(crate) fn grouped(number: &str) -> String {
 
 /// Microseconds as milliseconds with three figures: `0.812`, `15.2`, `2310`.
 #[expect(clippy::cast_precision_loss, reason = "2^53 µs are 285 years")]
-pub(crate) fn milliseconds(us: u64) -> String {
+pub fn milliseconds(us: u64) -> String {
     let ms = us as f64 / 1e3;
     let decimals = match ms {
         ms if ms < 0.9995 => 3,

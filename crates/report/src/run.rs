@@ -5,7 +5,7 @@ use dbdyno_analyse::{Findings, Severity, StepFindings, VariantSummary, WorkloadF
 
 use crate::answer::answer;
 use crate::document::{Block, Heading, Table, Tone};
-use crate::evidence::{Topic, latency_of_all, problems, rate, tables};
+use crate::evidence::{Topic, efficiency_of_all, latency_of_all, problems, rate, tables};
 use crate::facts::{
     FAILURES, blocks_text, host_line, logs, option_text, run_line, target_line, time_line, title,
     variant_line,
@@ -35,6 +35,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
         blocks.extend(charts.into_iter().flat_map(|charts| charts.of_ratios(workload, number)));
         blocks.extend(charts.into_iter().flat_map(|charts| charts.of_sweeps(workload, number)));
         blocks.extend(linked(rates_of(findings, workload), workload, number));
+        blocks.extend(charts.and_then(|_| efficiency(findings, workload, number)));
     }
     blocks.push(Block::Contents);
     blocks.extend(findings.parity.iter().flat_map(parity::blocks));
@@ -49,6 +50,31 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     blocks.push(Block::section("Order of cells", "order"));
     let order = Block::List(Tone::Plain, findings.run.order.clone());
     blocks.push(Block::Fold("Block, variant and workload of each cell, as planned".to_owned(), vec![order]));
+    blocks
+}
+
+/// What published reports show, in their order: rates, ratios, targets and groups as tables, ratios and sweeps as charts, hardware
+/// efficiency, the machine. `evidence` is the page that has the rest.
+pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: &str) -> Vec<Block> {
+    let mut blocks = vec![Block::heading(1, &findings.run.name), charts.key()];
+    let doubts =
+        of_severity(findings, Severity::Invalid).len() + of_severity(findings, Severity::Caution).len();
+    let warnings = if doubts > 0 { format!(", {}", numbered(doubts, "warning")) } else { String::new() };
+    blocks.push(Block::Link(format!("The answer with its evidence{warnings}"), evidence.to_owned()));
+    for (number, workload) in findings.workloads.iter().enumerate() {
+        blocks.push(Block::section(&workload.name, format!("w{number}")));
+        blocks.extend(rates::blocks(Scope::of(findings, workload)));
+        blocks.extend(charts.of_ratios(workload, number));
+        blocks.extend(charts.of_sweeps(workload, number));
+        let steps: Vec<&StepFindings> = workload.judged_steps().collect();
+        blocks.push(Block::section(
+            format!("Hardware efficiency: {}", workload.name),
+            format!("w{number}efficiency"),
+        ));
+        blocks.extend(efficiency_of_all(&steps, &findings.run.base).into_iter().map(Block::Table));
+    }
+    let cautions = |block: &Block| !matches!(block, Block::Notices(..));
+    blocks.extend(compared(findings).into_iter().filter(cautions));
     blocks
 }
 
@@ -190,6 +216,14 @@ fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     let latency = latency_of_all(&workload.judged_steps().collect::<Vec<_>>());
     blocks.extend((!latency.rows.is_empty()).then_some(Block::Table(latency)));
     blocks
+}
+
+/// A table for each metric; `None` where nothing was measured.
+fn efficiency(findings: &Findings, workload: &WorkloadFindings, number: usize) -> Option<Block> {
+    let steps: Vec<&StepFindings> = workload.judged_steps().collect();
+    let tables = efficiency_of_all(&steps, &findings.run.base).into_iter().map(Block::Table).collect();
+    let blocks = linked(tables, workload, number);
+    (!blocks.is_empty()).then(|| Block::Fold("Hardware efficiency of all steps".to_owned(), blocks))
 }
 
 fn step_head(workload: &WorkloadFindings, step: &StepFindings, id: &str) -> Vec<Block> {

@@ -1,54 +1,9 @@
 //! Steps as cards for a reader: what each is for, what it sends, with which parameters. Made of the same descriptions that runs record.
 
-use std::collections::BTreeMap;
-
 use dbdyno_drivers::{Endpoint, Target, null};
 use dbdyno_record::StepSpec;
-use serde::Serialize;
 
-use crate::{Context, Steps};
-
-/// The steps of a workload in their order.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cards {
-    pub workload: &'static str,
-    /// `sequence 42`; empty where there is one order only.
-    pub title: &'static str,
-    pub steps: Vec<Card>,
-}
-
-/// One step.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Card {
-    pub step: String,
-    /// Its name in published tables, where that is another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub published_as: Option<String>,
-    /// What it is for, in a sentence.
-    pub purpose: &'static str,
-    /// One for each kind of connection that it has.
-    pub operations: Vec<CardOperation>,
-    /// What the parameters of its statements are.
-    pub parameters: &'static str,
-    /// What its rate counts: `queries/s`.
-    pub rate: String,
-    /// What its name hides; empty when it hides nothing.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub trap: &'static str,
-    /// The groups over which published reports sum steps up.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub groups: BTreeMap<String, String>,
-}
-
-/// What one kind of connection sends.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CardOperation {
-    pub kind: String,
-    /// `prepared` or `text`
-    pub protocol: String,
-    /// The statements of one operation in their order, `?` for parameters, long lists cut short.
-    pub statements: Vec<String>,
-}
+use crate::{Card, CardOperation, Context, Steps};
 
 /// What must be said of a step in words.
 #[derive(Debug, Clone, Copy)]
@@ -115,9 +70,8 @@ pub(crate) fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Workload;
     use crate::microbenchmarks::Microbenchmarks;
+    use crate::{Cards, Workload};
 
     #[test]
     fn every_step_of_every_workload_has_a_purpose_statements_and_parameters() {

@@ -8,6 +8,7 @@ mod digits;
 mod engine;
 mod error;
 mod kind;
+mod listing;
 pub mod options;
 pub mod plans;
 pub mod settle;
@@ -19,12 +20,12 @@ pub mod microbenchmarks;
 pub mod oltp;
 pub mod sysbench;
 
-pub use cards::{Card, CardOperation, Cards};
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use deviations::{Original, Surroundings};
 pub use error::Error;
 pub use kind::{AnyWorkload, Boxed, Entry, Kind};
-pub use workload::{Context, Explained, Listing, Steps, Work, Workload};
+pub use listing::{Card, CardOperation, Cards, Listing};
+pub use workload::{Context, Explained, Steps, Work, Workload};
 
 /// Every workload, in the order in which they are listed to users.
 pub const ALL: &[&dyn Kind] = &[

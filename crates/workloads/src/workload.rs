@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{Cards, Error, Original};
+use crate::listing::{Cards, Listing};
+use crate::{Error, Original};
 
 /// Where a workload runs: one cell's database.
 #[derive(Debug, Clone)]
@@ -23,15 +24,6 @@ pub struct Context {
     pub seed: u64,
     /// The device of the data directory, whose traffic ends before a server counts as quiet; `None` where it is not seen.
     pub device: Option<DeviceGauge>,
-}
-
-/// What the list of all workloads says of a workload's steps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
-    /// A line for each order of steps: `steps of NAME: ...`.
-    pub steps: String,
-    /// More of its own, where a line does not do; may be empty.
-    pub details: String,
 }
 
 /// Work between steps that is recorded but not part of any rate.

@@ -25,6 +25,7 @@ const ALONE: &[(&str, &str)] = &[
 const LONGEST: &[(&str, &str)] = &[
     ("dbdyno", "servers"),
     ("dbdyno-provision", "servers"),
+    ("dbdyno", "browser"),
     ("dbdyno", "commands"),
     ("dbdyno-drivers", "settle_servers"),
     ("dbdyno-provision", "options"),

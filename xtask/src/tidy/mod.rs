@@ -8,6 +8,7 @@ mod functions;
 mod imports;
 mod links;
 mod mentions;
+mod product_names;
 mod sources;
 mod texts;
 mod workload_names;
@@ -111,6 +112,20 @@ impl Repository {
         names.dedup();
         names
     }
+}
+
+/// Lines of product code: without comments, and without the tests at a file's end.
+fn product_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+/// Whether it is code that is shipped.
+fn is_product(path: &str) -> bool {
+    let only_tests = ["/tests/", "/tests.rs", "_tests.rs", "/fixture"];
+    path.starts_with("crates/")
+        && path.contains("/src/")
+        && !only_tests.iter().any(|part| path.contains(part))
 }
 
 /// Whether `word` stands in `text` with nothing of a name beside it.

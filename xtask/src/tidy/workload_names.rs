@@ -1,6 +1,6 @@
 //! A workload is named by its own folder and by the list of all workloads, and by no other product code.
 
-use super::{Repository, assert_none, has_word};
+use super::{Repository, assert_none, has_word, is_product, product_lines};
 
 const FOLDER: &str = "crates/workloads/src";
 
@@ -10,6 +10,9 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/workloads/src/microbenchmarks/", "oltp", "they run on its tables and connections"),
     ("crates/workloads/src/oltp/", "sysbench", "its original"),
     ("crates/workloads/src/sysbench/", "oltp", "its ladders, paces and distributions"),
+    ("crates/cli/src/sysbench/", "", "sysbench's command line"),
+    ("crates/cli/src/args.rs", "sysbench", "the same"),
+    ("crates/cli/src/main.rs", "sysbench", "the same"),
     ("crates/cli/src/args/known_answer.rs", "sysbench", "an example of another client"),
     ("crates/analyse/src/parity/plan_words.rs", "insert-benchmark", "its text protocol by default"),
     ("crates/report/src/evidence/metrics.rs", "microbenchmarks", "a word of its caption"),
@@ -35,19 +38,6 @@ pub(super) fn workloads(repository: &Repository) -> Vec<Named<'_>> {
         Some(Named { folder: format!("{FOLDER}/{folder}/"), forms, name })
     });
     named.collect()
-}
-
-/// Lines of product code: without comments, and without the tests at a file's end.
-fn product_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
-}
-
-fn is_product(path: &str) -> bool {
-    let only_tests = ["/tests/", "/tests.rs", "_tests.rs", "/fixture"];
-    path.starts_with("crates/")
-        && path.contains("/src/")
-        && !only_tests.iter().any(|part| path.contains(part))
 }
 
 fn complaints(repository: &Repository, exceptions: &[(&str, &str, &str)]) -> Vec<String> {

@@ -36,18 +36,12 @@ fn group<G: Figures>(pairs: Pairs<'_>, name: &str, of: fn(&StepRun) -> &G, infin
     G::from_values(G::METRICS.iter().enumerate().map(ratio))
 }
 
-/// Geometric mean of the blocks' ratios, as of rates. A figure that is 0 in a block has no logarithm: then the ratio of the
-/// sums over the blocks; 0 ÷ 0 is 1 and more ÷ 0 infinite, as in published tables.
+/// Geometric mean of the blocks' ratios, as of rates; 0 ÷ 0 is 1. With a 0 in a block it is 0 or infinite, and nothing where
+/// blocks have both.
 fn quotient(both: &[(f64, f64)]) -> Option<f64> {
-    let count = both.len() as f64;
-    if both.is_empty() {
-        return None;
-    }
-    if both.iter().all(|(new, base)| *new > 0.0 && *base > 0.0) {
-        return Some((both.iter().map(|(new, base)| (new / base).ln()).sum::<f64>() / count).exp());
-    }
-    let (new, base) = both.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
-    Some(if new == 0.0 && base == 0.0 { 1.0 } else { new / base })
+    let log = |(new, base): &(f64, f64)| if new == base { 0.0 } else { (new / base).ln() };
+    let mean = both.iter().map(log).sum::<f64>() / both.len() as f64;
+    Some(mean.exp()).filter(|ratio| !ratio.is_nan())
 }
 
 #[cfg(test)]
@@ -81,11 +75,13 @@ mod tests {
         assert_eq!(of(0.0, 0.0), Some(1.0));
         assert_eq!(of(2.0, 0.0), Some(f64::INFINITY));
         assert_eq!(of(0.0, 2.0), Some(0.0));
-        let two = relative_metrics(
-            &[run(1, None, 0.0), run(2, None, 3.0)],
-            &[run(1, None, 1.0), run(2, None, 1.0)],
-        );
-        assert_eq!(two.unwrap().metrics.rps, Some(1.5));
+        let two = |first, second| {
+            let base = [run(1, None, 1.0), run(2, None, second)];
+            relative_metrics(&[run(1, None, first), run(2, None, 3.0)], &base).unwrap().metrics.rps
+        };
+        assert_eq!(two(0.0, 1.0), Some(0.0), "a zero in one block");
+        assert_eq!(two(1.0, 0.0), Some(f64::INFINITY));
+        assert_eq!(two(0.0, 0.0), None, "one block says nothing, the other everything");
     }
 
     #[test]

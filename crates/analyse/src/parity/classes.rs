@@ -113,10 +113,28 @@ impl Class {
 mod tests {
     use super::*;
     use crate::parity::testing::{effective, mysql};
+    use crate::parity::traps::{Fires, traps};
 
     fn shown(id: &str, subject: &Subject) -> String {
         let class = classes().iter().find(|class| class.id == id).unwrap();
         class.of(subject).map(|found| found.value.to_string()).unwrap_or_default()
+    }
+
+    /// Read by who has two products before them: the option of one is no remedy for the other.
+    #[test]
+    fn what_makes_products_equal_is_no_option_of_one_of_them() {
+        let differing = traps().iter().filter(|trap| trap.fires == Fires::Differs);
+        let remedies = classes().iter().filter(|class| class.across == Across::All).flat_map(|class| {
+            let explained = differing.clone().filter(|trap| trap.class.as_ref() == Some(&class.id));
+            let of_products =
+                explained.filter(|trap| trap.when.iter().all(|when| when.starts_with("class.")));
+            of_products.map(|trap| &trap.write).chain([&class.write])
+        });
+        let options =
+            ["innodb", "PRAGMA", "initdb", "shared_buffers", "wal_size", "character_set", "log_bin"];
+        for remedy in remedies {
+            assert!(!options.iter().any(|option| remedy.contains(option)), "{remedy}");
+        }
     }
 
     #[test]

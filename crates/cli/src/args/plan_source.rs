@@ -11,13 +11,24 @@ pub(crate) struct PlanSource {
     /// Plan file (TOML), or `@NAME` of a plan that ships; `dbdyno plans` lists these. Without one, and without --server or
     /// --address: the quickstart, which runs the Insert Benchmark on SQLite with a rollback journal and with a write-ahead log.
     /// It takes about a minute and needs no server.
+    #[arg(conflicts_with_all = ["servers", "addresses"])]
     pub(crate) plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) spelt: Spelt,
+    /// Write the plan that --server or --address stand for to this new file.
+    #[arg(long, value_name = "FILE", requires = "workload")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// A plan in flags.
+#[derive(Debug, Default, Parser)]
+pub(crate) struct Spelt {
     /// A variant instead of a plan: a server of the servers folder, or `sqlite`. The first one is the base. May be given more
     /// than once, as --address, --config and --test.
-    #[arg(long = "server", value_name = "NAME", conflicts_with = "plan", requires = "workload")]
+    #[arg(long = "server", value_name = "NAME", requires = "workload")]
     pub(crate) servers: Vec<String>,
     /// A variant instead of a plan: the address of a running server, `mysql://user@host/database`.
-    #[arg(long = "address", value_name = "URL", conflicts_with = "plan", requires = "workload")]
+    #[arg(long = "address", value_name = "URL", requires = "workload")]
     pub(crate) addresses: Vec<String>,
     /// Config of each server; with several, each server is a variant with each of them.
     #[arg(long = "config", id = "config", value_name = "FILE", requires = "servers")]
@@ -29,14 +40,11 @@ pub(crate) struct PlanSource {
     #[arg(long = "test", value_name = "NAME", requires = "workload")]
     pub(crate) tests: Vec<String>,
     /// Option `connections` of that workload: `16`, `1,4,16` or `1..64`.
-    #[arg(long, value_name = "N", requires = "workload")]
+    #[arg(long, alias = "threads", value_name = "N", requires = "workload")]
     pub(crate) connections: Option<String>,
     /// Option `time` of that workload. Other options: --set workload.NAME.OPTION=VALUE.
     #[arg(long, value_name = "TIME", requires = "workload")]
     pub(crate) time: Option<PlanDuration>,
-    /// Write the plan that --server or --address stand for to this new file.
-    #[arg(long, value_name = "FILE", requires = "workload")]
-    pub(crate) save: Option<PathBuf>,
 }
 
 /// List the plans that ship, or print one.
@@ -55,4 +63,19 @@ pub(crate) enum PlansVerb {
         /// Name of a plan, with or without @; or of a file, as configs/small.toml.
         name: String,
     },
+}
+
+/// Write a commented plan to a new file, from flags or, on a terminal, from a few questions.
+///
+/// All options of the workload are in it, those that were not chosen as comments with their defaults.
+#[derive(Debug, Parser)]
+pub(crate) struct InitArgs {
+    /// The new file.
+    #[arg(default_value = "plan.toml")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) spelt: Spelt,
+    /// Number of blocks; verdicts need three or more.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) blocks: u32,
 }

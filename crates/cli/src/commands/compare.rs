@@ -9,14 +9,15 @@ use dbdyno_record::Run;
 use dbdyno_report::{comparison_json, comparison_junit, comparison_markdown, comparison_terminal};
 
 use crate::args::{CompareArgs, ComparisonFormat, FailOn, Gate};
+use crate::commands::report::directory;
 use crate::exit::{Ended, SLOWER, USAGE};
 use crate::terminal;
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<(), Ended> {
     let (base_dir, base_variant) = place(&args.base);
     let (new_dir, new_variant) = place(&args.new);
-    let base_run = Run::open(Path::new(base_dir))?;
-    let other_run = if new_dir.is_empty() { None } else { Some(Run::open(Path::new(new_dir))?) };
+    let base_run = Run::open(&directory(Path::new(base_dir))?)?;
+    let other_run = if new_dir.is_empty() { None } else { Some(Run::open(&directory(Path::new(new_dir))?)?) };
     let new_run = other_run.as_ref().unwrap_or(&base_run);
     let comparison = compare_sides(
         side(&base_run, base_variant, &args.base)?,

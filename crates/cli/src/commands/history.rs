@@ -1,9 +1,9 @@
 //! `dbdyno history`: many runs of one plan in order, and where a rate changed its level.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::{HistoryChoices, Measure, Series, history as history_of};
+use dbdyno_analyse::{HistoryChoices, Measure, Series, history as history_of, numbered};
 use dbdyno_record::Run;
 use dbdyno_report::{history_html, history_json, history_markdown, history_terminal};
 
@@ -20,7 +20,15 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     let mut runs: Vec<Run> = Vec::new();
     for place in &args.runs {
         for folder in runs_in(place)? {
-            let run = Run::open(&folder)?;
+            let run = match Run::open(&folder) {
+                Ok(run) => run,
+                // One that was named must be read; of a folder the others are.
+                Err(error) if folder == *place => return Err(error.into()),
+                Err(error) => {
+                    terminal::warning(&format!("{} is left out: {error}", folder.display()));
+                    continue;
+                }
+            };
             // A run in a folder that is named too, a link to one, a copy of one: twice the same value would pass for a trend.
             match runs.iter().find(|known| known.manifest == run.manifest) {
                 Some(known) => terminal::note(&format!(
@@ -32,8 +40,10 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
             }
         }
     }
-    if let Some(plan) = &args.plan {
-        only_of(plan, &mut runs)?;
+    match &args.plan {
+        Some(plan) => only_of(plan, &mut runs)?,
+        None if !args.anyway => of_one_plan(&runs)?,
+        None => {}
     }
     // What was measured later is later, however the shell has sorted the names.
     runs.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
@@ -64,15 +74,41 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
 
 /// Keeps the runs of the plan with this name.
 fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), Ended> {
-    let all: BTreeSet<String> = runs.iter().map(|run| run.manifest.name.clone()).collect();
-    runs.retain(|run| run.manifest.name == plan);
-    let found = match runs.len() {
+    let (kept, others): (Vec<Run>, Vec<Run>) =
+        std::mem::take(runs).into_iter().partition(|run| run.manifest.name == plan);
+    let found = match kept.len() {
         0 => format!("no run is of a plan named {plan:?}"),
         1 => format!("only one run is of the plan {plan:?}, and a history has two or more"),
-        _ => return Ok(()),
+        _ => {
+            for Run { dir, manifest, .. } in &others {
+                terminal::note(&format!(
+                    "note: {} is left out: it is of plan {}",
+                    dir.display(),
+                    manifest.name
+                ));
+            }
+            *runs = kept;
+            return Ok(());
+        }
     };
-    let names = all.into_iter().collect::<Vec<_>>().join(", ");
+    let names: BTreeSet<&str> = kept.iter().chain(&others).map(|run| run.manifest.name.as_str()).collect();
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
     Err(Ended::new(USAGE, format!("{found}; the plans of these runs: {names}")))
+}
+
+/// # Errors
+/// Runs of several plans, with how many each has.
+fn of_one_plan(runs: &[Run]) -> Result<(), Ended> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in runs {
+        *counts.entry(&run.manifest.name).or_default() += 1;
+    }
+    if counts.len() < 2 {
+        return Ok(());
+    }
+    let plans = counts.iter().map(|(plan, count)| format!("{plan} ({})", numbered(*count, "run")));
+    let plans = plans.collect::<Vec<_>>().join(", ");
+    Err(Ended::new(USAGE, format!("these runs are of several plans: {plans}; choose one with --plan")))
 }
 
 /// The format that the ending of a file asks for, as for a report.

@@ -53,7 +53,7 @@ fn metrics() -> String {
 }
 
 /// The newest first.
-fn run_dirs(out: &Path) -> Vec<PathBuf> {
+pub(super) fn run_dirs(out: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
     let mut dirs: Vec<PathBuf> =
         entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists()).collect();
@@ -89,7 +89,7 @@ fn ended(run: &Run) -> Option<Outcome> {
     })
 }
 
-fn state(run: &Run) -> String {
+pub(super) fn state(run: &Run) -> String {
     let word = match ended(run) {
         _ if run.is_going_on => "going on",
         Some(Outcome::Completed) => "complete",

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
+use dbdyno_plan::{CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
@@ -11,10 +11,11 @@ use dbdyno_workloads::plans::json_schema;
 use crate::args::PlanArgs;
 use crate::commands::run::warn_of_margins;
 use crate::commands::{plan_configs, plan_json};
-use crate::exit::{Ended, OURS};
+use crate::exit::{Ended, OURS, SERVER};
 use crate::manifest::manifest;
+use crate::parity::{self, Absent};
 use crate::power::Power;
-use crate::{parity, plan_source, power, terminal, time};
+use crate::{plan_source, power, terminal, time};
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
@@ -36,11 +37,12 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     // Variants are not looked at for this: a plan can be shown where its servers are not.
     let manifest = manifest(&plan, &[], Path::new("."))?;
     warn_of_margins(&manifest);
-    let parity = parity::of_plan(&plan)?;
+    let (parity, absent) = parity::of_plan(&plan)?;
     let estimate = estimate(&plan);
     let power = power::of_plan(&plan, &estimate, &manifest, args)?;
     if args.json {
-        return terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
+        terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?)?;
+        return can_run(&absent);
     }
     let mut blocks = describe(&plan, &configs, &estimate);
     blocks.extend(power.iter().flat_map(Power::blocks));
@@ -49,7 +51,25 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
         let options = terminal::options();
         terminal::out(&format!("\n{}", parity_terminal(&parity, &options)))?;
     }
-    Ok(())
+    can_run(&absent)
+}
+
+/// # Errors
+/// Servers that are not here, each with its variants.
+fn can_run(absent: &[Absent]) -> Result<(), Ended> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Absent { variant, why } in absent {
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, variants)) => variants.push(variant),
+            None => reasons.push((why, vec![variant])),
+        }
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    let reasons = reasons.iter().map(|(why, variants)| format!("\n  {}: {why}", variants.join(", ")));
+    let head = "the plan cannot run here yet, and settings are predicted from names:";
+    Err(Ended::new(SERVER, head.to_owned() + &reasons.collect::<String>()))
 }
 
 fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> Vec<Block> {
@@ -77,9 +97,14 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> Vec<Block> {
         (format!("block {block}"), of_block.map(|cell| cell.variant).collect::<Vec<_>>().join(", "))
     };
     blocks.push(Block::Facts((1..=plan.blocks).map(order).collect()));
-    for cell in &estimate.cells {
-        let title =
-            format!("{} on {}, once: about {}", cell.workload, cell.variant, time::about(cell.duration));
+    for (cell, variants) in schedules(estimate) {
+        let title = format!(
+            "{} on {}, once{}: about {}",
+            cell.workload,
+            variants.join(", "),
+            if variants.len() > 1 { " each" } else { "" },
+            time::about(cell.duration)
+        );
         let columns = vec![Column::words("step"), Column::words("what"), Column::new("about", "", "")];
         let mut table = Table { title, labels: 1, columns, ..Table::default() };
         for step in &cell.steps {
@@ -113,6 +138,19 @@ fn notes(plan: &Plan, estimate: &Estimate) -> Vec<String> {
         );
     }
     notes
+}
+
+/// Each schedule once, with the variants that have it.
+fn schedules(estimate: &Estimate) -> Vec<(&CellEstimate, Vec<&str>)> {
+    let mut all: Vec<(&CellEstimate, Vec<&str>)> = Vec::new();
+    for cell in &estimate.cells {
+        let same = |known: &CellEstimate| known.workload == cell.workload && known.steps == cell.steps;
+        match all.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, variants)) => variants.push(&cell.variant),
+            None => all.push((cell, vec![&cell.variant])),
+        }
+    }
+    all
 }
 
 /// Of the plan's blocks, and of those that a budget leaves room for.

@@ -3,18 +3,30 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::{Choices, analyse_with};
+use dbdyno_analyse::{Choices, analyse_with, operation_histograms};
 use dbdyno_record::Run;
-use dbdyno_report::{ALL, Format, Part, Terminal, TerminalOptions, find};
+use dbdyno_report::{ALL, Format, Part, Terminal, TerminalOptions, find, parquet, published_html, run_html};
 
-use crate::args::{DEFAULT_OUT, ReportArgs};
+use crate::args::{DEFAULT_OUT, ReportArgs, Style};
+use crate::commands::site::Site;
 use crate::exit::{Ended, USAGE};
 use crate::terminal;
 
+/// Not one text.
+const PARQUET: &str = "parquet";
 /// The word for the newest run.
-const LATEST: &str = "latest";
+pub(super) const LATEST: &str = "latest";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
+    if let Some(site) = Site::of(&args.run).filter(|_| !args.run.join("manifest.json").exists()) {
+        return site.write();
+    }
+    if args.format.as_deref() == Some(PARQUET) {
+        return as_parquet(args);
+    }
+    if args.style == Style::Published {
+        return as_published(args);
+    }
     let name = match &args.format {
         Some(name) => name.clone(),
         None => from_ending(args.output.as_deref())?,
@@ -41,8 +53,40 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     Ok(())
 }
 
+/// Two pages: the published one at --output, and the one with the evidence next to it.
+fn as_published(args: &ReportArgs) -> Result<(), Ended> {
+    let is_page = |path: &&PathBuf| path.extension() == Some(OsStr::new("html"));
+    let Some(path) = args.output.as_ref().filter(is_page) else {
+        return Err(Ended::new(
+            USAGE,
+            "--style published writes two pages; name one with --output FILE.html",
+        ));
+    };
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let evidence = path.with_file_name(format!("{stem}-evidence.html"));
+    let findings = analyse_with(&Run::open(&directory(&args.run)?)?, &Choices { base: args.base.clone() })?;
+    let name = evidence.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    terminal::deliver("report", &published_html(&findings, &name), Some(path))?;
+    terminal::deliver("report", &run_html(&findings, None), Some(&evidence))
+}
+
+/// A folder of files, and so no [`Format`].
+fn as_parquet(args: &ReportArgs) -> Result<(), Ended> {
+    let Some(folder) = &args.output else {
+        return Err(Ended::new(USAGE, "--format parquet writes a folder of files; name it with --output"));
+    };
+    let run = Run::open(&directory(&args.run)?)?;
+    let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
+    let paths = parquet(&findings, &operation_histograms(&run), folder)?;
+    let lines: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    terminal::out(&lines.join("\n"))
+}
+
 /// The run directory itself, or the newest one of `runs` for the word `latest`.
-fn directory(asked: &Path) -> Result<PathBuf, Ended> {
+///
+/// # Errors
+/// That there is none.
+pub(super) fn directory(asked: &Path) -> Result<PathBuf, Ended> {
     if asked.as_os_str() != LATEST || asked.exists() {
         return Ok(asked.to_owned());
     }

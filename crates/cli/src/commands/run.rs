@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::margins_without_step;
 use dbdyno_plan::{Plan, estimate};
+use dbdyno_provision::FAMILIES;
 use dbdyno_record::{CellId, ClientCalibration, Manifest, Run, RunEvent, RunWriter};
-use dbdyno_report::{Format, Html, Part, Terminal, TerminalOptions};
+use dbdyno_report::{Format, Html, OpenMetrics, Part, Terminal, TerminalOptions};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -16,14 +17,16 @@ use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, Tally, el
 use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, USAGE};
 use crate::manifest::{manifest, tool};
+use crate::metrics::{Metrics, serve};
 use crate::progress::Progress;
 use crate::templates::{self, TEMPLATES, Templates};
 use crate::variants::{Prepared, prepare};
 use crate::{host, leftovers, limits, parity, plan_source, power, signals, terminal, time};
 use resume::resume;
 
-/// Name of the report file in a run directory.
+/// Name of the report file in a run directory, and of the file of figures.
 const REPORT: &str = "report.html";
+const METRICS: &str = "metrics.prom";
 
 /// A run that is about to begin or to go on.
 pub(super) struct Ready {
@@ -46,10 +49,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
     leftovers::remove();
+    let metrics = args.metrics.as_deref().map(metrics).transpose()?;
     let kept_templates = templates::kept(args.templates.as_deref())?;
     signals::idle(true);
     let ready = match &args.resume {
-        Some(dir) => resume(dir, args.anyway, args.failed, &runtime),
+        Some(_) => resume(args, &runtime),
         None => begin(args, &runtime).map(Some),
     };
     signals::idle(false);
@@ -64,7 +68,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let server_cpus = host::server_cpus(&plan);
     host::pin_client(&plan)?;
     let names: Vec<_> = cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
-    let progress = Progress::new(&estimate(&plan), &names);
+    let mut progress = Progress::new(&estimate(&plan), &names);
+    if let Some(metrics) = &metrics {
+        metrics.name(&dir.file_name().unwrap_or_default().to_string_lossy(), &plan.name);
+    }
+    progress.metrics = metrics;
     let mut conductor = Conductor {
         plan: &plan,
         variants: &variants,
@@ -93,9 +101,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         remove_data_root(&data_root, &templates);
     }
     match walked {
-        Some(walked) => finish(walked, &dir),
+        Some(walked) => finish(walked, &dir, args.metrics.is_some()),
         None => refused,
     }
+}
+
+/// Serves what is measured.
+///
+/// # Errors
+/// An address that cannot be had.
+fn metrics(address: &str) -> Result<Metrics, Ended> {
+    let metrics = Metrics::default();
+    terminal::note(&format!("metrics: {}", serve(address, metrics.clone())?));
+    Ok(metrics)
 }
 
 /// Refuses links in the place of the folders that a run makes for its data. The folders that the user names may be reached by links.
@@ -142,7 +160,7 @@ fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
 }
 
 /// Reports on what there is, however the run ended, and says how to go on.
-fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
+fn finish(walked: Result<Tally, Ended>, dir: &Path, with_metrics: bool) -> Result<(), Ended> {
     let go_on = format!("to continue: dbdyno run --resume {}", dir.display());
     let tally = walked.map_err(|ended| Ended {
         message: ended
@@ -157,8 +175,14 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
         TerminalOptions { part: Part::Answer, run: dir.display().to_string(), ..terminal::options() };
     let shown = terminal::out(&Terminal { options }.render(&findings)?);
     let report = dir.join(REPORT);
-    write_anew(&report, &Html.render(&findings)?)
-        .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", report.display())))?;
+    let write = |path: &Path, text: &str| {
+        let cannot = |error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display()));
+        write_anew(path, text).map_err(cannot)
+    };
+    write(&report, &Html.render(&findings)?)?;
+    if with_metrics {
+        write(&dir.join(METRICS), &OpenMetrics.render(&findings)?)?;
+    }
     let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
     // The record and its report are whole: what was measured is not lost with the summary.
     if let Err(Ended { message, .. }) = shown {
@@ -174,8 +198,8 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
 }
 
 fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
-    get_servers(args)?;
     let plan = plan_source::plan(&args.source, &overrides(args))?;
+    super::servers::provide(&plan, args.get)?;
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
@@ -184,7 +208,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     leftovers::name(&args.out, plan.host.data_dir.as_deref());
     host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
-    let holds = Holds::take(&variants, runtime)?;
+    let holds = Holds::take(&plan, &variants, args.alone, runtime)?;
     parity::before_a_run(&plan, &variants)?;
     let mut manifest = manifest(&plan, &variants, &args.out)?;
     warn_of_margins(&manifest);
@@ -200,14 +224,6 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     let cells = manifest.order.clone();
     let (before, partial) = (Tally::default(), Partial::new());
     Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial })
-}
-
-/// With `--get`, the servers of the command line that are not here.
-fn get_servers(args: &RunArgs) -> Result<(), Ended> {
-    let here = dbdyno_provision::list(&dbdyno_provision::servers_dir());
-    let missing: Vec<String> =
-        args.source.servers.iter().filter(|name| !here.contains(name)).cloned().collect();
-    if !args.get || missing.is_empty() { Ok(()) } else { super::servers::get(&missing) }
 }
 
 /// Warnings for the user and for the record.
@@ -248,8 +264,8 @@ fn write_anew(path: &Path, text: &str) -> std::io::Result<()> {
 /// What the client could reach in this run's way of using it, as far as that was measured. Of a run over the wire without
 /// one, a note says how to get one; not of development builds, whose client is not judged.
 fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibration> {
-    let over_the_wire = ["mysql", "postgres"];
-    if !manifest.variants.iter().any(|variant| over_the_wire.contains(&variant.driver.as_str())) {
+    let is_over_the_wire = |driver: &str| FAMILIES.iter().any(|family| family.name() == driver);
+    if !manifest.variants.iter().any(|variant| is_over_the_wire(&variant.driver)) {
         return None;
     }
     let host = store::calibrated_host(&manifest.host, plan);

@@ -68,6 +68,8 @@ impl Conductor<'_> {
         self.warn(writer, held.map_err(Stop::failed)?)?;
         let company = self.runtime.block_on(self.holds.company(&id.variant));
         self.warn(writer, company)?;
+        let others = self.holds.new_runs();
+        self.warn(writer, others)?;
         let (outcome, message) = ending(self.provided_cell(id, writer))?;
         if self.cancelled() {
             return Ok((outcome, message));

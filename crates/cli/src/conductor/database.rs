@@ -5,14 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_drivers::mysql::Manner;
-use dbdyno_drivers::{
-    AnySession, Cells, DbError, DeviceGauge, Endpoint, Session, Target, first_i64, mysql, null, postgres,
-    sqlite,
-};
+use dbdyno_drivers::{AnySession, DbError, DeviceGauge, Endpoint, Manner, Session, Target, null, sqlite};
 use dbdyno_provision::{
-    Cgroup, Data, Home, PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, prepare_data,
-    remove_data,
+    Base, Cgroup, Data, Home, Running, Server, ServerSpec, local_pid, prepare_data, remove_data,
 };
 use dbdyno_sample::device_of;
 
@@ -88,21 +83,18 @@ impl Database {
                 let database = Self::sqlite(pragmas, place, data)?;
                 Ok(Self { config_notes: notes.clone(), ..database })
             }
-            Source::External { options, engine } => {
-                let target = Target::Mysql(options.clone());
-                let capabilities = mysql::capabilities(engine, false);
-                Ok(Self::elsewhere(Endpoint { target, capabilities }, local_pid(&options.address)))
-            }
-            Source::ExternalPostgres { options } => {
-                let target = Target::Postgres(options.clone());
-                let capabilities = postgres::capabilities();
-                Ok(Self::elsewhere(Endpoint { target, capabilities }, local_pid(&options.address)))
+            Source::External(endpoint) => {
+                let found_pid = endpoint.target.login().and_then(|login| local_pid(&login.address));
+                Ok(Self::elsewhere((**endpoint).clone(), found_pid))
             }
             Source::Owned { base, is_told, config, engine } => {
                 let config = config.as_deref();
                 let spec = ServerSpec {
-                    base: (**base).clone(),
-                    my_cnf: option_file(option_files::MY_CNF, *is_told, variant, place)?,
+                    base: base.clone(),
+                    option_file: option_file(base, *is_told, variant, place)?,
+                    initial_options: config
+                        .map(|config| config.rendered.initdb_options())
+                        .unwrap_or_default(),
                     cpus: place.server_cpus.clone(),
                     data_dir: place.data_dir.clone(),
                     log: place.log.clone(),
@@ -114,26 +106,7 @@ impl Database {
                 let server = homed(home, variant);
                 let server = server.and_then(|home| Server::start_in(home, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
-                let noted = Self::with_schema(server, engine, &variant.manner, data).await;
-                noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
-            }
-            Source::OwnedPostgres { base, is_told, config } => {
-                let config = config.as_deref();
-                let spec = PgServerSpec {
-                    base: (**base).clone(),
-                    conf: option_file(option_files::CONF, *is_told, variant, place)?,
-                    initdb: config.map(|config| config.rendered.initdb_options()).unwrap_or_default(),
-                    cpus: place.server_cpus.clone(),
-                    data_dir: place.data_dir.clone(),
-                    log: place.log.clone(),
-                    template_dir: place.template_dir.clone(),
-                    start_timeout: place.start_timeout,
-                    cancel: Arc::clone(&place.cancel),
-                };
-                let server = homed(home, variant);
-                let server = server.and_then(|home| PgServer::start_in(home, &spec, data));
-                let server = server.map_err(|error| blamed(config, &error))?;
-                let noted = Self::with_postgres_database(server, &variant.manner, data).await;
+                let noted = Self::with_database(server, engine, &variant.manner, data).await;
                 noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
             }
         }
@@ -185,40 +158,20 @@ impl Database {
         Ok(Self::in_process(endpoint, Some(place.data_dir.clone())))
     }
 
-    async fn with_schema(server: Server, engine: &str, manner: &Manner, data: Data) -> Result<Self, DbError> {
-        let capabilities = mysql::capabilities(engine, true);
-        let target = |database| Target::Mysql(server.options(database).with_manner(manner.clone()));
-        let without = Endpoint { target: target(None), capabilities: capabilities.clone() };
-        let mut session = without.connect_as(CONDUCTOR).await?;
+    async fn with_database(
+        server: Server,
+        engine: &str,
+        manner: &Manner,
+        data: Data,
+    ) -> Result<Self, DbError> {
+        let mut session = server.target(None, manner).endpoint(engine, true).connect_as(CONDUCTOR).await?;
         if data == Data::Fresh {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
-        // MyRocks keeps the rows of all databases in a folder of its own, and in the others' folders their definitions only.
-        let folder = match engine {
-            "rocksdb" => first_text(session.rows("SELECT @@rocksdb_datadir").await?),
-            _ => None,
-        };
+        let folder = server.base().family().folder_of(&mut session, DATABASE, engine).await?;
         session.close().await;
-        let endpoint = Endpoint { target: target(Some(DATABASE)), capabilities };
-        let folder = folder.unwrap_or_else(|| DATABASE.to_owned());
-        let database_dir = server.data_dir().join(folder.trim_start_matches("./"));
-        Ok(Self::with_server(endpoint, server.into_running(), Some(database_dir)))
-    }
-
-    async fn with_postgres_database(server: PgServer, manner: &Manner, data: Data) -> Result<Self, DbError> {
-        const MAINTENANCE: &str = "postgres";
-        let capabilities = postgres::capabilities();
-        let target = |database| Target::Postgres(server.options(database).with_manner(manner.clone()));
-        let mut session =
-            Endpoint { target: target(MAINTENANCE), capabilities: capabilities.clone() }.connect().await?;
-        if data == Data::Fresh {
-            session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
-        }
-        let oid = format!("SELECT oid FROM pg_database WHERE datname = '{DATABASE}'");
-        let oid = first_i64(&session.rows(&oid).await?);
-        session.close().await;
-        let endpoint = Endpoint { target: target(DATABASE), capabilities };
-        let database_dir = oid.map(|oid| server.data_dir().join(format!("base/{oid}")));
+        let endpoint = server.target(Some(DATABASE), manner).endpoint(engine, true);
+        let database_dir = folder.map(|folder| server.data_dir().join(folder));
         Ok(Self::with_server(endpoint, server.into_running(), database_dir))
     }
 
@@ -358,10 +311,6 @@ impl Database {
     }
 }
 
-fn first_text(cells: Cells) -> Option<String> {
-    cells.into_iter().next()?.into_iter().next()?
-}
-
 /// The home of a start, with the certificates of the variant's server.
 fn homed(home: Option<Home>, variant: &Prepared) -> Result<Home, dbdyno_provision::Error> {
     let home = home.map_or_else(Home::new, Ok)?;
@@ -370,12 +319,13 @@ fn homed(home: Option<Home>, variant: &Prepared) -> Result<Home, dbdyno_provisio
 
 /// The option file to start with, kept in the run: what the user's own says later on is for a later run.
 fn option_file(
-    ending: &str,
+    base: &Base,
     is_told: bool,
     variant: &Prepared,
     place: &Place,
 ) -> Result<Option<PathBuf>, String> {
     let info = &variant.info;
+    let (_, ending) = base.family().option_file();
     is_told.then(|| option_files::write(&place.config_dir, &info.name, ending, &info.config)).transpose()
 }
 

@@ -1,12 +1,14 @@
-//! The databases at addresses that this run uses: locked, so that no other run makes and drops tables in them meanwhile.
+//! What this run locks: itself on this host, so that others see it, and its databases at addresses, so that no other run makes and
+//! drops tables in them meanwhile.
 
 use std::time::Duration;
 
-use dbdyno_drivers::{DbError, Endpoint, Held, Hold, Target, mysql, postgres};
+use dbdyno_drivers::{DbError, Endpoint, Held, Hold};
+use dbdyno_plan::Plan;
 use tokio::runtime::Runtime;
 
-use crate::configs::DEFAULT_ENGINE;
 use crate::exit::{Ended, SERVER};
+use crate::other_runs::OtherRuns;
 use crate::variants::{Prepared, Source};
 
 /// Who holds a lock may be just about to end.
@@ -16,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
     kept: Vec<Kept>,
-    /// Which databases could not be locked, and why.
+    others: OtherRuns,
+    /// Other runs on this host; which databases could not be locked, and why.
     pub(crate) doubts: Vec<String>,
 }
 
@@ -29,12 +32,18 @@ struct Kept {
 }
 
 impl Holds {
-    /// Locks the databases of all variants that have an address.
+    /// Locks the databases of all variants that have an address, and makes the run known on this host.
     ///
     /// # Errors
-    /// That one is in use, by whom; a server that refuses the connection.
-    pub(crate) fn take(variants: &[Prepared], runtime: &Runtime) -> Result<Self, Ended> {
-        let mut holds = Self::default();
+    /// That one is in use, by whom; a server that refuses the connection; with `alone` another run on this host.
+    pub(crate) fn take(
+        plan: &Plan,
+        variants: &[Prepared],
+        alone: bool,
+        runtime: &Runtime,
+    ) -> Result<Self, Ended> {
+        let (others, doubt) = OtherRuns::enter(&plan.name, alone)?;
+        let mut holds = Self { kept: Vec::new(), others, doubts: Vec::from_iter(doubt) };
         for variant in variants {
             let Some(endpoint) = endpoint(variant) else { continue };
             let name = &variant.info.name;
@@ -101,6 +110,11 @@ impl Holds {
         }
     }
 
+    /// What to report of runs that have begun on this host since this was last asked.
+    pub(crate) fn new_runs(&mut self) -> Option<String> {
+        self.others.new_ones()
+    }
+
     /// What to report where others are at work in the variant's database: what a run has left that was killed, for one.
     pub(crate) async fn company(&mut self, variant: &str) -> Option<String> {
         let kept = self.of_variant(variant)?;
@@ -134,15 +148,8 @@ pub(crate) fn elsewhere(variants: &[Prepared]) -> Vec<Endpoint> {
 
 fn endpoint(variant: &Prepared) -> Option<Endpoint> {
     match &variant.source {
-        Source::External { options, .. } => Some(Endpoint {
-            target: Target::Mysql(options.clone()),
-            capabilities: mysql::capabilities(DEFAULT_ENGINE, false),
-        }),
-        Source::ExternalPostgres { options } => Some(Endpoint {
-            target: Target::Postgres(options.clone()),
-            capabilities: postgres::capabilities(),
-        }),
-        Source::Sqlite { .. } | Source::Null | Source::Owned { .. } | Source::OwnedPostgres { .. } => None,
+        Source::External(endpoint) => Some((**endpoint).clone()),
+        Source::Sqlite { .. } | Source::Null | Source::Owned { .. } => None,
     }
 }
 

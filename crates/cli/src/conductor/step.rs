@@ -76,6 +76,8 @@ impl StepRun<'_, '_> {
             progress: &conductor.progress,
             sampler: &sampler,
             spec: &spec,
+            cell: self.cell,
+            latency: String::new(),
             forecast,
             barrier: None,
             mark: Mark::default(),

@@ -1,9 +1,11 @@
-//! The line of a run's progress, fitted to the terminal: its bar shrinks first, then names do; rate and ETA stay to the last.
+//! The line of a run's progress, fitted to the terminal: its bar shrinks first, then names do; rate, latency and ETA stay.
 
 /// Columns of the bar, where there is room for so many. It has few lengths, so that it does not follow each digit of the rate.
 const BARS: [usize; 2] = [20, 10];
-/// A name is cut down to so many characters before it is left out.
-const LEAST_NAME: usize = 8;
+/// Names are cut down to so many characters, then to as many as these before they are left out.
+const SHORT_NAMES: [usize; 2] = [14, 8];
+/// Left out where there is little room for the numbers after it.
+const BLOCK: &str = "block ";
 /// Between the parts of the line.
 const GAP: &str = "  ";
 
@@ -13,14 +15,15 @@ pub(super) struct Line {
     /// Part of the whole run that is done, 0 to 1.
     pub(super) done: f64,
     pub(super) eta: String,
-    /// Block and variant.
-    pub(super) cell: String,
+    /// `block 3/5`, where there are several.
+    pub(super) block: String,
+    pub(super) variant: String,
     /// The step, or what is done outside the clock.
     pub(super) what: String,
     /// With its unit.
     pub(super) rate: String,
-    /// The longest response time of the last second.
-    pub(super) longest: String,
+    /// The response times of the last second.
+    pub(super) latency: String,
     /// How far the step is, and how long it is expected to take.
     pub(super) times: String,
 }
@@ -35,12 +38,18 @@ impl Line {
             line.times.clear();
         }
         if over(&line, bar) > 0 {
-            line.longest.clear();
+            line.block = line.block.trim_start_matches(BLOCK).to_owned();
         }
-        line.cell = shortened(&line.cell, over(&line, bar));
-        line.what = shortened(&line.what, over(&line, bar));
-        if over(&line, bar) > 0 {
-            line.cell.clear();
+        for least in SHORT_NAMES {
+            line.variant = shortened(&line.variant, over(&line, bar), least);
+            line.what = shortened(&line.what, over(&line, bar), least);
+        }
+        let parts: [fn(&mut Self) -> &mut String; 3] =
+            [|line| &mut line.variant, |line| &mut line.latency, |line| &mut line.block];
+        for part in parts {
+            if over(&line, bar) > 0 {
+                part(&mut line).clear();
+            }
         }
         if over(&line, bar) == 0 {
             return line.parts(bar);
@@ -53,7 +62,7 @@ impl Line {
         let percent = format!("{:>3.0} %", (100.0 * self.done).floor());
         let eta = format!("ETA {}", self.eta);
         let parts = [drawn(bar, self.done), percent, eta];
-        let said = [&self.cell, &self.what, &self.rate, &self.longest, &self.times];
+        let said = [&self.block, &self.variant, &self.what, &self.rate, &self.latency, &self.times];
         let all: Vec<&str> =
             parts.iter().chain(said).map(String::as_str).filter(|part| !part.is_empty()).collect();
         all.join(GAP)
@@ -71,13 +80,13 @@ fn drawn(columns: usize, done: f64) -> String {
 
 /// `name` without `over` characters of its middle, as far as that leaves something to know it by: what is alike in names of
 /// variants is seldom at both of their ends.
-fn shortened(name: &str, over: usize) -> String {
+fn shortened(name: &str, over: usize, least: usize) -> String {
     let length = name.chars().count();
-    if over == 0 || length <= LEAST_NAME {
+    if over == 0 || length <= least {
         return name.to_owned();
     }
     // The mark of what is left out takes a column too.
-    let kept = length.saturating_sub(over).max(LEAST_NAME) - 1;
+    let kept = length.saturating_sub(over).max(least) - 1;
     let (head, tail) = (kept.div_ceil(2), kept / 2);
     let begin: String = name.chars().take(head).collect();
     let end: String = name.chars().skip(length - tail).collect();
@@ -93,10 +102,11 @@ mod tests {
         Line {
             done: 0.4321,
             eta: text("0:02:10"),
-            cell: text("block 3/5 mariadb-10.11-pool-of-threads"),
+            block: text("block 3/5"),
+            variant: text("mariadb-10.11-pool-of-threads"),
             what: text("range-notcovered-si.pre.c64"),
             rate: text("197,739 queries/s"),
-            longest: text("max 3.1 ms"),
+            latency: text("p99 3.1 ms"),
             times: text("12 s / 30 s"),
         }
     }
@@ -113,12 +123,12 @@ mod tests {
     #[test]
     fn the_bar_gives_way_first_then_names_and_rate_and_eta_last() {
         insta::assert_snapshot!(check(&line(), &[150, 140, 130, 100, 80, 60, 50, 40, 30]), @r"
-        150 |━━━━╸─────   43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  max 3.1 ms  12 s / 30 s
-        140 | 43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  max 3.1 ms  12 s / 30 s
-        130 | 43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  max 3.1 ms
-        100 | 43 %  ETA 0:02:10  block 3/5 mariad…pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s
-         80 | 43 %  ETA 0:02:10  block …reads  range-notcovered-si.pre.c64  197,739 queries/s
-         60 | 43 %  ETA 0:02:10  bloc…ads  range…e.c64  197,739 queries/s
+        150 |━━━━╸─────   43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  p99 3.1 ms  12 s / 30 s
+        140 | 43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  p99 3.1 ms  12 s / 30 s
+        130 | 43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  p99 3.1 ms
+        100 | 43 %  ETA 0:02:10  3/5  mariadb…threads  range-notcovered-si.pre.c64  197,739 queries/s  p99 3.1 ms
+         80 | 43 %  ETA 0:02:10  3/5  mari…ads  range-n…re.c64  197,739 queries/s  p99 3.1 ms
+         60 | 43 %  ETA 0:02:10  3/5  rang…c64  197,739 queries/s
          50 | 43 %  ETA 0:02:10  rang…c64  197,739 queries/s
          40 |197,739 queries/s  ETA 0:02:10
          30 |197,739 queries/s  ETA 0:02:10
@@ -128,17 +138,18 @@ mod tests {
     #[test]
     fn work_beside_the_clock_has_no_rate_and_keeps_its_name() {
         let busy = Line {
-            cell: line().cell,
+            block: line().block,
+            variant: line().variant,
             eta: line().eta,
             done: line().done,
             what: "restoring data".to_owned(),
             ..Line::default()
         };
         insta::assert_snapshot!(check(&busy, &[100, 80, 60, 40]), @r"
-        100 |━━━━━━━━╸───────────   43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  restoring data
-         80 | 43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  restoring data
-         60 | 43 %  ETA 0:02:10  block 3/5 ma…-of-threads  restoring data
-         40 | 43 %  ETA 0:02:10  bloc…ads  resto…data
+        100 |━━━━━━━━╸───────────   43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  restoring data
+         80 | 43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  restoring data
+         60 | 43 %  ETA 0:02:10  3/5  mariadb-1…f-threads  restoring data
+         40 | 43 %  ETA 0:02:10  3/5  rest…ata
         ");
     }
 

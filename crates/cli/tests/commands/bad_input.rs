@@ -73,7 +73,7 @@ fn a_base_directory_without_a_server_is_the_servers_fault() {
     let desk = Desk::new();
     desk.write("empty/readme", "nothing to run here");
     let text = plan(&ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"empty\""), "");
-    insta::assert_snapshot!(refused(&desk, &text, &[]), @"exit 4: error: variant a: FOLDER/empty holds no MariaDB, MySQL or PostgreSQL server: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into");
+    insta::assert_snapshot!(refused(&desk, &text, &[]), @"exit 4: error: variant a: FOLDER/empty holds no server that dbdyno knows: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into");
 }
 
 #[test]
@@ -166,5 +166,5 @@ fn an_address_where_nobody_listens_is_the_servers_fault() {
 #[test]
 fn an_unknown_report_format_lists_those_there_are() {
     let desk = Desk::new();
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "any", "--format", "pdf"])), @"exit 2: error: no report format is called `pdf`; use one of: terminal, md, html, csv, json");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "any", "--format", "pdf"])), @"exit 2: error: no report format is called `pdf`; use one of: terminal, md, html, csv, json, openmetrics");
 }

@@ -71,6 +71,11 @@ fn help_explains_doctor() {
 }
 
 #[test]
+fn help_explains_sysbench() {
+    golden("help-sysbench", &said(&["sysbench", "--help"]));
+}
+
+#[test]
 fn help_explains_servers() {
     let verbs = ["list", "get", "add", "start", "remove"].map(|verb| said(&["servers", verb, "--help"]));
     golden("help-servers", &format!("{}\n{}", said(&["servers", "--help"]), verbs.join("\n")));
@@ -100,7 +105,9 @@ fn the_page_of_the_command_line_has_the_texts_that_the_command_prints() {
     let page = std::fs::read_to_string(&file).unwrap();
     let anew = with_texts_as_printed(&page);
     // The options of known-answer are in its guide.
-    for command in ["run", "plan", "plans", "report", "compare", "history", "list", "servers", "doctor"] {
+    let commands =
+        ["run", "plan", "plans", "init", "report", "compare", "history", "serve", "list", "servers", "doctor"];
+    for command in commands.into_iter().chain(["completions", "man"]) {
         assert!(page.contains(&format!("\n$ dbdyno {command} --help\n")), "{command} is not on the page");
     }
     if std::env::var_os("DBDYNO_UPDATE").is_some() {
@@ -112,6 +119,38 @@ fn the_page_of_the_command_line_has_the_texts_that_the_command_prints() {
             "{differing:?}: run `DBDYNO_UPDATE=1 cargo test -p dbdyno --test commands help`"
         );
     }
+}
+
+#[test]
+fn every_command_has_a_manual_page_and_every_shell_completes_it() {
+    let help = said(&["--help"]);
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = commands
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty());
+    let names: Vec<&str> = names.filter(|name| *name != "help").collect();
+    assert!(names.len() > 10, "{names:?}");
+    let whole = said(&["man"]);
+    for name in &names {
+        assert!(
+            whole.contains(&format!("dbdyno\\-{}(1)", name.replace('-', "\\-"))),
+            "{name} is not in {whole}"
+        );
+        let page = said(&["man", name]);
+        assert!(page.contains(&format!(".TH dbdyno-{name} 1")) && page.contains(".SH OPTIONS"), "{page}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = said(&["completions", shell]);
+        assert!(names.iter().all(|name| script.contains(name)), "{shell}");
+    }
+    let unknown = Desk::new().dbdyno(&["man", "walk"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown.err.starts_with("error: there is no command \"walk\"; there are run, plan, "),
+        "{}",
+        unknown.err
+    );
 }
 
 #[test]

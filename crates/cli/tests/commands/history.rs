@@ -90,3 +90,27 @@ fn what_is_no_history_says_why() {
     assert_eq!(ended.code, Some(2));
     assert!(ended.err.starts_with("error: cannot read nowhere: "), "{}", ended.err);
 }
+
+#[test]
+fn a_folder_with_runs_of_two_plans_is_asked_which_and_what_is_left_out_is_named() {
+    let desk = Desk::new();
+    let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    desk.write("p.toml", &plan(variant, "read_write_time = \"1s\""));
+    for name in ["name=one", "name=two", "name=two"] {
+        desk.dbdyno(&["run", "p.toml", "--set", name]).expect_ok();
+        std::thread::sleep(std::time::Duration::from_millis(1_100));
+    }
+    desk.write("runs/damaged/manifest.json", "{");
+    let ended = desk.dbdyno(&["history", "runs"]);
+    assert_eq!(ended.code, Some(2));
+    let asked = "error: these runs are of several plans: one (1 run), two (2 runs); choose one with --plan\n";
+    assert!(
+        ended.err.starts_with("warning: runs/damaged is left out: ") && ended.err.ends_with(asked),
+        "{}",
+        ended.err
+    );
+    let ended = desk.dbdyno(&["history", "runs", "--plan", "two"]);
+    ended.expect_ok();
+    assert!(ended.out.starts_with("dbdyno history: two, 2 runs\n"), "{}", ended.out);
+    assert!(ended.err.contains("-one is left out: it is of plan one\n"), "{}", ended.err);
+}

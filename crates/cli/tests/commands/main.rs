@@ -20,6 +20,7 @@ mod links;
 mod listening;
 mod lists;
 mod lost_output;
+mod metrics;
 mod microbenchmark_tables;
 mod microbenchmarks;
 mod misloaded;
@@ -33,6 +34,7 @@ mod resumed;
 mod run;
 mod servers;
 mod silence;
+mod spellings;
 #[path = "../support/mod.rs"]
 mod support;
 

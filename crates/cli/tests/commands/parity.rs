@@ -22,11 +22,10 @@ fn a_plan_shows_how_its_variants_would_be_set() {
     desk.write("p.toml", &plan(""));
     let ended = desk.dbdyno(&["plan", "p.toml"]);
     ended.expect_ok();
-    insta::assert_snapshot!(section(&ended.out), @r"
+    insta::assert_snapshot!(section(&ended.out), @r#"
     Configuration differences ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
     • differs: page size: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change
-      and read more for each row. Remedy: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled
-      in.
+      and read more for each row. Remedy: page_size = "8 KiB" in each config, which is PostgreSQL's own.
 
     Settings by class
     Predicted from the defaults of each version and the plan; no server was started. * = server default.
@@ -41,7 +40,7 @@ fn a_plan_shows_how_its_variants_would_be_set() {
     isolation    isolation       serializable  serializable      same
     charset      character set         UTF-8*        UTF-8*      same
     autocommit   autocommit                on            on      same
-    ");
+    "#);
 }
 
 #[test]
@@ -52,7 +51,7 @@ fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
     ended.expect_code(2);
     insta::assert_snapshot!(desk.refusal(&ended), @r#"
     exit 2: error: the configurations differ, and the plan says parity = "refuse":
-      page-size: page size: 4 KiB by default (a), 8 KiB (b); to make it equal: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in
+      page-size: page size: 4 KiB by default (a), 8 KiB (b); to make it equal: page_size = "8 KiB" in each config, which is PostgreSQL's own
     make them equal, or list intended differences in differs of the plan
     "#);
     assert!(desk.run_dirs().is_empty());

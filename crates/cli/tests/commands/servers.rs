@@ -49,7 +49,7 @@ fn names_that_are_not_there_are_refused_with_those_that_are_near() {
     exit 2: error: --config: there is no file my.cnf; name an option file
     exit 4: error: no server mysql-8.0.31 in FOLDER/servers (there: none); `dbdyno servers list` shows all
     exit 2: error: cannot add a/b: "a/b" is no name for a server: use letters, digits, dots, dashes and underscores
-    exit 4: error: nowhere holds no MariaDB, MySQL or PostgreSQL server: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into
+    exit 4: error: nowhere holds no server that dbdyno knows: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into
     "#);
 }
 

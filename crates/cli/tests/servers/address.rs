@@ -67,7 +67,7 @@ fn a_second_run_in_the_same_database_is_refused_until_the_first_has_ended() {
 fn a_second_run_in_the_same_postgres_database_is_refused_too() {
     let desk = Desk::new();
     let server = postgres::somebodys_server(&desk, POSTGRES_9_6);
-    let socket = server.options("postgres").address.to_string();
+    let socket = server.options(Some("postgres")).address.to_string();
     let folder = socket.rsplit_once('/').unwrap().0.to_owned();
     let address = format!("postgres://postgres@localhost/load?socket={folder}");
     let variant = |name: &str| format!("[[variant]]\nname = \"{name}\"\naddress = \"{address}\"\n");

@@ -69,11 +69,11 @@ fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() 
         let server = somebodys_server(&desk, prefix);
         let rules = server.data_dir().join("pg_hba.conf");
         std::fs::write(rules, "local all all trust\n").unwrap();
-        crate::postgres::number(&server.options("postgres"), "SELECT pg_reload_conf()");
+        crate::postgres::number(&server.options(Some("postgres")), "SELECT pg_reload_conf()");
         let pid_file = std::fs::read_to_string(server.data_dir().join("postmaster.pid")).unwrap();
         let pid: u32 = pid_file.lines().next().unwrap().parse().unwrap();
         let idle = children(pid).len();
-        let address = server.options("load").address.to_string();
+        let address = server.options(Some("load")).address.to_string();
         let socket = address.rsplit_once('/').unwrap().0;
         let worked_us = |step: &StepRecord| sampled_us(step)[2] - sampled_us(step)[1];
         // Longer where others use the machine so much that the server does too little to judge.

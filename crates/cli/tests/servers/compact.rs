@@ -76,11 +76,11 @@ fn pages_of_mysql_are_as_full_however_a_table_is_loaded() {
 fn pages_of_postgresql_are_as_full_however_a_table_is_loaded() {
     let desk = Desk::new();
     let server = pg::somebodys_server(&desk, POSTGRES_15);
-    let place = server.options("postgres").address.to_string();
+    let place = server.options(Some("postgres")).address.to_string();
     let folder = place.rsplit_once('/').unwrap().0.to_owned();
     let address = |database: &str| format!("postgres://postgres@localhost/{database}?socket={folder}");
     let pages = |database: &str| {
-        let options: postgres::Options = server.options(database);
+        let options: postgres::Options = server.options(Some(database));
         let sql = "SELECT pg_total_relation_size('sbtest1') / 8192";
         pg::number(&options, sql).unwrap()
     };
@@ -89,6 +89,6 @@ fn pages_of_postgresql_are_as_full_however_a_table_is_loaded() {
     for (database, _) in WAYS {
         let sql =
             "SELECT (1000 * correlation)::int FROM pg_stats WHERE tablename = 'sbtest1' AND attname = 'id'";
-        assert_eq!(pg::number(&server.options(database), sql), Some(1000), "{database}");
+        assert_eq!(pg::number(&server.options(Some(database)), sql), Some(1000), "{database}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_provision::{Base, Server, ServerSpec, find_named};
+use dbdyno_provision::{Server, ServerSpec, find_named};
 use dbdyno_record::Run;
 
 use crate::support::{Desk, Ended, faults, findings, templates};
@@ -14,10 +14,11 @@ const VARIABLE: &str = "DBDYNO_TEST_PASSWORD";
 
 /// Someone's server with a user `bench` who has a password and may make databases.
 pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
-    let Base::Mysql(base) = find_named(&require(prefix)).unwrap() else { panic!("{prefix} is no MySQL") };
+    let base = find_named(&require(prefix)).unwrap();
     let spec = ServerSpec {
         base,
-        my_cnf: None,
+        option_file: None,
+        initial_options: Vec::new(),
         cpus: None,
         data_dir: desk.path("theirs/data"),
         log: desk.path("theirs/server.log"),

@@ -29,6 +29,7 @@ mod parity;
 mod plans;
 mod postgres;
 mod restart;
+mod scripts;
 mod sent;
 mod settle;
 mod shapes;

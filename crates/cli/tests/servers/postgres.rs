@@ -2,7 +2,7 @@
 
 use dbdyno_drivers::postgres::{Options, PostgresSession};
 use dbdyno_drivers::{Session, first_i64};
-use dbdyno_provision::{Base, PgServer, PgServerSpec, find_named};
+use dbdyno_provision::{Server, ServerSpec, find_named};
 use dbdyno_record::Run;
 
 use crate::support::{Desk, faults, findings, templates};
@@ -11,24 +11,25 @@ use crate::{MARIADB_10_11, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, smal
 const PASSWORD: &str = "Sw0rdfish:of the test";
 
 /// Someone's server with a user `bench` who has a password and may make databases.
-pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> PgServer {
-    let Base::Postgres(base) = find_named(&require(prefix)).unwrap() else { panic!("{prefix}") };
-    let server = PgServer::start(&PgServerSpec {
+pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
+    let base = find_named(&require(prefix)).unwrap();
+    let server = Server::start(&ServerSpec {
         base,
-        conf: None,
-        initdb: Vec::new(),
+        option_file: None,
+        initial_options: Vec::new(),
         cpus: None,
         data_dir: desk.path("theirs/data"),
         log: desk.path("theirs/server.log"),
         template_dir: templates(),
         start_timeout: std::time::Duration::from_secs(120),
         cancel: std::sync::Arc::default(),
+        engine: "innodb".to_owned(),
     })
     .unwrap();
-    number(&server.options("postgres"), &format!("CREATE ROLE bench LOGIN CREATEDB PASSWORD '{PASSWORD}'"));
+    number(&server.options(None), &format!("CREATE ROLE bench LOGIN CREATEDB PASSWORD '{PASSWORD}'"));
     let rules = server.data_dir().join("pg_hba.conf");
     std::fs::write(rules, "local all postgres trust\nlocal all all md5\n").unwrap();
-    number(&server.options("postgres"), "SELECT pg_reload_conf()");
+    number(&server.options(None), "SELECT pg_reload_conf()");
     server
 }
 
@@ -43,8 +44,8 @@ pub(crate) fn number(options: &Options, sql: &str) -> Option<i64> {
     })
 }
 
-fn socket_folder(server: &PgServer) -> String {
-    let place = server.options("postgres").address.to_string();
+fn socket_folder(server: &Server) -> String {
+    let place = server.options(None).address.to_string();
     place.rsplit_once('/').unwrap().0.to_owned()
 }
 
@@ -67,9 +68,9 @@ fn an_address_works_with_a_password_file_and_its_server_is_left_running() {
         assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1), "{prefix}");
         assert!(findings.variants[0].external);
         assert!(server.is_running(), "dbdyno stopped a server that is not its own");
-        assert_eq!(number(&server.options("load"), "SELECT count(*) FROM dbdyno_mark"), Some(1));
+        assert_eq!(number(&server.options(Some("load")), "SELECT count(*) FROM dbdyno_mark"), Some(1));
 
-        number(&server.options("postgres"), "CREATE DATABASE shop OWNER bench");
+        number(&server.options(None), "CREATE DATABASE shop OWNER bench");
         desk.write("q.toml", &small_plan(&theirs.replace("/load?", "/shop?"), ""));
         let refused = desk.refusal(&desk.dbdyno(&["run", "q.toml"]));
         insta::allow_duplicates! {

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use dbdyno_provision::{Base, Server, ServerSpec, find_named};
+use dbdyno_provision::{Server, ServerSpec, find_named};
 use dbdyno_record::{Outcome, Run, StepEvent, StepRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -20,10 +20,11 @@ const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\ninnodb_flush_log_
 /// Runs a plan against a server that is killed in mid-step and started again on its data a second later.
 fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
     desk.write("my.cnf", MY_CNF);
-    let Base::Mysql(base) = find_named(&require(MARIADB_10_11)).unwrap() else { panic!("not MariaDB") };
+    let base = find_named(&require(MARIADB_10_11)).unwrap();
     let server = Server::start(&ServerSpec {
         base,
-        my_cnf: Some(desk.path("my.cnf")),
+        option_file: Some(desk.path("my.cnf")),
+        initial_options: Vec::new(),
         cpus: None,
         data_dir: desk.path("theirs/data"),
         log: desk.path("theirs/server.log"),

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use dbdyno_provision::{PgServer, Server};
+use dbdyno_provision::Server;
 
-use crate::support::{Desk, Ended, faults, findings};
+use crate::support::{Desk, Ended, faults, findings, wait_for};
 use crate::watch::ask;
 use crate::{MARIADB_10_11, POSTGRES_15, external, postgres};
 
@@ -24,77 +24,171 @@ const SCRIPTS: [&str; 8] = [
 ];
 
 /// A server of others, for both programs.
-enum Theirs {
+pub(crate) enum Theirs {
     Mariadb(Server),
-    Postgres(PgServer),
+    Postgres(Server),
 }
 
 impl Theirs {
-    fn mariadb(desk: &Desk) -> Self {
+    pub(crate) fn mariadb(desk: &Desk) -> Self {
         Self::Mariadb(external::somebodys_server(desk, MARIADB_10_11))
     }
 
-    fn postgres(desk: &Desk) -> Self {
+    pub(crate) fn postgres(desk: &Desk) -> Self {
         Self::Postgres(postgres::somebodys_server(desk, POSTGRES_15))
     }
 
-    fn create(&self, database: &str) {
+    pub(crate) fn create(&self, database: &str) {
         let sql = format!("CREATE DATABASE {database}");
         match self {
             Self::Mariadb(server) => drop(ask(&server.options(None), &[&sql])),
-            Self::Postgres(server) => drop(postgres::number(&server.options("postgres"), &sql)),
+            Self::Postgres(server) => drop(postgres::number(&server.options(Some("postgres")), &sql)),
         }
     }
 
     /// How many tables of this name are in the database.
-    fn tables(&self, database: &str, name: &str) -> i64 {
+    pub(crate) fn tables(&self, database: &str, name: &str) -> i64 {
         let sql = format!("SELECT COUNT(*) FROM information_schema.tables WHERE table_name = '{name}'");
         match self {
             Self::Mariadb(server) => {
                 let sql = format!("{sql} AND table_schema = '{database}'");
                 dbdyno_drivers::first_i64(&ask(&server.options(None), &[&sql])).unwrap()
             }
-            Self::Postgres(server) => postgres::number(&server.options(database), &sql).unwrap(),
+            Self::Postgres(server) => postgres::number(&server.options(Some(database)), &sql).unwrap(),
         }
     }
 
     /// Address of `database` for a plan.
-    fn address(&self, database: &str) -> String {
+    pub(crate) fn address(&self, database: &str) -> String {
         match self {
             Self::Mariadb(server) => {
                 format!("mysql://root@localhost/{database}?socket={}", server.socket().display())
             }
             Self::Postgres(server) => {
-                let options = server.options(database);
+                let options = server.options(Some(database));
                 format!("postgres://{}@localhost/{database}?socket={}", options.user, options.address)
             }
         }
     }
 
-    /// Runs a command of sysbench on two tables of `database`.
-    fn sysbench(&self, database: &str, script: &str, options: &[&str], command: &str) {
-        let mut line = Command::new("sysbench");
-        line.arg(script).args(["--tables=2", "--rand-type=uniform"]).arg(format!("--table-size={ROWS}"));
+    /// Where the database is, in sysbench's words, and how large its tables are.
+    fn words(&self, database: &str) -> Vec<String> {
+        let mut words = vec![format!("--table-size={ROWS}")];
         match self {
             Self::Mariadb(server) => {
-                line.args(["--db-driver=mysql", "--mysql-user=root"]);
-                line.arg(format!("--mysql-socket={}", server.socket().display()));
-                line.arg(format!("--mysql-db={database}"));
+                words.extend(["--db-driver=mysql", "--mysql-user=root"].map(str::to_owned));
+                words.push(format!("--mysql-socket={}", server.socket().display()));
+                words.push(format!("--mysql-db={database}"));
             }
             Self::Postgres(server) => {
-                let options = server.options(database);
+                let options = server.options(Some(database));
                 let address = options.address.to_string();
                 let folder = address.rsplit_once('/').unwrap().0;
-                line.arg("--db-driver=pgsql").arg(format!("--pgsql-user={}", options.user));
-                line.arg(format!("--pgsql-host={folder}")).arg(format!("--pgsql-db={database}"));
+                words.push("--db-driver=pgsql".to_owned());
+                words.push(format!("--pgsql-user={}", options.user));
+                words.push(format!("--pgsql-host={folder}"));
+                words.push(format!("--pgsql-db={database}"));
             }
         }
-        let output = line.args(options).arg(command).output();
-        let output = output.expect("sysbench; install it with `cargo xtask test packages`");
-        let text =
-            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        words
+    }
+
+    /// Runs a command of sysbench on tables of `database`; what it says.
+    pub(crate) fn sysbench(&self, database: &str, script: &str, options: &[&str], command: &str) -> String {
+        let mut line = Command::new("sysbench");
+        line.arg(script).args(self.words(database)).args(options).arg(command);
+        let output = line.output().expect("sysbench; install it with `cargo xtask test packages`");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let text = format!("{said}{}", String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{script} {command}: {text}");
         assert!(!text.contains("FATAL") && !text.contains("ALERT"), "{script} {command}: {text}");
+        said
+    }
+
+    /// The same by dbdyno.
+    pub(crate) fn ours(
+        &self,
+        desk: &Desk,
+        database: &str,
+        script: &str,
+        options: &[&str],
+        command: &str,
+    ) -> Ended {
+        let words = self.words(database);
+        let words = words.iter().map(String::as_str);
+        let line =
+            ["sysbench", script].into_iter().chain(words).chain(options.iter().copied()).chain([command]);
+        desk.dbdyno(&line.collect::<Vec<_>>())
+    }
+
+    /// What the server was sent since the last call, of all but this. From the first call on it writes that down.
+    pub(crate) fn logged(&self) -> Vec<String> {
+        match self {
+            Self::Mariadb(server) => {
+                let asks =
+                    "SELECT argument FROM mysql.general_log WHERE command_type IN ('Query', 'Execute')";
+                let off = ["SET GLOBAL general_log = OFF", "SET GLOBAL log_output = 'TABLE'"];
+                let rows = ask(&server.options(None), &[off[0], off[1], asks]);
+                ask(&server.options(None), &["TRUNCATE mysql.general_log", "SET GLOBAL general_log = ON"]);
+                rows.into_iter().flatten().flatten().collect()
+            }
+            Self::Postgres(server) => {
+                let options = server.options(Some("postgres"));
+                let log = std::fs::read_to_string(server.log()).unwrap();
+                postgres::number(&options, "ALTER SYSTEM SET log_statement = 'all'");
+                postgres::number(&options, "SELECT pg_reload_conf()");
+                // The server takes the setting a little later.
+                let asks =
+                    "SELECT COUNT(*) FROM pg_settings WHERE name = 'log_statement' AND setting = 'all'";
+                wait_for("log_statement", || (postgres::number(&options, asks) == Some(1)).then_some(()));
+                let new = log.rsplit_once("pg_reload_conf()").map_or("", |(_, new)| new);
+                // Later lines of a statement begin with a tab.
+                let joined = new.replace("\n\t", " ");
+                let statement = |line: &str| {
+                    let (_, execution) =
+                        line.split_once("LOG:  execute ").or(line.split_once("LOG:  statement"))?;
+                    Some(execution.split_once(": ")?.1.to_owned())
+                };
+                joined.lines().filter_map(statement).collect()
+            }
+        }
+    }
+
+    /// What the tables of a script hold, as far as draws do not change it.
+    pub(crate) fn facts(&self, database: &str) -> std::collections::BTreeMap<String, u32> {
+        let number = |sql: String| match self {
+            Self::Mariadb(server) => {
+                let in_database = format!("USE {database}");
+                dbdyno_drivers::first_i64(&ask(&server.options(None), &[&in_database, &sql]))
+            }
+            Self::Postgres(server) => postgres::number(&server.options(Some(database)), &sql),
+        };
+        let mut facts = std::collections::BTreeMap::new();
+        for table in ["sbtest1", "sbtest2"] {
+            if self.tables(database, table) == 0 {
+                continue;
+            }
+            let columns = format!(
+                "SELECT COUNT(*) FROM information_schema.columns WHERE table_name = '{table}' AND table_schema IN ('{database}', 'public')"
+            );
+            let mut sums = vec!["COUNT(*)", "MIN(id)", "MAX(id)", "SUM(id)", "COUNT(k)"];
+            if number(columns.clone()) == Some(4) {
+                sums.extend(["COUNT(DISTINCT c)", "MAX(LENGTH(c))", "MAX(LENGTH(pad))"]);
+            }
+            for sum in sums {
+                let value = number(format!("SELECT {sum} FROM {table}"));
+                facts.insert(format!("{table} {sum}"), value.map_or(0, |value| value as u32));
+            }
+            facts.insert(format!("{table} columns"), number(columns).unwrap_or(0) as u32);
+        }
+        facts
+    }
+
+    /// Runs a workload of dbdyno, the rest of `[workload.`, in `database`, which dbdyno makes.
+    pub(crate) fn plan(&self, desk: &Desk, database: &str, workload: &str) -> Ended {
+        let address = self.address(database);
+        desk.write("p.toml", &format!("name = \"test\"\n[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n\n[workload.{workload}"));
+        desk.dbdyno(&["run", "p.toml"])
     }
 
     /// Runs dbdyno with these options of OLTP on two tables of `database`.
@@ -103,7 +197,7 @@ impl Theirs {
     }
 
     /// Runs a workload of dbdyno, the rest of `[workload.`, on two tables of `database`.
-    fn workload(&self, desk: &Desk, database: &str, workload: &str) -> Ended {
+    pub(crate) fn workload(&self, desk: &Desk, database: &str, workload: &str) -> Ended {
         let address = self.address(database);
         let text = format!(
             "name = \"test\"\n[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n\n[workload.{workload}\n\
@@ -120,7 +214,12 @@ fn sysbench_runs_on_our_tables(theirs: &Theirs, desk: &Desk) {
         let options = format!("tests = [\"point-select\"]\ntable_size = {ROWS}\nload_method = \"{method}\"");
         theirs.dbdyno(desk, "bench", &options).expect_ok();
         for script in SCRIPTS {
-            theirs.sysbench("bench", script, &["--threads=1", "--events=100", "--time=0"], "run");
+            theirs.sysbench(
+                "bench",
+                script,
+                &["--tables=2", "--threads=1", "--events=100", "--time=0"],
+                "run",
+            );
         }
     }
     let found = desk.run_dirs().iter().map(|dir| faults(&findings(dir))).collect::<Vec<_>>();
@@ -132,7 +231,12 @@ fn our_tests_run_on_tables_of_sysbench(theirs: &Theirs, desk: &Desk) {
     let all = "tests = [\"point-select\", \"read-only\", \"read-write\", \"write-only\", \"update-index\", \
                \"update-non-index\", \"insert\", \"delete\"]\nconnections = [2]\nuse_existing = true\n";
     theirs.create("sbtest");
-    theirs.sysbench("sbtest", "oltp_read_write", &["--threads=2"], "prepare");
+    theirs.sysbench(
+        "sbtest",
+        "oltp_read_write",
+        &["--tables=2", "--rand-type=uniform", "--threads=2"],
+        "prepare",
+    );
     let ended = theirs.dbdyno(desk, "sbtest", &format!("{all}table_size = {ROWS}"));
     ended.expect_ok();
     let found = findings(&desk.run_dir());

@@ -76,6 +76,8 @@ impl Desk {
         // What is remembered of runs is remembered of this desk's.
         command.env("XDG_STATE_HOME", self.folder.path().join("state"));
         command.env("DBDYNO_TEMPLATES", templates());
+        // Runs of other tests are on this host too.
+        command.env("DBDYNO_RUNTIME", self.folder.path());
         // Tests run side by side: pinned to the same CPUs they would wait for each other.
         command.env("DBDYNO_CPUS", "shared");
     }

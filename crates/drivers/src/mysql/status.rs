@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Mysql;
-use crate::product::{Asked, Description, cell, name_value_pairs, version_numbers};
+use crate::product::{self, Asked, Description, cell, name_value_pairs};
 use crate::{Class, DbError, Session};
 
 /// A counter of MySQL from 5.6 on, whose performance schema counts what is done with files, and one of MariaDB, which counts
@@ -94,6 +94,13 @@ pub(super) async fn describe(session: &mut Asked<'_, Mysql>) -> Result<Descripti
     })
 }
 
+/// The first three numbers of a version. MariaDB, through some proxies, writes `5.5.5-` before its version, for old replication
+/// clients.
+pub(super) fn version_numbers(text: &str) -> [u32; 3] {
+    let text = if text.contains("MariaDB") { text.strip_prefix("5.5.5-").unwrap_or(text) } else { text };
+    product::version_numbers(text)
+}
+
 /// Which of the three products of the family it is.
 fn product(version_text: &str, version_comment: &str) -> &'static str {
     if version_text.contains("MariaDB") {
@@ -151,6 +158,12 @@ async fn sources(session: &mut Asked<'_, Mysql>) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_for_old_clients_is_no_version() {
+        assert_eq!(version_numbers("5.5.5-10.1.23-MariaDB"), [10, 1, 23]);
+        assert_eq!(version_numbers("5.5.5"), [5, 5, 5]);
+    }
 
     #[test]
     fn products_and_engines_have_their_names() {

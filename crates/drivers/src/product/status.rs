@@ -35,10 +35,8 @@ pub struct Untold {
     pub age: Duration,
 }
 
-/// The first three numbers of a version, 0 for one that is missing. MariaDB behind some proxies writes `5.5.5-`
-/// before its version, for old replication clients.
+/// The first three numbers of a version, 0 for one that is missing.
 pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
-    let text = if text.contains("MariaDB") { text.strip_prefix("5.5.5-").unwrap_or(text) } else { text };
     let numbers =
         text.split(|separator: char| !separator.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
     let mut version = [0; 3];
@@ -99,7 +97,6 @@ mod tests {
     fn versions_are_three_numbers() {
         for (text, version) in [
             ("10.11.19-MariaDB-0+deb12u1", [10, 11, 19]),
-            ("5.5.5-10.1.23-MariaDB", [10, 1, 23]),
             ("8.0.31", [8, 0, 31]),
             ("5.6.24-log", [5, 6, 24]),
             ("8.0.36-28", [8, 0, 36]),

@@ -3,11 +3,31 @@
 mod mysql;
 mod postgres;
 
-use dbdyno_drivers::{AnySession, DbError, Session, describe};
+use std::future::Future;
+use std::pin::Pin;
+
+use dbdyno_drivers::{AnySession, DbError, Description, Session, describe};
 use dbdyno_provision::{Base, Error};
 
 use crate::card::fingerprint;
 use crate::{Abilities, Answer, Play, PlayOptions};
+
+/// What a build is asked with.
+struct Question<'a> {
+    session: &'a mut AnySession,
+    base: &'a Base,
+    description: &'a Description,
+    /// The server's, so far.
+    log: &'a str,
+}
+
+type Abler = for<'a> fn(Question<'a>) -> Pin<Box<dyn Future<Output = Result<Abilities, DbError>> + 'a>>;
+
+/// Each family of products, by the name of its driver.
+const ALL: &[(&str, Abler)] = &[
+    ("mysql", |question| Box::pin(mysql::abilities(question))),
+    ("postgres", |question| Box::pin(postgres::abilities(question))),
+];
 
 /// The plugin that brings the engine MyRocks.
 const ROCKSDB: &str = "ha_rocksdb.so";
@@ -33,11 +53,7 @@ pub(super) fn ask(base: &Base) -> Result<Answer, Error> {
 /// Starts the server with MyRocks where it is there: whether the plugin loads is part of the question. If the server
 /// does not start with it, it is asked without.
 fn start(base: &Base) -> Result<Play, Error> {
-    let plugin_dir = match base {
-        Base::Mysql(base) => base.plugin_dir(),
-        Base::Postgres(_) => None,
-    };
-    if plugin_dir.is_some_and(|folder| folder.join(ROCKSDB).exists()) {
+    if base.plugin_dir().is_some_and(|folder| folder.join(ROCKSDB).exists()) {
         let options = PlayOptions { engine: Some("rocksdb".to_owned()), ..PlayOptions::default() };
         if let Ok(play) = Play::start(base, &options) {
             return Ok(play);
@@ -50,13 +66,16 @@ async fn talk(play: &Play, base: &Base) -> Result<(String, String, Abilities), E
     let failed = |source: DbError| Error::Database { what: format!("asking {}", base.title()), source };
     let mut session = play.endpoint().connect().await.map_err(failed)?;
     let description = describe(&mut session).await.map_err(failed)?;
-    let abilities = match base {
-        Base::Mysql(base) => {
-            let log = play.log_text()?;
-            mysql::abilities(&mut session, base, &description, &log).await.map_err(failed)?
-        }
-        Base::Postgres(_) => postgres::abilities(&mut session, &description).await.map_err(failed)?,
+    let log = play.log_text()?;
+    let question = Question { session: &mut session, base, description: &description, log: &log };
+    let family = base.family().name();
+    let Some((_, ask)) = ALL.iter().find(|(name, _)| *name == family) else {
+        return Err(Error::Version {
+            program: base.program().to_owned(),
+            why: format!("no one knows what to ask {family}"),
+        });
     };
+    let abilities = ask(question).await.map_err(failed)?;
     session.close().await;
     Ok((description.product, description.version_text, abilities))
 }

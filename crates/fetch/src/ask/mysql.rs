@@ -1,24 +1,21 @@
 //! What a server of the MySQL family can do: questions to it, and what its log and its plugin folder show.
 
-use dbdyno_drivers::{AnySession, DbError, Description, Session};
-use dbdyno_provision::BaseDir;
+use dbdyno_drivers::{AnySession, DbError, Session};
+use dbdyno_provision::Base;
+use dbdyno_provision::intents::ConfigProduct;
 
-use super::column;
+use super::{Question, column};
 use crate::{Abilities, ThreadPool, TlsAbility};
 
 /// A user who is made to see how users are made.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
 
-/// Asks the server of `session`, whose log so far is `log`.
+/// Asks the server.
 ///
 /// # Errors
 /// As [`Session::rows`].
-pub(super) async fn abilities(
-    session: &mut AnySession,
-    base: &BaseDir,
-    description: &Description,
-    log: &str,
-) -> Result<Abilities, DbError> {
+pub(super) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
+    let Question { session, base, description, log } = question;
     let setting = |name: &str| description.settings.get(name).map(String::as_str);
     let mut logins = column(
         session,
@@ -33,7 +30,11 @@ pub(super) async fn abilities(
         thread_pool: thread_pool(base, setting("thread_pool_size").is_some()),
         logins,
         default_login: default_login(session).await?,
-        tls: tls(base.is_mariadb() && base.version().at_least(11, 4), setting("have_ssl"), setting("ssl_ca")),
+        tls: tls(
+            base.product() == ConfigProduct::MariaDb && base.release().at_least(11, 4),
+            setting("have_ssl"),
+            setting("ssl_ca"),
+        ),
         aio: aio(session, setting("innodb_use_native_aio"), setting("innodb_linux_aio"), log).await?,
         jit: false,
         vector: vector(session, setting("mhnsw_max_cache_size").is_some()).await,
@@ -50,7 +51,7 @@ async fn engines(session: &mut AnySession) -> Result<Vec<String>, DbError> {
     Ok(engines)
 }
 
-fn thread_pool(base: &BaseDir, has_setting: bool) -> ThreadPool {
+fn thread_pool(base: &Base, has_setting: bool) -> ThreadPool {
     let plugin = || base.plugin_dir().is_some_and(|folder| folder.join("thread_pool.so").exists());
     match has_setting {
         true => ThreadPool::BuiltIn,

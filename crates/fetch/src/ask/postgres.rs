@@ -1,21 +1,19 @@
 //! What a PostgreSQL build can do: questions to the server.
 
-use dbdyno_drivers::{AnySession, DbError, Description, Session, first_i64};
+use dbdyno_drivers::{AnySession, DbError, Session, first_i64};
 
-use super::column;
+use super::{Question, column};
 use crate::{Abilities, ThreadPool, TlsAbility};
 
 /// Where the ciphers have this value, the server was built without TLS; before version 12 nothing else reports.
 const NO_CIPHERS: &str = "none";
 
-/// Asks the server of `session`.
+/// Asks the server.
 ///
 /// # Errors
 /// As [`Session::rows`].
-pub(super) async fn abilities(
-    session: &mut AnySession,
-    description: &Description,
-) -> Result<Abilities, DbError> {
+pub(super) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
+    let Question { session, description, .. } = question;
     let setting = |name: &str| description.settings.get(name).map(String::as_str);
     let [major, ..] = description.version;
     let engines = match major {

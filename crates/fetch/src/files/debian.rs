@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use dbdyno_provision::find_programs;
+use dbdyno_provision::Base;
 
 use super::apt::{Apt, upstream};
 use super::run::{fetching, run};
@@ -127,7 +127,10 @@ fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|name| goal.base.join(name));
     let libraries = format!("{}:{}", libraries[0].display(), libraries[1].display());
     let folders = ["usr/bin", "usr/sbin"].map(|name| goal.partial.join(name));
-    for folder in folders.into_iter().chain(find_programs(goal.partial)) {
+    let program = Base::program_in(goal.partial);
+    let own = program.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+    let own = own.filter(|folder| !folders.contains(folder));
+    for folder in folders.iter().cloned().chain(own) {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for program in entries.flatten().map(|entry| entry.path()).filter(|path| is_program(path)) {
             let mut command = fetching("patchelf");

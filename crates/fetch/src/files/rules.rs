@@ -1,9 +1,8 @@
 //! What an entry of a catalogue must keep to, beyond its form.
 
-use super::entry::{Entry, Source};
+use dbdyno_provision::intents::ConfigProduct;
 
-/// Products that dbdyno can start.
-const PRODUCTS: &[&str] = &["MariaDB", "MySQL", "Percona Server", "PostgreSQL"];
+use super::entry::{Entry, Source};
 
 /// Words that mean something else where a plan names a server.
 const RESERVED: &[&str] = &["sqlite", "null"];
@@ -15,8 +14,10 @@ const RESERVED: &[&str] = &["sqlite", "null"];
 pub(crate) fn check(entry: &Entry) -> Result<(), String> {
     let Entry { name, product, version, source, .. } = entry;
     check_name(name)?;
-    if !PRODUCTS.contains(&product.as_str()) {
-        return Err(format!("{name}: no product {product:?}; there are {}", PRODUCTS.join(", ")));
+    let mut products: Vec<String> = ConfigProduct::servers().map(|product| product.to_string()).collect();
+    products.sort();
+    if !products.contains(product) {
+        return Err(format!("{name}: no product {product:?}; there are {}", products.join(", ")));
     }
     if !version.starts_with(|sign: char| sign.is_ascii_digit()) {
         return Err(format!(

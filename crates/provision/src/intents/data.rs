@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::server::{ConfigProduct, Release};
 use super::span::Span;
+use crate::release::{ConfigProduct, Release};
 
 const INTENTS: [&str; 2] =
     [include_str!("../../data/intents-innodb.toml"), include_str!("../../data/intents-other.toml")];

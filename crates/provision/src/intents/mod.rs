@@ -5,7 +5,6 @@
 
 mod asked;
 mod data;
-mod native;
 mod possible;
 mod reference;
 mod render;
@@ -16,13 +15,13 @@ mod value;
 
 use data::Data;
 
+pub use crate::release::{ConfigProduct, Release};
 pub use asked::{Intents, WHERE_POSSIBLE};
 pub use data::{OptionRange, OptionState};
-pub use native::native_settings;
 pub use reference::reference;
 pub use render::render;
 pub use rendered::{Rendered, Setting};
-pub use server::{ConfigProduct, ConfigServer, Plugins, Release};
+pub use server::{ConfigServer, Plugins};
 pub use value::same_value;
 
 /// Names of all options of `product` that the data knows, in alphabetical order.

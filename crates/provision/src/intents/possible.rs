@@ -1,8 +1,8 @@
 //! Where an intent is possible: products and versions, in words, from the options that its ways need.
 
 use super::data::{Data, Intent, OptionState, Way};
-use super::server::ConfigProduct;
 use super::span::{Span, joined, words};
+use crate::release::ConfigProduct;
 
 /// Versions of `product` in which some way of `intent` can render the value that `fits` picks.
 pub(crate) fn spans(intent: &Intent, product: ConfigProduct, fits: impl Fn(&Way) -> bool) -> Vec<Span> {

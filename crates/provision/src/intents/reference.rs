@@ -3,9 +3,9 @@
 use super::ConfigProduct;
 use super::data::{Data, Intent, Kind, OptionRange, OptionState, Way};
 use super::possible::way_spans;
-use super::server::Release;
 use super::span::{Span, joined, subtracted, words};
 use super::value::words_of;
+use crate::release::Release;
 
 /// Marks a range in which no version was compared with a real server.
 const UNCHECKED: &str = " †";

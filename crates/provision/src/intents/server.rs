@@ -1,85 +1,9 @@
 //! For which server intents are rendered: product, version, engine, plugins.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Deserializer, de};
-
-use crate::{Base, Product};
-
-/// A product that intents are rendered for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ConfigProduct {
-    MySql,
-    MariaDb,
-    Percona,
-    Postgresql,
-    Sqlite,
-}
-
-impl ConfigProduct {
-    /// All, in the order of tables.
-    pub const ALL: [Self; 5] = [Self::MySql, Self::Percona, Self::MariaDb, Self::Postgresql, Self::Sqlite];
-
-    /// Whether what is said of `self` holds for `other`: what is of MySQL is of Percona Server too.
-    pub(crate) fn covers(self, other: Self) -> bool {
-        self == other || (self == Self::MySql && other == Self::Percona)
-    }
-}
-
-impl fmt::Display for ConfigProduct {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::MySql => "MySQL",
-            Self::MariaDb => "MariaDB",
-            Self::Percona => "Percona Server",
-            Self::Postgresql => "PostgreSQL",
-            Self::Sqlite => "SQLite",
-        })
-    }
-}
-
-/// A version as three numbers, absent ones 0: 10.11.5, 8.4.0, 18.0.0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Release(pub [u32; 3]);
-
-impl Release {
-    /// Reads the numbers that `text` begins with: `10.11.19-MariaDB`, `19rc1`, `5.6`. `None` without any.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut numbers = [0; 3];
-        for (index, part) in text.split('.').take(3).enumerate() {
-            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-            match part[..digits].parse() {
-                Ok(number) => numbers[index] = number,
-                Err(_) if index == 0 => return None,
-                Err(_) => break,
-            }
-            if digits < part.len() {
-                break;
-            }
-        }
-        Some(Self(numbers))
-    }
-}
-
-/// Without zeros at the end beyond the second number: `8.4`, `8.0.30`, `18`.
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            [major, 0, 0] if major >= 13 => write!(f, "{major}"),
-            [major, minor, 0] => write!(f, "{major}.{minor}"),
-            [major, minor, patch] => write!(f, "{major}.{minor}.{patch}"),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Release {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| de::Error::custom(format!("{text:?} is not a version")))
-    }
-}
+use crate::Base;
+use crate::release::{ConfigProduct, Release};
 
 /// What is known of a build's loadable plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,36 +29,15 @@ pub struct ConfigServer {
 impl ConfigServer {
     /// A build that is here.
     pub fn of_base(base: &Base, engine: &str) -> Self {
-        let (product, version, plugins) = match base {
-            Base::Mysql(base) => {
-                let product = match base.product() {
-                    Product::MariaDb => ConfigProduct::MariaDb,
-                    Product::MySql => ConfigProduct::MySql,
-                    Product::PerconaServer => ConfigProduct::Percona,
-                };
-                let version = base.version();
-                let numbers = Release([version.major, version.minor, version.patch]);
-                (product, numbers, Plugins::In(base.plugin_dir().map(PathBuf::from)))
-            }
-            Base::Postgres(base) => {
-                let version = Release::parse(base.version()).unwrap_or_default();
-                (ConfigProduct::Postgresql, version, Plugins::In(None))
-            }
-        };
+        let plugins = Plugins::In(base.plugin_dir().map(PathBuf::from));
+        let (product, version) = (base.product(), base.release());
         Self { product, version, title: base.title(), engine: engine.to_lowercase(), plugins }
     }
 
     /// A server that is not here, by its name in the catalogue: `mariadb-10.11.5`, `pg-18.6`; `mysql-9-sid` is the newest of 9.
     /// `None` when the name does not say.
     pub fn named(name: &str, engine: &str) -> Option<Self> {
-        let (product, rest) = name.split_once('-')?;
-        let product = match product {
-            "mysql" => ConfigProduct::MySql,
-            "mariadb" => ConfigProduct::MariaDb,
-            "percona" => ConfigProduct::Percona,
-            "pg" | "postgresql" => ConfigProduct::Postgresql,
-            _ => return None,
-        };
+        let (product, rest) = ConfigProduct::named(name)?;
         let mut version = Release::parse(rest)?;
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let said = rest[..end].split('.').count();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::server::Release;
+use crate::release::Release;
 
 /// Versions from `from` to before `until`; open where one is left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -40,7 +40,7 @@ impl Conf {
 ///
 /// # Errors
 /// As [`Conf::read`].
-pub(crate) fn conf_settings(path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+pub(super) fn conf_settings(path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
     let conf = Conf::read(path)?;
     let setting = |line: &str| {
         let name = name_of(line);

@@ -6,11 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use super::base::PgBase;
 use super::conf::Conf;
 use super::user::Runner;
+use crate::Error;
 use crate::installer::Installer;
 use crate::template::{Key, Template};
-use crate::{Error, PgBase};
 
 /// Superuser `postgres`, who needs no password: the socket is in a folder that no other may enter. UTF-8, and the
 /// order of bytes for texts, as everywhere; nothing is synced, because the copy is.
@@ -26,7 +27,14 @@ pub(super) fn template(
 ) -> Result<Template, Error> {
     let initdb: Vec<String> = INITDB.iter().map(|option| (*option).to_owned()).chain(more.to_vec()).collect();
     // It belongs to the user that it was made by.
-    let key = Key::of_postgres(base, &initdb, runner.name())?;
+    let key = Key::new(
+        &format!("postgresql-{}", base.version()),
+        base.path(),
+        base.program(),
+        Some(&base.installer()),
+        &initdb,
+        runner.name(),
+    )?;
     Template::ready(&key, template_dir, cancel, |work| initialise(base, &initdb, runner, work, cancel))
 }
 

@@ -4,7 +4,7 @@ use dbdyno_drivers::postgres::{Address, Options};
 
 /// The password for `options` in the text of a password file. Unix sockets count as host `localhost` and go by the port
 /// in their name.
-pub(crate) fn password(text: &str, options: &Options) -> Option<String> {
+pub(super) fn password(text: &str, options: &Options) -> Option<String> {
     let (host, port) = match &options.address {
         Address::Tcp { host, port } => (host.clone(), port.to_string()),
         Address::Socket(path) => {

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::{BaseDir, Error, PgBase};
+use crate::Error;
 
 /// The code that makes data directories: a dbdyno that makes them differently uses no template of another one.
 const MAKERS: [&str; 5] = [
-    include_str!("../initialise.rs"),
+    include_str!("../mysql/initialise.rs"),
     include_str!("../installer.rs"),
-    include_str!("../command.rs"),
+    include_str!("../mysql/command.rs"),
     include_str!("../launch.rs"),
     include_str!("../postgres/data.rs"),
 ];
@@ -21,9 +21,6 @@ const MAKERS: [&str; 5] = [
 /// Variables that installers and servers obey when they make files: locale, time zone (`initdb` writes it into
 /// `postgresql.conf`), rights of files. So do all that begin with `LC_`.
 const VARIABLES: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "TZDIR", "UMASK", "UMASK_DIR"];
-
-/// An option that initialising obeys, and that leaves no trace in what it makes.
-const WITHOUT_TRACE: &str = "innodb_use_native_aio";
 
 /// The time zone of this machine, where no variable names one.
 const LOCAL_TIME: &str = "/etc/localtime";
@@ -37,28 +34,23 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// For MariaDB and MySQL, whose data directory is made with `options`.
+    /// Of the build `title`, product and version, in `base_dir`, whose data directory `installer` makes with `options`: the user
+    /// `user`, where that is not the user of this process.
     ///
     /// # Errors
     /// When the server program cannot be looked at.
-    pub(crate) fn of_mysql(base: &BaseDir, options: &[String]) -> Result<Self, Error> {
-        let build = build(&base.version().text, base.program(), base.installer())?;
-        let product = base.product().to_string().to_lowercase().replace(' ', "-");
-        let options: Vec<String> =
-            options.iter().filter(|option| !option.contains(WITHOUT_TRACE)).cloned().collect();
-        Ok(Self::new(format!("{product}-{}", base.version()), base.path(), &build, &options, None))
+    pub(crate) fn new(
+        title: &str,
+        base_dir: &Path,
+        program: &Path,
+        installer: Option<&Path>,
+        options: &[String],
+        user: Option<&str>,
+    ) -> Result<Self, Error> {
+        Ok(Self::of(title, base_dir, &build(title, program, installer)?, options, user))
     }
 
-    /// For PostgreSQL, whose data directory `user` makes, where that is not the user of this process.
-    ///
-    /// # Errors
-    /// When the server program cannot be looked at.
-    pub(crate) fn of_postgres(base: &PgBase, options: &[String], user: Option<&str>) -> Result<Self, Error> {
-        let build = build(base.version(), &base.program(), Some(&base.installer()))?;
-        Ok(Self::new(format!("postgresql-{}", base.version()), base.path(), &build, options, user))
-    }
-
-    fn new(title: String, base_dir: &Path, build: &str, options: &[String], user: Option<&str>) -> Self {
+    fn of(title: &str, base_dir: &Path, build: &str, options: &[String], user: Option<&str>) -> Self {
         let own = nix::unistd::geteuid();
         let text = format!(
             "{}\n{}\n{build}\n{own} {}\n{}\n{}",
@@ -71,7 +63,7 @@ impl Key {
             options.join("\n"),
         );
         let hash = Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Self { title, hash }
+        Self { title: title.to_owned(), hash }
     }
 
     /// The template's folder.
@@ -80,7 +72,7 @@ impl Key {
     }
 
     /// All of the key in 16 digits.
-    pub(super) fn hash(&self) -> &str {
+    pub(crate) fn hash(&self) -> &str {
         &self.hash
     }
 }
@@ -143,7 +135,7 @@ mod tests {
     fn options_the_user_and_the_base_directory_make_another_key() {
         let key = |base_dir: &str, options: &[&str], user| {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-            Key::new("mysql-8.0.31".to_owned(), Path::new(base_dir), "build", &options, user)
+            Key::of("mysql-8.0.31", Path::new(base_dir), "build", &options, user)
         };
         let plain = key("/s", &[], None);
         assert_eq!(plain, key("/s", &[], None));
@@ -155,19 +147,6 @@ mod tests {
         ] {
             assert_ne!(plain.hash(), other.hash());
         }
-    }
-
-    #[test]
-    fn how_files_are_written_makes_no_other_template() {
-        let folder = tempfile::tempdir().unwrap();
-        touch(&folder.path().join("bin/mysqld"), "1");
-        let base = BaseDir::sample_in(folder.path(), crate::Product::MariaDb, (10, 11, 5));
-        let hash = |options: &[&str]| {
-            let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-            Key::of_mysql(&base, &options).unwrap().hash().to_owned()
-        };
-        assert_eq!(hash(&["--innodb_use_native_aio=0"]), hash(&[]));
-        assert_ne!(hash(&["--innodb_use_native_aio=0", "--innodb_page_size=8k"]), hash(&[]));
     }
 
     #[test]

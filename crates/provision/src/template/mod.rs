@@ -13,9 +13,8 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use crate::my_cnf::MyCnf;
 use crate::snapshot::{SnapshotFile, compare, listed};
-use crate::{BaseDir, Error, datadir, initialise};
+use crate::{Error, datadir};
 pub(crate) use key::Key;
 use turn::Turn;
 
@@ -38,20 +37,6 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// The template for a MariaDB or MySQL server.
-    ///
-    /// # Errors
-    /// Those of initialising, I/O.
-    pub(crate) fn of_mysql(
-        base: &BaseDir,
-        my_cnf: &MyCnf,
-        template_dir: &Path,
-        cancel: &AtomicBool,
-    ) -> Result<Self, Error> {
-        let key = Key::of_mysql(base, &my_cnf.initial_options(base))?;
-        Self::ready(&key, template_dir, cancel, |work| initialise::initialise(base, my_cnf, work, cancel))
-    }
-
     /// The template for `key` in `template_dir`. If it is not there, `make` makes the data directory `data` in an empty folder.
     /// A caller that wants one that another process makes waits for it.
     ///

@@ -8,7 +8,6 @@ use tempfile::TempDir;
 use super::*;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
-use crate::Product;
 
 /// A folder for templates, a base directory with a server program, and how often data were made.
 struct Desk {
@@ -37,8 +36,8 @@ impl Desk {
     }
 
     fn key(&self, option: &str) -> Key {
-        let base = BaseDir::sample_in(&self.base_dir(), Product::MySql, (8, 0, 31));
-        Key::of_mysql(&base, &[option.to_owned()]).unwrap()
+        let (base, options) = (self.base_dir(), [option.to_owned()]);
+        Key::new("mysql-8.0.31", &base, &base.join("bin/mysqld"), None, &options, None).unwrap()
     }
 
     fn ready(&self, option: &str) -> Template {

@@ -11,13 +11,14 @@ mod mysql;
 mod postgres;
 mod talk;
 
-use dbdyno_provision::{Base, find_named};
+use dbdyno_provision::find_named;
 
 every_version!(is_spoken, check);
 
 fn check(name: &str) {
-    match find_named(name).unwrap() {
-        Base::Mysql(base) => mysql::check(name, &base),
-        Base::Postgres(base) => postgres::check(name, &base),
+    let base = find_named(name).unwrap();
+    match base.family().name() {
+        "mysql" => mysql::check(name, &base),
+        _ => postgres::check(name, &base),
     }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql::{Options, Secret};
 use dbdyno_drivers::{AnySession, Class, Param, Session};
-use dbdyno_provision::{BaseDir, Server};
+use dbdyno_provision::intents::ConfigProduct;
+use dbdyno_provision::{Base, Server};
 
-use crate::support::{block_on, new_folder, with_my_cnf};
+use crate::support::{block_on, new_folder, with_options};
 use crate::talk::{BIG, KEPT, Place, Talk};
 
 const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\nmax_allowed_packet = 64M\n\
@@ -16,9 +17,9 @@ const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\nmax_allowed_packe
 /// A prepared statement of each session that is open.
 const PREPARED: &str = "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'";
 
-pub(crate) fn check(name: &str, base: &BaseDir) {
+pub(crate) fn check(name: &str, base: &Base) {
     let folder = new_folder();
-    let server = Server::start(&with_my_cnf(base, folder.path(), MY_CNF))
+    let server = Server::start(&with_options(base, folder.path(), MY_CNF))
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     block_on(async {
         let root = Place::mysql(name, server.options(None));
@@ -37,11 +38,11 @@ pub(crate) fn check(name: &str, base: &BaseDir) {
     server.stop().unwrap_or_else(|error| panic!("{name}: {error}"));
 }
 
-async fn greeting(talk: &mut Talk, base: &BaseDir) {
+async fn greeting(talk: &mut Talk, base: &Base) {
     let AnySession::Mysql(session) = &talk.session else { panic!("another driver") };
     let (version, id) = (session.server_version().to_owned(), session.connection_id());
-    assert!(version.starts_with(&base.version().to_string()), "{}: {version}", talk.name);
-    assert_eq!(session.is_mariadb(), base.is_mariadb(), "{}", talk.name);
+    assert!(version.starts_with(&base.release().to_string()), "{}: {version}", talk.name);
+    assert_eq!(session.is_mariadb(), (base.product() == ConfigProduct::MariaDb), "{}", talk.name);
     assert_eq!(talk.number("SELECT CONNECTION_ID()").await, i64::from(id));
     let row = talk.row("SELECT @@autocommit, @@character_set_client, @@character_set_results").await;
     assert_eq!(row, ["1", "utf8mb4", "utf8mb4"], "{}", talk.name);
@@ -176,8 +177,9 @@ async fn statements_end_with_their_session(talk: &mut Talk, root: &Place) {
     assert_eq!(count(talk, prepares).await, before + 4, "{}: each is prepared once", talk.name);
 }
 
-async fn logins(talk: &mut Talk, server: &Server, base: &BaseDir) {
-    let mysql = |major, minor| !base.is_mariadb() && base.version().at_least(major, minor);
+async fn logins(talk: &mut Talk, server: &Server, base: &Base) {
+    let mysql =
+        |major, minor| base.product() != ConfigProduct::MariaDb && base.release().at_least(major, minor);
     let native = match (mysql(9, 0), mysql(8, 0)) {
         (true, _) => None, // MySQL 9 has no mysql_native_password
         (false, true) => Some("IDENTIFIED WITH mysql_native_password BY"),
@@ -207,7 +209,7 @@ async fn logins(talk: &mut Talk, server: &Server, base: &BaseDir) {
         }
     }
     // The format of before MySQL 4.1, which only MySQL 5.5 still takes when no one asks for it.
-    if !base.is_mariadb() && !base.version().at_least(5, 6) {
+    if base.product() != ConfigProduct::MariaDb && !base.release().at_least(5, 6) {
         talk.run("CREATE USER 'old'@'localhost'").await;
         talk.run("SET PASSWORD FOR 'old'@'localhost' = OLD_PASSWORD('old')").await;
         let options = Options::socket(server.socket(), "old").with_password(Secret::new("old"));

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use dbdyno_drivers::postgres::{Options, Secret};
 use dbdyno_drivers::{AnySession, Class, Param, Session};
-use dbdyno_provision::{PgBase, PgServer};
+use dbdyno_provision::{Base, Server};
 
-use crate::support::{block_on, new_folder, with_conf};
+use crate::support::{block_on, new_folder, with_options};
 use crate::talk::{BIG, KEPT, Place, Talk};
 
 const CONF: &str = "shared_buffers = 32MB\nfsync = off\nmax_connections = 20\ndeadlock_timeout = '50ms'\n";
@@ -16,12 +16,12 @@ const CONF: &str = "shared_buffers = 32MB\nfsync = off\nmax_connections = 20\nde
 const OTHERS: &str =
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dbdyno' AND pid <> pg_backend_pid()";
 
-pub(crate) fn check(name: &str, base: &PgBase) {
+pub(crate) fn check(name: &str, base: &Base) {
     let folder = new_folder();
-    let server = PgServer::start(&with_conf(base, folder.path(), CONF))
+    let server = Server::start(&with_options(base, folder.path(), CONF))
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     block_on(async {
-        let root = Place::postgres(name, server.options("postgres"));
+        let root = Place::postgres(name, server.options(Some("postgres")));
         let mut talk = root.connect().await;
         greeting(&mut talk, base).await;
         text(&mut talk).await;
@@ -35,7 +35,7 @@ pub(crate) fn check(name: &str, base: &PgBase) {
     server.stop().unwrap_or_else(|error| panic!("{name}: {error}"));
 }
 
-async fn greeting(talk: &mut Talk, base: &PgBase) {
+async fn greeting(talk: &mut Talk, base: &Base) {
     let AnySession::Postgres(session) = &talk.session else { panic!("another driver") };
     let (version, process) = (session.server_version().to_owned(), session.connection_id());
     assert!(version.starts_with(base.version()), "{}: {version}", talk.name);
@@ -184,7 +184,7 @@ async fn statements_end_with_their_session(talk: &mut Talk, root: &Place) {
     }
 }
 
-async fn logins(talk: &mut Talk, server: &PgServer) {
+async fn logins(talk: &mut Talk, server: &Server) {
     let has_scram = talk.number("SELECT current_setting('server_version_num')").await >= 100_000;
     let methods: &[(&str, &str)] = if has_scram {
         &[("md5", "md5"), ("scram-sha-256", "scram-sha-256"), ("md5", "scram-sha-256")]
@@ -206,7 +206,7 @@ async fn logins(talk: &mut Talk, server: &PgServer) {
     }
     std::fs::write(server.data_dir().join("pg_hba.conf"), rules).unwrap();
     talk.run("SELECT pg_reload_conf()").await;
-    let folder = server.options("postgres").address;
+    let folder = server.options(Some("postgres")).address;
     for (number, (method, encryption)) in methods.iter().enumerate() {
         let options = Options::new(folder.clone(), format!("user{number}")).with_database("postgres");
         let login = |word: &str| {

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use dbdyno_drivers::mysql::MysqlSession;
-use dbdyno_drivers::postgres::PostgresSession;
-use dbdyno_drivers::{Cells, Session};
-use dbdyno_provision::{Base, BaseDir, PgServer, PgServerSpec, Server, ServerSpec};
+use dbdyno_drivers::{Cells, Manner, Session};
+use dbdyno_provision::{Base, Server, ServerSpec};
 
-use crate::support::{block_on, mysql_spec, new_folder, postgres_spec, with_conf, with_my_cnf};
+use crate::support::{block_on, new_folder, spec, with_options};
 
 /// Names and values.
 pub(crate) type Values = BTreeMap<String, String>;
@@ -23,22 +21,20 @@ pub(crate) struct How {
 
 /// The engine that brings as many options along as the build has.
 pub(crate) fn engine(base: &Base) -> &'static str {
-    let has = |base: &BaseDir| base.plugin_dir().is_some_and(|folder| folder.join("ha_rocksdb.so").is_file());
-    if matches!(base, Base::Mysql(base) if has(base)) { "rocksdb" } else { "innodb" }
+    let has_it = base.plugin_dir().is_some_and(|folder| folder.join("ha_rocksdb.so").is_file());
+    if has_it { "rocksdb" } else { "innodb" }
 }
 
 /// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that it would start with.
 pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
-    match base {
-        Base::Mysql(base) => mysql_help(name, base).unwrap_or_else(|| of_variables(running)),
-        Base::Postgres(base) => {
-            let help = output(Command::new(base.program().with_file_name("initdb")).arg("--help"));
-            let words = help.split(|c: char| c.is_whitespace() || matches!(c, ',' | '=' | '['));
-            let long = words.filter(|word| word.starts_with("--") && word.len() > 2);
-            let initdb = long.map(|word| (word.to_owned(), String::new()));
-            running.clone().into_iter().chain(initdb).collect()
-        }
+    if base.family().name() == "mysql" {
+        return mysql_help(name, base).unwrap_or_else(|| of_variables(running));
     }
+    let help = output(Command::new(base.program().with_file_name("initdb")).arg("--help"));
+    let words = help.split(|c: char| c.is_whitespace() || matches!(c, ',' | '=' | '['));
+    let long = words.filter(|word| word.starts_with("--") && word.len() > 2);
+    let initdb = long.map(|word| (word.to_owned(), String::new()));
+    running.clone().into_iter().chain(initdb).collect()
 }
 
 /// Options by the variables that they set, and two that are called otherwise.
@@ -49,12 +45,13 @@ fn of_variables(running: &Values) -> Values {
 }
 
 /// The table at the end of `mysqld --help --verbose`; `None` where that crashes, as in MariaDB 10.1.8.
-fn mysql_help(name: &str, base: &BaseDir) -> Option<Values> {
+fn mysql_help(name: &str, base: &Base) -> Option<Values> {
     let folder = new_folder();
     let mut command = Command::new(base.program());
     command.arg("--no-defaults").arg(format!("--basedir={}", base.prefix().display()));
     command.arg(format!("--datadir={}", folder.path().display())).arg("--user=root");
-    if let Some(share) = base.share_dir() {
+    let shares = ["share", "share/mysql", "share/mariadb"].map(|name| base.prefix().join(name));
+    if let Some(share) = shares.iter().find(|share| share.join("english/errmsg.sys").exists()) {
         command.arg(format!("--lc-messages-dir={}", share.display()));
     }
     if let Some(plugins) = base.plugin_dir() {
@@ -90,46 +87,28 @@ fn output(command: &mut Command) -> String {
 /// When it does not start.
 pub(crate) fn running(base: &Base, how: &How) -> Result<Values, String> {
     let folder = new_folder();
-    match base {
-        Base::Mysql(found) => {
-            let spec = match &how.file {
-                Some(text) => with_my_cnf(found, folder.path(), text),
-                None => mysql_spec(found, folder.path()),
-            };
-            let spec = ServerSpec { engine: engine(base).to_owned(), ..spec };
-            let server = Server::start(&spec).map_err(|error| error.to_string())?;
-            let values = block_on(async {
-                let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
-                session.rows("SHOW GLOBAL VARIABLES").await.unwrap()
-            });
-            server.stop().unwrap();
-            Ok(pairs(values))
-        }
-        Base::Postgres(found) => {
-            let spec = match &how.file {
-                Some(text) => with_conf(found, folder.path(), text),
-                None => postgres_spec(found, folder.path()),
-            };
-            postgres(&PgServerSpec { initdb: how.initdb.clone(), ..spec })
-        }
-    }
-}
-
-fn postgres(spec: &PgServerSpec) -> Result<Values, String> {
-    let server = PgServer::start(spec).map_err(|error| error.to_string())?;
-    let sql = "SELECT name, CASE WHEN setting LIKE '-%' THEN setting \
-               WHEN unit = 'kB' THEN (setting::bigint * 1024)::text \
-               WHEN unit = '8kB' THEN (setting::bigint * 8192)::text \
-               WHEN unit = 'MB' THEN (setting::bigint * 1048576)::text \
-               WHEN unit LIKE '%MB' THEN (setting::bigint * 1048576 * replace(unit, 'MB', '')::bigint)::text \
-               ELSE setting END FROM pg_settings";
+    let spec = match &how.file {
+        Some(text) => with_options(base, folder.path(), text),
+        None => spec(base, folder.path()),
+    };
+    let initial_options = how.initdb.clone();
+    let spec = ServerSpec { engine: engine(base).to_owned(), initial_options, ..spec };
+    let server = Server::start(&spec).map_err(|error| error.to_string())?;
+    let sql = if base.family().name() == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
     let values = block_on(async {
-        let mut session = PostgresSession::connect(&server.options("postgres")).await.unwrap();
-        session.rows(sql).await.unwrap()
+        let endpoint = server.target(None, &Manner::default()).endpoint("innodb", true);
+        endpoint.connect().await.unwrap().rows(sql).await.unwrap()
     });
     server.stop().unwrap();
     Ok(pairs(values))
 }
+
+const IN_BYTES: &str = "SELECT name, CASE WHEN setting LIKE '-%' THEN setting \
+    WHEN unit = 'kB' THEN (setting::bigint * 1024)::text \
+    WHEN unit = '8kB' THEN (setting::bigint * 8192)::text \
+    WHEN unit = 'MB' THEN (setting::bigint * 1048576)::text \
+    WHEN unit LIKE '%MB' THEN (setting::bigint * 1048576 * replace(unit, 'MB', '')::bigint)::text \
+    ELSE setting END FROM pg_settings";
 
 fn pairs(cells: Cells) -> Values {
     cells

@@ -10,12 +10,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::Session;
-use dbdyno_drivers::mysql::MysqlSession;
-use dbdyno_drivers::postgres::PostgresSession;
-use dbdyno_provision::{
-    Base, BaseDir, PgBase, PgServer, PgServerSpec, Server, ServerSpec, find_named, list, servers_dir,
-};
+use dbdyno_drivers::{Manner, Session};
+use dbdyno_provision::{Base, Server, ServerSpec, find_named, list, servers_dir};
 use tempfile::TempDir;
 
 /// How the names of servers begin, and the catalogue's name that gets one.
@@ -37,20 +33,9 @@ pub(crate) fn all_of((prefix, catalogue): Wanted) -> Vec<String> {
     names
 }
 
-/// The first of [`all_of`], a MariaDB or MySQL.
-pub(crate) fn mysql(wanted: Wanted) -> BaseDir {
-    match find_named(&all_of(wanted)[0]).unwrap() {
-        Base::Mysql(base) => base,
-        Base::Postgres(base) => panic!("{} is {}", wanted.0, base.title()),
-    }
-}
-
-/// The first of [`all_of`], a PostgreSQL.
-pub(crate) fn postgres(wanted: Wanted) -> PgBase {
-    match find_named(&all_of(wanted)[0]).unwrap() {
-        Base::Postgres(base) => base,
-        Base::Mysql(base) => panic!("{} is {}", wanted.0, base.title()),
-    }
+/// The first of [`all_of`].
+pub(crate) fn base(wanted: Wanted) -> Base {
+    find_named(&all_of(wanted)[0]).unwrap()
 }
 
 pub(crate) fn new_folder() -> TempDir {
@@ -64,10 +49,11 @@ pub(crate) fn templates() -> PathBuf {
 }
 
 /// A server of `base` whose files lie in `folder`.
-pub(crate) fn mysql_spec(base: &BaseDir, folder: &Path) -> ServerSpec {
+pub(crate) fn spec(base: &Base, folder: &Path) -> ServerSpec {
     ServerSpec {
         base: base.clone(),
-        my_cnf: None,
+        option_file: None,
+        initial_options: Vec::new(),
         cpus: None,
         data_dir: folder.join("data"),
         log: folder.join("server.log"),
@@ -79,32 +65,10 @@ pub(crate) fn mysql_spec(base: &BaseDir, folder: &Path) -> ServerSpec {
 }
 
 /// The same with an option file.
-pub(crate) fn with_my_cnf(base: &BaseDir, folder: &Path, text: &str) -> ServerSpec {
-    let path = folder.join("my.cnf");
+pub(crate) fn with_options(base: &Base, folder: &Path, text: &str) -> ServerSpec {
+    let path = folder.join(base.family().option_file().0);
     std::fs::write(&path, text).unwrap();
-    ServerSpec { my_cnf: Some(path), ..mysql_spec(base, folder) }
-}
-
-/// A server of `base` whose files lie in `folder`.
-pub(crate) fn postgres_spec(base: &PgBase, folder: &Path) -> PgServerSpec {
-    PgServerSpec {
-        base: base.clone(),
-        conf: None,
-        initdb: Vec::new(),
-        cpus: None,
-        data_dir: folder.join("data"),
-        log: folder.join("server.log"),
-        template_dir: templates(),
-        start_timeout: Duration::from_secs(120),
-        cancel: std::sync::Arc::default(),
-    }
-}
-
-/// The same with settings.
-pub(crate) fn with_conf(base: &PgBase, folder: &Path, text: &str) -> PgServerSpec {
-    let path = folder.join("plan.conf");
-    std::fs::write(&path, text).unwrap();
-    PgServerSpec { conf: Some(path), ..postgres_spec(base, folder) }
+    ServerSpec { option_file: Some(path), ..spec(base, folder) }
 }
 
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -113,13 +77,8 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
 
 /// Sends the statements over one session; the first column of the last one's first row, empty without one.
 pub(crate) fn ask(server: &Server, statements: &[&str]) -> String {
-    block_on(async { answer(MysqlSession::connect(&server.options(None)).await.unwrap(), statements).await })
-}
-
-/// The same to PostgreSQL.
-pub(crate) fn ask_postgres(server: &PgServer, statements: &[&str]) -> String {
-    let options = server.options("postgres");
-    block_on(async { answer(PostgresSession::connect(&options).await.unwrap(), statements).await })
+    let endpoint = server.target(None, &Manner::default()).endpoint("innodb", true);
+    block_on(async { answer(endpoint.connect().await.unwrap(), statements).await })
 }
 
 async fn answer(mut session: impl Session, statements: &[&str]) -> String {

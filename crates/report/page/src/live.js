@@ -1,17 +1,34 @@
-// A page of a server that shows a folder of runs: asks again while a run goes on.
+// A page of `dbdyno serve`: asks again while runs go on.
+import { button, part } from "./charts/figure.js";
+import { pageData } from "./tables.js";
 
-/** Replaces what `data-live` marks by what the page holds now, every few seconds. */
+/** An index shows its rows as they are now; a run says when there are new figures. */
 export function live() {
-  const seconds = Number((document.querySelector("[data-live]") || { dataset: {} }).dataset.live);
-  if (!seconds || !location.protocol.startsWith("http")) { return; }
+  const data = pageData(document);
+  if (!data || !data.live || !location.protocol.startsWith("http")) { return; }
+  let known = null;
   setInterval(async () => {
     try {
-      const answer = await fetch(location.pathname + location.search, { cache: "no-store" });
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      for (const part of document.querySelectorAll("[data-live]")) {
-        const now = page.getElementById(part.id);
-        if (now) { part.innerHTML = now.innerHTML; }
-      }
+      const text = await (await fetch(location.pathname, { cache: "no-store" })).text();
+      if (known !== null && text !== known) { data.steps ? offer() : replaceRows(text); }
+      known = text;
     } catch { /* The server has ended: what is shown stays. */ }
-  }, seconds * 1000);
+  }, data.live * 1000);
+}
+
+function replaceRows(text) {
+  const tables = new DOMParser().parseFromString(text, "text/html").querySelectorAll("main table");
+  document.querySelectorAll("main table").forEach((table, at) => {
+    if (tables[at]) { table.tBodies[0].innerHTML = tables[at].tBodies[0].innerHTML; }
+  });
+  document.querySelector("#filters")?.dispatchEvent(new Event("input"));
+}
+
+function offer() {
+  if (document.querySelector("#news")) { return; }
+  const bar = part("p", "tools");
+  bar.id = "news";
+  bar.setAttribute("role", "status");
+  bar.append("There are new figures. ", button("Show them", "", () => location.reload()));
+  document.querySelector("h1").after(bar);
 }

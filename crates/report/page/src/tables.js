@@ -23,7 +23,7 @@ function repeatMeanings(page) {
 /** Its number as `data-v` has it, else as the text begins; `null` for words. */
 function number(cell) {
   if (cell.dataset.v) { return Number(cell.dataset.v); }
-  const found = /^\s*[<>≥≤×]?\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)/i.exec(cell.textContent);
+  const found = /^\s*[<>≥≤×]?\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)(?![\w.-])/i.exec(cell.textContent);
   return found ? Number(found[1].replace(/,/g, "").replace("−", "-")) : null;
 }
 
@@ -87,7 +87,7 @@ function tools(table) {
     setTimeout(() => { copied.textContent = ""; }, 2000);
   });
   bar.append(button("⇄", "Exchange rows and columns", () => transpose(table)), copy("Markdown", markdown), copy("TSV", tsv), copied);
-  (table.closest(".scroll") || table).before(bar);
+  (table.closest(".scroll") || table).after(bar);
 }
 
 /** The clipboard of a page that is a file may be closed: then through a selection. */
@@ -133,7 +133,7 @@ function as(cell, name, scope) {
 }
 
 /** What the script knows of the page. */
-function pageData(page) {
+export function pageData(page) {
   const block = page.querySelector("#page-data");
   return block ? JSON.parse(block.textContent) : null;
 }
@@ -141,7 +141,7 @@ function pageData(page) {
 /** Fields that leave only steps whose names hold a text, only one group, only some variants. */
 function filters(page) {
   const data = pageData(page), nav = page.querySelector("nav");
-  if (!data || !nav) { return; }
+  if (!data || !data.steps) { return filterRows(page); }
   const form = part("form"), text = part("input"), groups = [...new Set(data.steps.flatMap((step) => step.groups))];
   form.id = "filters";
   form.setAttribute("aria-label", "Filter tables and sections");
@@ -173,7 +173,23 @@ function filters(page) {
     }
   };
   form.addEventListener("input", apply);
-  nav.before(form);
+  (nav || page.querySelector("main section")).before(form);
+}
+
+/** On other pages: rows that hold a text. */
+function filterRows(page) {
+  const table = page.querySelector("main table");
+  if (!table || table.tBodies[0].rows.length < 2) { return; }
+  const form = part("form"), text = part("input");
+  form.id = "filters";
+  form.addEventListener("submit", (event) => event.preventDefault());
+  text.type = "search";
+  form.append(labelled("Filter", text));
+  form.addEventListener("input", () => {
+    const wanted = text.value.trim().toLowerCase();
+    for (const row of page.querySelectorAll("main tbody tr")) { row.hidden = !row.textContent.toLowerCase().includes(wanted); }
+  });
+  page.querySelector("main").prepend(form);
 }
 
 function labelled(name, field) {

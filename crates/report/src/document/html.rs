@@ -76,6 +76,9 @@ impl Page {
                 let items: String = items.collect();
                 self.line(&format!("<ul class=\"lines\">{items}</ul>"));
             }
+            Block::Link(text, page) => {
+                self.line(&format!("<p><a href=\"{}\">{}</a></p>", escaped(page), escaped(text)));
+            }
             Block::Contents => {
                 let contents = std::mem::take(&mut self.contents);
                 self.is_after_contents = true;
@@ -191,6 +194,9 @@ impl Page {
         self.out.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
             let text = match &cell.link {
+                Some(page) if page.ends_with(".html") => {
+                    format!("<a href=\"{}\">{}</a>", escaped(page), escaped(&cell.text))
+                }
                 Some(id) => format!("<a href=\"#{}\">{}</a>", escaped(id), escaped(&cell.text)),
                 None => escaped(&cell.text),
             };

@@ -54,6 +54,8 @@ pub enum Block {
     Key(Vec<(String, String)>),
     /// Links to the headings of level 2; for pages only.
     Contents,
+    /// A text that leads to another page, at this address; for pages only.
+    Link(String, String),
 }
 
 impl Block {
@@ -217,7 +219,7 @@ pub struct Cell {
     pub drawn: Option<Interval>,
     /// Why it has that colour or no value.
     pub note: String,
-    /// Id of a heading that says more.
+    /// Id of a heading that says more, or address of another page, which ends in `.html`.
     pub link: Option<String>,
 }
 

@@ -9,6 +9,7 @@ mod latency;
 mod lookups;
 mod memory;
 mod metrics;
+mod of_all;
 mod operations;
 mod query_plans;
 pub(crate) mod rates;
@@ -25,6 +26,7 @@ use crate::document::{Column, Table};
 pub(crate) use account::explanations;
 pub use host_check::{HOST_CHECK, HostCheckColumn};
 pub(crate) use latency::of_all as latency_of_all;
+pub(crate) use of_all::efficiency_of_all;
 
 /// What a table of the evidence is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -155,7 +155,11 @@ fn every_table_has_a_caption_and_every_head_a_scope() {
 fn steps_are_rows_that_link_to_their_sections() {
     let page = page();
     let row = "<tr><th scope=\"row\"><a href=\"#w0s0\">l.i0</a></th><td";
-    assert_eq!(page.matches(row).count(), 5, "answer, rates, ratios, and latency of two variants");
+    let rows = page.matches(row).count();
+    assert!(
+        rows > 5,
+        "answer, rates, ratios, latency of two variants, and each metric of hardware efficiency: {rows}"
+    );
     let missed = "<td class=\"grey\" title=\"background inserts 3600/s, at least 3800/s of 4000/s needed\">5600 <i>SLA</i>";
     assert!(page.contains(missed), "{missed}");
 }

@@ -135,10 +135,26 @@ impl Format for Html {
     }
 
     fn render(&self, findings: &Findings) -> Result<String, Error> {
-        let charts = Charts::new(findings);
-        let blocks = run::whole(findings, Some(&charts));
-        Ok(page(&facts::title(findings), &document::html(&blocks), &charts.page_data()))
+        Ok(run_html(findings, None))
     }
+}
+
+/// What published reports show, as a page that links to the one at the address `evidence`.
+pub fn published_html(findings: &Findings, evidence: &str) -> String {
+    let charts = Charts::new(findings);
+    let blocks = run::published(findings, &charts, evidence);
+    page(&findings.run.name, &document::html(&blocks), &charts.page_data())
+}
+
+/// The page of a run. `live_seconds`: how often it asks a server whether there are new figures; `None` for a file.
+pub fn run_html(findings: &Findings, live_seconds: Option<u32>) -> String {
+    let charts = Charts::new(findings);
+    let blocks = run::whole(findings, Some(&charts));
+    let mut data = charts.page_data();
+    if let Some(seconds) = live_seconds {
+        data["live"] = seconds.into();
+    }
+    page(&facts::title(findings), &document::html(&blocks), &data)
 }
 
 #[cfg(test)]

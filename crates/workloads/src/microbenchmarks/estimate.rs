@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Forecast, PlanDuration, Size, Speed, StepEstimate, grouped, numbered, seconds};
+use dbdyno_plan::{Forecast, Size, Speed, StepEstimate, grouped, numbered, seconds};
 
 use crate::microbenchmarks::options::{MicroLength, MicroRung, Microbenchmarks};
-use crate::oltp::estimate::{OPERATIONS_PER_SECOND, ROW_FACTOR, table_bytes, table_steps};
+use crate::oltp::estimate::{OPERATIONS_PER_SECOND, ROW_FACTOR, table_bytes, table_steps, with_warm_up};
 use crate::options::Verify;
 
 /// The forecast on one kind of server.
@@ -48,8 +48,9 @@ pub(crate) fn estimate(options: &Microbenchmarks, speed: &Speed, size: &Size) ->
 fn rung_estimate(options: &Microbenchmarks, rung: &MicroRung, speed: &Speed) -> StepEstimate {
     let on = format!("on {}", numbered(rung.connections, "connection"));
     if let Some(length) = options.length(&rung.step) {
-        let length = length + options.warmup_of(&rung.step);
-        return StepEstimate::new(&rung.name, &format!("{} {on}", PlanDuration(length)), length);
+        let warm_up = options.warmup_of(&rung.step);
+        let detail = format!("{} {on}", with_warm_up(warm_up, length));
+        return StepEstimate::new(&rung.name, &detail, warm_up + length);
     }
     let (detail, duration) = match options.operations {
         // One scan of each table, whatever the plan's operations are.

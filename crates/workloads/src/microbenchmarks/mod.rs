@@ -12,6 +12,7 @@ mod deviations;
 mod entry;
 mod estimate;
 mod groups;
+mod in_plans;
 mod micro_test;
 pub mod options;
 mod page;

@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{
-    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, TimeOrAuto,
-    WorkloadOptions, values_of,
-};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, TimeOrAuto};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::microbenchmarks::pattern::chosen;
-use crate::microbenchmarks::{check, estimate, prepared};
 use crate::oltp::ladder::{Ladder, ladder};
-use crate::oltp::options::{Distribution, IdType, LoadMethod, Oltp, OltpProfile, existing_warning};
+use crate::oltp::options::{Distribution, IdType, LoadMethod, Oltp, OltpProfile};
 use crate::options::{Protocol, Verify};
 use crate::settle::{Settle, SettleWait};
 
@@ -29,6 +24,7 @@ pub struct Microbenchmarks {
     pub sequence: MicroSequence,
     /// Steps of the sequence that run, by name or pattern, in the sequence's order: `["point-query*", "!*.warm"]`. The last
     /// pattern that fits a step decides; one with `!` takes steps away. Load and index always run.
+    #[serde(alias = "tests")]
     pub steps: Vec<String>,
     #[schemars(range(min = 1, max = 10_000))]
     pub tables: u32,
@@ -221,59 +217,6 @@ impl Microbenchmarks {
     /// Rows of all tables together after the load.
     pub fn loaded_rows(&self) -> u64 {
         self.table_size.saturating_mul(self.tables.into())
-    }
-}
-
-impl WorkloadOptions for Microbenchmarks {
-    fn values(&self) -> Map<String, Value> {
-        values_of(self)
-    }
-
-    fn check(&self, _: &Plan) -> Option<Mistake> {
-        check::problem(self)
-    }
-
-    fn spell_out(&mut self) {
-        self.settle = Some(self.settling());
-        self.settle_wait = None;
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = check::warnings(self);
-        if self.use_existing {
-            let writes = self.rungs().into_iter().filter(|rung| rung.step.test.writes());
-            warnings.extend(existing_warning(writes.map(|rung| rung.name).collect()));
-        }
-        warnings
-    }
-
-    fn needs(&self) -> Needs {
-        Needs {
-            connections: self.most_connections(),
-            data: self.data,
-            cold: self.cold.clone(),
-            existing_tables: self.use_existing,
-        }
-    }
-
-    fn prepared_statements(&self, with_begin: bool) -> u64 {
-        prepared::most(self, with_begin)
-    }
-
-    fn steps(&self) -> Vec<StepOutline> {
-        let before = StepOutline::of_names(self.tables_part().step_names(), self.load_steps());
-        let outline = |(index, rung): (usize, MicroRung)| StepOutline {
-            name: rung.name,
-            loads: false,
-            begins_group: self.begins_group(index),
-            is_warm_up: rung.step.moment.is_warm_up(),
-            changes_data: rung.step.test.writes(),
-        };
-        before.into_iter().chain(self.rungs().into_iter().enumerate().map(outline)).collect()
-    }
-
-    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        estimate::estimate(self, speed, size)
     }
 }
 

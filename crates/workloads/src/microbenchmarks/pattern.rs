@@ -2,6 +2,8 @@
 
 /// Whether `name` fits `pattern`, in which `*` is any text and `?` one character.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+    // The other word for the same test.
+    let pattern = pattern.replace("non-index", "nonindex");
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     // Where the last star stood, and how much of the name it has taken so far.
     let (mut at, mut of, mut star) = (0, 0, None);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Forecast, Size, Speed, StepEstimate, grouped, numbered, seconds};
+use dbdyno_plan::{Forecast, PlanDuration, Size, Speed, StepEstimate, grouped, numbered, seconds};
 
 use crate::oltp::options::{LoadMethod, Oltp};
 use crate::options::Verify;
@@ -69,9 +69,10 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     for (test, connections, rate) in oltp.test_steps() {
         let name = Oltp::step_name(test, connections, rate);
         let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-        let what = oltp
-            .events
-            .map_or_else(|| oltp.time.to_string(), |events| format!("{} operations", grouped(events)));
+        let what = oltp.events.map_or_else(
+            || with_warm_up(oltp.warmup_length(), oltp.time.0),
+            |events| format!("{} operations", grouped(events)),
+        );
         steps.push(StepEstimate::new(
             &name,
             &format!("{what} on {}{at}", numbered(connections, "connection")),
@@ -89,6 +90,16 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
         ));
     }
     steps
+}
+
+/// `5s warm-up and 30s`
+pub(crate) fn with_warm_up(warm_up: Duration, length: Duration) -> String {
+    let length = PlanDuration(length);
+    if warm_up.is_zero() {
+        length.to_string()
+    } else {
+        format!("{} warm-up and {length}", PlanDuration(warm_up))
+    }
 }
 
 /// Of one step; guessed where it ends with its operations.

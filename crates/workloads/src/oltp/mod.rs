@@ -10,6 +10,7 @@ pub(crate) mod distribution;
 pub(crate) mod draws;
 pub(crate) mod estimate;
 pub(crate) mod explained;
+mod in_plans;
 pub(crate) mod ladder;
 pub(crate) mod lanes;
 mod load;

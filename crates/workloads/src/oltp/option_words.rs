@@ -54,6 +54,7 @@ pub enum OltpTest {
     /// `k = k + 1` of one row.
     UpdateIndex,
     /// A new `c` for one row.
+    #[serde(alias = "update-nonindex")]
     UpdateNonIndex,
     /// One new row.
     Insert,

@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{
-    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, TimeOrAuto,
-    WorkloadOptions, values_of,
-};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, TimeOrAuto};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::oltp::ladder::{Ladder, ladder};
-use crate::oltp::{check, estimate, prepared};
 use crate::options::{Protocol, Verify};
 use crate::settle::{Settle, SettleWait};
 
@@ -228,51 +223,6 @@ impl Oltp {
     /// Rows of all tables together after the load.
     pub fn loaded_rows(&self) -> u64 {
         self.table_size.saturating_mul(self.tables.into())
-    }
-}
-
-impl WorkloadOptions for Oltp {
-    fn values(&self) -> Map<String, Value> {
-        values_of(self)
-    }
-
-    fn check(&self, _: &Plan) -> Option<Mistake> {
-        check::problem(self)
-    }
-
-    fn spell_out(&mut self) {
-        self.settle = Some(self.settling());
-        self.settle_wait = None;
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let writes = self.tests.iter().filter(|test| test.writes() && self.use_existing);
-        existing_warning(writes.map(|test| test.name().to_owned()).collect())
-    }
-
-    fn needs(&self) -> Needs {
-        Needs {
-            connections: self.most_connections(),
-            data: self.data,
-            cold: self.cold.clone(),
-            existing_tables: self.use_existing,
-        }
-    }
-
-    fn prepared_statements(&self, with_begin: bool) -> u64 {
-        prepared::most(self, with_begin)
-    }
-
-    fn steps(&self) -> Vec<StepOutline> {
-        let mut steps = StepOutline::of_names(self.step_names(), self.load_steps());
-        for (step, (test, ..)) in steps.iter_mut().skip(self.load_steps()).zip(self.test_steps()) {
-            step.changes_data = test.writes();
-        }
-        steps
-    }
-
-    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        estimate::estimate(self, speed, size)
     }
 }
 

@@ -105,7 +105,7 @@ impl Sysbench {
     ///
     /// # Errors
     /// What the script says.
-    pub fn report(&mut self, kind: &str, stat: &Stat) -> Result<bool, String> {
+    pub fn report(&self, kind: &str, stat: &Stat) -> Result<bool, String> {
         let Some(machine) = &self.main else { return Ok(false) };
         machine.report(kind, stat).map_err(|error| said(&error))
     }

@@ -30,9 +30,6 @@ const OTHER: usize = 2;
 const LOGIN: usize = 3;
 const SCRIPT: usize = 4;
 
-/// Codes of lost connections in lists of errors to ignore.
-const LOST: [&str; 4] = ["2006", "2013", "2011", "2055"];
-
 /// How an event, or all of a coroutine, went.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Turn {
@@ -375,11 +372,6 @@ impl Machine {
             link.connection.close().await;
         }
     }
-}
-
-/// Whether errors with these codes are of lost connections.
-pub(crate) fn names_lost(codes: &[String]) -> bool {
-    codes.iter().any(|code| code == "all" || LOST.contains(&code.as_str()))
 }
 
 /// A state with the API and the script's own chunk.

@@ -12,6 +12,7 @@ mod draws;
 mod estimate;
 mod files;
 mod host;
+mod in_plans;
 mod lane;
 mod machine;
 mod offers;

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_loadgen::Failure;
-use dbdyno_plan::{
-    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, WorkloadOptions,
-    values_of,
-};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, values_of};
 use dbdyno_record::ErrorClass;
 use mlua::{Lua, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Setup, check, estimate, files, host};
+use super::{Setup, files, host};
 use crate::oltp::ladder::{Ladder, ladder};
 use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace, OltpTest};
 use crate::settle::Settle;
 use crate::sql_checks::SqlCheck;
+
+/// Codes of lost connections in lists of errors to ignore.
+const LOST: [&str; 4] = ["2006", "2013", "2011", "2055"];
 
 /// How prepared statements of a script travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -211,12 +211,17 @@ impl Setup {
         match &self.options.ignore_errors {
             Some(codes) if failure.class == ErrorClass::Lost => {
                 let codes: Vec<String> = codes.iter().map(|code| code.0.clone()).collect();
-                super::machine::names_lost(&codes)
+                names_lost(&codes)
             }
             Some(codes) => codes.iter().any(|code| code.0 == "all" || code.0 == failure.code),
             None => failure.class == ErrorClass::Retry || failure.code == UNIQUE_VIOLATION,
         }
     }
+}
+
+/// Whether errors with these codes are of lost connections.
+fn names_lost(codes: &[String]) -> bool {
+    codes.iter().any(|code| code == "all" || LOST.contains(&code.as_str()))
 }
 
 /// sysbench's own options as `sysbench.opt` has them. No address and no password: a script needs none.
@@ -253,38 +258,6 @@ pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Resu
         }
     }
     Ok(table)
-}
-
-impl WorkloadOptions for Sysbench {
-    fn values(&self) -> Map<String, Value> {
-        values_of(self)
-    }
-
-    fn check(&self, _: &Plan) -> Option<Mistake> {
-        check::problem(self)
-    }
-
-    fn spell_out(&mut self) {
-        self.settle = Some(self.settling());
-    }
-
-    fn needs(&self) -> Needs {
-        let most = self.connections.iter().copied().max().unwrap_or(1);
-        Needs {
-            connections: most.max(self.prepare_connections),
-            data: self.data,
-            cold: self.cold.clone(),
-            existing_tables: self.use_existing,
-        }
-    }
-
-    fn steps(&self) -> Vec<StepOutline> {
-        StepOutline::of_names(self.step_names(), self.load_steps())
-    }
-
-    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        estimate::estimate(self, speed, size)
-    }
 }
 
 impl Default for Sysbench {

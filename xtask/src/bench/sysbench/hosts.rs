@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use dbdyno_drivers::{Endpoint, Session, Target, mysql, postgres};
-use dbdyno_provision::{
-    Base, PgServer, PgServerSpec, Running, Server, ServerSpec, find_named, list, servers_dir,
-};
+use anyhow::{Context, Result};
+use dbdyno_drivers::{Endpoint, Manner, Session, Target};
+use dbdyno_provision::{Running, Server, ServerSpec, find_named, list, servers_dir};
 
 use crate::bench::{machine, newest_of};
 
@@ -50,7 +48,7 @@ impl Host {
     /// Sends `statements` to PostgreSQL, in the database of sysbench's tables; other products need none of them.
     pub(in crate::bench) async fn tidy_up(&self, statements: &[&str]) -> Result<()> {
         let Some(target) = self.postgres.clone() else { return Ok(()) };
-        let mut session = Endpoint { target, capabilities: postgres::capabilities() }.connect().await?;
+        let mut session = target.endpoint("", false).connect().await?;
         for statement in statements {
             session.query(statement.as_bytes()).await?;
         }
@@ -114,78 +112,46 @@ pub(in crate::bench) async fn start_with(
     std::fs::create_dir_all(folder)?;
     let file = |name: &str| folder.join(name);
     let (cpus, _) = machine::halves();
-    match base {
-        Base::Mysql(base) => {
-            std::fs::write(file("bench.cnf"), my_cnf)?;
-            let server = Server::start(&ServerSpec {
-                base,
-                my_cnf: Some(file("bench.cnf")),
-                cpus,
-                data_dir: file("data"),
-                log: file("server.log"),
-                template_dir: file("template"),
-                start_timeout: START_TIMEOUT,
-                cancel: std::sync::Arc::default(),
-                engine: "innodb".to_owned(),
-            })?;
-            create_database(Target::Mysql(server.options(None)), mysql::capabilities("innodb", false))
-                .await?;
-            let socket = server.socket().display().to_string();
-            Ok(Host {
-                title,
-                address: format!("mysql://root@localhost/{OWN_DATABASE}?socket={socket}"),
-                peer_address: format!("mysql://root@localhost/{PEER_DATABASE}?socket={socket}"),
-                peer_options: vec![
-                    "--db-driver=mysql".to_owned(),
-                    format!("--mysql-socket={socket}"),
-                    "--mysql-user=root".to_owned(),
-                    format!("--mysql-db={PEER_DATABASE}"),
-                ],
-                socket: Some((socket, PEER_DATABASE.to_owned())),
-                postgres: None,
-                server: server.into_running(),
-            })
-        }
-        Base::Postgres(base) => {
-            std::fs::write(file("bench.conf"), postgresql_conf)?;
-            let server = PgServer::start(&PgServerSpec {
-                base,
-                conf: Some(file("bench.conf")),
-                initdb: Vec::new(),
-                cpus,
-                data_dir: file("data"),
-                log: file("server.log"),
-                template_dir: file("template"),
-                start_timeout: START_TIMEOUT,
-                cancel: std::sync::Arc::default(),
-            })?;
-            let options = server.options("postgres");
-            let (user, address) = (options.user.clone(), options.address.to_string());
-            create_database(Target::Postgres(options), postgres::capabilities()).await?;
-            let peer_target = Target::Postgres(server.options(PEER_DATABASE));
-            let Some((socket_folder, _)) = address.rsplit_once('/') else {
-                bail!("{address} is no path of a socket");
-            };
-            Ok(Host {
-                title,
-                address: format!("postgres://{user}@localhost/{OWN_DATABASE}?socket={address}"),
-                peer_address: format!("postgres://{user}@localhost/{PEER_DATABASE}?socket={address}"),
-                peer_options: vec![
-                    "--db-driver=pgsql".to_owned(),
-                    format!("--pgsql-host={socket_folder}"),
-                    format!("--pgsql-user={user}"),
-                    format!("--pgsql-db={PEER_DATABASE}"),
-                ],
-                socket: None,
-                postgres: Some(peer_target),
-                server: server.into_running(),
-            })
-        }
-    }
+    let is_mysql = base.family().name() == "mysql";
+    let (key, _) = base.family().option_file();
+    std::fs::write(file(key), if is_mysql { my_cnf } else { postgresql_conf })?;
+    let server = Server::start(&ServerSpec {
+        base,
+        option_file: Some(file(key)),
+        initial_options: Vec::new(),
+        cpus,
+        data_dir: file("data"),
+        log: file("server.log"),
+        template_dir: file("template"),
+        start_timeout: START_TIMEOUT,
+        cancel: std::sync::Arc::default(),
+        engine: "innodb".to_owned(),
+    })?;
+    create_database(server.target(None, &Manner::default()).endpoint("innodb", false)).await?;
+    let family = server.base().family();
+    let (scheme, user) = (family.schemes()[0], family.superuser());
+    let socket = server.socket().display().to_string();
+    let place = family.socket_in_address(server.socket()).display().to_string();
+    let address = |database: &str| format!("{scheme}{user}@localhost/{database}?socket={place}");
+    let (driver, key) = if is_mysql { ("mysql", "socket") } else { ("pgsql", "host") };
+    Ok(Host {
+        title,
+        address: address(OWN_DATABASE),
+        peer_address: address(PEER_DATABASE),
+        peer_options: vec![
+            format!("--db-driver={driver}"),
+            format!("--{driver}-{key}={place}"),
+            format!("--{driver}-user={user}"),
+            format!("--{driver}-db={PEER_DATABASE}"),
+        ],
+        socket: is_mysql.then(|| (socket, PEER_DATABASE.to_owned())),
+        postgres: (!is_mysql).then(|| server.target(Some(PEER_DATABASE), &Manner::default())),
+        server: server.into_running(),
+    })
 }
 
-async fn create_database(target: Target, capabilities: dbdyno_drivers::Capabilities) -> Result<()> {
-    let mut session = Endpoint { target, capabilities }.connect().await?;
+async fn create_database(endpoint: Endpoint) -> Result<()> {
+    let mut session = endpoint.connect().await?;
     session.query(format!("CREATE DATABASE {PEER_DATABASE}").as_bytes()).await?;
     session.close().await;
     Ok(())

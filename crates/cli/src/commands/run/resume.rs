@@ -5,11 +5,13 @@ use std::path::Path;
 
 use dbdyno_analyse::host_class;
 use dbdyno_plan::Plan;
-use dbdyno_provision::Snapshot;
+use dbdyno_provision::{FAMILIES, Snapshot};
 use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
 use super::{Ready, data_root, tell};
+use crate::args::RunArgs;
+use crate::commands::report::{LATEST, directory};
 use crate::conductor::{Holds, RunClock, Tally, partial, snapshot_dir};
 use crate::exit::{Ended, USAGE};
 use crate::manifest::{host_info, tool, workloads};
@@ -22,12 +24,9 @@ use crate::{host, limits, option_files, terminal, time};
 /// # Errors
 /// Whatever would make the cells to come others than those that were measured, unless it only may and `anyway` is given.
 /// Nothing is written to a run that cannot go on.
-pub(super) fn resume(
-    dir: &Path,
-    anyway: bool,
-    repeats_failed: bool,
-    runtime: &Runtime,
-) -> Result<Option<Ready>, Ended> {
+pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>, Ended> {
+    let RunArgs { anyway, failed: repeats_failed, .. } = *args;
+    let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;
     let (mut writer, manifest) = RunWriter::resume(dir)?;
     // The manifest of what was opened knows the blocks that a budget has added.
     let record = Run::open(dir)?;
@@ -68,7 +67,7 @@ pub(super) fn resume(
             return Err(Ended::new(USAGE, format!("{text}; start a new run")));
         }
     }
-    let holds = Holds::take(&variants, runtime)?;
+    let holds = Holds::take(&plan, &variants, args.alone, runtime)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: Some(tool()) })?;
     let clock = RunClock::going_on(&record.events);
     let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
@@ -146,9 +145,9 @@ fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<
             continue;
         }
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
-        for (own, ending) in
-            [(&mut variant.my_cnf, option_files::MY_CNF), (&mut variant.postgresql_conf, option_files::CONF)]
-        {
+        for family in FAMILIES {
+            let (key, ending) = family.option_file();
+            let own = if key == "my_cnf" { &mut variant.my_cnf } else { &mut variant.postgresql_conf };
             if own.is_some() {
                 let kept =
                     option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);

@@ -7,6 +7,7 @@ mod table;
 use std::time::Instant;
 
 use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
+use dbdyno_plan::{Plan, VariantKind};
 use dbdyno_provision::{Error as ServerError, list as names_in, servers_dir};
 
 pub(crate) use list::{here, here_json};
@@ -51,6 +52,38 @@ pub(crate) fn get(names: &[String]) -> Result<(), Ended> {
         None => Ok(()),
         Some(code) => Err(Ended { code, message: None }),
     }
+}
+
+/// Gets servers of a plan that are not here: at once, or when a person says so. Others are missed when the plan is prepared.
+///
+/// # Errors
+/// As [`get`].
+pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), Ended> {
+    let here = names_in(&servers_dir());
+    let mut missing: Vec<String> = Vec::new();
+    for variant in &plan.variants {
+        if let VariantKind::Named(name) = variant.kind()
+            && !here.contains(&name)
+            && !missing.contains(&name)
+        {
+            missing.push(name);
+        }
+    }
+    if missing.is_empty() || !(at_once || wants(&missing)) { Ok(()) } else { get(&missing) }
+}
+
+/// Asks whether to get servers, with their sizes; no where there is no one to ask, or one of them cannot be got.
+fn wants(missing: &[String]) -> bool {
+    let Ok(catalogue) = Catalogue::read() else { return false };
+    let entries: Result<Vec<&Entry>, _> = missing.iter().map(|name| catalogue.find(name)).collect();
+    let Some(entries) = entries.ok().filter(|_| terminal::can_ask()) else { return false };
+    let named = entries.iter().map(|entry| match entry.download_mb {
+        Some(mb) => format!("{} ({mb} MB)", entry.name),
+        None => entry.name.clone(),
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let answer = terminal::ask(&format!("not here: {named}. Get now? [Y/n]"));
+    answer.is_some_and(|answer| answer.is_empty() || answer.to_lowercase().starts_with('y'))
 }
 
 /// Refuses before the first download, and names all that is missing at once.

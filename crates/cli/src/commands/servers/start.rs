@@ -1,6 +1,5 @@
 //! `dbdyno servers start`: a server in the foreground, on data that goes when it stops.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -50,14 +49,11 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
 
 fn how_to_connect(base: &Base, play: &Play) -> String {
     let socket = play.socket();
-    let (user, address) = match base {
-        Base::Mysql(_) => ("root", format!("mysql://root@localhost/DATABASE?socket={}", socket.display())),
-        Base::Postgres(_) => {
-            let folder = socket.parent().unwrap_or(Path::new("/"));
-            ("postgres", format!("postgres://postgres@localhost/DATABASE?socket={}", folder.display()))
-        }
-    };
-    let client = client(base, &socket)
+    let family = base.family();
+    let (scheme, user) = (family.schemes()[0], family.superuser());
+    let address =
+        format!("{scheme}{user}@localhost/DATABASE?socket={}", family.socket_in_address(socket).display());
+    let client = client(base, socket)
         .map_or("none found, in the build or on this machine".to_owned(), |words| words.join(" "));
     format!(
         "{title} runs as process {pid} ({seconds:.1} s); Ctrl-C stops it and removes its data\n\

@@ -27,7 +27,9 @@ pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
         );
     };
     let nearest = existing(folder);
-    if nix::unistd::access(&nearest, nix::unistd::AccessFlags::W_OK).is_err() {
+    // Rights alone say nothing of a filesystem that takes no files.
+    let trial = nearest.join(format!(".dbdyno-{}", std::process::id()));
+    if std::fs::File::create_new(&trial).and_then(|_| std::fs::remove_file(&trial)).is_err() {
         let advice =
             "let this user write there, or set XDG_CACHE_HOME; servers and calibrations are kept there";
         return Finding::note("cache folder", format!("{} cannot be written", nearest.display()), advice);
@@ -77,6 +79,17 @@ mod tests {
     fn what_is_missing_is_noted() {
         assert_eq!([build(true).verdict, build(false).verdict], [Verdict::Note, Verdict::Good]);
         assert_eq!(cache_folder(None).verdict, Verdict::Note);
+        let unwritable = cache_folder(Some(Path::new("/proc/cache/dbdyno")));
+        assert_eq!(
+            (unwritable.verdict, unwritable.found.as_str()),
+            (Verdict::Note, "/proc cannot be written")
+        );
+        let folder = tempfile::tempdir().unwrap();
+        assert_ne!(
+            cache_folder(Some(folder.path())).found,
+            format!("{} cannot be written", folder.path().display())
+        );
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the trial is removed");
         assert_eq!(calibrated(&[]).verdict, Verdict::Note);
         assert_eq!(existing(Path::new("/proc/not/there")), Path::new("/proc"));
     }

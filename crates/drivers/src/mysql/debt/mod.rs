@@ -5,8 +5,8 @@ mod rocksdb;
 use std::collections::BTreeMap;
 
 use super::Mysql;
-use super::status::{counters, variables};
-use crate::product::{Asked, Debt, cell, numbers, permitted, version_numbers};
+use super::status::{counters, variables, version_numbers};
+use crate::product::{Asked, Debt, cell, numbers, permitted};
 use crate::{Capabilities, DbError, Session};
 
 /// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for it is in vain.

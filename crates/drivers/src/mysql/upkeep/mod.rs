@@ -6,8 +6,8 @@ mod myrocks;
 use std::time::Instant;
 
 use super::Mysql;
-use super::status::{counters, variables};
-use crate::product::{Asked, Work, cell, numbers, version_numbers};
+use super::status::{counters, variables, version_numbers};
+use crate::product::{Asked, Work, cell, numbers};
 use crate::{Cells, Class, DbError, Session};
 
 /// Settings that make InnoDB write its dirty pages out, in the order in which they are set; they are restored in the

@@ -92,6 +92,12 @@ function eventLines(events, names) {
   }));
 }
 
+/** A value between two gaps has no line, so it gets a mark. */
+function lonely(points) {
+  const isGap = (at) => !points[at] || points[at][1] === null;
+  return points.map((value, at) => (!isGap(at) && isGap(at - 1) && isGap(at + 1) ? { value, symbol: "circle", symbolSize: 5 } : value));
+}
+
 /** Panels under each other on one axis of seconds: rate, longest response time, and the device. */
 export function seconds(data, { names, hidden, width }) {
   const panels = data.panels.filter((panel) => panel.lines.some((line) => !hidden.has(line.variant)));
@@ -106,8 +112,8 @@ export function seconds(data, { names, hidden, width }) {
   });
   const series = panels.flatMap((panel, at) => panel.lines.filter((line) => !hidden.has(line.variant)).map((line, number) => {
     const points = line.x ? line.x.map((x, index) => [x, line.y[index]]) : line.y.map((y, index) => [index + (line.from || 0), y]);
-    return lineOf(line.variant, names[line.variant] + (line.block ? `, block ${line.block}` : ""), points, {
-      id: `${line.variant} ${at} ${line.block}`, xAxisIndex: at, yAxisIndex: at, showSymbol: false, symbolSize: 4,
+    return lineOf(line.variant, names[line.variant] + (line.block ? `, block ${line.block}` : ""), lonely(points), {
+      id: `${line.variant} ${at} ${line.block}`, xAxisIndex: at, yAxisIndex: at, symbol: "none", showAllSymbol: true,
       lineStyle: { color: look(line.variant).color, width: data.blocks > 1 ? 1 : 1.4, type: look(line.variant).type },
       markLine: at === 0 && number === 0 && data.events.length ? {
         silent: true, symbol: "none", animation: false, data: eventLines(data.events.filter((event) => !hidden.has(event.variant)), names),

@@ -51,7 +51,7 @@ function trimmed(value) {
 }
 
 export function ratioText(value) {
-  return value === null ? "–" : value >= 0.1 ? value.toFixed(2) : value.toPrecision(3);
+  return value === null ? "–" : value >= 9.995 ? String(Number(value.toPrecision(4))) : value >= 0.1 ? value.toFixed(2) : String(Number(value.toPrecision(3)));
 }
 
 /** Options that every chart has. */

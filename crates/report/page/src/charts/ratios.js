@@ -15,6 +15,11 @@ function reach(points, margin) {
 /** Marks of the axis: 1 and nice steps on both sides. */
 function marks(bound) {
   const far = Math.exp(bound);
+  if (far > 3) {
+    const steps = far > 30 ? [1] : [1, 2, 5], above = [];
+    for (let power = 1; power <= far; power *= 10) { above.push(...steps.map((step) => step * power).filter((mark) => mark > 1 && mark <= far)); }
+    return [...above.map((mark) => 1 / mark).reverse(), 1, ...above].map(Math.log);
+  }
   const step = [0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 100].find((step) => (far - 1) / step <= 4) || 1000;
   const above = [];
   for (let value = 1 + step; value <= far; value += step) { above.push(value); }

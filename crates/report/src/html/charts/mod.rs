@@ -24,7 +24,7 @@ const COLOURS: usize = 8;
 /// Points of a line at most: about one a pixel and a half.
 const LINE_POINTS: usize = 600;
 /// However many lines there are: a line of fewer points shows too little of where it rose and fell.
-const LEAST_POINTS: usize = 14;
+const LEAST_POINTS: usize = 12;
 /// Points of all lines together, so that a big run's page stays below 5 MB.
 const PAGE_POINTS: usize = 80_000;
 

@@ -23,7 +23,9 @@ pub(super) fn ratios(charts: &Charts<'_>, workload: &WorkloadFindings, number: u
 /// `point, part 1, 16 connections`; empty for steps of no group that ran with one number of connections.
 fn set_of(step: &StepFindings, workload: &WorkloadFindings) -> String {
     let group = step.groups.values().next().cloned();
-    let is_rung = workload.sweeps.iter().any(|sweep| sweep.steps.contains(&step.name));
+    // Of one test alone the rungs are together.
+    let is_rung =
+        workload.sweeps.len() > 1 && workload.sweeps.iter().any(|sweep| sweep.steps.contains(&step.name));
     let connections = is_rung.then(|| dbdyno_analyse::numbered(step.connections as usize, "connection"));
     group.into_iter().chain(connections).collect::<Vec<_>>().join(", ")
 }

@@ -1,0 +1,180 @@
+//! `dbdyno init`: a plan with comments, from flags or from a few questions.
+
+use std::path::Path;
+
+use dbdyno_workloads::ALL;
+use dbdyno_workloads::plans::parse;
+use toml::{Table, Value};
+
+use crate::args::InitArgs;
+use crate::exit::{Ended, OURS, USAGE};
+use crate::plan_source::{self, save, table};
+use crate::terminal;
+
+/// Options that are asked for, where the workload has them.
+const ASKED: [&str; 4] = ["tests", "connections", "clients", "time"];
+
+/// # Errors
+/// Nothing to compare and no one to ask, a plan that would be refused, a file that is there.
+pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
+    if args.file.exists() {
+        let message = format!("{} is there already; name another file", args.file.display());
+        return Err(Ended::new(USAGE, message));
+    }
+    let plan = match args.spelt.workload {
+        Some(_) => {
+            let mut plan = table(&args.spelt)?;
+            plan.insert("blocks".to_owned(), i64::from(args.blocks).into());
+            plan
+        }
+        None if terminal::can_ask() => asked(args.blocks)?,
+        None => {
+            let example = "dbdyno init --server mysql-8.0.31 --server mariadb-11.4.5 --workload NAME";
+            return Err(Ended::new(
+                USAGE,
+                format!("say what to compare, for instance: {example}; on a terminal it asks"),
+            ));
+        }
+    };
+    save(&args.file, &text(&args.file, &plan)?)?;
+    terminal::note(&format!("to run it: dbdyno run {}", args.file.display()));
+    Ok(())
+}
+
+/// What a person answers; an empty answer is the default.
+fn asked(blocks: u32) -> Result<Table, Ended> {
+    let ask = |what: &str, default: &str| -> Result<String, Ended> {
+        let answer = terminal::ask(&format!("{what} [{default}]:"));
+        let answer =
+            answer.ok_or_else(|| Ended::new(USAGE, "there was no answer, so no plan was written"))?;
+        Ok(if answer.is_empty() { default.to_owned() } else { answer })
+    };
+    let here = dbdyno_provision::list(&dbdyno_provision::servers_dir());
+    let here = if here.is_empty() { "none".to_owned() } else { here.join(", ") };
+    terminal::note(&format!(
+        "Servers here: {here}. More: dbdyno servers list. Also `sqlite`, and addresses: mysql://user@host/database"
+    ));
+    let variants = ask("What to compare, the base first", "sqlite")?;
+    let (addresses, servers): (Vec<String>, Vec<String>) =
+        words(&variants).into_iter().partition(|word| word.contains("://"));
+    let variants = plan_source::variants(&servers, &[], &addresses);
+    let names: Vec<&str> = ALL.iter().map(|kind| kind.name()).collect();
+    let workload = ask(&format!("Workload: {}", names.join(", ")), names.first().unwrap_or(&""))?;
+    let mut plan = plan_source::plan_of(variants, &workload, Table::new());
+    let defaults = options(&resolved(&plan)?, &workload);
+    let mut chosen = Table::new();
+    for (key, default) in ASKED.iter().filter_map(|key| Some((*key, defaults.get(*key)?))) {
+        let shown = match default {
+            Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+            other => plain(other),
+        };
+        let answer = ask(key, &shown)?;
+        chosen.insert(key.to_owned(), like(default, &answer));
+    }
+    plan.insert("workload".to_owned(), Table::from_iter([(workload, chosen.into())]).into());
+    let blocks = ask("Blocks; verdicts need three or more", &blocks.to_string())?;
+    plan.insert("blocks".to_owned(), like(&Value::Integer(0), &blocks));
+    Ok(plan)
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// A value without quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The answer as a value of the default's kind; what is none is for the plan's check to refuse.
+fn like(default: &Value, answer: &str) -> Value {
+    let number = |word: &str| word.parse::<i64>().map_or_else(|_| word.into(), Value::Integer);
+    match default {
+        Value::Array(_) if answer.contains("..") => answer.into(),
+        Value::Array(_) => words(answer).iter().map(|word| number(word)).collect::<Vec<_>>().into(),
+        Value::Integer(_) => number(answer),
+        _ => answer.into(),
+    }
+}
+
+/// The plan with all its defaults.
+fn resolved(plan: &Table) -> Result<Table, Ended> {
+    let fault = |error: &dyn std::fmt::Display| Ended::new(OURS, error);
+    let text = toml::to_string(plan).map_err(|error| fault(&error))?;
+    let plan = parse(&text, "the plan")?;
+    let text = toml::to_string(&plan).map_err(|error| fault(&error))?;
+    text.parse().map_err(|error: toml::de::Error| fault(&error))
+}
+
+fn options(plan: &Table, workload: &str) -> Table {
+    let of = |table: &Table, key: &str| table.get(key).and_then(Value::as_table).cloned().unwrap_or_default();
+    of(&of(plan, "workload"), workload)
+}
+
+/// The plan with what a reader is to know of it.
+///
+/// # Errors
+/// What is wrong with the plan.
+fn text(file: &Path, plan: &Table) -> Result<String, Ended> {
+    let resolved = resolved(plan)?;
+    let file = file.display();
+    let line = |key: &str, value: &Value| format!("{key} = {value}\n");
+    let mut text = format!(
+        "# What it would run and how long that takes: dbdyno plan {file}\n\
+         # Every key: docs/reference/plan-file.md, or dbdyno plan --schema\n"
+    );
+    text += &plan.get("name").map_or(String::new(), |name| line("name", name));
+    text +=
+        "\n# Each variant runs once in a block, in random order. Verdicts need three blocks, better five.\n";
+    text += &plan.get("blocks").map_or(String::new(), |blocks| line("blocks", blocks));
+    text += "\n# The first variant is the base of all ratios. `config = \"FILE\"` sets servers of all products alike.\n";
+    for variant in plan.get("variant").and_then(Value::as_array).into_iter().flatten() {
+        text += "[[variant]]\n";
+        let keys = variant.as_table().into_iter().flatten();
+        text += &keys.map(|(key, value)| line(key, value)).collect::<String>();
+        text += "\n";
+    }
+    for (workload, chosen) in plan.get("workload").and_then(Value::as_table).into_iter().flatten() {
+        text += &format!("# Each step of it: dbdyno list workloads {workload}\n[workload.{workload}]\n");
+        let chosen = chosen.as_table().cloned().unwrap_or_default();
+        text += &chosen.iter().map(|(key, value)| line(key, value)).collect::<String>();
+        text += "\n# The other options, with their defaults:\n";
+        let others = options(&resolved, workload);
+        let others = others.iter().filter(|(key, _)| !chosen.contains_key(*key));
+        text += &others.map(|(key, value)| format!("# {}", line(key, value))).collect::<String>();
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_the_plan_and_its_comments_are_the_defaults() {
+        let name = ALL[0].name();
+        let variants = plan_source::variants(&["sqlite".to_owned()], &[], &["mysql://u@h/d".to_owned()]);
+        let mut plan = plan_source::plan_of(variants, name, Table::new());
+        plan.insert("blocks".to_owned(), 5.into());
+        let text = text(Path::new("p.toml"), &plan).unwrap();
+        assert_eq!(text.parse::<Table>().unwrap(), plan, "{text}");
+        let whole: String = text
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(rest) if rest.contains(" = ") && !rest.contains('`') => format!("{rest}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        let uncommented = resolved(&whole.parse().unwrap()).unwrap();
+        assert_eq!(uncommented, resolved(&plan).unwrap(), "{whole}");
+    }
+
+    #[test]
+    fn answers_become_values_of_the_defaults_kind() {
+        let numbers = Value::Array(vec![1.into()]);
+        assert_eq!(like(&numbers, "1, 16"), Value::Array(vec![1.into(), 16.into()]));
+        assert_eq!(like(&numbers, "1..64"), Value::from("1..64"));
+        assert_eq!(like(&Value::from("30s"), "10s"), Value::from("10s"));
+        assert_eq!((like(&1.into(), "5"), like(&1.into(), "five")), (5.into(), Value::from("five")));
+    }
+}

@@ -1,0 +1,139 @@
+//! The pages of a folder of runs: an index, a page for each run, and a history for each plan that ran more than once. As files
+//! (`dbdyno report RUNS`), or made when they are asked for (`dbdyno serve`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use dbdyno_analyse::{HistoryChoices, Measure, analyse, history};
+use dbdyno_record::Run;
+use dbdyno_report::{HistoryEntry, RunEntry, history_html, index_html, run_html};
+
+use crate::commands::list::{run_dirs, state};
+use crate::exit::{Ended, MACHINE, USAGE};
+use crate::terminal;
+
+const INDEX: &str = "index.html";
+const REPORT: &str = "report.html";
+
+/// A folder that holds run directories.
+pub(super) struct Site {
+    folder: PathBuf,
+}
+
+impl Site {
+    /// `None` for a folder without any run.
+    pub(super) fn of(folder: &Path) -> Option<Self> {
+        (!run_dirs(folder).is_empty()).then(|| Self { folder: folder.to_owned() })
+    }
+
+    /// Writes all pages next to their runs. A run that has a page keeps it, unless it goes on.
+    pub(super) fn write(&self) -> Result<(), Ended> {
+        let runs = self.runs();
+        for (name, run) in &runs {
+            if run.is_going_on || !self.folder.join(name).join(REPORT).exists() {
+                write(&self.folder.join(name).join(REPORT), &run_html(&analyse(run), None))?;
+            }
+        }
+        for entry in histories(&runs) {
+            if let Some(text) = history_page(&runs, &entry.plan) {
+                write(&self.folder.join(&entry.page), &text)?;
+            }
+        }
+        let index = self.folder.join(INDEX);
+        write(&index, &self.index(&runs, None))?;
+        terminal::out(&format!("index: {}", index.display()))
+    }
+
+    /// The page at this path of an address, made from what is recorded now; `None` where there is none.
+    pub(super) fn page(&self, path: &str, live_seconds: u32) -> Option<String> {
+        let path = path.trim_start_matches('/');
+        if path.is_empty() || path == INDEX {
+            return Some(self.index(&self.runs(), Some(live_seconds)));
+        }
+        if let Some(name) = path.strip_suffix(REPORT).and_then(|name| name.strip_suffix('/')) {
+            // Only what lies in the folder under this very name, and no path out of it.
+            let dir = run_dirs(&self.folder).into_iter().find(|dir| name_of(dir) == name)?;
+            let run = Run::open(&dir).ok()?;
+            return Some(run_html(&analyse(&run), run.is_going_on.then_some(live_seconds)));
+        }
+        let runs = self.runs();
+        let entry = histories(&runs).into_iter().find(|entry| entry.page == path)?;
+        history_page(&runs, &entry.plan)
+    }
+
+    /// Those that can be read, with the names of their directories; a note says which cannot.
+    fn runs(&self) -> Vec<(String, Run)> {
+        let opened = |dir: PathBuf| match Run::open(&dir) {
+            Ok(run) => Some((name_of(&dir), run)),
+            Err(error) => {
+                terminal::note(&format!("note: {} is left out: {error}", dir.display()));
+                None
+            }
+        };
+        run_dirs(&self.folder).into_iter().filter_map(opened).collect()
+    }
+
+    fn index(&self, runs: &[(String, Run)], live_seconds: Option<u32>) -> String {
+        let entries: Vec<RunEntry> = runs.iter().map(|(name, run)| entry(name, run)).collect();
+        index_html(&self.folder.display().to_string(), &entries, &histories(runs), live_seconds)
+    }
+}
+
+fn name_of(dir: &Path) -> String {
+    dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+fn entry(name: &str, run: &Run) -> RunEntry {
+    let manifest = &run.manifest;
+    RunEntry {
+        run_id: manifest.run_id.clone(),
+        plan: manifest.name.clone(),
+        started: manifest.started.clone(),
+        variants: manifest.variants.iter().map(|variant| variant.name.clone()).collect(),
+        workloads: manifest.workloads.iter().map(|workload| workload.name.clone()).collect(),
+        blocks: manifest.blocks,
+        state: state(run),
+        is_going_on: run.is_going_on,
+        page: format!("{name}/{REPORT}"),
+    }
+}
+
+/// Of plans with two runs or more.
+fn histories(runs: &[(String, Run)]) -> Vec<HistoryEntry> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, run) in runs {
+        *counts.entry(run.manifest.name.as_str()).or_default() += 1;
+    }
+    let several = counts.into_iter().filter(|(_, count)| *count > 1);
+    let entry = |(plan, runs): (&str, usize)| {
+        let safe = |letter: char| {
+            if letter.is_ascii_alphanumeric() || ".-_".contains(letter) { letter } else { '-' }
+        };
+        let name: String = plan.chars().map(safe).collect();
+        HistoryEntry { plan: plan.to_owned(), runs, page: format!("history-{name}.html") }
+    };
+    several.map(entry).collect()
+}
+
+/// Also of runs that are not comparable: the page begins with what differs.
+fn history_page(runs: &[(String, Run)], plan: &str) -> Option<String> {
+    let mut of_plan: Vec<&Run> =
+        runs.iter().map(|(_, run)| run).filter(|run| run.manifest.name == plan).collect();
+    of_plan.sort_by(|one, other| one.manifest.started.cmp(&other.manifest.started));
+    let choices = HistoryChoices { variant: None, measure: Measure::Rate, margin: None, anyway: true };
+    history(&of_plan, choices).ok().map(|found| history_html(&found))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Ended> {
+    std::fs::write(path, text)
+        .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+}
+
+/// What to say of a folder that holds no run.
+pub(super) fn no_runs(folder: &Path) -> Ended {
+    let message = format!(
+        "{} is no run directory and holds none; name one, or a folder that holds them (dbdyno run makes them in runs)",
+        folder.display()
+    );
+    Ended::new(USAGE, message)
+}

@@ -1,0 +1,219 @@
+//! What a run measures while it goes on, as OpenMetrics text over HTTP: counts since each step began, rates and percentiles of the
+//! last second.
+
+mod serve;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dbdyno_record::{CellId, Interval};
+use dbdyno_report::{Exposition, Labels};
+use hdrhistogram::Histogram;
+
+pub(crate) use serve::serve;
+
+/// What is shown of the response times of the last second.
+const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.95", 0.95), ("0.99", 0.99), ("1.0", 1.0)];
+
+/// Shared by the thread that measures and the one that answers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Metrics(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    run: String,
+    plan: String,
+    /// Part of the run that is done, and seconds to its end.
+    progress: (f64, f64),
+    step: Option<StepState>,
+}
+
+/// The step that runs, or the last one that did.
+#[derive(Debug, Default)]
+struct StepState {
+    block: String,
+    variant: String,
+    workload: String,
+    step: String,
+    /// Headline of the last second, with its unit.
+    rate: (f64, String),
+    kinds: BTreeMap<String, KindState>,
+    /// By kind, of the second that is about to be over.
+    times_us: BTreeMap<String, [u64; 4]>,
+}
+
+#[derive(Debug, Default)]
+struct KindState {
+    /// Sums since the step began; what is so at a moment is of the last second.
+    sum: Interval,
+    /// In microseconds, of the last second, as [`QUANTILES`].
+    quantiles_us: Option<[u64; 4]>,
+}
+
+impl Metrics {
+    /// The names of the run's directory and plan.
+    pub(crate) fn name(&self, run: &str, plan: &str) {
+        self.change(|state| (state.run, state.plan) = (run.to_owned(), plan.to_owned()));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// How far the run is, 0 to 1, and the seconds that it will still take.
+    pub(crate) fn progress(&self, done: f64, remaining_seconds: f64) {
+        self.change(|state| state.progress = (done, remaining_seconds));
+    }
+
+    /// A step begins.
+    pub(crate) fn begin(&self, cell: &CellId, step: &str) {
+        let step = StepState {
+            block: cell.block.to_string(),
+            variant: cell.variant.clone(),
+            workload: cell.workload.clone(),
+            step: step.to_owned(),
+            ..StepState::default()
+        };
+        self.change(|state| state.step = Some(step));
+    }
+
+    /// Response times of a kind of operation in the second that is about to be over, in microseconds.
+    pub(crate) fn times(&self, kind: &str, response: &Histogram<u64>) {
+        let quantiles_us = QUANTILES.map(|(_, quantile)| response.value_at_quantile(quantile));
+        self.change(|state| {
+            if let Some(step) = &mut state.step {
+                step.times_us.insert(kind.to_owned(), quantiles_us);
+            }
+        });
+    }
+
+    /// A second of it is over.
+    pub(crate) fn second(&self, intervals: &[Interval], rate: f64, unit: &str) {
+        self.change(|state| {
+            let Some(step) = &mut state.step else { return };
+            step.rate = (rate, unit.to_owned());
+            let mut times_us = std::mem::take(&mut step.times_us);
+            for (name, kind) in &mut step.kinds {
+                (kind.sum.backlog, kind.sum.in_flight) = (0, 0);
+                kind.quantiles_us = times_us.remove(name);
+            }
+            for interval in intervals {
+                let kind = step.kinds.entry(interval.kind.clone()).or_default();
+                kind.sum += interval;
+                kind.quantiles_us = kind.quantiles_us.or_else(|| times_us.remove(&interval.kind));
+            }
+        });
+    }
+
+    /// All of it as text.
+    pub(crate) fn text(&self) -> String {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = Exposition::default();
+        text.family("dbdyno_run", "info", "The run that goes on.");
+        let labels =
+            [("run", state.run.as_str()), ("plan", &state.plan), ("version", env!("CARGO_PKG_VERSION"))];
+        text.sample("dbdyno_run_info", &labels, 1.0);
+        let (done, remaining) = state.progress;
+        text.family("dbdyno_run_done_ratio", "gauge", "Part of the run that is done.");
+        text.sample("dbdyno_run_done_ratio", &[], done);
+        text.family("dbdyno_run_remaining_seconds", "gauge", "Time that the run will still take.");
+        text.sample("dbdyno_run_remaining_seconds", &[], remaining);
+        if let Some(step) = &state.step {
+            step.write(&mut text);
+        }
+        text.end()
+    }
+}
+
+/// Name, kind, help and value of a family that has one sample a kind of operation.
+type Family = (&'static str, &'static str, &'static str, fn(&Interval) -> u64);
+
+const FAMILIES: [Family; 6] = [
+    ("dbdyno_operations", "counter", "Operations answered since the step began.", |sum| sum.done),
+    ("dbdyno_rows", "counter", "Rows inserted, deleted, fetched or indexed since the step began.", |sum| {
+        sum.rows
+    }),
+    ("dbdyno_failed_operations", "counter", "Operations that ended with an error.", |sum| sum.failed),
+    ("dbdyno_errors", "counter", "Errors of all classes, retried ones too.", |sum| sum.errors.total()),
+    ("dbdyno_backlog", "gauge", "Operations due and not yet sent.", |sum| sum.backlog),
+    ("dbdyno_in_flight", "gauge", "Operations sent and not yet answered.", |sum| sum.in_flight),
+];
+
+impl StepState {
+    fn write(&self, text: &mut Exposition) {
+        let labels: &Labels<'_> = &[
+            ("block", &self.block),
+            ("variant", &self.variant),
+            ("workload", &self.workload),
+            ("step", &self.step),
+        ];
+        let (rate, unit) = &self.rate;
+        text.family(
+            "dbdyno_rate",
+            "gauge",
+            "Rate of the step's headline in the last second, in the unit of its label.",
+        );
+        text.sample("dbdyno_rate", &[labels, &[("unit", unit.as_str())]].concat(), *rate);
+        for (name, family, help, value) in FAMILIES {
+            text.family(name, family, help);
+            let name = if family == "counter" { format!("{name}_total") } else { name.to_owned() };
+            for (kind, state) in &self.kinds {
+                text.sample(&name, &[labels, &[("kind", kind.as_str())]].concat(), value(&state.sum) as f64);
+            }
+        }
+        let name = "dbdyno_response_time_seconds";
+        text.family(
+            name,
+            "summary",
+            "Response times: percentiles of the last second; count and sum since the step began.",
+        );
+        for (kind, state) in &self.kinds {
+            let labels = [labels, &[("kind", kind.as_str())]].concat();
+            for ((quantile, _), value_us) in QUANTILES.iter().zip(state.quantiles_us.iter().flatten()) {
+                let labels = [&labels[..], &[("quantile", *quantile)]].concat();
+                text.sample(name, &labels, *value_us as f64 / 1e6);
+            }
+            text.sample(&format!("{name}_count"), &labels, state.sum.done as f64);
+            text.sample(&format!("{name}_sum"), &labels, state.sum.response_sum_us as f64 / 1e6);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_over_seconds_and_states_are_of_the_last_one() {
+        let metrics = Metrics::default();
+        metrics.name("r", "p");
+        let cell = CellId { block: 2, variant: "a\"b".to_owned(), workload: "w".to_owned() };
+        metrics.begin(&cell, "qr100");
+        metrics.progress(0.5, 90.0);
+        for (done, backlog) in [(10, 3), (20, 0)] {
+            let query = Interval {
+                kind: "query".to_owned(),
+                done,
+                backlog,
+                response_sum_us: 1_500,
+                ..Interval::default()
+            };
+            metrics.second(&[query], 20.0, "queries/s");
+        }
+        let of_query = r#"{block="2",variant="a\"b",workload="w",step="qr100",kind="query"}"#;
+        let text = metrics.text();
+        for line in [
+            "# TYPE dbdyno_operations counter".to_owned(),
+            format!("dbdyno_operations_total{of_query} 30"),
+            format!("dbdyno_backlog{of_query} 0"),
+            format!("dbdyno_response_time_seconds_sum{of_query} 0.003"),
+            "# UNIT dbdyno_run_done_ratio ratio".to_owned(),
+            "dbdyno_run_remaining_seconds 90".to_owned(),
+            "# EOF".to_owned(),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        metrics.begin(&cell, "qp100");
+        assert!(!metrics.text().contains("qr100"), "a step that is over is not shown with the next");
+    }
+}

@@ -1,0 +1,124 @@
+//! Other dbdynos that measure on this host: each has a locked file in one folder, and reads those of the others.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::exit::{Ended, MACHINE};
+use crate::time;
+
+/// Names the folder of the files, where that is not the one for temporary files.
+const FOLDER_VARIABLE: &str = "DBDYNO_RUNTIME";
+
+/// Beginning of a file's name; the process number follows.
+const PREFIX: &str = "dbdyno-run-";
+
+/// This run's own file, and which other runs are known.
+#[derive(Debug, Default)]
+pub(crate) struct OtherRuns {
+    folder: PathBuf,
+    /// Locked while it is open; `None` where none could be made.
+    own: Option<(File, PathBuf)>,
+    known: HashSet<PathBuf>,
+}
+
+impl OtherRuns {
+    /// Makes this run known to others, and lists those that are there: a sentence, if there are any.
+    ///
+    /// # Errors
+    /// With `alone`, that there are others.
+    pub(crate) fn enter(plan: &str, alone: bool) -> Result<(Self, Option<String>), Ended> {
+        let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(std::env::temp_dir, PathBuf::from);
+        Self::enter_in(folder, plan, alone)
+    }
+
+    fn enter_in(folder: PathBuf, plan: &str, alone: bool) -> Result<(Self, Option<String>), Ended> {
+        let name = format!("{PREFIX}{}", std::process::id());
+        // A folder that cannot be written keeps no one from measuring.
+        let own = made(&folder, &name, plan).ok();
+        let mut runs = Self { folder, own, known: HashSet::new() };
+        let others = runs.new_ones();
+        match others {
+            Some(others) if alone => {
+                let advice = "wait until that has ended, or leave out --alone";
+                Err(Ended::new(MACHINE, format!("{others}; {advice}")))
+            }
+            others => Ok((runs, others)),
+        }
+    }
+
+    /// A sentence on those that were not there before.
+    pub(crate) fn new_ones(&mut self) -> Option<String> {
+        let own = self.own.as_ref().map(|(_, path)| path.clone());
+        let mut found = Vec::new();
+        for path in self.files().into_iter().filter(|path| Some(path) != own.as_ref()) {
+            let Ok(file) = File::open(&path) else { continue };
+            if file.try_lock().is_ok() {
+                // Of a dbdyno that was killed. One of another user stays.
+                let _ = fs::remove_file(&path);
+            } else if self.known.insert(path.clone()) {
+                let said = fs::read_to_string(&path).unwrap_or_default();
+                found.push(said.lines().next().unwrap_or_default().to_owned());
+            }
+        }
+        let others = found.join("; ");
+        (!found.is_empty()).then(|| {
+            format!("another dbdyno measures on this host and takes CPU and disk from this run: {others}")
+        })
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let is_one = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let mut files: Vec<PathBuf> = entries.filter(is_one).map(|entry| entry.path()).collect();
+        files.sort();
+        files
+    }
+}
+
+impl Drop for OtherRuns {
+    fn drop(&mut self) {
+        if let Some((_, path)) = &self.own {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The file, locked before anyone can see it under its name.
+fn made(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf)> {
+    let (unseen, path) = (folder.join(format!(".{name}")), folder.join(name));
+    let _ = fs::remove_file(&unseen);
+    let mut file = File::create_new(&unseen)?;
+    file.lock()?;
+    writeln!(file, "process {}, plan {plan}, since {}", std::process::id(), time::now())?;
+    fs::rename(&unseen, &path)?;
+    Ok((file, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_named_once_and_refused_on_request_and_files_of_killed_ones_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let enter = |alone| OtherRuns::enter_in(folder.path().to_owned(), "mine", alone);
+        let stale = folder.path().join("dbdyno-run-1");
+        fs::write(&stale, "process 1, plan killed\n").unwrap();
+        let (mut runs, others) = enter(true).unwrap();
+        assert!(others.is_none() && !stale.exists());
+        let other = made(folder.path(), "dbdyno-run-2", "theirs").unwrap();
+        let said = runs.new_ones().unwrap();
+        assert!(said.contains("on this host") && said.contains(", plan theirs, since "), "{said}");
+        assert_eq!(runs.new_ones(), None, "said once");
+        drop(runs);
+        let refused = enter(true).unwrap_err();
+        assert_eq!(refused.code, MACHINE);
+        let message = refused.message.unwrap();
+        assert!(message.ends_with("; wait until that has ended, or leave out --alone"), "{message}");
+        drop(other);
+        assert!(enter(true).is_ok_and(|(_, others)| others.is_none()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "every file has gone");
+    }
+}

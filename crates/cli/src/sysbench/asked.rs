@@ -1,0 +1,187 @@
+//! What sysbench's command line asks for, in the options of the workload, and where its database is.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dbdyno_drivers::mysql::Options as Login;
+use dbdyno_drivers::{Endpoint, Target, mysql, null, postgres};
+use dbdyno_plan::PlanDuration;
+use dbdyno_workloads::oltp::options::{Distribution, ErrorCode, OltpPace};
+use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
+use serde_json::{Value, json};
+
+use super::words::Words;
+
+/// A `run` without an end of its own.
+const ENDLESS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// A command with all that it needs.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) options: Options,
+    pub(super) endpoint: Endpoint,
+    pub(super) threads: u32,
+    pub(super) report_interval: u64,
+    pub(super) percentile: u64,
+    pub(super) histogram: bool,
+    pub(super) seed: u64,
+    /// How long after its time a run is cut off.
+    pub(super) forced_shutdown: Option<Duration>,
+}
+
+impl Asked {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// The first value that is none.
+    pub(super) fn of(words: &Words, script: &str, command: &str) -> Result<Self, String> {
+        let threads = words.number(&["threads", "num_threads"], 1)?;
+        let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0);
+        let threads = threads.ok_or("--threads must be 1 or more")?;
+        let (events, time) =
+            (words.number(&["events", "max_requests"], 0)?, words.number(&["time", "max_time"], 10)?);
+        let rate = u32::try_from(words.number(&["rate"], 0)?).unwrap_or(u32::MAX);
+        let percentile = words.number(&["percentile"], 95)?;
+        if percentile > 100 {
+            return Err(format!("--percentile is {percentile}, but must be 0 to 100"));
+        }
+        let time = if time == 0 { ENDLESS } else { Duration::from_secs(time) };
+        let own = words.own.iter().map(|(name, value)| (name.clone(), json!(value)));
+        let mut options = Options {
+            script: script.to_owned(),
+            options: own.collect::<BTreeMap<String, Value>>(),
+            commands: vec![command.to_owned()],
+            connections: vec![threads],
+            prepare_connections: threads.min(1024),
+            time: PlanDuration(time),
+            events: (events > 0).then_some(events),
+            warmup: PlanDuration(Duration::from_secs(words.number(&["warmup_time"], 0)?)),
+            db_ps_mode: if words.text("db_ps_mode") == Some("disable") {
+                PsMode::Disable
+            } else {
+                PsMode::Auto
+            },
+            ignore_errors: ignored_errors(words),
+            strict: true,
+            jit: words.text("luajit_cmd").is_some_and(|command| command != "off"),
+            ..Options::default()
+        };
+        if rate > 0 {
+            (options.pace, options.rates) = (OltpPace::Poisson, vec![rate]);
+        }
+        draws(words, &mut options)?;
+        let shutdown = words.text("forced_shutdown").filter(|text| *text != "off");
+        Ok(Self {
+            endpoint: endpoint(words)?,
+            options,
+            threads,
+            report_interval: words.number(&["report_interval"], 0)?,
+            percentile,
+            histogram: words.flag("histogram")?,
+            seed: seed(words)?,
+            forced_shutdown: shutdown
+                .map(|_| words.number(&["forced_shutdown"], 0))
+                .transpose()?
+                .map(Duration::from_secs),
+        })
+    }
+}
+
+fn draws(words: &Words, options: &mut Options) -> Result<(), String> {
+    options.rand_type = match words.text("rand_type") {
+        None | Some("uniform") => Distribution::Uniform,
+        Some("special") => Distribution::Special,
+        Some("gaussian") => Distribution::Gaussian,
+        Some("pareto") => Distribution::Pareto,
+        Some("zipfian") => Distribution::Zipfian,
+        Some(other) => {
+            return Err(format!(
+                "--rand-type is {other}, but must be uniform, special, gaussian, pareto or zipfian"
+            ));
+        }
+    };
+    let number = |name, default| words.number(&[name], default).map(|number| number as u32);
+    options.rand_spec_iter = number("rand_spec_iter", 12)?;
+    options.rand_spec_pct = number("rand_spec_pct", 1)?;
+    options.rand_spec_res = number("rand_spec_res", 75)?;
+    options.rand_pareto_h = words.fraction("rand_pareto_h", 0.2)?;
+    options.rand_zipfian_exp = words.fraction("rand_zipfian_exp", 0.8)?;
+    Ok(())
+}
+
+/// 1 unless another is given; 0 is the time.
+fn seed(words: &Words) -> Result<u64, String> {
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Ok(match words.number(&["rand_seed"], 1)? {
+        0 => now().map_or(1, |since| since.as_nanos() as u64),
+        seed => seed,
+    })
+}
+
+fn ignored_errors(words: &Words) -> Option<Vec<ErrorCode>> {
+    let codes = words.text("mysql_ignore_errors")?;
+    Some(codes.split(',').map(|code| ErrorCode(code.trim().to_owned())).collect())
+}
+
+fn endpoint(words: &Words) -> Result<Endpoint, String> {
+    if words.flag("mysql_dry_run")? {
+        let target = Target::Null(null::Options::default());
+        return Ok(Endpoint { target, capabilities: null::capabilities() });
+    }
+    match words.text("db_driver").unwrap_or("mysql") {
+        "mysql" => {
+            let login = login(words, "mysql", 3306, "MYSQL_PWD", |_| None)?;
+            if words.text("mysql_ssl").is_some_and(|mode| !matches!(mode, "off" | "disabled")) {
+                return Err(
+                    "--mysql-ssl: connections of this command are in clear; a plan's tls encrypts them"
+                        .to_owned(),
+                );
+            }
+            let engine = words.own.get("mysql_storage_engine").map_or("innodb", String::as_str);
+            Ok(Endpoint { target: Target::Mysql(login), capabilities: mysql::capabilities(engine, false) })
+        }
+        "pgsql" => {
+            let socket = |host: &str| host.starts_with('/').then(|| format!("{host}/.s.PGSQL."));
+            let login = login(words, "pgsql", 5432, "PGPASSWORD", socket)?;
+            if words
+                .text("pgsql_sslmode")
+                .is_some_and(|mode| mode.starts_with("require") || mode.starts_with("verify"))
+            {
+                return Err(
+                    "--pgsql-sslmode: connections of this command are in clear; a plan's tls encrypts them"
+                        .to_owned(),
+                );
+            }
+            Ok(Endpoint { target: Target::Postgres(login), capabilities: postgres::capabilities() })
+        }
+        other => Err(format!("--db-driver is {other}, but must be mysql or pgsql")),
+    }
+}
+
+/// Where and who, from the options that begin with `kind`. `socket_of` makes a socket's path, less the port, of a host.
+fn login(
+    words: &Words,
+    kind: &str,
+    port: u16,
+    password_variable: &str,
+    socket_of: impl Fn(&str) -> Option<String>,
+) -> Result<Login, String> {
+    let text = |name: &str| words.text(&format!("{kind}_{name}"));
+    let host = text("host").unwrap_or("localhost").split(',').next().unwrap_or("localhost");
+    let port = match text("port") {
+        None => port,
+        Some(port) => port.parse().map_err(|_| format!("--{kind}-port is {port}, but must be a port"))?,
+    };
+    let user = text("user").unwrap_or("sbtest");
+    let login = match (text("socket"), socket_of(host)) {
+        (Some(socket), _) => Login::socket(socket, user),
+        (None, Some(socket)) => Login::socket(format!("{socket}{port}"), user),
+        (None, None) => Login::tcp(host, port, user),
+    };
+    let password = text("password").map(str::to_owned).or_else(|| std::env::var(password_variable).ok());
+    let login = login.with_database(text("db").unwrap_or("sbtest"));
+    Ok(match password {
+        Some(password) => login.with_password(dbdyno_drivers::mysql::Secret::new(password)),
+        None => login,
+    })
+}

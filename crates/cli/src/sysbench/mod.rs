@@ -1,0 +1,265 @@
+//! `dbdyno sysbench`: sysbench's own command line and text output, with dbdyno's load engine.
+
+mod asked;
+mod text;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
+use dbdyno_record::{Interval, Outcome, StepWriter};
+use dbdyno_workloads::sysbench::Sysbench;
+use dbdyno_workloads::{AnyWorkload, Context, Steps};
+use hdrhistogram::Histogram;
+
+use self::asked::Asked;
+use self::text::Counts;
+use self::words::Words;
+use crate::exit::{Ended, MACHINE, OURS, SERVER, USAGE};
+use crate::terminal;
+
+/// Runs what the words ask for.
+pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
+    let usage = |problem: String| Ended::new(USAGE, problem);
+    let words = words::read(words).map_err(usage)?;
+    let missing = "name a script and a command, e.g. dbdyno sysbench oltp_read_only --threads=4 run";
+    let script = words.script.clone().ok_or_else(|| usage(missing.to_owned()))?;
+    let command = words.command.clone().ok_or_else(|| usage(missing.to_owned()))?;
+    if matches!(script.as_str(), "cpu" | "fileio" | "memory" | "threads" | "mutex") {
+        let message =
+            format!("{script} is a test of sysbench that asks no database: dbdyno has none of those");
+        return Err(usage(message));
+    }
+    let ignored = words.ignored();
+    if !ignored.is_empty() {
+        terminal::note(&format!("without effect here: {}", ignored.join(", ")));
+    }
+    let asked = Asked::of(&words, &script, &command).map_err(usage)?;
+    let context = Context { endpoint: asked.endpoint.clone(), owned: false, seed: asked.seed, device: None };
+    let workload = Sysbench::alone(&asked.options, context).map_err(usage)?;
+    terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
+    match command.as_str() {
+        "help" => help(&script, workload),
+        "run" => measured(&words, &asked, workload),
+        _ => commanded(&asked, workload),
+    }
+}
+
+fn help(script: &str, mut workload: Sysbench) -> Result<(), Ended> {
+    if workload.has_help() {
+        // It prints.
+        let runtime = runtime()?;
+        runtime.block_on(workload.help()).map_err(|error| Ended::new(USAGE, error))?;
+        return printed(&workload);
+    }
+    let stem = script.strip_suffix(".lua").unwrap_or(script);
+    let options = workload.own_options();
+    let lines = options.iter().map(|option| {
+        text::option(&option.name, &option.kind, &option.description, option.default.as_deref())
+    });
+    terminal::out(&format!("{stem} options:\n{}", lines.collect::<Vec<_>>().join("\n")))
+}
+
+/// `prepare`, `cleanup` and others: the script prints what it does.
+fn commanded(asked: &Asked, workload: Sysbench) -> Result<(), Ended> {
+    let end = engine(asked, &workload, &mut Seen::new(asked, &workload))?;
+    printed(&workload)?;
+    ended(&end)
+}
+
+fn measured(words: &Words, asked: &Asked, mut workload: Sysbench) -> Result<(), Ended> {
+    terminal::out(&header(words, asked))?;
+    let runtime = runtime()?;
+    runtime.block_on(workload.begin()).map_err(|error| Ended::new(SERVER, error))?;
+    printed(&workload)?;
+    terminal::out("Initializing worker threads...\n\nThreads started!\n\n")?;
+    let mut seen = Seen::new(asked, &workload);
+    let end = engine(asked, &workload, &mut seen)?;
+    printed(&workload)?;
+    ended(&end)?;
+    let seconds = seen.last_us.saturating_sub(seen.warmup_us()) as f64 / 1e6;
+    let stat = seen.all.stat(asked.threads, asked.percentile, seconds, seconds);
+    let problem = |problem| Ended::new(USAGE, problem);
+    if asked.histogram {
+        terminal::out(&text::histogram(&seen.all))?;
+        terminal::out(" ")?;
+    }
+    if !workload.report("cumulative", &stat).map_err(problem)? {
+        let threads = seen.threads(&end);
+        terminal::out(&text::cumulative(&seen.all, asked.percentile, seconds, &threads, seen.asks()))?;
+    }
+    runtime.block_on(workload.end()).map_err(|error| Ended::new(SERVER, error))?;
+    printed(&workload)
+}
+
+fn header(words: &Words, asked: &Asked) -> String {
+    let mut lines = vec!["Running the test with following options:".to_owned()];
+    lines.push(format!("Number of threads: {}", asked.threads));
+    let warmup = asked.options.warmup.0.as_secs();
+    if warmup > 0 {
+        lines.push(format!("Warmup time: {warmup}s"));
+    }
+    if let Some(rate) = asked.options.rates.first() {
+        lines.push(format!("Target transaction rate: {rate}/sec"));
+    }
+    if asked.report_interval > 0 {
+        lines.push(format!("Report intermediate results every {} second(s)", asked.report_interval));
+    }
+    if words.text("rand_seed") == Some("0") {
+        terminal::note(&format!(
+            "--rand-seed=0 takes the time: no other run draws the same, unless with --rand-seed={}",
+            asked.seed
+        ));
+    }
+    lines.push(format!("Initializing random number generator from seed ({}).\n\n\n", asked.seed));
+    lines.join("\n")
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Ended> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))
+}
+
+fn printed(workload: &Sysbench) -> Result<(), Ended> {
+    let text = workload.take_printed();
+    if text.is_empty() { Ok(()) } else { terminal::out(&text) }
+}
+
+fn ended(end: &StepEnd) -> Result<(), Ended> {
+    match (end.outcome, &end.message) {
+        (Outcome::Completed, _) => Ok(()),
+        (_, message) => {
+            let message = message.as_deref().unwrap_or("the run did not complete");
+            Err(Ended::new(1, format!("FATAL: {message}")))
+        }
+    }
+}
+
+/// Runs the only step. The record of it is thrown away: what is shown was seen while it ran.
+fn engine(asked: &Asked, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<StepEnd, Ended> {
+    let place = std::env::temp_dir().join(format!("dbdyno-script-{}", std::process::id()));
+    std::fs::create_dir_all(&place)
+        .map_err(|error| Ended::new(MACHINE, format!("cannot make {}: {error}", place.display())))?;
+    let mut writer = StepWriter::open(place.clone())?;
+    let spec = workload.spec(0);
+    let cancel = AtomicBool::new(false);
+    let is_run = asked.options.commands == ["run"];
+    let step = Step {
+        spec: &spec,
+        threads: Threads { blocking: asked.endpoint.capabilities.blocking, ..Threads::default() },
+        connections: Connections::default(),
+        warmup: workload.warmup(0),
+        time_cap: asked.forced_shutdown.filter(|_| is_run).map(|more| asked.options.time.0 + more),
+        cancel: &cancel,
+    };
+    let end = AnyWorkload::run(workload, 0, step, &mut writer, seen);
+    let _ = std::fs::remove_dir_all(&place);
+    end.map_err(|error| Ended::new(OURS, error))
+}
+
+/// What is seen of a run while it goes on.
+struct Seen<'a> {
+    asked: &'a Asked,
+    workload: &'a Sysbench,
+    all: Counts,
+    /// Since the line before.
+    part: Counts,
+    /// Events and microseconds of each client.
+    clients: BTreeMap<u32, (u64, u64)>,
+    last_us: u64,
+    line_us: u64,
+}
+
+impl<'a> Seen<'a> {
+    fn new(asked: &'a Asked, workload: &'a Sysbench) -> Self {
+        let (all, part) = (Counts::default(), Counts::default());
+        Self { asked, workload, all, part, clients: BTreeMap::new(), last_us: 0, line_us: 0 }
+    }
+
+    /// Whether the script asks a database: sysbench reports of statements then.
+    fn asks(&self) -> bool {
+        self.all.queries() + self.all.errors > 0
+    }
+
+    fn warmup_us(&self) -> u64 {
+        u64::try_from(self.asked.options.warmup.0.as_micros()).unwrap_or(0)
+    }
+
+    /// Events and seconds of each thread; threads that are one client in the counts have equal parts of its time.
+    fn threads(&self, end: &StepEnd) -> Vec<(f64, f64)> {
+        let per_client = (self.asked.threads as usize / self.clients.len().max(1)).max(1);
+        let of_clients = self.clients.values().flat_map(|&(events, us)| {
+            let part = (events as f64 / per_client as f64, us as f64 / 1e6 / per_client as f64);
+            std::iter::repeat_n(part, per_client)
+        });
+        let mut threads: Vec<(f64, f64)> = of_clients.collect();
+        if self.warmup_us() == 0 && threads.len() == end.lanes.len() {
+            threads.iter_mut().zip(&end.lanes).for_each(|(thread, lane)| thread.0 = lane.done as f64);
+        }
+        threads
+    }
+
+    /// The line of the part that is over.
+    fn line(&mut self) {
+        let (asked, warmup_us) = (self.asked, self.warmup_us());
+        let seconds = (self.last_us - self.line_us) as f64 / 1e6;
+        let total = self.last_us.saturating_sub(warmup_us) as f64 / 1e6;
+        let part = std::mem::take(&mut self.part);
+        let stat = part.stat(asked.threads, asked.percentile, seconds, total);
+        // A reader of the lines that has gone is seen at the end.
+        let _ = match self.workload.report("intermediate", &stat) {
+            Ok(true) => printed(self.workload),
+            Ok(false) => {
+                let asks = self.asks();
+                terminal::out(&text::interval(&part, asked.threads, asked.percentile, seconds, total, asks))
+            }
+            Err(problem) => {
+                terminal::warning(&problem);
+                Ok(())
+            }
+        };
+        self.line_us = self.last_us;
+    }
+}
+
+impl Observer for Seen<'_> {
+    fn times(&mut self, _: &str, response: &Histogram<u64>) {
+        for counts in [&mut self.all, &mut self.part] {
+            // Ranges grow: adding cannot fail.
+            let _ = counts.times.add(response);
+        }
+    }
+
+    fn statements(&mut self, name: &str, done: u64) {
+        for counts in [&mut self.all, &mut self.part] {
+            match name {
+                "read" => counts.reads += done,
+                "write" => counts.writes += done,
+                "other" => counts.other += done,
+                _ => {}
+            }
+        }
+    }
+
+    fn second(&mut self, intervals: &[Interval]) {
+        for interval in intervals {
+            self.last_us = self.last_us.max(interval.to_us);
+            for counts in [&mut self.all, &mut self.part] {
+                counts.events += interval.done;
+                counts.errors += interval.errors.retry;
+                counts.reconnects += interval.errors.lost;
+            }
+            let client = self.clients.entry(interval.client).or_default();
+            (client.0, client.1) = (client.0 + interval.done, client.1 + interval.service_sum_us);
+        }
+        if self.last_us <= self.warmup_us() {
+            (self.all, self.part, self.line_us) = (Counts::default(), Counts::default(), self.last_us);
+            self.clients.clear();
+        }
+        let every_us = self.asked.report_interval * 1_000_000;
+        if every_us > 0 && self.last_us >= self.line_us + every_us {
+            self.line();
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! sysbench's text output, line by line as version 1.0.20 prints it, so that what reads it goes on working.
+
+use std::fmt::Write;
+
+use dbdyno_workloads::sysbench::Stat;
+use hdrhistogram::Histogram;
+
+/// Counts of a run, or of a part of one.
+#[derive(Debug, Clone)]
+pub(super) struct Counts {
+    pub(super) events: u64,
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    pub(super) other: u64,
+    pub(super) errors: u64,
+    pub(super) reconnects: u64,
+    /// Microseconds from when an event was due to its end.
+    pub(super) times: Histogram<u64>,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        let times = Histogram::new(3).expect("three digits are allowed");
+        Self { events: 0, reads: 0, writes: 0, other: 0, errors: 0, reconnects: 0, times }
+    }
+}
+
+impl Counts {
+    pub(super) fn queries(&self) -> u64 {
+        self.reads + self.writes + self.other
+    }
+
+    pub(super) fn percentile_ms(&self, percentile: u64) -> f64 {
+        if percentile == 0 || self.times.is_empty() {
+            return 0.0;
+        }
+        self.times.value_at_percentile(percentile as f64) as f64 / 1000.0
+    }
+
+    fn sum_ms(&self) -> f64 {
+        self.times.mean() * self.times.len() as f64 / 1000.0
+    }
+
+    /// For the hooks of a script.
+    pub(super) fn stat(&self, threads: u32, percentile: u64, interval: f64, total: f64) -> Stat {
+        let least = if self.times.is_empty() { 0 } else { self.times.min() };
+        Stat {
+            threads_running: threads,
+            time_interval: interval,
+            time_total: total,
+            events: self.events,
+            reads: self.reads,
+            writes: self.writes,
+            other: self.other,
+            errors: self.errors,
+            reconnects: self.reconnects,
+            latency_pct: self.percentile_ms(percentile) / 1e3,
+            latency_min: least as f64 / 1e6,
+            latency_max: self.times.max() as f64 / 1e6,
+            latency_avg: self.times.mean() / 1e6,
+            latency_sum: self.sum_ms() / 1e3,
+        }
+    }
+}
+
+/// One line of the reports in between.
+pub(super) fn interval(
+    counts: &Counts,
+    threads: u32,
+    percentile: u64,
+    seconds: f64,
+    total: f64,
+    asks: bool,
+) -> String {
+    let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    let late = counts.percentile_ms(percentile);
+    if !asks {
+        return format!(
+            "[ {total:.0}s ] thds: {threads} eps: {:.2} lat (ms,{percentile}%): {late:.2}",
+            rate(counts.events)
+        );
+    }
+    format!(
+        "[ {total:.0}s ] thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{percentile}%): {late:.2} err/s: {:.2} \
+         reconn/s: {:.2}",
+        rate(counts.events),
+        rate(counts.queries()),
+        rate(counts.reads),
+        rate(counts.writes),
+        rate(counts.other),
+        rate(counts.errors),
+        rate(counts.reconnects)
+    )
+}
+
+/// The report at the end. `threads`: events and seconds of each.
+pub(super) fn cumulative(
+    counts: &Counts,
+    percentile: u64,
+    seconds: f64,
+    threads: &[(f64, f64)],
+    asks: bool,
+) -> String {
+    let mut out = String::new();
+    let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    // Writing to a text cannot fail.
+    let mut line = |text: String| {
+        let _ = writeln!(out, "{text}");
+    };
+    if asks {
+        line("SQL statistics:\n    queries performed:".to_owned());
+        for (name, count) in [
+            ("read", counts.reads),
+            ("write", counts.writes),
+            ("other", counts.other),
+            ("total", counts.queries()),
+        ] {
+            line(format!("        {:<32} {count}", format!("{name}:")));
+        }
+        for (name, count) in [
+            ("transactions", counts.events),
+            ("queries", counts.queries()),
+            ("ignored errors", counts.errors),
+            ("reconnects", counts.reconnects),
+        ] {
+            line(format!("    {:<36} {count:<6} ({:.2} per sec.)", format!("{name}:"), rate(count)));
+        }
+        line(String::new());
+    }
+    line("General statistics:".to_owned());
+    line(format!("    total time:                          {seconds:.4}s"));
+    line(format!("    total number of events:              {}\n", counts.events));
+    line("Latency (ms):".to_owned());
+    let least = if counts.times.is_empty() { 0 } else { counts.times.min() };
+    let late = format!("{percentile}th percentile");
+    for (name, ms) in [
+        ("min", least as f64 / 1e3),
+        ("avg", counts.times.mean() / 1e3),
+        ("max", counts.times.max() as f64 / 1e3),
+        (late.as_str(), counts.percentile_ms(percentile)),
+        ("sum", counts.sum_ms()),
+    ] {
+        match (percentile, name) {
+            (0, name) if name == late => line("         percentile stats:               disabled".to_owned()),
+            _ => line(format!("         {:<23} {ms:>20.2}", format!("{name}:"))),
+        }
+    }
+    line("\nThreads fairness:".to_owned());
+    let (events, spread) = mean_and_spread(threads.iter().map(|thread| thread.0));
+    line(format!("    events (avg/stddev):           {events:.4}/{spread:.2}"));
+    let (took, spread) = mean_and_spread(threads.iter().map(|thread| thread.1));
+    line(format!("    execution time (avg/stddev):   {took:.4}/{spread:.2}"));
+    out
+}
+
+/// Mean and standard deviation over all, as sysbench computes them.
+fn mean_and_spread(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) {
+    let count = values.len().max(1) as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+    (mean, variance.sqrt())
+}
+
+/// The histogram of --histogram, with sysbench's buckets.
+pub(super) fn histogram(counts: &Counts) -> String {
+    const BUCKETS: usize = 1024;
+    let (least, greatest) = (0.001_f64, 100_000.0_f64);
+    let step = (greatest / least).ln() / (BUCKETS - 1) as f64;
+    let mut buckets = vec![0_u64; BUCKETS];
+    for value in counts.times.iter_recorded() {
+        let ms = value.value_iterated_to() as f64 / 1e3;
+        let place = ((ms.max(least) / least).ln() / step + 0.5) as usize;
+        buckets[place.min(BUCKETS - 1)] += value.count_at_value();
+    }
+    let most = buckets.iter().copied().max().unwrap_or(1).max(1) as f64;
+    let mut out = String::from(
+        "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n",
+    );
+    for (place, count) in buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let stars = "*".repeat((*count as f64 / most * 40.0 + 0.5) as usize);
+        let _ = writeln!(out, "{:>12.3} |{stars:<40} {count}", least * (place as f64 * step).exp());
+    }
+    out
+}
+
+/// An option in the list of the command `help`.
+pub(super) fn option(name: &str, kind: &str, description: &str, default: Option<&str>) -> String {
+    let value = match kind {
+        "BOOL" => "[=on|off]",
+        "INT" | "DOUBLE" => "=N",
+        "SIZE" => "=SIZE",
+        "LIST" => "=[LIST,...]",
+        "FILE" => "=FILENAME",
+        _ => "=STRING",
+    };
+    let default = default.map_or_else(String::new, |default| format!(" [{default}]"));
+    format!("  --{:<27} {description}{default}", format!("{name}{value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts() -> Counts {
+        let mut counts = Counts { events: 10, reads: 140, writes: 40, other: 20, ..Counts::default() };
+        [1000, 1000, 2000, 10_000].into_iter().for_each(|us| counts.times.record(us).unwrap());
+        counts
+    }
+
+    #[test]
+    fn the_last_report_is_that_of_version_1_0_20() {
+        insta::assert_snapshot!(cumulative(&counts(), 95, 0.1, &[(6.0, 0.1), (4.0, 0.1)], true), @r"
+        SQL statistics:
+            queries performed:
+                read:                            140
+                write:                           40
+                other:                           20
+                total:                           200
+            transactions:                        10     (100.00 per sec.)
+            queries:                             200    (2000.00 per sec.)
+            ignored errors:                      0      (0.00 per sec.)
+            reconnects:                          0      (0.00 per sec.)
+
+        General statistics:
+            total time:                          0.1000s
+            total number of events:              10
+
+        Latency (ms):
+                 min:                                    1.00
+                 avg:                                    3.50
+                 max:                                   10.01
+                 95th percentile:                       10.01
+                 sum:                                   14.01
+
+        Threads fairness:
+            events (avg/stddev):           5.0000/1.00
+            execution time (avg/stddev):   0.1000/0.00
+        ");
+    }
+
+    #[test]
+    fn lines_in_between_have_statements_where_there_are_any() {
+        assert_eq!(
+            interval(&counts(), 2, 95, 1.0, 3.0, true),
+            "[ 3s ] thds: 2 tps: 10.00 qps: 200.00 (r/w/o: 140.00/40.00/20.00) lat (ms,95%): 10.01 err/s: 0.00 reconn/s: 0.00"
+        );
+        assert_eq!(
+            interval(&counts(), 2, 95, 1.0, 3.0, false),
+            "[ 3s ] thds: 2 eps: 10.00 lat (ms,95%): 10.01"
+        );
+    }
+
+    #[test]
+    fn the_histogram_has_a_line_for_each_bucket_that_holds_an_event() {
+        insta::assert_snapshot!(histogram(&counts()), @r"
+        Latency histogram (values are in milliseconds)
+               value  ------------- distribution ------------- count
+               1.006 |**************************************** 2
+               1.996 |********************                     1
+               9.911 |********************                     1
+        ");
+    }
+}

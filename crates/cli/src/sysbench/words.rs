@@ -1,0 +1,173 @@
+//! sysbench's command line: `[--name=value ...] script [command]`, in any order.
+
+use std::collections::BTreeMap;
+
+/// What the words say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    pub(super) script: Option<String>,
+    pub(super) command: Option<String>,
+    /// sysbench's own options, with `_`.
+    pub(super) general: BTreeMap<String, String>,
+    /// Those of the script.
+    pub(super) own: BTreeMap<String, String>,
+}
+
+/// Options that have a meaning here.
+const TAKEN: [&str; 39] = [
+    "threads",
+    "num_threads",
+    "events",
+    "max_requests",
+    "time",
+    "max_time",
+    "warmup_time",
+    "rate",
+    "report_interval",
+    "percentile",
+    "histogram",
+    "forced_shutdown",
+    "thread_init_timeout",
+    "luajit_cmd",
+    "rand_type",
+    "rand_seed",
+    "rand_spec_iter",
+    "rand_spec_pct",
+    "rand_spec_res",
+    "rand_pareto_h",
+    "rand_zipfian_exp",
+    "db_driver",
+    "db_ps_mode",
+    "mysql_host",
+    "mysql_port",
+    "mysql_socket",
+    "mysql_user",
+    "mysql_password",
+    "mysql_db",
+    "mysql_ssl",
+    "mysql_ignore_errors",
+    "mysql_dry_run",
+    "pgsql_host",
+    "pgsql_port",
+    "pgsql_user",
+    "pgsql_password",
+    "pgsql_db",
+    "pgsql_sslmode",
+    "test",
+];
+
+/// sysbench's options without one; their use is said.
+const IGNORED: [&str; 13] = [
+    "thread_stack_size",
+    "report_checkpoints",
+    "verbosity",
+    "debug",
+    "validate",
+    "config_file",
+    "db_debug",
+    "mysql_debug",
+    "mysql_compression",
+    "mysql_compression_algorithms",
+    "mysql_ssl_key",
+    "mysql_ssl_cert",
+    "mysql_ssl_cipher",
+];
+
+/// Reads the words.
+///
+/// # Errors
+/// The first word that has no place.
+pub(super) fn read(words: &[String]) -> Result<Words, String> {
+    let mut read = Words::default();
+    for word in words {
+        let Some(option) = word.strip_prefix("--") else {
+            let place = if read.script.is_none() { &mut read.script } else { &mut read.command };
+            if place.is_some() {
+                return Err(format!("{word} is one word too many: [--name=value ...] script [command]"));
+            }
+            *place = Some(word.clone());
+            continue;
+        };
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        let name = name.replace('-', "_");
+        let list = if TAKEN.contains(&name.as_str()) || IGNORED.contains(&name.as_str()) {
+            &mut read.general
+        } else {
+            &mut read.own
+        };
+        list.insert(name, value.to_owned());
+    }
+    // Before version 1.0 the script was an option.
+    if let Some(test) = read.general.remove("test") {
+        read.command = read.command.or(read.script.take());
+        read.script = Some(test);
+    }
+    Ok(read)
+}
+
+impl Words {
+    /// Options that were given and change nothing.
+    pub(super) fn ignored(&self) -> Vec<String> {
+        let given = self.general.keys().filter(|name| IGNORED.contains(&name.as_str()));
+        given.map(|name| format!("--{}", name.replace('_', "-"))).collect()
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.general.get(name).map(String::as_str)
+    }
+
+    /// The first of these options that was given, as a whole number.
+    pub(super) fn number(&self, names: &[&str], default: u64) -> Result<u64, String> {
+        let Some(name) = names.iter().find(|name| self.general.contains_key(**name)) else {
+            return Ok(default);
+        };
+        let text = self.general[*name].as_str();
+        text.parse()
+            .map_err(|_| format!("--{} is {text}, but must be a whole number", name.replace('_', "-")))
+    }
+
+    pub(super) fn fraction(&self, name: &str, default: f64) -> Result<f64, String> {
+        let Some(text) = self.text(name) else { return Ok(default) };
+        text.parse().map_err(|_| format!("--{} is {text}, but must be a number", name.replace('_', "-")))
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
+        match self.text(name) {
+            None | Some("off" | "false" | "0") => Ok(false),
+            Some("" | "on" | "true" | "1") => Ok(true),
+            Some(text) => Err(format!("--{} is {text}, but must be on or off", name.replace('_', "-"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Words {
+        read(&line.split(' ').map(str::to_owned).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn options_stand_anywhere_and_belong_to_sysbench_or_to_the_script() {
+        let words = of("oltp_read_only.lua --tables=8 --threads=16 --mysql_socket=/s run --skip-trx --debug");
+        assert_eq!(words.script.as_deref(), Some("oltp_read_only.lua"));
+        assert_eq!(words.command.as_deref(), Some("run"));
+        assert_eq!(
+            words.own.into_iter().collect::<Vec<_>>(),
+            [("skip_trx".to_owned(), String::new()), ("tables".to_owned(), "8".to_owned())]
+        );
+        let words = of("--threads=16 --mysql_socket=/s --debug a b");
+        assert_eq!((words.number(&["threads"], 1), words.text("mysql_socket")), (Ok(16), Some("/s")));
+        assert_eq!(words.ignored(), ["--debug"]);
+    }
+
+    #[test]
+    fn the_script_was_an_option_once() {
+        let words = of("--test=oltp.lua --num-threads=4 run");
+        assert_eq!((words.script.as_deref(), words.command.as_deref()), (Some("oltp.lua"), Some("run")));
+        assert_eq!(words.number(&["threads", "num_threads"], 1), Ok(4));
+        let many = ["a", "b", "c"].map(str::to_owned);
+        assert!(read(&many).unwrap_err().contains("c is one word too many"));
+    }
+}

@@ -1,0 +1,121 @@
+//! What the data mode of a workload changes in its forecast: loads that run once or again, stops, starts and copies.
+
+use std::time::Duration;
+
+use super::CellEstimate;
+use crate::model::COPIED_BYTES_PER_SECOND;
+use crate::{Cold, DataMode, Design, Needs, Plan, Speed, StepEstimate, StepOutline, WorkloadOptions, seconds};
+
+/// What the data mode and the cold steps of `options` add to a cell, and what later blocks leave out. `loaded_bytes`: of a data
+/// directory after the load. `stays_up`: its server serves all blocks.
+pub(crate) fn by_data_mode(
+    cell: &mut CellEstimate,
+    options: &dyn WorkloadOptions,
+    speed: &Speed,
+    loaded_bytes: u64,
+    stays_up: bool,
+) {
+    let measured = measured(options.steps());
+    let Some(StepOutline { name: first, .. }) = measured.first() else { return };
+    let Needs { data: mode, cold, .. } = options.needs();
+    let restart_seconds = speed.restart_seconds;
+    // Start, load, and the rest after it.
+    let before: Vec<_> = cell.steps.iter().take_while(|step| step.name != *first).cloned().collect();
+    if stays_up {
+        cell.once = before.iter().map(|step| step.name.clone()).collect();
+    }
+    if mode.uses_snapshot() {
+        cell.once =
+            before.iter().filter(|step| step.name != "prepare").map(|step| step.name.clone()).collect();
+        cell.once.push("snapshot".to_owned());
+        cell.steps.push(StepEstimate::new(
+            "snapshot",
+            "taken once, with a stop and a start",
+            seconds(restart_seconds),
+        ));
+    }
+    let again = later_groups(&measured);
+    if mode == DataMode::Reset && again > 0 {
+        let load: Duration = before.iter().map(|step| step.duration).sum();
+        let detail = format!("{} fresh data, loaded again", times(again));
+        cell.steps.push(StepEstimate::new("reset", &detail, load.saturating_mul(again)));
+    }
+    let restarts = restarts(mode, &cold, &measured);
+    if restarts > 0 {
+        let detail = format!("{} a stop and a start", times(restarts));
+        cell.steps.push(StepEstimate::new(
+            "restart",
+            &detail,
+            seconds(restart_seconds * f64::from(restarts)),
+        ));
+    }
+    let copies = copies(mode, &measured);
+    if copies > 0 {
+        let each = loaded_bytes as f64 / COPIED_BYTES_PER_SECOND;
+        let detail = format!("{} a copy of the loaded data", times(copies));
+        cell.steps.push(StepEstimate::new("restore", &detail, seconds(each * f64::from(copies))));
+    }
+    cell.duration =
+        cell.steps.iter().map(|step| step.duration).fold(Duration::ZERO, Duration::saturating_add);
+}
+
+fn times(number: u32) -> String {
+    if number == 1 { "once".to_owned() } else { format!("{number} times") }
+}
+
+/// The steps after the load.
+fn measured(steps: Vec<StepOutline>) -> Vec<StepOutline> {
+    steps.into_iter().filter(|step| !step.loads).collect()
+}
+
+/// Steps after the first that begin on data of their own.
+fn later_groups(measured: &[StepOutline]) -> u32 {
+    count(measured.iter().skip(1).filter(|step| step.begins_group))
+}
+
+/// Stops and starts before measured steps, but those with fresh data, which are in the time of `prepare`, and the one with the
+/// snapshot.
+fn restarts(mode: DataMode, cold: &Cold, measured: &[StepOutline]) -> u32 {
+    let of_mode = |index: usize, begins_group: bool| match mode {
+        DataMode::Preserve | DataMode::Restore => false,
+        DataMode::Restart => begins_group,
+        DataMode::Reset | DataMode::RestoreEachStep => index > 0 && begins_group,
+    };
+    let steps = measured.iter().enumerate();
+    count(steps.filter(|(index, step)| match of_mode(*index, step.begins_group) {
+        true => mode != DataMode::Reset,
+        false => cold.holds(&step.name),
+    }))
+}
+
+/// Copies of the snapshot: at the beginning of each block, and before steps.
+fn copies(mode: DataMode, measured: &[StepOutline]) -> u32 {
+    match mode {
+        DataMode::Restore => 1,
+        DataMode::RestoreEachStep => 1 + later_groups(measured),
+        DataMode::Preserve | DataMode::Restart | DataMode::Reset => 0,
+    }
+}
+
+fn count<T>(items: impl Iterator<Item = T>) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
+impl Plan {
+    /// Steps of the workload `name` that run in every block and are no warm-up: those that can have a verdict.
+    pub fn judged_steps(&self, name: &str) -> Vec<String> {
+        let Some(options) = self.workload.get(name) else { return Vec::new() };
+        let loads_once = options.needs().data.uses_snapshot() || self.design == Design::Alternate;
+        let judged =
+            options.steps().into_iter().filter(|step| !(step.is_warm_up || step.loads && loads_once));
+        judged.map(|step| step.name).collect()
+    }
+}
+
+impl CellEstimate {
+    /// Time of the steps that only the first block runs.
+    pub fn once_duration(&self) -> Duration {
+        let steps = self.steps.iter().filter(|step| self.once.contains(&step.name));
+        steps.map(|step| step.duration).sum()
+    }
+}

@@ -1,0 +1,120 @@
+//! Forecasts how long a plan takes and how much disk it needs.
+//!
+//! What a workload does is its own to forecast; all that is not its length is a guess from the assumed speeds of [`crate::Speed`].
+
+mod data_mode;
+
+use std::time::Duration;
+
+use data_mode::by_data_mode;
+
+use crate::model::assumed;
+use crate::{Design, Plan, StepEstimate, Variant, VariantKind, WorkloadOptions};
+
+/// Forecast of a whole plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// How often each cell runs.
+    pub blocks: u32,
+    /// One entry a variant and workload, in the plan's order; each runs once a block.
+    pub cells: Vec<CellEstimate>,
+    /// All cells of all blocks, and the rest between them.
+    pub duration: Duration,
+    /// Between two cells.
+    pub rest: Duration,
+    /// Initialised data directories that are kept to be copied, one a started server.
+    pub template_bytes: u64,
+    /// The most disk of this machine in use at one time: the templates, the snapshots of loaded data, and the largest data
+    /// directory, or all of them with `host.keep_data`. The run directory's records come on top; they are small. What an address
+    /// holds lies on the disk of the server's owner and is not in here.
+    pub peak_disk_bytes: u64,
+    /// The most disk that one cell takes of a server that others run; `None` in a plan without addresses.
+    pub address_disk_bytes: Option<u64>,
+}
+
+/// Forecast of one cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellEstimate {
+    pub variant: String,
+    pub workload: String,
+    /// In the order in which they run.
+    pub steps: Vec<StepEstimate>,
+    /// Sum of the steps.
+    pub duration: Duration,
+    /// Names of the steps that only the variant's first block runs: the load, where later blocks begin on a snapshot.
+    pub once: Vec<String>,
+    /// The cell's data directory at its largest. For an address: the same on another's disk.
+    pub disk_bytes: u64,
+}
+
+impl Estimate {
+    /// How many blocks fit into `budget`, at least those of the plan.
+    pub fn blocks_within(&self, budget: Duration) -> u32 {
+        let cells: Duration =
+            self.cells.iter().map(|cell| cell.duration.saturating_sub(cell.once_duration())).sum();
+        let rests = self.rest.saturating_mul(u32::try_from(self.cells.len()).unwrap_or(u32::MAX));
+        let further =
+            budget.saturating_sub(self.duration).as_secs_f64() / (cells + rests).as_secs_f64().max(1e-3);
+        self.blocks.saturating_add(further as u32)
+    }
+}
+
+/// The forecast for a checked plan.
+pub fn estimate(plan: &Plan) -> Estimate {
+    let mut cells = Vec::new();
+    let mut template_bytes = 0;
+    let stays_up = plan.design == Design::Alternate;
+    for variant in &plan.variants {
+        template_bytes += assumed(&variant.kind()).1.template_bytes;
+        for (workload, options) in plan.workload.iter() {
+            cells.push(cell(variant, workload, options, stays_up));
+        }
+    }
+    let block: Duration = cells.iter().map(|cell| cell.duration).sum();
+    let once: Duration = cells.iter().map(CellEstimate::once_duration).sum();
+    let is_address = |cell: &&CellEstimate| {
+        let variant = plan.variants.iter().find(|variant| variant.name == cell.variant);
+        variant.is_some_and(|variant| matches!(variant.kind(), VariantKind::Address(_)))
+    };
+    let here: Vec<&CellEstimate> = cells.iter().filter(|cell| !is_address(cell)).collect();
+    let address_disk_bytes = cells.iter().filter(is_address).map(|cell| cell.disk_bytes).max();
+    let snapshots = here.iter().filter(|cell| !stays_up && !cell.once.is_empty());
+    let snapshot_bytes = snapshots.fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
+    let data_bytes = if stays_up {
+        here.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes))
+    } else if plan.host.keep_data {
+        let block_bytes = here.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
+        block_bytes.saturating_mul(plan.blocks.into())
+    } else {
+        here.iter().map(|cell| cell.disk_bytes).max().unwrap_or(0)
+    };
+    let all_cells = u32::try_from(cells.len()).unwrap_or(u32::MAX).saturating_mul(plan.blocks);
+    let rest = plan.host.rest.0;
+    let rests = rest.saturating_mul(all_cells.saturating_sub(1));
+    let worked = once.saturating_add(block.saturating_sub(once).saturating_mul(plan.blocks));
+    let peak_disk_bytes = data_bytes.saturating_add(template_bytes).saturating_add(snapshot_bytes);
+    Estimate {
+        blocks: plan.blocks,
+        cells,
+        duration: worked.saturating_add(rests),
+        rest,
+        template_bytes,
+        peak_disk_bytes,
+        address_disk_bytes,
+    }
+}
+
+fn cell(variant: &Variant, workload: &str, options: &dyn WorkloadOptions, stays_up: bool) -> CellEstimate {
+    let (speed, size) = assumed(&variant.kind());
+    let forecast = options.estimate(&speed, &size);
+    let mut cell = CellEstimate {
+        variant: variant.name.clone(),
+        workload: workload.to_owned(),
+        duration: forecast.steps.iter().map(|step| step.duration).sum(),
+        once: Vec::new(),
+        disk_bytes: forecast.disk_bytes,
+        steps: forecast.steps,
+    };
+    by_data_mode(&mut cell, options, &speed, forecast.loaded_bytes, stays_up);
+    cell
+}

@@ -1,0 +1,167 @@
+//! How the load client waits for answers: what a plan asks for, and what holds where it does not say.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Host, Plan, VariantKind};
+use crate::CpuList;
+
+/// How load threads wait for answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientWait {
+    /// Until an answer wakes them: the server pays for the waking.
+    Sleep,
+    /// They ask for answers without a pause.
+    Spin,
+}
+
+/// How load threads wait in a run, and why so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitChoice {
+    pub wait: ClientWait,
+    pub reason: String,
+}
+
+impl ClientWait {
+    /// As a plan writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Spin => "spin",
+        }
+    }
+}
+
+impl Plan {
+    /// What the plan says in `client_wait`. Without it: spin where the client has CPUs that no server uses.
+    pub fn client_wait(&self) -> WaitChoice {
+        let host = &self.host;
+        if let Some(wait) = host.client_wait {
+            return WaitChoice { wait, reason: "the plan says so (host.client_wait)".to_owned() };
+        }
+        let is_here = |kind| matches!(kind, VariantKind::Sqlite | VariantKind::Null);
+        if self.variants.iter().all(|variant| is_here(variant.kind())) {
+            return WaitChoice {
+                wait: ClientWait::Sleep,
+                reason: "the database works in its threads".to_owned(),
+            };
+        }
+        match own_cpus(host) {
+            Ok(cpus) => WaitChoice {
+                wait: ClientWait::Spin,
+                reason: format!("the client has CPUs {cpus} of its own (host.client_cpus)"),
+            },
+            Err(reason) => WaitChoice { wait: ClientWait::Sleep, reason },
+        }
+    }
+}
+
+/// The client's CPUs if no server uses them and each load thread has one, or what is in the way.
+fn own_cpus(host: &Host) -> Result<&CpuList, String> {
+    let (Some(client), Some(server)) = (&host.client_cpus, &host.server_cpus) else {
+        return Err(
+            "client and server have no CPUs of their own (host.client_cpus, host.server_cpus)".to_owned()
+        );
+    };
+    let both: Vec<u32> = client.0.iter().copied().filter(|cpu| server.0.contains(cpu)).collect();
+    if !both.is_empty() {
+        let both = CpuList(both);
+        return Err(format!("server and client share CPUs {both} (host.server_cpus, host.client_cpus)"));
+    }
+    enough_cpus(host, client)?;
+    Ok(client)
+}
+
+fn enough_cpus(host: &Host, client: &CpuList) -> Result<(), String> {
+    match host.client_threads {
+        Some(threads) if threads as usize > client.0.len() => Err(format!(
+            "{threads} load threads (host.client_threads) have only CPUs {client} (host.client_cpus)"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Why the plan cannot have the spinning client that it asks for.
+pub(crate) fn spin_problem(plan: &Plan) -> Option<String> {
+    let host = &plan.host;
+    if host.client_wait != Some(ClientWait::Spin) {
+        return None;
+    }
+    let by_address = |kind| matches!(kind, VariantKind::Address(_));
+    let is_elsewhere = plan.variants.iter().all(|variant| by_address(variant.kind()));
+    let why = match (&host.client_cpus, &host.server_cpus) {
+        // On which CPUs another's server runs is for its owner to say.
+        (Some(client), None) if is_elsewhere => enough_cpus(host, client).err()?,
+        _ => own_cpus(host).err()?,
+    };
+    Some(format!(
+        "client_wait = \"spin\" keeps a client CPU busy with each load thread, but {why}: give client and server CPUs of their own \
+         and no more threads than CPUs, or say client_wait = \"sleep\""
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(host: &str, server: &str) -> Result<Plan, String> {
+        let text =
+            format!("name = \"p\"\n[host]\n{host}\n[[variant]]\nname = \"a\"\n{server}\n[workload.fake]\n");
+        crate::fake::parse(&text, "p.toml").map_err(|error| error.to_string())
+    }
+
+    const STARTED: &str = "server = \"mariadb-11.4.5\"";
+    const ADDRESS: &str = "address = \"mysql://any@localhost/any?socket=/run/s\"";
+
+    #[test]
+    fn a_client_with_cpus_of_its_own_spins_and_any_other_sleeps() {
+        let choice = |host: &str| {
+            let WaitChoice { wait, reason } = plan(host, STARTED).unwrap().client_wait();
+            format!("{}: {reason}", wait.word())
+        };
+        let hosts = [
+            "",
+            "client_cpus = \"1\"",
+            "server_cpus = \"0-1\"\nclient_cpus = \"1-2\"",
+            "server_cpus = \"0\"\nclient_cpus = \"1\"\nclient_threads = 2",
+            "server_cpus = \"0\"\nclient_cpus = \"1-2\"\nclient_threads = 2",
+            "server_cpus = \"0\"\nclient_cpus = \"1\"\nclient_wait = \"sleep\"",
+            "server_cpus = \"0\"\nclient_cpus = \"1\"\nclient_wait = \"spin\"",
+        ];
+        insta::assert_snapshot!(hosts.map(choice).join("\n"), @r"
+        sleep: client and server have no CPUs of their own (host.client_cpus, host.server_cpus)
+        sleep: client and server have no CPUs of their own (host.client_cpus, host.server_cpus)
+        sleep: server and client share CPUs 1 (host.server_cpus, host.client_cpus)
+        sleep: 2 load threads (host.client_threads) have only CPUs 1 (host.client_cpus)
+        spin: the client has CPUs 1-2 of its own (host.client_cpus)
+        sleep: the plan says so (host.client_wait)
+        spin: the plan says so (host.client_wait)
+        ");
+        let embedded =
+            plan("server_cpus = \"0\"\nclient_cpus = \"1\"", "server = \"sqlite\"").unwrap().client_wait();
+        assert_eq!(
+            (embedded.wait, embedded.reason.as_str()),
+            (ClientWait::Sleep, "the database works in its threads")
+        );
+    }
+
+    #[test]
+    fn a_spinning_client_without_cpus_of_its_own_is_refused() {
+        let refused =
+            |host: &str, server| plan(&format!("client_wait = \"spin\"\n{host}"), server).unwrap_err();
+        insta::assert_snapshot!(refused("server_cpus = \"0-1\"\nclient_cpus = \"1\"", STARTED), @r#"p.toml:3:15: client_wait = "spin" keeps a client CPU busy with each load thread, but server and client share CPUs 1 (host.server_cpus, host.client_cpus): give client and server CPUs of their own and no more threads than CPUs, or say client_wait = "sleep""#);
+        for (host, server, why) in [
+            ("", STARTED, "no CPUs of their own"),
+            ("client_cpus = \"1\"", STARTED, "no CPUs of their own"),
+            ("server_cpus = \"0\"\nclient_cpus = \"1\"\nclient_threads = 3", STARTED, "3 load threads"),
+            ("client_cpus = \"1\"\nclient_threads = 3", ADDRESS, "3 load threads"),
+            ("server_cpus = \"1\"\nclient_cpus = \"1\"", ADDRESS, "share CPUs 1"),
+            ("", ADDRESS, "no CPUs of their own"),
+        ] {
+            let said = refused(host, server);
+            assert!(said.contains(why), "{said}");
+        }
+        assert!(plan("client_wait = \"spin\"\nclient_cpus = \"1\"", ADDRESS).is_ok());
+    }
+}

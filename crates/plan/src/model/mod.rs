@@ -1,0 +1,392 @@
+//! What a plan says: variants, workloads, blocks, host. Field docs become the JSON Schema's descriptions.
+
+mod client_wait;
+mod data;
+mod forecast;
+mod speed;
+mod workload;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub(crate) use client_wait::spin_problem;
+pub use client_wait::{ClientWait, WaitChoice};
+pub use data::{Cold, DataMode, data_problem};
+pub use forecast::{Forecast, StepEstimate, seconds};
+pub(crate) use speed::{COPIED_BYTES_PER_SECOND, assumed};
+pub use speed::{Size, Speed};
+pub(crate) use workload::Named;
+pub use workload::{
+    Kinds, Needs, StepOutline, WorkloadKind, WorkloadOptions, Workloads, json_schema, values_of,
+};
+
+use crate::{Config, CpuList, Load, PlanBytes, PlanDuration};
+
+/// A mistake in a workload's table: the dotted key inside it, and what to write.
+pub type Mistake = (&'static str, String);
+
+/// A whole plan file.
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Short name; it ends the run directory's name. Letters, digits, `-`, `_` and `.`.
+    #[schemars(regex(pattern = NAME_PATTERN))]
+    pub name: String,
+    /// How often every variant runs, each block in a new random order.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub blocks: u32,
+    /// Seed of everything random: operations and order.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Differences below this fraction count as none (0.02 = 2 %).
+    #[serde(default = "default_margin")]
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
+    pub margin: f64,
+    /// Name of the variant that the others are compared with; the first one when left out.
+    #[serde(default)]
+    pub base: Option<String>,
+    /// A/A: runs the base under a second name too, `BASE~again`, once in every block. It shows what this machine calls a
+    /// difference where there is none, and how much it scatters.
+    #[serde(default)]
+    pub aa: bool,
+    /// Margins of single steps by pattern of the step's name, `*` standing for any letters: `{ "scan*" = 0.05 }`. A step's own
+    /// name goes before a pattern, a pattern with more letters before one with fewer; other steps have `margin`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub margins: BTreeMap<String, f64>,
+    /// Time that the whole run may take: once the plan's blocks are over, further blocks of the undecided variants are run while
+    /// there is time. Needs `blocks` of 3 or more.
+    #[serde(default)]
+    pub budget: Option<PlanDuration>,
+    /// How the variants take turns: `"blocks"`, each of them from start to end, or `"alternate"`: the servers of all of them stay up, and
+    /// in each block every step runs on one after the other. For steps that only read.
+    #[serde(default)]
+    pub design: Design,
+    /// What is to happen when the variants are not set alike: nothing, a warning, or no run.
+    #[serde(default)]
+    pub parity: Parity,
+    /// Classes of settings in which the variants are meant to differ, e.g. `["torn-pages", "binlog"]`: no alarm is made of
+    /// them. `dbdyno plan` and docs/reference/parity.md name the classes.
+    #[serde(default)]
+    pub differs: Vec<String>,
+    #[serde(default)]
+    pub host: Host,
+    #[serde(default)]
+    pub load: Load,
+    /// The things that are compared: at least one.
+    #[serde(rename = "variant")]
+    #[schemars(length(min = 1))]
+    pub variants: Vec<Variant>,
+    pub workload: Workloads,
+}
+
+/// How the variants of a block take turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Design {
+    /// Each in a server of its own that starts with its cell and ends with it.
+    #[default]
+    Blocks,
+    /// Step by step, in servers that stay up from the first block to the last; their data are loaded once.
+    Alternate,
+}
+
+impl Design {
+    /// Name in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blocks => "blocks",
+            Self::Alternate => "alternate",
+        }
+    }
+}
+
+/// What is to happen when variants are not set alike in a class of settings that decides results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Parity {
+    /// Settings are not compared.
+    Off,
+    /// Differences are reported before the run, as far as they can be predicted, and in the report.
+    #[default]
+    Warn,
+    /// Nothing is measured: at once when a difference can be predicted, else after each variant was started once.
+    Refuse,
+}
+
+/// Where server and client run on this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// CPUs of the servers that dbdyno starts, e.g. `"0-1"`.
+    pub server_cpus: Option<CpuList>,
+    /// CPUs of the load client, e.g. `"2-3"`.
+    pub client_cpus: Option<CpuList>,
+    /// Where neither list is given: `"own"` gives servers that dbdyno starts and the client whole cores of their own, the client one
+    /// for each 64 connections and at most a quarter; `"shared"` gives both all CPUs.
+    pub cpus: Cpus,
+    /// Threads of the load client; by default as many as the connections need, at most one a client CPU.
+    #[schemars(range(min = 1))]
+    pub client_threads: Option<u32>,
+    /// How load threads wait for answers: `"sleep"` until one wakes them, which costs the server CPU, or `"spin"`: ask for them without
+    /// a pause, on CPUs that no server uses. When left out, `"spin"` where `client_cpus` and `server_cpus` have none in common, else `"sleep"`.
+    pub client_wait: Option<ClientWait>,
+    /// CPU time that each connection adds after each answer, e.g. `"2us"`: shows whether a figure depends on the client. None by default.
+    pub client_work: Option<PlanDuration>,
+    /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
+    pub data_dir: Option<PathBuf>,
+    /// Memory of each server that dbdyno starts, e.g. `"2 GB"`: its own and the page cache of its files. As much as there is
+    /// when left out.
+    pub server_memory: Option<PlanBytes>,
+    /// What to do where this machine cannot limit the memory: `"refuse"` to run, or `"warn"` and run without the limit.
+    pub no_memory_limit: NoLimit,
+    /// A server that does not answer this long after it was started is stopped, and its cell fails.
+    pub start_timeout: PlanDuration,
+    /// A server that has not ended this long after it was asked to is killed; its cell fails if its data are still needed.
+    pub stop_timeout: PlanDuration,
+    /// A statement outside of the steps that has no answer after this time fails, and its cell with it: content checks, statistics,
+    /// upkeep. Statements within steps take as long as they take. Small questions, such as for a setting, have a minute.
+    pub statement_timeout: PlanDuration,
+    /// Pause between two cells, in which nothing runs, e.g. `"20m"`: a machine that gets hot is slower in the next cell. None by default;
+    /// the originals rest for 10 to 20 minutes between builds of a server.
+    pub rest: PlanDuration,
+    /// Keep data directories after their cell (for a look at them); they are large.
+    pub keep_data: bool,
+    /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the server's own counters are not in
+    /// the report, and no one sees whether the client was the limit; to show what sampling itself costs.
+    pub sampling: bool,
+}
+
+impl Default for Host {
+    /// All CPUs, data in the run directory and removed, sampled.
+    fn default() -> Self {
+        Self {
+            server_cpus: None,
+            client_cpus: None,
+            cpus: Cpus::Own,
+            client_threads: None,
+            client_wait: None,
+            client_work: None,
+            data_dir: None,
+            server_memory: None,
+            no_memory_limit: NoLimit::Refuse,
+            start_timeout: PlanDuration::from_secs(120),
+            stop_timeout: PlanDuration::from_secs(300),
+            statement_timeout: PlanDuration::from_secs(3600),
+            rest: PlanDuration::from_secs(0),
+            keep_data: false,
+            sampling: true,
+        }
+    }
+}
+
+/// Who gets which CPUs where a plan names none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Cpus {
+    #[default]
+    Own,
+    Shared,
+}
+
+/// What to do where a memory limit cannot be set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NoLimit {
+    /// Figures of a server that had more memory than the plan says are false.
+    #[default]
+    Refuse,
+    /// The report says that the limit was not set.
+    Warn,
+}
+
+/// One thing that is compared: a server with a configuration. Say exactly one of `server`, `basedir` and `address`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(transform = needs_name_and_server)]
+pub struct Variant {
+    /// Name in tables and reports. Letters, digits, `-`, `_` and `.`.
+    #[schemars(regex(pattern = NAME_PATTERN))]
+    pub name: String,
+    /// `"sqlite"`, `"null"`, or the name of a server in the servers folder (`mariadb-10.11.5`).
+    pub server: Option<String>,
+    /// Base directory of a MariaDB, MySQL or PostgreSQL server that dbdyno starts with a fresh data directory.
+    pub basedir: Option<PathBuf>,
+    /// A database that others run: `mysql://user@host:port/db` or `mysql://user@localhost/db?socket=/path`, the
+    /// same with `postgres://`. It is never started, stopped or wiped. The password comes from `password_env` or `option_file`.
+    pub address: Option<String>,
+    /// Config intents: the path of a file of them, relative to the plan, a table of them, or a list of these. They are rendered
+    /// to the options of the server's product and version; only for servers that dbdyno starts and SQLite. Own settings in
+    /// `my_cnf`, `postgresql_conf` and `pragmas` win over them.
+    pub config: Option<Config>,
+    /// Option file of MariaDB or MySQL, relative to the plan; only for servers that dbdyno starts.
+    pub my_cnf: Option<PathBuf>,
+    /// Settings of PostgreSQL, relative to the plan; only for servers that dbdyno starts. They are added to those that
+    /// `initdb` writes.
+    pub postgresql_conf: Option<PathBuf>,
+    /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out. Not for PostgreSQL.
+    pub engine: Option<String>,
+    /// Memory of this variant's server; that of `[host]` when left out. Only for servers that dbdyno starts.
+    pub server_memory: Option<PlanBytes>,
+    /// SQLite pragmas, set on every connection: `{ journal_mode = "wal", synchronous = "full" }`.
+    pub pragmas: BTreeMap<String, String>,
+    /// Environment variable that holds the password for `address`.
+    pub password_env: Option<String>,
+    /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user and password, or a
+    /// password file of PostgreSQL.
+    pub option_file: Option<PathBuf>,
+    /// What this variant is in a factorial design: `{ doublewrite = "off", binlog = "on" }`. When the variants that have
+    /// factors are all combinations of their levels, the report shows the effect of each factor and of each two together.
+    pub factors: std::collections::BTreeMap<String, String>,
+    /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
+    pub tls: Option<Tls>,
+    /// How often MariaDB (from 10.6) sends the column definitions of a prepared statement: `once`, as its own client library asks
+    /// for and when left out, or with each answer (`always`), as all other servers of the family do. Only for MariaDB and MySQL.
+    pub column_definitions: Option<ColumnDefinitions>,
+    /// Whether connections ask for results without EOF packets (`CLIENT_DEPRECATE_EOF`); as the product's own client library does
+    /// when left out: yes for MySQL from 5.7, no for MariaDB. Only for MariaDB and MySQL.
+    pub deprecate_eof: Option<bool>,
+    /// Whether connections ask for reports of changes of the session's state
+    /// (`CLIENT_SESSION_TRACK`); yes when left out, as both products' own client libraries do where
+    /// the server can (MySQL from 5.7, MariaDB from 10.2). Only for MariaDB and MySQL.
+    pub session_track: Option<bool>,
+    /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan: what a password is encrypted with that would
+    /// otherwise go to no server over TCP without TLS.
+    pub server_public_key: Option<PathBuf>,
+    /// Such a password may be encrypted with the key that the MySQL server at `address` sends. A server that poses as it sends a key
+    /// of its own and reads the password.
+    pub allow_public_key_retrieval: bool,
+    /// Character set of the connections to MariaDB or MySQL, by the server's name for it (`latin1`); `utf8mb4` when left out.
+    pub client_charset: Option<String>,
+}
+
+/// How often column definitions of prepared statements are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ColumnDefinitions {
+    /// Once where the server can.
+    Once,
+    /// With each answer.
+    Always,
+}
+
+/// How connections are encrypted. `tls = {}` is `tls = { mode = "verify" }`. Files are PEM, relative to the plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tls {
+    pub mode: TlsMode,
+    /// Certificates of the authorities to trust, only for `verify`; those that the machine trusts when left out.
+    pub ca: Option<PathBuf>,
+    /// The client's certificate, for servers that want one; together with `key`.
+    pub cert: Option<PathBuf>,
+    /// The key of `cert`.
+    pub key: Option<PathBuf>,
+}
+
+/// What is asked of TLS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TlsMode {
+    /// In clear.
+    Off,
+    /// Encrypted over TCP where the server can, whichever it is; else in clear.
+    Prefer,
+    /// Encrypted or not at all; whose certificate it is does not matter.
+    Require,
+    /// Encrypted, and the certificate must be for the host and by a trusted authority.
+    #[default]
+    Verify,
+}
+
+/// What a variant is, after checking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VariantKind {
+    Sqlite,
+    Null,
+    /// Base directory of a server that dbdyno starts.
+    BaseDir(PathBuf),
+    /// Name to be looked up in the servers folder.
+    Named(String),
+    /// Address of a server that others run.
+    Address(String),
+}
+
+impl VariantKind {
+    /// dbdyno starts a server for it.
+    pub fn is_started(&self) -> bool {
+        matches!(self, Self::BaseDir(_) | Self::Named(_))
+    }
+}
+
+impl Variant {
+    /// What the variant is. A variant of a checked plan says exactly one of `server`, `basedir` and `address`; of an
+    /// unchecked one, `basedir` goes before `address` and that before `server`.
+    pub fn kind(&self) -> VariantKind {
+        match (&self.basedir, &self.address, self.server.as_deref().unwrap_or_default()) {
+            (Some(basedir), _, _) => VariantKind::BaseDir(basedir.clone()),
+            (None, Some(address), _) => VariantKind::Address(address.clone()),
+            (None, None, "sqlite") => VariantKind::Sqlite,
+            (None, None, "null") => VariantKind::Null,
+            (None, None, name) => VariantKind::Named(name.to_owned()),
+        }
+    }
+}
+
+impl Plan {
+    /// Memory limit of the server of variant `name`.
+    pub fn server_memory(&self, name: &str) -> Option<PlanBytes> {
+        let variant = self.variants.iter().find(|variant| variant.name == name);
+        variant.and_then(|variant| variant.server_memory).or(self.host.server_memory)
+    }
+
+    /// Connections that the largest step of any workload has open at once.
+    pub fn most_connections(&self) -> u32 {
+        self.workload.iter().map(|(_, options)| options.needs().connections).max().unwrap_or(0)
+    }
+
+    /// Prepared statements of the step that has the most: MySQL and MariaDB have a limit for all connections together.
+    pub fn most_prepared_statements(&self, with_begin: bool) -> u64 {
+        self.workload.iter().map(|(_, options)| options.prepared_statements(with_begin)).max().unwrap_or(0)
+    }
+
+    /// Whether it runs on tables that are there already: no database is claimed, made or marked for it.
+    pub fn uses_existing_tables(&self) -> bool {
+        self.workload.iter().any(|(_, options)| options.needs().existing_tables)
+    }
+
+    /// Name of the base variant.
+    pub fn base_name(&self) -> &str {
+        self.base
+            .as_deref()
+            .unwrap_or_else(|| self.variants.first().map_or("", |variant| variant.name.as_str()))
+    }
+}
+
+/// Names of plans and variants in the schema, as they are checked.
+const NAME_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$";
+
+/// The types have an empty name where a variant has none, so that the message can number it; the schema says that it must be there.
+fn needs_name_and_server(schema: &mut Schema) {
+    schema.insert("required".to_owned(), json!(["name"]));
+    let servers = ["server", "basedir", "address"].map(|key| json!({ "required": [key] }));
+    schema.insert("oneOf".to_owned(), json!(servers));
+    if let Some(name) = schema.pointer_mut("/properties/name").and_then(Value::as_object_mut) {
+        name.remove("default");
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn default_margin() -> f64 {
+    0.02
+}

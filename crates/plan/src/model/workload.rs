@@ -1,0 +1,250 @@
+//! What a plan knows of workloads: the kinds that read their tables, and the options that come of it. Which kinds there are, the
+//! caller says.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{self, IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use super::data::{Cold, DataMode};
+use super::forecast::Forecast;
+use super::speed::{Size, Speed};
+use super::{Mistake, Plan};
+use crate::{Table, TableError};
+
+/// A workload that plans can name.
+pub trait WorkloadKind: Sync {
+    /// Name of its table: `[workload.NAME]`.
+    fn name(&self) -> &'static str;
+
+    /// Makes options of its table.
+    ///
+    /// # Errors
+    /// An unknown key or a value of the wrong type. What goes together is checked later.
+    fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError>;
+
+    /// Its table in the JSON Schema.
+    fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
+}
+
+/// What a plan says of one workload.
+pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync {
+    /// Every option with its value, as records keep them.
+    fn values(&self) -> Map<String, Value>;
+
+    /// The first mistake, in itself or together with the rest of the plan.
+    fn check(&self, plan: &Plan) -> Option<Mistake>;
+
+    /// Writes short forms in the long form, so that a record tells what they stood for.
+    fn spell_out(&mut self);
+
+    /// Doubtful but legal: each a sentence to show before a run.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What it asks of servers and of this machine.
+    fn needs(&self) -> Needs;
+
+    /// Prepared statements of the step that has the most, all connections together. `with_begin`: BEGIN is one where it is sent.
+    fn prepared_statements(&self, _with_begin: bool) -> u64 {
+        0
+    }
+
+    /// All steps in their order.
+    fn steps(&self) -> Vec<StepOutline>;
+
+    /// How long the steps take and how much disk they need on a kind of server.
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast;
+}
+
+/// What a workload asks for around its steps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Connections that its largest step has open at once.
+    pub connections: u32,
+    /// What a measured step finds.
+    pub data: DataMode,
+    /// Steps that begin with empty caches.
+    pub cold: Cold,
+    /// Its option `use_existing`: it runs on tables that others made, and makes none.
+    pub existing_tables: bool,
+}
+
+/// A step as a plan sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepOutline {
+    pub name: String,
+    /// It only makes the data. Such steps come first.
+    pub loads: bool,
+    /// Data may be put back before it, where the data mode says so.
+    pub begins_group: bool,
+    /// Its result is in no summary.
+    pub is_warm_up: bool,
+    /// It leaves other rows than it finds, so that what comes after it depends on it. Without it, a step only reads.
+    pub changes_data: bool,
+}
+
+impl StepOutline {
+    /// Of steps of which the first `load_steps` only make the data; the others begin on data of their own and are measured.
+    pub fn of_names(names: Vec<String>, load_steps: usize) -> Vec<Self> {
+        let outline = |(index, name)| Self {
+            name,
+            loads: index < load_steps,
+            begins_group: true,
+            is_warm_up: false,
+            changes_data: true,
+        };
+        names.into_iter().enumerate().map(outline).collect()
+    }
+}
+
+/// The workloads that plans can name.
+pub type Kinds<'a> = &'a [&'a dyn WorkloadKind];
+
+/// The options of any type as records keep them.
+pub fn values_of(options: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(options) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+/// A workload by name, with its options.
+pub(crate) type Named = (&'static str, Box<dyn WorkloadOptions>);
+
+/// The workloads of a plan; each is a table `[workload.NAME]`.
+#[derive(Debug, Default)]
+pub struct Workloads(Vec<Named>);
+
+impl Workloads {
+    /// In the order in which the caller's kinds are.
+    pub(crate) fn new(all: Vec<Named>) -> Self {
+        Self(all)
+    }
+
+    /// Names and options of the workloads that the plan asks for, in the order in which a cell list names them.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &dyn WorkloadOptions)> {
+        self.0.iter().map(|(name, options)| (*name, &**options))
+    }
+
+    /// The options of the workload `name`.
+    pub fn get(&self, name: &str) -> Option<&dyn WorkloadOptions> {
+        self.iter().find(|(own, _)| *own == name).map(|(_, options)| options)
+    }
+
+    /// The options of type `T`: those of the workload that has them.
+    pub fn options<T: WorkloadOptions>(&self) -> Option<&T> {
+        self.iter().find_map(|(_, options)| (options as &dyn Any).downcast_ref())
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn WorkloadOptions>> {
+        self.0.iter_mut().map(|(_, options)| options)
+    }
+
+    /// Names of the workloads.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.iter().map(|(name, _)| name).collect()
+    }
+
+    /// `data` and `cold` of the workload `name`; the defaults of one that the plan lacks.
+    pub fn data_of(&self, name: &str) -> (DataMode, Cold) {
+        let needs = self.get(name).map_or_else(Needs::default, WorkloadOptions::needs);
+        (needs.data, needs.cold)
+    }
+
+    /// Whether some step of the plan begins with empty caches.
+    pub fn is_cold(&self) -> bool {
+        self.iter().any(|(_, options)| options.needs().cold.is_any())
+    }
+
+    fn values(&self) -> BTreeMap<&'static str, Map<String, Value>> {
+        self.iter().map(|(name, options)| (name, options.values())).collect()
+    }
+}
+
+impl PartialEq for Workloads {
+    fn eq(&self, other: &Self) -> bool {
+        self.values() == other.values()
+    }
+}
+
+/// Options that are not set are left out: TOML has no word for them.
+impl Serialize for Workloads {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut all = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, options) in self.iter() {
+            all.serialize_entry(name, &without_nulls(Value::Object(options.values())))?;
+        }
+        all.end()
+    }
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let set = map.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(set.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        value => value,
+    }
+}
+
+/// The tables inside are read by their kinds, before this is: it finds none.
+impl<'de> Deserialize<'de> for Workloads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Tables;
+        impl<'de> Visitor<'de> for Tables {
+            type Value = Workloads;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut tables: A) -> Result<Workloads, A::Error> {
+                match tables.next_entry::<String, IgnoredAny>()? {
+                    None => Ok(Workloads::default()),
+                    Some((name, _)) => Err(de::Error::custom(format!("nothing here reads workload {name}"))),
+                }
+            }
+        }
+        deserializer.deserialize_map(Tables)
+    }
+}
+
+/// Without the tables inside, which are those of the kinds.
+impl JsonSchema for Workloads {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Workloads".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {},
+            "description": "The workloads of a plan; each is a table `[workload.NAME]`.",
+            "minProperties": 1
+        })
+    }
+}
+
+/// The JSON Schema of plan files with the workloads of `kinds`: what editors and other programs check plans with.
+pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
+    let mut generator = SchemaGenerator::default();
+    let mut schema = generator.root_schema_for::<Plan>();
+    let tables = kinds.iter().map(|kind| {
+        let table = kind.schema(&mut generator);
+        (kind.name().to_owned(), json!({ "anyOf": [table, { "type": "null" }], "default": null }))
+    });
+    let tables: Map<String, Value> = tables.collect();
+    let mut all = generator.take_definitions(true);
+    all["Workloads"]["properties"] = Value::Object(tables);
+    schema.insert("$defs".to_owned(), Value::Object(all));
+    schema.to_value()
+}

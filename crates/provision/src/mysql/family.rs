@@ -1,0 +1,173 @@
+//! MariaDB, MySQL and Percona Server as a [`Family`], and a base directory of theirs as a [`Build`].
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, TlsSettings};
+
+use super::base::{self, BaseDir};
+use super::my_cnf::MyCnf;
+use super::{Mysql, claim, login, server};
+use crate::claim::{Claim, refused};
+use crate::product::{Base, Build, Family, FileLogin, Server, ServerSpec, TlsWord, Work};
+use crate::release::{ConfigProduct, Release};
+use crate::running::Data;
+use crate::{Error, Home};
+
+/// Engines that MariaDB and MySQL are built with; the last two only MariaDB.
+const BUILT_IN: &[&str] =
+    &["innodb", "myisam", "memory", "heap", "csv", "archive", "mrg_myisam", "aria", "sequence"];
+const OF_MARIADB: usize = 2;
+
+impl Family for Mysql {
+    fn name(&self) -> &'static str {
+        "mysql"
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &["mysql://", "mariadb://"]
+    }
+
+    fn default_port(&self) -> u16 {
+        3306
+    }
+
+    fn tls_words(&self) -> &'static [(&'static str, TlsWord)] {
+        login::TLS_WORDS
+    }
+
+    fn login_of_file(&self, path: &Path, _options: &Options) -> Result<FileLogin, Error> {
+        login::login_of_file(path)
+    }
+
+    fn tls_of_file(&self, path: &Path) -> Result<Option<TlsSettings>, Error> {
+        login::tls_of_file(path)
+    }
+
+    fn other_place_of_user(&self) -> &'static str {
+        " or in the option file's [client]"
+    }
+
+    fn target(&self, options: Options) -> Target {
+        Target::Mysql(options)
+    }
+
+    fn claim<'a>(&'a self, options: &'a Options, database: &'a str) -> Work<'a, Result<Claim, Error>> {
+        Box::pin(async move {
+            let refused = |source| refused("looking for database", database, source);
+            // It may not exist yet, so the first login goes without it.
+            let target = self.target(Options { database: None, ..options.clone() });
+            let mut endpoint = target.endpoint("innodb", false);
+            endpoint.commit_each_statement().await.map_err(refused)?;
+            let mut session = endpoint.connect().await.map_err(refused)?;
+            let claimed = claim::claim(&mut session, database).await;
+            session.close().await;
+            claimed
+        })
+    }
+
+    fn looked_for(&self) -> String {
+        base::looked_for()
+    }
+
+    fn program_in(&self, path: &Path) -> Option<PathBuf> {
+        base::find_program(path).map(|(_, program)| program)
+    }
+
+    fn open(&self, path: &Path) -> Result<Base, Error> {
+        BaseDir::open(path).map(Base::new)
+    }
+
+    fn option_file(&self) -> (&'static str, &'static str) {
+        ("my_cnf", "cnf")
+    }
+
+    fn superuser(&self) -> &'static str {
+        "root"
+    }
+
+    fn folder_of<'a>(
+        &'a self,
+        session: &'a mut AnySession,
+        database: &'a str,
+        engine: &'a str,
+    ) -> Work<'a, Result<Option<PathBuf>, DbError>> {
+        Box::pin(async move {
+            // MyRocks keeps the rows of all databases in a folder of its own, and in the others' folders their definitions only.
+            let folder = match engine {
+                "rocksdb" => {
+                    session.rows("SELECT @@rocksdb_datadir").await?.into_iter().flatten().flatten().next()
+                }
+                _ => None,
+            };
+            let folder = folder.unwrap_or_else(|| database.to_owned());
+            Ok(Some(PathBuf::from(folder.trim_start_matches("./"))))
+        })
+    }
+
+    fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]) {
+        let is_mariadb = base.product() == ConfigProduct::MariaDb;
+        (base.prefix().join("bin"), if is_mariadb { &["mariadb", "mysql"] } else { &["mysql", "mariadb"] })
+    }
+
+    fn client_arguments(&self, socket: &Path, version: &str) -> Vec<String> {
+        let mut words = ["--no-defaults", "--user=root"].map(str::to_owned).to_vec();
+        words.push(format!("--socket={}", socket.display()));
+        if version.contains("MariaDB") {
+            // From 11.4 on it insists on TLS, which the server has switched off.
+            words.push("--skip-ssl".to_owned());
+        }
+        words
+    }
+}
+
+impl Build for BaseDir {
+    fn family(&self) -> &'static dyn Family {
+        &Mysql
+    }
+
+    fn path(&self) -> &Path {
+        self.path()
+    }
+
+    fn prefix(&self) -> &Path {
+        self.prefix()
+    }
+
+    fn program(&self) -> &Path {
+        self.program()
+    }
+
+    fn product(&self) -> ConfigProduct {
+        self.product()
+    }
+
+    fn version(&self) -> &str {
+        &self.version().text
+    }
+
+    fn release(&self) -> Release {
+        let version = self.version();
+        Release([version.major, version.minor, version.patch])
+    }
+
+    fn title(&self) -> String {
+        self.title()
+    }
+
+    fn plugin_dir(&self) -> Option<&Path> {
+        self.plugin_dir()
+    }
+
+    fn built_in_engines(&self) -> Option<&'static [&'static str]> {
+        let others = if self.is_mariadb() { 0 } else { OF_MARIADB };
+        Some(&BUILT_IN[..BUILT_IN.len() - others])
+    }
+
+    fn native_settings(&self, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+        Ok(MyCnf::read(path, self)?.into_settings())
+    }
+
+    fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+        server::start(self, home, spec, data)
+    }
+}

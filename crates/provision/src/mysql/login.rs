@@ -1,0 +1,102 @@
+//! What option files say of logins and TLS.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dbdyno_drivers::{TlsMode, TlsSettings};
+
+use super::option_file::{self, Item};
+use crate::Error;
+use crate::product::{FileLogin, TlsWord};
+use crate::tls_words::Said;
+
+/// The words of MySQL's own tools; in option files with `_`.
+pub(super) const TLS_WORDS: &[(&str, TlsWord)] = &[
+    ("ssl-mode", TlsWord::Mode),
+    ("ssl-ca", TlsWord::Ca),
+    ("ssl-cert", TlsWord::Cert),
+    ("ssl-key", TlsWord::Key),
+];
+
+/// User and password of the `[client]` group of an option file.
+pub(super) fn login_of_file(path: &Path) -> Result<FileLogin, Error> {
+    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let mut client = FileLogin::default();
+    for item in option_file::parse(&text).map_err(wrong)? {
+        match item {
+            Item::Include { .. } => {
+                return Err(wrong(
+                    "it includes another file; name the file that has the [client] group".to_owned(),
+                ));
+            }
+            Item::Setting { group, name, value } if group == "client" => match name.as_str() {
+                "user" => client.user = value,
+                "password" => client.password = value,
+                _ => {}
+            },
+            Item::Setting { .. } => {}
+        }
+    }
+    Ok(client)
+}
+
+/// What the `[client]` group of an option file asks of TLS.
+pub(super) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, Error> {
+    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let mut said = Said::default();
+    for item in option_file::parse(&text).map_err(wrong)? {
+        let Item::Setting { group, name, value } = item else { continue };
+        if group == "client" {
+            take_switch(&mut said, &name, value.as_deref());
+        }
+        let known = TLS_WORDS.iter().find(|(known, _)| known.replace('-', "_") == name);
+        if let (Some((_, word)), Some(value), "client") = (known, value, group.as_str()) {
+            said.take(*word, &value).map_err(wrong)?;
+        }
+    }
+    let beside = |file: Option<PathBuf>| {
+        file.map(|file| path.parent().map_or_else(|| file.clone(), |folder| folder.join(&file)))
+    };
+    Ok(said.settings().map(|settings| TlsSettings {
+        ca: beside(settings.ca),
+        cert: beside(settings.cert),
+        key: beside(settings.key),
+        ..settings
+    }))
+}
+
+/// MariaDB's switches: `ssl`, `skip-ssl`, `ssl-verify-server-cert`.
+fn take_switch(said: &mut Said, name: &str, value: Option<&str>) {
+    let is_on = !matches!(value.map(str::to_ascii_lowercase).as_deref(), Some("0" | "off" | "false"));
+    let mode = match (name, is_on) {
+        ("ssl", true) => None,
+        ("ssl", false) | ("skip_ssl", true) => Some(TlsMode::Off),
+        ("ssl_verify_server_cert", true) => Some(TlsMode::Verify),
+        ("ssl_verify_server_cert", false) => Some(TlsMode::Require),
+        _ => return,
+    };
+    said.anything = true;
+    said.mode = mode.or(said.mode);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_of_mariadb_are_heeded() {
+        let of = |line: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            fs::write(file.path(), format!("[client]\n{line}\n[mysqld]\nskip-ssl\n")).unwrap();
+            tls_of_file(file.path()).unwrap().map(|settings| settings.mode)
+        };
+        assert_eq!(of("user=x"), None);
+        assert_eq!(of("ssl"), Some(TlsMode::Verify));
+        assert_eq!(of("ssl = 0"), Some(TlsMode::Off));
+        assert_eq!(of("skip-ssl"), Some(TlsMode::Off));
+        assert_eq!(of("ssl-verify-server-cert"), Some(TlsMode::Verify));
+        assert_eq!(of("ssl\nssl-verify-server-cert=OFF"), Some(TlsMode::Require));
+    }
+}

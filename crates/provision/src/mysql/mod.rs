@@ -1,0 +1,16 @@
+//! MariaDB, MySQL and Percona Server: their base directories, option files, data directories, and how they start.
+
+mod base;
+mod claim;
+mod command;
+mod family;
+mod initialise;
+mod login;
+mod my_cnf;
+mod option_file;
+mod ready;
+mod server;
+
+/// The family.
+#[derive(Debug)]
+pub(crate) struct Mysql;

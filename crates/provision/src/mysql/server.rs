@@ -1,0 +1,120 @@
+//! Starts a MariaDB or MySQL server.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::base::BaseDir;
+use super::command::{Places, start_options, tls_options};
+use super::initialise::initialise;
+use super::my_cnf::MyCnf;
+use super::ready;
+use crate::product::{Base, Server, ServerSpec};
+use crate::running::{Data, Running, Start, absolute_itself, absolute_log};
+use crate::template::{Key, Template};
+use crate::tmp_dir::{TmpDir, can_be_named};
+use crate::{Error, Home, datadir, launch};
+
+/// The socket in a home.
+const SOCKET: &str = "s";
+
+/// An option that initialising obeys, and that leaves no trace in what it makes.
+const WITHOUT_TRACE: &str = "innodb_use_native_aio";
+
+/// As [`Server::start_in`]. It answers when it greets.
+pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+    let my_cnf = match &spec.option_file {
+        Some(path) => MyCnf::read(path, base)?,
+        None => MyCnf::default(),
+    };
+    let socket = home.path().join(SOCKET);
+    let log = absolute_log(&spec.log)?;
+    let data_dir = absolute_itself(&spec.data_dir)?;
+    let has_own_tmp_dir = my_cnf.sets("tmpdir");
+    let lies_beside = can_be_named(&datadir::temporary_files(&data_dir));
+    let tmp_dir = if lies_beside { datadir::temporary_files(&data_dir) } else { home.empty_tmp_dir()? };
+    let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
+    let as_root = nix::unistd::geteuid().is_root();
+    let mut options = start_options(base, &my_cnf, &spec.engine, places, as_root)?;
+    tls_options(base, &my_cnf, home.tls().map(|tls| &tls.files), &mut options);
+
+    if !lies_beside && !has_own_tmp_dir {
+        options.notes.push(format!(
+            "temporary files are in {}, not next to the data: tmpdir cannot name a folder with \
+             a colon",
+            tmp_dir.display()
+        ));
+    }
+
+    match data {
+        Data::Fresh => {
+            let cancel = &*spec.cancel;
+            template(base, &my_cnf, &spec.template_dir, cancel)?.copy_to(&data_dir, cancel)?;
+        }
+        Data::AsItIs => datadir::check_at_rest(&data_dir, &spec.cancel)?,
+    }
+    let is_needed = lies_beside && !has_own_tmp_dir;
+    let tmp_dir = if is_needed { Some(TmpDir::make(&data_dir, &spec.cancel)?) } else { None };
+
+    let start = Start {
+        title: base.title(),
+        line: launch::command_line(base.program(), &options.options),
+        cpus: spec.cpus.as_deref(),
+        home,
+        data_dir,
+        tmp_dir,
+        log,
+        timeout: spec.start_timeout,
+        cancel: Arc::clone(&spec.cancel),
+        notes: options.notes,
+    };
+    let running = Running::start(start, || ready::greets(&socket))?;
+    Ok(Server { base: Base::new(base.clone()), socket, tls_port: None, running })
+}
+
+fn template(
+    base: &BaseDir,
+    my_cnf: &MyCnf,
+    template_dir: &Path,
+    cancel: &AtomicBool,
+) -> Result<Template, Error> {
+    Template::ready(&key(base, &my_cnf.initial_options(base))?, template_dir, cancel, |work| {
+        initialise(base, my_cnf, work, cancel)
+    })
+}
+
+fn key(base: &BaseDir, options: &[String]) -> Result<Key, Error> {
+    let product = base.product().to_string().to_lowercase().replace(' ', "-");
+    let options: Vec<String> =
+        options.iter().filter(|option| !option.contains(WITHOUT_TRACE)).cloned().collect();
+    Key::new(
+        &format!("{product}-{}", base.version()),
+        base.path(),
+        base.program(),
+        base.installer(),
+        &options,
+        None,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::release::ConfigProduct;
+
+    #[test]
+    fn how_files_are_written_makes_no_other_template() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        fs::write(folder.path().join("bin/mysqld"), "1").unwrap();
+        let base = BaseDir::sample_in(folder.path(), ConfigProduct::MariaDb, (10, 11, 5));
+        let hash = |options: &[&str]| {
+            let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+            key(&base, &options).unwrap().hash().to_owned()
+        };
+        assert_eq!(hash(&["--innodb_use_native_aio=0"]), hash(&[]));
+        assert_ne!(hash(&["--innodb_use_native_aio=0", "--innodb_page_size=8k"]), hash(&[]));
+    }
+}

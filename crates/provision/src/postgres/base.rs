@@ -1,0 +1,158 @@
+//! A base directory of PostgreSQL: where its programs are, and which version they have.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::Error;
+use crate::launch::calling;
+
+/// Where the programs of distribution packages lie, in a folder for each major version.
+const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
+
+/// Programs that a base directory must have.
+const PROGRAMS: [&str; 2] = ["postgres", "initdb"];
+
+/// An unpacked or installed PostgreSQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PgBase {
+    path: PathBuf,
+    /// The folder of all programs.
+    programs: PathBuf,
+    program: PathBuf,
+    version: String,
+}
+
+impl PgBase {
+    /// Looks into `path` and asks the server program in it for its version.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library may be missing).
+    pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let given = path.as_ref();
+        let no_server = || Error::NoServer { path: given.to_path_buf(), looked_for: looked_for() };
+        let path = given.canonicalize().map_err(|_| no_server())?;
+        let programs = find_programs(&path).ok_or_else(no_server)?;
+        let printed = version_line(&programs.join("postgres"))?;
+        let version = parse_version(&printed).ok_or_else(|| Error::Version {
+            program: programs.join("postgres"),
+            why: format!("it printed {printed:?}, in which no version is known"),
+        })?;
+        Ok(Self { path, program: programs.join("postgres"), programs, version })
+    }
+
+    /// The folder that was opened, absolute.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The server program.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The program that makes a data directory.
+    pub(crate) fn installer(&self) -> PathBuf {
+        self.programs.join("initdb")
+    }
+
+    /// The version: `15.19`, `9.6.24`, `19rc1`.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Product and version for people: `PostgreSQL 15.19`.
+    pub(crate) fn title(&self) -> String {
+        format!("PostgreSQL {}", self.version)
+    }
+}
+
+/// The folder with the programs of the server in `path`, without running anything. Of several versions the last.
+pub(super) fn find_programs(path: &Path) -> Option<PathBuf> {
+    let versions = |folder: &&str| fs::read_dir(path.join(folder)).into_iter().flatten().flatten();
+    let mut folders: Vec<(u32, PathBuf)> = OF_PACKAGES
+        .iter()
+        .flat_map(versions)
+        .map(|entry| {
+            let major =
+                entry.file_name().to_string_lossy().split('.').next().and_then(|word| word.parse().ok());
+            (major.unwrap_or(0), entry.path().join("bin"))
+        })
+        .collect();
+    folders.sort();
+    std::iter::once(path.join("bin"))
+        .chain(folders.into_iter().rev().map(|(_, folder)| folder))
+        .find(|folder| PROGRAMS.iter().all(|program| folder.join(program).is_file()))
+}
+
+/// What [`find_programs`] looks for, for an error message.
+pub(super) fn looked_for() -> String {
+    "bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres".to_owned()
+}
+
+fn version_line(program: &Path) -> Result<String, Error> {
+    let failed = |why: String| Error::Version { program: program.to_path_buf(), why };
+    let output = calling(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(format!(
+            "{}: {}",
+            output.status,
+            said.lines().next().unwrap_or("it printed nothing")
+        )));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Reads `postgres (PostgreSQL) 17.5 (Debian 17.5-1)`.
+fn parse_version(line: &str) -> Option<String> {
+    let version = line.split_once("(PostgreSQL) ")?.1.split_whitespace().next()?;
+    version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_what_real_servers_print() {
+        for (line, version) in [
+            ("postgres (PostgreSQL) 9.6.24", "9.6.24"),
+            ("postgres (PostgreSQL) 15.19", "15.19"),
+            ("postgres (PostgreSQL) 17.5 (Debian 17.5-1)", "17.5"),
+            ("postgres (PostgreSQL) 19rc1 (Debian 19~rc1-1)", "19rc1"),
+        ] {
+            assert_eq!(parse_version(line), Some(version.to_owned()));
+        }
+        assert_eq!(parse_version("mysqld  Ver 8.0.31 for Linux"), None);
+    }
+
+    #[test]
+    fn programs_are_found_in_both_layouts_and_of_several_versions_the_last() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(find_programs(folder.path()), None);
+        let add = |place: &str, programs: &[&str]| {
+            let bin = folder.path().join(place);
+            fs::create_dir_all(&bin).unwrap();
+            programs.iter().for_each(|program| fs::write(bin.join(program), "").unwrap());
+            bin
+        };
+        add("usr/lib/postgresql/9.6/bin", &PROGRAMS);
+        let newest = add("usr/lib/postgresql/17/bin", &PROGRAMS);
+        assert_eq!(find_programs(folder.path()), Some(newest.clone()));
+        let bin = add("bin", &["postgres"]);
+        assert_eq!(find_programs(folder.path()), Some(newest), "without initdb it is of no use");
+        add("bin", &["initdb"]);
+        assert_eq!(find_programs(folder.path()), Some(bin));
+    }
+
+    #[test]
+    fn a_folder_without_a_server_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(PgBase::open(folder.path()), Err(Error::NoServer { .. })));
+    }
+}

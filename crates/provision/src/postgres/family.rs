@@ -1,0 +1,158 @@
+//! PostgreSQL as a [`Family`], and a base directory of it as a [`Build`].
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, first_i64};
+
+use super::base::{self, PgBase};
+use super::{MAINTENANCE, Postgres, SUPERUSER, claim, conf, pass_file, server};
+use crate::claim::Claim;
+use crate::product::{Base, Build, Family, FileLogin, Server, ServerSpec, TlsWord, Work};
+use crate::release::{ConfigProduct, Release};
+use crate::running::Data;
+use crate::{Error, Home};
+
+impl Family for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &["postgres://", "postgresql://"]
+    }
+
+    fn default_port(&self) -> u16 {
+        5432
+    }
+
+    fn socket_prefix(&self) -> Option<&'static str> {
+        Some(".s.PGSQL.")
+    }
+
+    fn tls_words(&self) -> &'static [(&'static str, TlsWord)] {
+        &[
+            ("sslmode", TlsWord::Mode),
+            ("sslrootcert", TlsWord::Ca),
+            ("sslcert", TlsWord::Cert),
+            ("sslkey", TlsWord::Key),
+        ]
+    }
+
+    fn login_of_file(&self, path: &Path, options: &Options) -> Result<FileLogin, Error> {
+        let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let password = pass_file::password(&text, options)
+            .ok_or_else(|| wrong("no line fits host, port, database and user of the address".to_owned()))?;
+        Ok(FileLogin { user: None, password: Some(password) })
+    }
+
+    fn target(&self, options: Options) -> Target {
+        Target::Postgres(options)
+    }
+
+    fn claim<'a>(&'a self, options: &'a Options, database: &'a str) -> Work<'a, Result<Claim, Error>> {
+        Box::pin(claim::claim(options, database))
+    }
+
+    fn looked_for(&self) -> String {
+        base::looked_for()
+    }
+
+    fn program_in(&self, path: &Path) -> Option<PathBuf> {
+        base::find_programs(path).map(|folder| folder.join("postgres"))
+    }
+
+    fn open(&self, path: &Path) -> Result<Base, Error> {
+        PgBase::open(path).map(Base::new)
+    }
+
+    fn option_file(&self) -> (&'static str, &'static str) {
+        ("postgresql_conf", "conf")
+    }
+
+    fn superuser(&self) -> &'static str {
+        SUPERUSER
+    }
+
+    fn first_database(&self) -> Option<&'static str> {
+        Some(MAINTENANCE)
+    }
+
+    fn only_own_certificates(&self) -> bool {
+        true
+    }
+
+    fn has_no_tls_on_sockets(&self) -> bool {
+        true
+    }
+
+    // Not in the data of options: 3 since there is one.
+    fn reserved_connections(&self) -> Option<(&'static str, u64)> {
+        Some(("superuser_reserved_connections", 3))
+    }
+
+    fn folder_of<'a>(
+        &'a self,
+        session: &'a mut AnySession,
+        database: &'a str,
+        _engine: &'a str,
+    ) -> Work<'a, Result<Option<PathBuf>, DbError>> {
+        Box::pin(async move {
+            let oid = format!("SELECT oid FROM pg_database WHERE datname = '{database}'");
+            let oid = first_i64(&session.rows(&oid).await?);
+            Ok(oid.map(|oid| PathBuf::from(format!("base/{oid}"))))
+        })
+    }
+
+    fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]) {
+        (base.program().parent().unwrap_or(base.path()).to_path_buf(), &["psql"])
+    }
+
+    fn client_arguments(&self, socket: &Path, _version: &str) -> Vec<String> {
+        let folder = self.socket_in_address(socket).display().to_string();
+        ["-h", &folder, "-U", SUPERUSER, MAINTENANCE].map(str::to_owned).to_vec()
+    }
+
+    fn socket_in_address<'a>(&self, socket: &'a Path) -> &'a Path {
+        socket.parent().unwrap_or(socket)
+    }
+}
+
+impl Build for PgBase {
+    fn family(&self) -> &'static dyn Family {
+        &Postgres
+    }
+
+    fn path(&self) -> &Path {
+        self.path()
+    }
+
+    fn program(&self) -> &Path {
+        self.program()
+    }
+
+    fn product(&self) -> ConfigProduct {
+        ConfigProduct::Postgresql
+    }
+
+    fn version(&self) -> &str {
+        self.version()
+    }
+
+    fn release(&self) -> Release {
+        Release::parse(self.version()).unwrap_or_default()
+    }
+
+    fn title(&self) -> String {
+        self.title()
+    }
+
+    fn native_settings(&self, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+        conf::conf_settings(path)
+    }
+
+    fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+        server::start(self, home, spec, data)
+    }
+}

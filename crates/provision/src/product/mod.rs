@@ -1,0 +1,213 @@
+//! What a product is to those who start its servers or are given their addresses.
+//!
+//! A product, or a family of products that are served alike, is a folder next to this one with a type that implements
+//! [`Family`], one for its builds that implements [`Build`], and a line in [`families`](crate::families).
+
+mod server;
+
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use dbdyno_drivers::{AnySession, DbError, Options, Target, TlsSettings};
+
+pub(crate) use server::TLS_HOST;
+pub use server::{Server, ServerSpec};
+
+use crate::claim::Claim;
+use crate::release::{ConfigProduct, Release};
+use crate::running::Data;
+use crate::{Error, Home};
+
+/// What a word of an address asks of TLS.
+#[derive(Debug, Clone, Copy)]
+pub enum TlsWord {
+    Mode,
+    Ca,
+    Cert,
+    Key,
+}
+
+/// A login that a file of the user holds.
+#[derive(Default)]
+pub struct FileLogin {
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+}
+
+/// The work of a question to a server.
+pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Products that are served alike.
+pub trait Family: fmt::Debug + Sync {
+    /// The driver's name, as in [`dbdyno_drivers::ALL`].
+    fn name(&self) -> &'static str;
+
+    /// How addresses begin: `mysql://`.
+    fn schemes(&self) -> &'static [&'static str];
+
+    fn default_port(&self) -> u16;
+
+    /// How the name of a socket begins, of servers whose port ends it. An address may then name the folder.
+    fn socket_prefix(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Its own words for TLS in addresses.
+    fn tls_words(&self) -> &'static [(&'static str, TlsWord)];
+
+    /// What a file with logins says for `options`.
+    ///
+    /// # Errors
+    /// [`Error::OptionFile`].
+    fn login_of_file(&self, path: &Path, options: &Options) -> Result<FileLogin, Error>;
+
+    /// What such a file asks of TLS.
+    ///
+    /// # Errors
+    /// [`Error::OptionFile`].
+    fn tls_of_file(&self, _path: &Path) -> Result<Option<TlsSettings>, Error> {
+        Ok(None)
+    }
+
+    /// Where a user is named, if not in the address.
+    fn other_place_of_user(&self) -> &'static str {
+        ""
+    }
+
+    fn target(&self, options: Options) -> Target;
+
+    /// Makes sure that `database` is dbdyno's to make and drop tables in, on the server of `options`, whose own database does not
+    /// matter. It never drops the database, and neither should the caller: only the tables that its workload names.
+    ///
+    /// # Errors
+    /// [`Error::DatabaseNotOurs`] when it exists without the mark, [`Error::DatabaseName`] for a name that no database
+    /// can have, [`Error::Database`] when the server says no.
+    fn claim<'a>(&'a self, options: &'a Options, database: &'a str) -> Work<'a, Result<Claim, Error>>;
+
+    /// Programs that are looked for in a base directory.
+    fn looked_for(&self) -> String;
+
+    /// The server program in a base directory, without running it.
+    fn program_in(&self, path: &Path) -> Option<PathBuf>;
+
+    /// Looks into a base directory and asks the server program for its version.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library may be missing).
+    fn open(&self, path: &Path) -> Result<Base, Error>;
+
+    /// The key of a plan that names the server's own option file, and the ending of such files.
+    fn option_file(&self) -> (&'static str, &'static str);
+
+    /// The superuser of the servers that dbdyno starts, who has no password.
+    fn superuser(&self) -> &'static str;
+
+    /// The database that a superuser's session is in before there is another one.
+    fn first_database(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// A server that dbdyno starts takes no certificates but those that dbdyno makes.
+    fn only_own_certificates(&self) -> bool {
+        false
+    }
+
+    /// A started server has TLS over TCP only.
+    fn has_no_tls_on_sockets(&self) -> bool {
+        false
+    }
+
+    /// The option with the connections that are kept for superusers, and its default.
+    fn reserved_connections(&self) -> Option<(&'static str, u64)> {
+        None
+    }
+
+    /// Where in the data directory the tables of `database` lie, that have `engine`; `None` when the server does not say.
+    fn folder_of<'a>(
+        &'a self,
+        session: &'a mut AnySession,
+        database: &'a str,
+        engine: &'a str,
+    ) -> Work<'a, Result<Option<PathBuf>, DbError>>;
+
+    /// Names of client programs, and the folder where a build has its own.
+    fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]);
+
+    /// Arguments with which a client that printed `version` comes to `socket`.
+    fn client_arguments(&self, socket: &Path, version: &str) -> Vec<String>;
+
+    /// The folder or file that an address names for `socket`.
+    fn socket_in_address<'a>(&self, socket: &'a Path) -> &'a Path {
+        socket
+    }
+}
+
+/// An unpacked or installed server build.
+pub trait Build: fmt::Debug + Send + Sync {
+    fn family(&self) -> &'static dyn Family;
+
+    /// The folder that was opened, absolute.
+    fn path(&self) -> &Path;
+
+    /// The folder or its `usr`, where programs and libraries lie.
+    fn prefix(&self) -> &Path {
+        self.path()
+    }
+
+    /// The server program.
+    fn program(&self) -> &Path;
+
+    fn product(&self) -> ConfigProduct;
+
+    /// The version as the program prints it, which may end in words of its builder.
+    fn version(&self) -> &str;
+
+    fn release(&self) -> Release;
+
+    /// Product and version for people: `MariaDB 10.11.19`, `PostgreSQL 15.19`.
+    fn title(&self) -> String;
+
+    /// Folder of loadable plugins; builds with built-in plugins only have none.
+    fn plugin_dir(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The storage engines that it is built with; `None` where there is no choice.
+    fn built_in_engines(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// Names (with underscores) and values in the order of the option file at `path`, as the server reads it.
+    ///
+    /// # Errors
+    /// [`Error::OptionFile`] when it cannot be read, or puts data outside the data directory.
+    fn native_settings(&self, path: &Path) -> Result<Vec<(String, Option<String>)>, Error>;
+
+    /// See [`Server::start_in`].
+    ///
+    /// # Errors
+    /// Those of [`Server::start_in`].
+    fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error>;
+}
+
+/// A build of any product.
+#[derive(Debug, Clone)]
+pub struct Base(Arc<dyn Build>);
+
+impl Base {
+    pub(crate) fn new(build: impl Build + 'static) -> Self {
+        Self(Arc::new(build))
+    }
+}
+
+impl Deref for Base {
+    type Target = dyn Build;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}

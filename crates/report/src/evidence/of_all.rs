@@ -1,0 +1,102 @@
+//! Hardware efficiency of all steps: a table for each metric, absolute and relative to the base.
+
+use dbdyno_analyse::metrics::{Cost, Efficiency, Figures, Metric};
+use dbdyno_analyse::statistics::describe::median;
+use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
+
+use crate::document::{Cell, Column, Table};
+use crate::number::{fixed, ratio};
+use crate::rates::ratio_tone;
+
+/// Of the costs, those that reports of microbenchmarks have as well.
+const COSTS: [&str; 4] = ["server_cpu_us", "client_cpu_us", "fsyncs_per_commit", "write_amplification"];
+
+/// Tables of metrics that any step has.
+pub(crate) fn efficiency_of_all(steps: &[&StepFindings], base: &str) -> Vec<Table> {
+    let of_hosts = Efficiency::in_tables().map(|metric| {
+        let of = |run: &StepRun| value(&run.efficiency, metric);
+        let relative = |variant: &VariantStep| value(&variant.relative.as_ref()?.efficiency, metric);
+        of_metric(steps, base, metric, &of, &relative)
+    });
+    let costs = Cost::in_tables().filter(|metric| COSTS.contains(&metric.id)).map(|metric| {
+        let of = |run: &StepRun| value(&run.cost, metric);
+        let relative = |variant: &VariantStep| value(&variant.relative.as_ref()?.cost, metric);
+        of_metric(steps, base, metric, &of, &relative)
+    });
+    of_hosts.chain(costs).filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn value<G: Figures>(group: &G, metric: &Metric) -> Option<f64> {
+    group.figures().find(|(known, _)| known.id == metric.id)?.1
+}
+
+/// A row a step: the medians of the valid blocks, then the ratios to the base.
+fn of_metric(
+    steps: &[&StepFindings],
+    base: &str,
+    metric: &Metric,
+    of: &dyn Fn(&StepRun) -> Option<f64>,
+    relative: &dyn Fn(&VariantStep) -> Option<f64>,
+) -> Table {
+    let variants: Vec<&str> = steps
+        .first()
+        .map_or_else(Vec::new, |step| step.variants.iter().map(|variant| variant.variant.as_str()).collect());
+    let others = || variants.iter().filter(|name| **name != base);
+    let columns = variants.iter().map(|name| Column::new(name, metric.unit, ""));
+    let columns = columns.chain(others().map(|name| Column::new(name, "÷ base", "")));
+    let title = format!("{} of all steps", metric.name);
+    let note =
+        format!("{} Median of the valid blocks; ratio: geometric mean over the blocks.", metric.meaning);
+    let mut table = Table::new(&title, &note, vec![Column::new("step", "", "")], columns);
+    for step in steps {
+        let found = |name: &str| step.variants.iter().find(|variant| variant.variant == name);
+        let figure = |name: &&str| {
+            let runs = found(name).map_or(&[][..], |variant| &variant.runs);
+            let valid = runs.iter().filter(|run| run.validity == Validity::Valid);
+            median(&valid.filter_map(of).collect::<Vec<_>>())
+        };
+        let figures: Vec<Option<f64>> = variants.iter().map(figure).collect();
+        if figures.iter().all(Option::is_none) {
+            continue;
+        }
+        let texts = figures
+            .iter()
+            .map(|value| Cell::from(fixed(value.map(|value| metric.factor * value), metric.decimals)));
+        let ratios = others().map(|name| relative_cell(found(name).and_then(relative)));
+        table.push(std::iter::once(Cell::from(step.name.as_str())).chain(texts).chain(ratios));
+    }
+    table
+}
+
+/// With the sign of its colour, which says more or less, not better or worse.
+fn relative_cell(value: Option<f64>) -> Cell {
+    match value {
+        Some(value) if value.is_finite() => {
+            let tone = ratio_tone(value);
+            Cell { sign: tone.sign(), ..Cell::toned(ratio(Some(value), 2), tone) }
+        }
+        Some(_) => Cell::from("inf"),
+        None => Cell::from("n/a"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn each_metric_has_the_medians_of_all_variants_and_the_ratios_of_all_but_the_base() {
+        let findings = fixture::with_blocks(3);
+        let steps: Vec<&StepFindings> = findings.workloads[0].steps.iter().collect();
+        let tables = efficiency_of_all(&steps, "rollback");
+        let table = tables.iter().find(|table| table.title == "cpu/o of all steps").expect("in the fixture");
+        let heads: Vec<_> =
+            table.columns.iter().map(|column| (column.name.as_str(), column.unit.as_str())).collect();
+        assert_eq!(heads, [("step", ""), ("rollback", "%·s/op"), ("<b>&\"", "%·s/op"), ("<b>&\"", "÷ base")]);
+        let run = &findings.workloads[0].steps[0].variants[0].runs[0];
+        let texts: Vec<&str> = table.rows[0].iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!((texts[0], texts[1]), ("l.i0", fixed(run.efficiency.cpu_o, 6).as_str()));
+        assert_eq!(texts[3], "0.98");
+    }
+}

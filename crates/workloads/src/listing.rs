@@ -1,0 +1,56 @@
+//! What lists say of a workload: its steps in a line, or each as a card.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// What the list of all workloads says of a workload's steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// A line for each order of steps: `steps of NAME: ...`.
+    pub steps: String,
+    /// More of its own, where a line does not do; may be empty.
+    pub details: String,
+}
+
+/// The steps of a workload in their order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cards {
+    pub workload: &'static str,
+    /// `sequence 42`; empty where there is one order only.
+    pub title: &'static str,
+    pub steps: Vec<Card>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Card {
+    pub step: String,
+    /// Its name in published tables, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published_as: Option<String>,
+    /// What it is for, in a sentence.
+    pub purpose: &'static str,
+    /// One for each kind of connection that it has.
+    pub operations: Vec<CardOperation>,
+    /// What the parameters of its statements are.
+    pub parameters: &'static str,
+    /// What its rate counts: `queries/s`.
+    pub rate: String,
+    /// What its name hides; empty when it hides nothing.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub trap: &'static str,
+    /// The groups over which published reports sum steps up.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, String>,
+}
+
+/// What one kind of connection sends.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CardOperation {
+    pub kind: String,
+    /// `prepared` or `text`
+    pub protocol: String,
+    /// The statements of one operation in their order, `?` for parameters, long lists cut short.
+    pub statements: Vec<String>,
+}

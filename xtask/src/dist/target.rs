@@ -1,0 +1,79 @@
+//! An architecture: what its build needs, and the build.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use crate::command::{cargo, output, run};
+use crate::places;
+
+/// What is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) arch: &'static str,
+    /// Debian's name.
+    pub(super) debian: &'static str,
+    triple: &'static str,
+    /// Program that compiles C and links, and the Debian packages that bring it.
+    compiler: &'static str,
+    packages: &'static str,
+}
+
+pub(super) const X86_64: Target = Target {
+    arch: "x86_64",
+    debian: "amd64",
+    triple: "x86_64-unknown-linux-gnu",
+    compiler: "gcc",
+    packages: "gcc libc6-dev",
+};
+
+const AARCH64: Target = Target {
+    arch: "aarch64",
+    debian: "arm64",
+    triple: "aarch64-unknown-linux-gnu",
+    compiler: "aarch64-linux-gnu-gcc",
+    packages: "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+};
+
+pub(super) const ALL: [Target; 2] = [X86_64, AARCH64];
+
+impl Target {
+    /// What must be had before it can be built, each with the command that gets it.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        let folder =
+            output(Command::new("rustc").args(["--print", "target-libdir", "--target", self.triple]));
+        if !folder.is_ok_and(|folder| PathBuf::from(folder.trim()).is_dir()) {
+            missing.push(format!("Rust's library for {}: rustup target add {0}", self.triple));
+        }
+        for (program, packages) in [(self.compiler, self.packages), ("dpkg-deb", "dpkg")] {
+            let there = Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok();
+            if !there {
+                missing.push(format!("{program}: apt-get install {packages}"));
+            }
+        }
+        missing
+    }
+
+    /// Builds the stripped static binary, and says where it is.
+    pub(super) fn build(&self) -> Result<PathBuf> {
+        let mut command = cargo(&[
+            "build",
+            "--locked",
+            "--package",
+            "dbdyno",
+            "--profile",
+            "dist",
+            "--target",
+            self.triple,
+        ]);
+        let of_target = self.triple.to_uppercase().replace('-', "_");
+        // glibc within the binary: it runs on any Linux, whatever libraries that has.
+        command.env(format!("CARGO_TARGET_{of_target}_RUSTFLAGS"), "-C target-feature=+crt-static");
+        command.env(format!("CARGO_TARGET_{of_target}_LINKER"), self.compiler);
+        command.env(format!("CC_{}", self.triple.replace('-', "_")), self.compiler);
+        run(&mut command)?;
+        Ok(places::target().join(self.triple).join("dist/dbdyno"))
+    }
+}
