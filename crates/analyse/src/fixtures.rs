@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use dbdyno_record::{
     CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientRate, Clock, CounterHeader,
-    CounterLine, CounterSeries, Headline, HistogramSpan, HostInfo, Interval, KindSpec, LimitedBy, Manifest,
-    Outcome, Run, ServerInfo, StepEvent, StepRecord, StepSpec, Target, ToolInfo, Unit, VariantInfo,
+    CounterLine, CounterSeries, Execution, Headline, HistogramSpan, HostInfo, Interval, KindSpec, LimitedBy,
+    Manifest, Outcome, Run, ServerInfo, StepEvent, StepRecord, StepSpec, Target, ToolInfo, Unit, VariantInfo,
     WindowRule, WorkloadInfo,
 };
 use hdrhistogram::Histogram;
@@ -125,6 +125,31 @@ pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepR
         }
     }
     completed(spec, intervals, window, BTreeMap::new())
+}
+
+/// A query that was executed so often, with the seconds of each and whether it was cut off.
+pub(crate) fn query_seconds_step(name: &str, seconds: &[(f64, bool)]) -> StepRecord {
+    let mut spec = index_spec();
+    spec.name = name.to_owned();
+    spec.headline = Headline { kind: "query".to_owned(), unit: Unit::Seconds, label: "seconds".to_owned() };
+    spec.kinds = vec![kind("query", "closed", 1)];
+    let window = (0, (1e6 * seconds.iter().map(|(seconds, _)| seconds).sum::<f64>()) as u64);
+    let mut step = completed(spec, Vec::new(), window, BTreeMap::new());
+    for ((seconds, cut_off), repetition) in seconds.iter().zip(1..) {
+        step.events.insert(
+            1,
+            StepEvent::Execution(Execution {
+                name: name.to_owned(),
+                client: 1,
+                repetition,
+                duration_us: (1e6 * seconds) as u64,
+                cut_off: *cut_off,
+                rows: 1,
+                answer: None,
+            }),
+        );
+    }
+    step
 }
 
 /// `qr100` over an odd window of 2.5 s, and 0.5 s more until the step's end.
@@ -334,6 +359,9 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
 /// A valid execution of a step of which only the rate is known.
 pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
     StepRun {
+        cut_off: false,
+        executions: Vec::new(),
+        composite: None,
         block,
         validity: Validity::Valid,
         window_seconds: 1.0,

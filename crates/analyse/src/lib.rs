@@ -46,7 +46,7 @@ pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};
 pub use compare::operation_use::{OperationUse, operation_use};
-pub use compare::ratio::ratio_text;
+pub use compare::ratio::{ratio_text, seconds_text};
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::Lapse;
@@ -55,14 +55,14 @@ pub use measure::rates::{keeps_target, least_accepted};
 pub use model::failure::words as failure_words;
 pub use model::metrics;
 pub use model::{
-    Account, Aging, AgingVariant, Beside, Bucket, Budget, CONFIDENCE, Cause, ClientReach, ComparedSide,
-    ComparedStep, Comparison, Cost, Debt, DebtLevel, Decided, DeviceLoad, DeviceSecond, Effect, Efficiency,
-    Failure, Findings, GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut,
-    LeftOutKind, Lookups, MetricRow, Notice, Paired, Part, PercentileRatio, PlanDifference, RateOf, Ratio,
-    RelativeMetrics, RunSummary, Schedule, SecondPoint, ServerEvent, ServerEventKind, SettingDifference,
-    Severity, Side, StallDifference, StallFigure, Standstills, StatementPlans, StatementResult, Steadiness,
-    StepFindings, StepRun, Sweep, SweepRung, SweepVariant, TimeAccount, Validity, VariantStep,
-    VariantSummary, Verdict, WorkloadFindings,
+    Account, Aging, AgingVariant, Beside, Bound, Bucket, Budget, CONFIDENCE, Cause, ClientReach,
+    ComparedSide, ComparedStep, Comparison, Composite, Cost, Debt, DebtLevel, Decided, DeviceLoad,
+    DeviceSecond, Effect, Efficiency, Execution, Failure, Findings, GroupFindings, GroupMemory, HostCheck,
+    Inference, KindResult, LEVEL, Latency, LeftOut, LeftOutKind, Lookups, MetricRow, Notice, Paired, Part,
+    PercentileRatio, PlanDifference, RateOf, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint,
+    ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure,
+    Standstills, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepRung,
+    SweepVariant, TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
 };
 pub use model::{Code, Figure};
 pub use notices::invalid_runs::{first_clause, reason_class};
@@ -94,12 +94,12 @@ pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
     Ok(findings_against(run, asked))
 }
 
-/// The headline rate of one step and the length of its common window in seconds; `None` when it has no window.
+/// The headline of one step, a rate or seconds, and the length of its common window in seconds; `None` when it has no window.
 pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     let (from_us, to_us) = step.window()?;
     let window = measure::span::Span::new(from_us, to_us);
-    let rate = measure::rates::rate(&step.spec, &step.intervals, &step.spec.headline.kind, window);
-    Some((rate, window.seconds()))
+    let (figure, _) = measure::executions::headline(step, &measure::executions::executions(step), window);
+    Some((figure, window.seconds()))
 }
 
 /// The second name of the base; `None` where another variant than the plan's is the base, against which nothing ran twice.

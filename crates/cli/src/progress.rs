@@ -202,7 +202,7 @@ fn latency(response: &Histogram<u64>) -> String {
 
 /// Whether a silence within the step is reported: building an index, or reading a whole table, is one long answer.
 fn is_told(headline: &Headline) -> bool {
-    !matches!(headline.kind.as_str(), "index" | "scan")
+    !headline.unit.is_time() && !matches!(headline.kind.as_str(), "index" | "scan")
 }
 
 fn rests(rest: Duration, count: usize) -> Duration {

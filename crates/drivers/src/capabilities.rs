@@ -99,6 +99,15 @@ pub struct Capabilities {
     pub key_source: KeySource,
     /// As long as no other inserts and nothing fails, automatic keys have no gaps.
     pub contiguous_keys: bool,
+    /// Words that gather the optimiser's statistics of the table after them.
+    pub gather_statistics: &'static str,
+    /// There are types for dates and exact decimal numbers; else dates are texts and decimal numbers floating-point ones.
+    pub typed_values: bool,
+    /// Foreign keys can be added to a table that exists, and are checked.
+    pub foreign_keys: bool,
+    /// What between two tables has them joined in the order in which they are written, and the statement that a session needs
+    /// for that first; empty where it needs none.
+    pub ordered_join: (&'static str, &'static str),
     /// The engine answers with real data; `false` only for the null driver, whose contents cannot be checked.
     pub stores_data: bool,
 }

@@ -69,6 +69,11 @@ impl Exchange {
         self.entered.as_ref().map(|(_, ticket)| ticket.id)
     }
 
+    /// By which the server knows the connection, where it can be asked to stop.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.entered.as_ref().map(|(_, ticket)| *ticket)
+    }
+
     pub(crate) fn is_unfinished(&self) -> bool {
         self.state != State::Idle
     }

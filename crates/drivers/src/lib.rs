@@ -20,6 +20,7 @@ mod fuzz;
 mod hold;
 mod input;
 mod kept;
+mod limit;
 mod options;
 mod product;
 mod products;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::QueryPlan;
 use crate::server_info::ServerInfo;
+use crate::{Execution, QueryPlan};
 
 /// How a step or cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +169,7 @@ pub enum StepEvent {
         /// Rows fetched or changed.
         rows: u64,
     },
+    Execution(Execution),
     Check(Check),
     QueryPlan(QueryPlan),
     Warning {
@@ -238,12 +239,23 @@ mod wide {
     }
 }
 
-/// What a headline rate counts.
+/// What a headline counts, or how it takes time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     Operations,
     Rows,
+    /// No rate: the median of the seconds that its executions took ([`Execution`]). Less is better.
+    Seconds,
+    /// No rate: the seconds of the common window, of a step that is one piece of work. Less is better.
+    Elapsed,
+}
+
+impl Unit {
+    /// The headline is a time: less is better.
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::Seconds | Self::Elapsed)
+    }
 }
 
 /// When the common window ends.
@@ -282,7 +294,7 @@ pub struct StepSpec {
 pub struct Headline {
     pub kind: String,
     pub unit: Unit,
-    /// `inserts/s`, `indexed rows/s`, `queries/s`
+    /// `inserts/s`, `indexed rows/s`, `queries/s`, `seconds`
     pub label: String,
 }
 

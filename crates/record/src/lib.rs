@@ -10,6 +10,7 @@ mod counter_lines;
 mod counters;
 mod error;
 mod event;
+mod execution;
 mod histogram;
 mod interval;
 mod layout;
@@ -35,6 +36,7 @@ pub use event::{
     CellEvent, Check, CheckPart, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome, StepEvent,
     StepSpec, Target, Unit, WindowRule,
 };
+pub use execution::{AnswerDigest, Execution};
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
 pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo};

@@ -3,8 +3,8 @@
 use dbdyno_analyse::{Account, Cause, Inference, Latency, Part, StepFindings, VariantStep, Verdict};
 
 use crate::document::{Block, Cell, Column, Table, Tone};
-use crate::number::{fixed, grouped, interval_text, milliseconds, rate};
-use crate::rates::{Scope, of, ratio_word, word};
+use crate::number::{fixed, interval_text, milliseconds};
+use crate::rates::{Scope, headline_text, of, ratio_word, word};
 use crate::sentences::{sentences, shown_verdict};
 
 /// What a reader is to know first of one workload: sentences, then a row a step, then what signs and columns are.
@@ -36,10 +36,10 @@ fn tables(scope: Scope<'_>) -> (Vec<Table>, String) {
             let base_rate = |step: &StepFindings| rate_text(scope, step, base).into();
             let base_p99 = |step: &StepFindings| p99_ms(of(step, base)).into();
             let ratio = |found: &VariantStep| ratio_cell(scope, found);
-            let tables = vec![
-                each(base, names, &steps, (rates, &base_rate, &ratio)),
-                each(base, names, &steps, (p99, &base_p99, &p99_cell)),
-            ];
+            let mut tables = vec![each(base, names, &steps, (rates, &base_rate, &ratio))];
+            if has_p99(&steps) {
+                tables.push(each(base, names, &steps, (p99, &base_p99, &p99_cell)));
+            }
             (tables, format!("Base: {base}."))
         }
     }
@@ -54,9 +54,14 @@ fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
 fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     let Some(found) = of(step, variant) else { return NONE.to_owned() };
     match found.rate {
-        Some(value) => grouped(&rate(Some(value))),
+        Some(figure) => headline_text(step, figure, found.cut_off),
         None => word(scope, found).text.to_owned(),
     }
+}
+
+/// Whether any variant has enough operations in any step.
+fn has_p99(steps: &[&StepFindings]) -> bool {
+    steps.iter().flat_map(|step| &step.variants).any(|variant| p99_ms(Some(variant)) != NONE)
 }
 
 fn p99_ms(variant: Option<&VariantStep>) -> String {
@@ -135,7 +140,11 @@ impl<'a> Pairs<'a> {
         if has_verdicts {
             columns.extend([Column::ranked("95 %", "interval", 3), Column::ranked("verdict", "", 0)]);
         }
-        columns.push(Column::ranked("p99", "base → new, ms", 0));
+        // Times of queries are few, and the headline themselves.
+        let has_p99 = !self.rows.iter().all(|pair| pair.step.less_is_better);
+        if has_p99 {
+            columns.push(Column::ranked("p99", "base → new, ms", 0));
+        }
         let has_causes = self.rows.iter().any(|pair| pair.cause().is_some());
         if has_causes {
             columns.push(Column::ranked("main cause", "", 4));
@@ -155,7 +164,7 @@ impl<'a> Pairs<'a> {
                 let word = verdict.map_or(NONE.to_owned(), |verdict| verdict.word().to_owned());
                 cells.push(Cell::toned(word, Tone::of(verdict)));
             }
-            cells.push(pair.p99());
+            cells.extend(has_p99.then(|| pair.p99()));
             cells.extend(has_causes.then(|| pair.cause().unwrap_or_default().into()));
             cells
         };

@@ -155,6 +155,7 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
     StepFindings {
         name: STEPS[step].into(),
         headline_kind: if load { "insert" } else { "query" }.into(),
+        less_is_better: false,
         rate_label: if step == 1 { "indexed rows/s" } else { label }.into(),
         connections: 4,
         margin: 0.02,
@@ -175,16 +176,18 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
     VariantStep {
         variant: names[variant].to_owned(),
         rate: usable.then_some(rate),
+        cut_off: false,
         rate_min: usable.then_some(rate * 0.99),
         rate_max: usable.then_some(rate * 1.01),
         ratio: usable.then(|| Ratio {
             value: ratio(step, variant),
             blocks: (1..=blocks).map(|block| (block, ratio(step, variant))).collect(),
+            bound: None,
             inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
         latency: usable.then(|| latency(rate as u64 * 30, variant)),
         p99: (usable && variant > 0).then(|| PercentileRatio {
-            ratio: Ratio { value: 1.25, blocks: vec![(1, 1.25)], inference: None },
+            ratio: Ratio { value: 1.25, blocks: vec![(1, 1.25)], bound: None, inference: None },
             verdict: (blocks > 1).then_some(if step == 3 { Verdict::Slower } else { Verdict::Undecided }),
         }),
         account: (blocks > 1 && usable && variant > 0).then(|| account(step, variant)),
@@ -221,6 +224,9 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
     let names = kinds.iter().map(|kind| kind.kind.as_str());
     let points = seconds::points(names, rate, (variant, block), seconds);
     StepRun {
+        cut_off: false,
+        executions: Vec::new(),
+        composite: None,
         block,
         validity,
         window_seconds: if failed { 0.0 } else { seconds as f64 + 0.25 },

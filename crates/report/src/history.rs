@@ -102,9 +102,9 @@ fn chart(history: &History, series: &Series, number: usize) -> Block {
     let several = history.series.iter().any(|other| other.workload != series.workload);
     let workload = if several { format!("{} ", series.workload) } else { String::new() };
     let what = match (history.measure, series.follows) {
-        (Measure::Rate, Followed::Rate) => series.rate_label.as_str(),
+        (Measure::Rate, Followed::Rate | Followed::Seconds) => series.rate_label.as_str(),
         (Measure::Rate, Followed::ResponseP99) => "99th percentile of response times in µs",
-        (Measure::Ratio, Followed::Rate) => "ratio to the base of the same run",
+        (Measure::Ratio, Followed::Rate | Followed::Seconds) => "ratio to the base of the same run",
         (Measure::Ratio, Followed::ResponseP99) => {
             "ratio of the response times' p99 to that of the base of the same run"
         }
@@ -278,7 +278,7 @@ fn adjusted_p(series: &Series) -> String {
 fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
     match (history.measure, series.follows) {
         (Measure::Rate, _) => &series.rate_label,
-        (Measure::Ratio, Followed::Rate) => "ratio",
+        (Measure::Ratio, Followed::Rate | Followed::Seconds) => "ratio",
         (Measure::Ratio, Followed::ResponseP99) => "ratio of p99",
     }
 }

@@ -107,6 +107,10 @@ const fn row(code: Code) -> &'static str {
             "{places}: the database works inside dbdyno, so client CPU and memory are client plus database."
         }
         Code::NoDatabase => "{places}: no database: the figures are those of dbdyno itself.",
+        Code::NotCold => {
+            "{place} was to be cold and read nothing from storage in {blocks}: its caches were filled before it began (a server may load its buffer pool again when it starts)."
+        }
+        Code::OddRepetition => "{place}: {repetition} took {seconds:1} s, the others {others:1} s in the median.",
         Code::SharedCpus => "Client and server share CPUs {cpus}.",
         Code::UnpinnedCpus => {
             "Client and server are not pinned to CPUs of their own and take CPU time from each other; see host.server_cpus and host.client_cpus."

@@ -1,12 +1,12 @@
 //! The answer in sentences: one for each variant, in how many steps it is faster, slower and the same.
 
-use dbdyno_analyse::{StepFindings, VariantStep, Verdict, numbered, ratio_text};
+use dbdyno_analyse::{StepFindings, VariantStep, Verdict, numbered};
 
 use crate::document::Tone;
 use crate::evidence::explanations;
 use crate::medians::opposite;
 use crate::number::{duration_whole_us, fixed};
-use crate::rates::{Scope, of, ratio_tone};
+use crate::rates::{Scope, bounded_text, of, ratio_tone};
 use crate::words::{blocks_text, pace_text, zero_rate_text};
 
 /// For each variant that is not the base.
@@ -102,7 +102,7 @@ impl<'a> Against<'a> {
                 !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::Paced))
             });
             let ratios = steps.filter_map(|(step, variant)| Some((variant.ratio.as_ref()?.value, step)));
-            ratios.filter(|(ratio, _)| ratio_tone(*ratio) == tone).collect()
+            ratios.filter(|(ratio, step)| ratio_tone(*ratio, step.less_is_better) == tone).collect()
         };
         let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(near_or_far);
         let extreme = |found: Option<&(f64, &StepFindings)>, word: &str| {
@@ -110,8 +110,14 @@ impl<'a> Against<'a> {
                 format!(" ({word} {} in {})", fixed(Some(*ratio), 2), step.name)
             })
         };
-        let most = extreme(above.iter().max_by(|a, b| a.0.total_cmp(&b.0)), "up to");
-        let least = extreme(below.iter().min_by(|a, b| a.0.total_cmp(&b.0)), "down to");
+        let highest =
+            |of: &[(f64, &StepFindings)]| extreme(of.iter().max_by(|a, b| a.0.total_cmp(&b.0)), "up to");
+        let lowest =
+            |of: &[(f64, &StepFindings)]| extreme(of.iter().min_by(|a, b| a.0.total_cmp(&b.0)), "down to");
+        let ([better, worse], [most, least]) = match self.scope.are_times() {
+            true => (["more than 5 % faster", "more than 5 % slower"], [lowest(&above), highest(&below)]),
+            false => (["more than 5 % above", "more than 5 % below"], [highest(&above), lowest(&below)]),
+        };
         let is_missed = |step: &StepFindings| step.misses_target_of(&self.scope.run.base, self.name);
         let fewer_writes = match above.iter().filter(|(_, step)| is_missed(step)).count() {
             0 => String::new(),
@@ -119,8 +125,8 @@ impl<'a> Against<'a> {
             some => format!(", in {some} of them with fewer background writes than planned"),
         };
         let mut parts: Vec<String> = self.stalled().into_iter().collect();
-        parts.extend(counted("more than 5 % above", above.len()).map(|text| text + &most + &fewer_writes));
-        parts.extend(counted("more than 5 % below", below.len()).map(|text| text + &least));
+        parts.extend(counted(better, above.len()).map(|text| text + &most + &fewer_writes));
+        parts.extend(counted(worse, below.len()).map(|text| text + &least));
         parts.extend(counted("within 5 %", near.len()));
         parts.extend(self.paced());
         parts.extend(counted("no ratio", self.without_ratio()));
@@ -209,7 +215,7 @@ impl<'a> Against<'a> {
 
 /// `qr100 1.30`
 fn ratio_of((step, variant): Found<'_>) -> String {
-    let ratio = variant.ratio.as_ref().map_or("n/a".to_owned(), |ratio| ratio_text(ratio.value, 2));
+    let ratio = variant.ratio.as_ref().map_or("n/a".to_owned(), bounded_text);
     format!("{} {ratio}", step.name)
 }
 

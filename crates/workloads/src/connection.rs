@@ -80,6 +80,16 @@ impl Connection {
         self.session()?.rows(sql).await.map_err(failure)
     }
 
+    /// Rows of `sql`; `None` when the server was made to end it after `limit`.
+    pub(crate) async fn rows_within(
+        &mut self,
+        sql: &str,
+        limit: Option<Duration>,
+    ) -> Result<Option<Cells>, Failure> {
+        let endpoint = self.endpoint.clone();
+        endpoint.rows_within(self.session()?, sql, limit).await.map_err(failure)
+    }
+
     /// Runs a bulk statement that reads `rows`.
     pub(crate) async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, Failure> {
         self.session()?.load_rows(sql, rows).await.map_err(failure)

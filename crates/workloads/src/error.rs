@@ -8,8 +8,8 @@ pub enum Error {
     #[error("{work}: {source}")]
     Database { work: String, source: DbError },
     #[error(
-        "the server's local_infile is off, so it takes no rows of load_method = \"stream\": switch it on with SET GLOBAL \
-         local_infile = ON, or say load_method = \"insert\""
+        "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, or \
+         say load_method = \"insert\" where the workload has that option"
     )]
     LocalInfileOff,
     #[error(

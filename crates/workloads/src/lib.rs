@@ -9,12 +9,14 @@ mod engine;
 mod error;
 mod kind;
 mod listing;
+mod local_infile;
 pub mod options;
 pub mod plans;
 pub mod settle;
 pub mod sql_checks;
 mod workload;
 
+pub mod dbt3;
 pub mod insert_benchmark;
 pub mod microbenchmarks;
 pub mod oltp;
@@ -33,4 +35,5 @@ pub const ALL: &[&dyn Kind] = &[
     &Entry::<microbenchmarks::Microbenchmarks>::NEW,
     &Entry::<oltp::Oltp>::NEW,
     &Entry::<sysbench::Sysbench>::NEW,
+    &Entry::<dbt3::Dbt3>::NEW,
 ];

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dbdyno_drivers::{AnySession, DeviceGauge, Endpoint};
 use dbdyno_loadgen::{Lane, LaneSpec, StepEnd};
 use dbdyno_plan::{Table, WorkloadOptions};
-use dbdyno_record::{Check, Deviation, StepSpec};
+use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -81,6 +81,11 @@ pub trait Steps {
     /// Statements of step `index` that look for rows. The server is asked how it executes them when the step is over and
     /// verified.
     fn explained(&self, index: usize) -> Vec<Explained>;
+
+    /// The executions of the step that ran last, whose times count by themselves; empty for workloads of many operations.
+    fn executions(&self) -> Vec<Execution> {
+        Vec::new()
+    }
 
     /// Why [`Workload::verify`] has compared nothing of `table`.
     fn unchecked(&self, _table: &str) -> String {

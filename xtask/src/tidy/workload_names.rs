@@ -7,6 +7,7 @@ const FOLDER: &str = "crates/workloads/src";
 /// Where product code names a workload that is not its own, with the reason. Some are names of originals too.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/workloads/src/lib.rs", "", "the list of all workloads"),
+    ("crates/workloads/src/dbt3/", "oltp", "its random draws"),
     ("crates/workloads/src/microbenchmarks/", "oltp", "they run on its tables and connections"),
     ("crates/workloads/src/oltp/", "sysbench", "its original"),
     ("crates/workloads/src/sysbench/", "oltp", "its ladders, paces and distributions"),

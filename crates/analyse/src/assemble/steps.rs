@@ -9,6 +9,7 @@ use crate::measure::course::{device_seconds, server_events};
 use crate::measure::debt::debt;
 use crate::measure::device::device;
 use crate::measure::efficiency::efficiency;
+use crate::measure::executions::{composite, executions, headline};
 use crate::measure::fsyncs::Binlog;
 use crate::measure::group_memory::group_memory;
 use crate::measure::headroom;
@@ -71,9 +72,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun
     let (mut kinds, mut faults, mut times) = (Vec::new(), Vec::new(), None);
     for spec in &step.spec.kinds {
         let found = kind_result(step, spec, window, is_sound);
-        if spec.kind == step.spec.headline.kind {
-            times = found.response;
-        }
+        times = if spec.kind == step.spec.headline.kind { found.response } else { times };
         kinds.push(found.result);
         faults.extend(found.faults);
     }
@@ -85,19 +84,21 @@ pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun
     let telling = has_telling_seconds(&step.spec, &step.intervals, window);
     let metrics = metric_row(&measured, around.tag);
     let cost = cost(&measured, around.syncs, &step.events);
+    let executions = executions(step);
+    let (figure, cut_off) = headline(step, &executions, window);
     let is_long = window.seconds() >= JUDGED_FROM_SECONDS;
     let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
-    let limited = if around.judges_client {
-        client_faults(&measured, waited, client_reach, &kinds)
-    } else {
-        Vec::new()
-    };
+    let of_client = || client_faults(&measured, waited, client_reach, &kinds);
+    let limited = if around.judges_client { of_client() } else { Vec::new() };
     let faults = faults.into_iter().chain(refused_faults(step, &kinds)).chain(limited);
     let run = StepRun {
         block: around.block,
         validity: faults.fold(of_records, add_reason),
         window_seconds: window.seconds(),
-        rate: measured.headline_rate(),
+        rate: figure,
+        cut_off,
+        composite: composite(&executions, window),
+        executions,
         kinds,
         efficiency: efficiency(&measured, &metrics),
         device: device(&measured),

@@ -27,6 +27,7 @@ use crate::model::{
     WorkloadFindings,
 };
 use crate::statistics::describe::median;
+use crate::validity::answers::faults;
 use crate::validity::validity;
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
@@ -84,8 +85,9 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     let is_whole = |step: &&StepRecord| step.damaged.is_none() && !step.events.is_empty();
     let described = records().find(is_whole).or_else(|| records().next());
     let spec = described.map(|step| &step.spec);
-    let runs: Vec<VariantRuns<'_>> =
+    let mut runs: Vec<VariantRuns<'_>> =
         run.manifest.variants.iter().map(|variant| runs_of(run, cells, variant, name)).collect();
+    check_answers(&mut runs, rules.base);
     let of_base = runs.iter().find(|of| of.variant.name == rules.base);
     let base_runs = of_base.map_or(&[][..], |of| &of.runs);
     let account = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
@@ -100,6 +102,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
         name: name.to_owned(),
         headline_kind: spec.map_or_else(String::new, |spec| spec.headline.kind.clone()),
         rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
+        less_is_better: spec.is_some_and(|spec| spec.headline.unit.is_time()),
         connections: spec.map_or(0, connections),
         margin: rules.margins.of(name),
         statements: spec.map_or_else(Vec::new, statements),
@@ -112,7 +115,10 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
             .iter()
             .map(|VariantRuns { variant, runs, latency }| {
                 let found = variant_step(&variant.name, runs, base_runs, spec);
-                let account = found.ratio.as_ref().and_then(|ratio| account(variant, runs, ratio));
+                // It takes a rate apart.
+                let is_rate = spec.is_some_and(|spec| !spec.headline.unit.is_time());
+                let ratio = found.ratio.as_ref().filter(|_| is_rate);
+                let account = ratio.and_then(|ratio| account(variant, runs, ratio));
                 let is_base = variant.name == rules.base;
                 let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
                 let p99 = if is_base { None } else { p99_ratio(runs, base_runs, headline(spec)) };
@@ -121,6 +127,21 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
             })
             .collect(),
         effects: Vec::new(),
+    }
+}
+
+/// A variant that answers a query otherwise than the base is invalid there.
+fn check_answers(runs: &mut [VariantRuns<'_>], base: &str) {
+    let Some(of_base) = runs.iter().position(|of| of.variant.name == base) else { return };
+    let base_runs: Vec<StepRun> = valid(&runs[of_base].runs).cloned().collect();
+    if base_runs.iter().all(|run| run.executions.is_empty()) {
+        return;
+    }
+    for of_variant in runs.iter_mut() {
+        for run in &mut of_variant.runs {
+            let found = faults(run, &base_runs, base).into_iter();
+            run.validity = found.fold(run.validity.clone(), add_reason);
+        }
     }
 }
 
@@ -213,6 +234,7 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
     VariantStep {
         variant: variant.to_owned(),
         rate: median(&rates),
+        cut_off: is_cut_off(runs),
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
@@ -231,6 +253,12 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         target_missed_blocks: judged().filter(|(_, rate)| is_missed(*rate)).map(|(block, _)| block).collect(),
         runs: runs.to_vec(),
     }
+}
+
+/// Whether the median over the blocks lies among times that were cut off, or next to one.
+fn is_cut_off(runs: &[StepRun]) -> bool {
+    let (all, ended) = (valid(runs).count(), valid(runs).filter(|run| !run.cut_off).count());
+    all > 0 && ended <= all / 2
 }
 
 fn rows_per_second(run: &StepRun, kind: &str) -> Option<f64> {

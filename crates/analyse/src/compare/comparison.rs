@@ -250,6 +250,7 @@ fn both(
         workload: workload.to_owned(),
         step: step.name.clone(),
         rate_label: step.rate_label.clone(),
+        less_is_better: step.less_is_better,
         margin: margins.of(&step.name),
         base_rate: base.rate,
         new_rate: new.rate,
@@ -306,6 +307,9 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
         }
     } else {
         judge_at(looks, &mut steps.iter_mut().filter_map(at_looks).collect::<Vec<_>>());
+    }
+    for step in steps.iter_mut().filter(|step| step.less_is_better) {
+        step.verdict = step.verdict.map(Verdict::of_time);
     }
     for step in steps.iter_mut().filter(|step| step.target_missed) {
         step.verdict = step.verdict.map(beside_fewer_writes);

@@ -153,6 +153,11 @@ pub(crate) fn judge_effects(
 /// An effect that lacks a block in which a variant answered nothing is of the others alone, and one of rates with unequal writes is
 /// not of its factors alone.
 fn open_unlike(steps: &mut [&mut StepFindings]) {
+    for step in steps.iter_mut().filter(|step| step.less_is_better) {
+        for effect in &mut step.effects {
+            effect.verdict = effect.verdict.map(Verdict::of_time);
+        }
+    }
     let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
     for effect in effects.filter(|effect| !effect.stalled.is_empty() || !effect.missed.is_empty()) {
         effect.verdict = effect.verdict.map(|_| Verdict::Undecided);
@@ -197,7 +202,7 @@ fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect
     let stalled = without.into_iter().map(|(block, _)| block).collect();
     let logs: f64 = blocks.iter().map(|(_, ratio)| ratio.ln()).sum();
     let value = (!blocks.is_empty()).then(|| (logs / blocks.len() as f64).exp())?;
-    let ratio = Ratio { value, blocks, inference: None };
+    let ratio = Ratio { value, blocks, bound: None, inference: None };
     Some(Effect { name: name.to_owned(), ratio, stalled, missed: missed(step, contrast), verdict: None })
 }
 

@@ -74,6 +74,8 @@ fn group_findings<'a>(
         group: group.to_owned(),
         connections,
         variant: variant.to_owned(),
+        less_is_better: ratios.iter().any(|(step, _)| step.less_is_better),
+        bounds: ratios.iter().filter_map(|(step, ratio)| Some((step.name.clone(), ratio.bound?))).collect(),
         figures: describe::group(&values),
         interval: interval(&ratios.iter().map(|(_, ratio)| *ratio).collect::<Vec<_>>()),
         steps: ratios.iter().map(|(step, ratio)| (step.name.clone(), ratio.value)).collect(),
@@ -178,7 +180,7 @@ mod tests {
                 truth(step) + 0.03 * normal(study, block) + own
             };
             let blocks = (0..blocks).map(|block| (block as u32, log(block).exp())).collect();
-            Ratio { value: 1.0, blocks, inference: None }
+            Ratio { value: 1.0, blocks, bound: None, inference: None }
         };
         let centre = ((0..6).map(truth).sum::<f64>() / 6.0).exp();
         for blocks in [3, 5, 10] {

@@ -28,7 +28,7 @@ pub(crate) fn p99_ratio_apart(
     let all = |runs: &[StepRun]| valid(runs).filter_map(|run| p99_us(run, kind)).collect::<Vec<f64>>();
     let (new, base) = (all(runs), all(base));
     let value = geometric_mean(&new)? / geometric_mean(&base)?;
-    let ratio = Ratio { value, blocks: Vec::new(), inference: unpaired(&base, &new, margin) };
+    let ratio = Ratio { value, blocks: Vec::new(), bound: None, inference: unpaired(&base, &new, margin) };
     Some(PercentileRatio { ratio, verdict: None })
 }
 
@@ -84,16 +84,7 @@ pub(crate) fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], look
         judge_at(looks, &mut judged.collect::<Vec<_>>());
     }
     for (found, _) in family {
-        found.verdict = found.verdict.map(of_time);
-    }
-}
-
-/// The word for a time, from that for a rate: more is worse.
-fn of_time(verdict: Verdict) -> Verdict {
-    match verdict {
-        Verdict::Faster => Verdict::Slower,
-        Verdict::Slower => Verdict::Faster,
-        other => other,
+        found.verdict = found.verdict.map(Verdict::of_time);
     }
 }
 

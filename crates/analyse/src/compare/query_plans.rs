@@ -72,7 +72,7 @@ fn normal(plan: &QueryPlan) -> String {
         return format!("{UNKNOWN}error {}", error.split(':').next().unwrap_or_default());
     }
     let lines: Vec<String> = match plan.form.as_str() {
-        "mysql" => plan.rows.iter().map(|row| mysql_row(row)).collect(),
+        "mysql" => plan.rows.iter().map(|row| mysql_row(row, plan.rows.len() > 1)).collect(),
         "sqlite" => plan.rows.iter().filter_map(|row| sqlite_row(row)).collect(),
         "postgres" => plan.rows.iter().filter_map(|row| postgres_row(row)).collect(),
         _ => plan.rows.iter().map(|row| joined(row)).collect(),
@@ -93,8 +93,8 @@ fn mysql_places(columns: usize) -> Option<[usize; 4]> {
     }
 }
 
-/// `index k_1 range, covering`
-fn mysql_row(row: &[Option<String>]) -> String {
+/// `index k_1 range, covering`; of a join, where the order of tables is a part of the plan, with the table: `orders: ...`.
+fn mysql_row(row: &[Option<String>], is_join: bool) -> String {
     let Some(places) = mysql_places(row.len()) else { return joined(row) };
     let [table, access, key, extra] = places.map(|place| row[place].as_deref().unwrap_or_default());
     let index = match key {
@@ -115,11 +115,12 @@ fn mysql_row(row: &[Option<String>]) -> String {
         MYSQL_REMARKS.iter().filter(|(words, _)| extra.split(';').any(|part| part.trim().starts_with(words)));
     // `Using index condition` begins with the same words.
     let covering = extra.split(';').any(|part| part.trim() == "Using index").then(|| "covering".to_owned());
-    std::iter::once(how)
+    let words = std::iter::once(how)
         .chain(covering)
         .chain(remarks.map(|(_, short)| (*short).to_owned()))
         .collect::<Vec<_>>()
-        .join(", ")
+        .join(", ");
+    if is_join && !table.is_empty() { format!("{table}: {words}") } else { words }
 }
 
 /// Remarks that are work of their own. `Using where` says only that rows are filtered, and versions differ in when they say it.

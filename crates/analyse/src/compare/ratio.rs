@@ -1,19 +1,34 @@
 //! Several blocks in one figure: ratios paired by block.
 
 use crate::model::runs::valid;
-use crate::model::{Ratio, StepRun};
+use crate::model::{Bound, Ratio, StepRun};
 
-/// Headline rate ÷ the base's headline rate, block by block, over the blocks in which both are valid.
+/// Headline ÷ the base's headline, block by block, over the blocks in which both are valid.
 ///
 /// Pairing takes out what the blocks differ in (a warmer disk, a noisy neighbour); the geometric mean makes
 /// a ratio of a to b the reciprocal of that of b to a. A block in which one of the two answered nothing has no ratio; it is one of
-/// the standstills. `None` when no block has both.
+/// the standstills. `None` when no block has both. Where one of two times was cut off the ratio is a bound, and where both
+/// were there is none.
 pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
+    let mut bounds = Vec::new();
     let of_block = |run: &StepRun| {
         let base = valid(base).find(|base| base.block == run.block)?;
+        match (run.cut_off, base.cut_off) {
+            (true, true) => return None,
+            (true, false) => bounds.push(Bound::MoreThan),
+            (false, true) => bounds.push(Bound::LessThan),
+            (false, false) => {}
+        }
         (base.rate > 0.0 && run.rate > 0.0).then(|| (run.block, run.rate / base.rate))
     };
-    of_blocks(valid(runs).filter_map(of_block).collect())
+    let ratio = of_blocks(valid(runs).filter_map(of_block).collect())?;
+    // Bounds on both sides bound nothing: some blocks say that it is faster, and some that it is slower.
+    let first = bounds.first().copied();
+    if bounds.iter().any(|bound| Some(*bound) != first) {
+        None
+    } else {
+        Some(Ratio { bound: first, ..ratio })
+    }
 }
 
 /// The geometric mean of the ratios of blocks; `None` without one.
@@ -24,7 +39,7 @@ pub(crate) fn of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
         [(_, only)] => *only,
         many => (many.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / many.len() as f64).exp(),
     };
-    Some(Ratio { value, blocks, inference: None })
+    Some(Ratio { value, blocks, bound: None, inference: None })
 }
 
 /// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three figures need. Small ratios would
@@ -49,6 +64,17 @@ pub fn ratio_text(ratio: f64, decimals: usize) -> String {
     }
     let zeros = (-ratio.log10()).floor().min(9.0) as usize;
     format!("{ratio:.*}", (zeros + 3).max(decimals))
+}
+
+/// Seconds with three figures, from a tenth of a millisecond on.
+pub fn seconds_text(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.0995 => format!("{s:.4}"),
+        s if s < 0.9995 => format!("{s:.3}"),
+        s if s < 9.995 => format!("{s:.2}"),
+        s if s < 99.95 => format!("{s:.1}"),
+        s => format!("{s:.0}"),
+    }
 }
 
 /// A ratio in whole percent: what is coloured and what is shown must be the same number.
@@ -82,6 +108,23 @@ mod tests {
         let ratio = ratio(&new, &base).unwrap();
         assert_eq!(ratio.blocks, [(3, 1.1)]);
         assert_eq!(ratio.value, 1.1);
+    }
+
+    #[test]
+    fn a_time_that_was_cut_off_makes_a_bound_and_two_make_nothing() {
+        let cut = |block, seconds| StepRun { cut_off: true, ..run(block, seconds) };
+        let found = ratio(&[cut(1, 7_200.0)], &[run(1, 2_400.0)]).unwrap();
+        assert_eq!((found.value, found.bound), (3.0, Some(Bound::MoreThan)));
+        let found = ratio(&[run(1, 100.0)], &[cut(1, 200.0)]).unwrap();
+        assert_eq!((found.value, found.bound), (0.5, Some(Bound::LessThan)));
+        assert!(ratio(&[cut(1, 5.0)], &[cut(1, 5.0)]).is_none());
+        assert!(ratio(&[cut(1, 5.0), run(2, 1.0)], &[run(1, 1.0), cut(2, 5.0)]).is_none());
+    }
+
+    #[test]
+    fn seconds_keep_three_figures() {
+        let texts = [0.00123, 0.0123, 0.123, 1.234, 12.34, 289.0].map(seconds_text);
+        assert_eq!(texts, ["0.0012", "0.0123", "0.123", "1.23", "12.3", "289"]);
     }
 
     #[test]

@@ -10,7 +10,9 @@ use crate::compare::interim_analyses::{Compared, Look, judge_at};
 use crate::compare::margins::Margins;
 use crate::compare::targets::beside_fewer_writes;
 use crate::model::runs::valid;
-use crate::model::{Code, LEVEL, Notice, StepFindings, VariantStep, Verdict, WorkloadFindings};
+use crate::model::{
+    Bound, Code, LEVEL, Notice, Ratio, StepFindings, VariantStep, Verdict, WorkloadFindings,
+};
 use crate::statistics::describe::geometric_mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::kendall::{Trend, trend};
@@ -45,7 +47,7 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
                 continue;
             }
             match &mut variant.ratio {
-                Some(_) if is_paced => {}
+                Some(ratio) if is_paced || ratio.bound.is_some() => {}
                 Some(ratio) => ratio.inference = inferences.next().flatten(),
                 None if base_ran && !variant.runs.is_empty() => variant.verdict = Some(Verdict::Invalid),
                 None => {}
@@ -68,10 +70,35 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
         judge_family(&mut family, rules.looks);
     }
     for step in steps.iter_mut() {
+        judge_times(step);
         judge_targets(step, rules);
         judge_paced(step, rules.base);
         judge_standstills(step, rules.base);
     }
+}
+
+/// Of times less is better; and where some were cut off, several blocks decide if each of their bounds lies beyond the margin.
+fn judge_times(step: &mut StepFindings) {
+    let margin = step.margin;
+    if !step.less_is_better {
+        return;
+    }
+    for variant in &mut step.variants {
+        match &variant.ratio {
+            Some(ratio) if ratio.bound.is_some() => variant.verdict = of_bound(ratio, margin),
+            _ => variant.verdict = variant.verdict.map(Verdict::of_time),
+        }
+    }
+}
+
+fn of_bound(ratio: &Ratio, margin: f64) -> Option<Verdict> {
+    let beyond = |is_beyond: &dyn Fn(f64) -> bool| ratio.blocks.iter().all(|(_, ratio)| is_beyond(*ratio));
+    let word = match ratio.bound? {
+        Bound::MoreThan if beyond(&|ratio| ratio > 1.0 + margin) => Verdict::Slower,
+        Bound::LessThan if beyond(&|ratio| ratio < 1.0 / (1.0 + margin)) => Verdict::Faster,
+        _ => Verdict::Undecided,
+    };
+    (ratio.blocks.len() > 1).then_some(word)
 }
 
 /// Variants of a step whose rate is the plan's.
@@ -117,6 +144,7 @@ fn ratios_of(steps: &[&mut StepFindings], base: &str) -> Vec<(Vec<f64>, f64)> {
         let others = step.variants.iter().filter(|variant| variant.variant != base);
         let ratios = others.filter_map(|variant| variant.ratio.as_ref());
         ratios
+            .filter(|ratio| ratio.bound.is_none())
             .map(|ratio| (ratio.blocks.iter().map(|(_, ratio)| *ratio).collect(), step.margin))
             .collect::<Vec<_>>()
     };

@@ -70,6 +70,8 @@ pub enum Followed {
     /// The rate of the headline.
     #[default]
     Rate,
+    /// The seconds of the headline: less is better.
+    Seconds,
     /// The 99th percentile of its response times, in microseconds. Of an open loop whose schedule was kept in any run: its rate is the
     /// plan's, night after night.
     ResponseP99,
@@ -156,7 +158,7 @@ impl Series {
     /// A value as something of which more is better; 0 is a standstill either way.
     fn speed(&self, value: f64) -> f64 {
         match self.follows {
-            Followed::ResponseP99 if value > 0.0 => 1.0 / value,
+            Followed::ResponseP99 | Followed::Seconds if value > 0.0 => 1.0 / value,
             _ => value,
         }
     }
@@ -309,7 +311,7 @@ fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'
                         workload: workload.name.clone(),
                         step: step.name.clone(),
                         variant: variant.variant.clone(),
-                        follows: Followed::Rate,
+                        follows: if step.less_is_better { Followed::Seconds } else { Followed::Rate },
                         rate_label: step.rate_label.clone(),
                         margin: margins.of(&step.name),
                         values: vec![None; findings.len()],

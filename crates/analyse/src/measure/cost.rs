@@ -109,7 +109,7 @@ fn write_amplification(step: &Measured<'_>) -> Option<f64> {
     let written = step.per_unit_of(&writer.kind, step.change("disk", &["written_bytes"])?)?;
     let user_bytes = match unit_of(step.spec, &writer.kind) {
         Unit::Rows => writer.user_bytes_per_operation / f64::from(writer.rows_per_operation),
-        Unit::Operations => writer.user_bytes_per_operation,
+        Unit::Operations | Unit::Seconds | Unit::Elapsed => writer.user_bytes_per_operation,
     };
     Some(written / user_bytes)
 }

@@ -8,6 +8,7 @@ pub(crate) mod debt;
 pub(crate) mod deferred_counters;
 pub(crate) mod device;
 pub(crate) mod efficiency;
+pub(crate) mod executions;
 pub(crate) mod fsyncs;
 pub(crate) mod group_memory;
 pub(crate) mod headroom;

@@ -20,14 +20,14 @@ pub(crate) fn unit_of(spec: &StepSpec, kind: &str) -> Unit {
 
 fn amount(unit: Unit, sum: &Tally) -> f64 {
     match unit {
-        Unit::Operations => sum.operations,
+        Unit::Operations | Unit::Seconds | Unit::Elapsed => sum.operations,
         Unit::Rows => sum.rows,
     }
 }
 
 fn amount_of_second(unit: Unit, sum: &Second) -> f64 {
     match unit {
-        Unit::Operations => sum.operations,
+        Unit::Operations | Unit::Seconds | Unit::Elapsed => sum.operations,
         Unit::Rows => sum.rows,
     }
 }

@@ -44,8 +44,11 @@ pub struct ComparedSide {
 pub struct ComparedStep {
     pub workload: String,
     pub step: String,
-    /// Unit of the rates: `inserts/s`, `queries/s`.
+    /// Unit of the rates: `inserts/s`, `queries/s`, `seconds`.
     pub rate_label: String,
+    /// The rates are times: a ratio below 1 is faster.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub less_is_better: bool,
     /// Differences below this fraction count as none.
     pub margin: f64,
     /// Median over the valid blocks; `None` for a side that has none, and for both where no block is valid on both sides.

@@ -3,6 +3,7 @@
 mod comparison;
 mod context;
 mod cost_breakdown;
+mod execution;
 pub(crate) mod failure;
 mod findings;
 pub mod metrics;
@@ -17,6 +18,7 @@ mod verdict;
 pub use comparison::{ComparedSide, ComparedStep, Comparison, LeftOut, LeftOutKind, Side};
 pub use context::{Beside, PlanDifference, SettingDifference, StallDifference, StallFigure, StatementPlans};
 pub use cost_breakdown::{Account, Cause, Part};
+pub use execution::{Composite, Execution};
 pub use failure::Failure;
 pub use findings::{Budget, Findings, RunSummary, TimeAccount, VariantSummary, WorkloadFindings};
 pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
@@ -28,4 +30,4 @@ pub use step_run::{
 };
 pub use step_sets::{Aging, AgingVariant, GroupFindings, RateOf, Sweep, SweepRung, SweepVariant};
 pub use steps::{PercentileRatio, RelativeMetrics, Standstills, StepFindings, VariantStep};
-pub use verdict::{CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};
+pub use verdict::{Bound, CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

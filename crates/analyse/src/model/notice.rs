@@ -53,7 +53,8 @@ codes! {
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
     UnpinnedCpus, FsyncsUncounted, DeferredCounters, CalibrationWrong, Sampling, HostCpuUnseen,
     HostCpuUncounted, OtherReads, Steal, ClientWait, ControlDiffers, RatesRise, RatesFall,
-    RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign
+    RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold,
+    OddRepetition
 }
 
 /// What a warning does to the figures.

@@ -3,6 +3,7 @@
 use dbdyno_record::ErrorCounts;
 use serde::Serialize;
 
+use crate::model::execution::{Composite, Execution};
 use crate::model::metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
 use crate::model::state::{Debt, GroupMemory, HostCheck, Lookups, Steadiness};
 
@@ -13,8 +14,17 @@ pub struct StepRun {
     pub validity: Validity,
     /// Length of the common window.
     pub window_seconds: f64,
-    /// Headline rate over the common window.
+    /// The headline: a rate over the common window, or seconds, where the step's is a time.
     pub rate: f64,
+    /// A time that is only a bound: what took it was ended at its time limit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
+    /// Work whose time counts by itself, in its order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub executions: Vec<Execution>,
+    /// `None` for a step of one query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub composite: Option<Composite>,
     pub kinds: Vec<KindResult>,
     pub metrics: MetricRow,
     pub efficiency: Efficiency,

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::model::verdict::Bound;
+
 use crate::statistics::{Interval, describe};
 
 /// The relative rates of one variant in the steps of one group.
@@ -15,8 +17,14 @@ pub struct GroupFindings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     pub variant: String,
+    /// The ratios are of times: below 1 is faster.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub less_is_better: bool,
     /// Steps whose ratios are in the figures, with these ratios.
     pub steps: Vec<(String, f64)>,
+    /// Those of them whose ratios are only bounds, because of a time limit: `> 3.1`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<(String, Bound)>,
     /// Steps of the group without a ratio, without that of all blocks because one of the two answered nothing in some, and those
     /// whose rate is the plan's.
     pub without: Vec<String>,

@@ -16,8 +16,11 @@ pub struct StepFindings {
     pub name: String,
     /// The kind of operation that the rate counts: `insert`, `index`, `query`.
     pub headline_kind: String,
-    /// `inserts/s`, `queries/s`, ...
+    /// `inserts/s`, `queries/s`, `seconds`, ...
     pub rate_label: String,
+    /// The headline is a time: ratios below 1 are faster.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub less_is_better: bool,
     /// Of all clients together.
     pub connections: u32,
     /// Differences below this fraction count as none.
@@ -44,6 +47,9 @@ pub struct VariantStep {
     pub variant: String,
     /// Median over the valid blocks.
     pub rate: Option<f64>,
+    /// The median is that of times that were cut off.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
     pub rate_min: Option<f64>,
     pub rate_max: Option<f64>,
     /// Against the base, paired by block.

@@ -1,4 +1,4 @@
-//! What a comparison says: the ratio of two rates, what several blocks say of it, and the verdict.
+//! What a comparison says: the ratio of two rates or times, what several blocks say of it, and the verdict.
 
 use serde::Serialize;
 
@@ -14,9 +14,9 @@ pub const LEVEL: f64 = 0.05;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The rates differ, and the ratio is above 1 + margin.
+    /// The rates differ, and the ratio is above 1 + margin; of times, below 1 ÷ (1 + margin).
     Faster,
-    /// The rates differ, and the ratio is below 1 ÷ (1 + margin).
+    /// The rates differ, and the ratio is below 1 ÷ (1 + margin); of times, above 1 + margin.
     Slower,
     /// The ratio was shown to be within the margin.
     Same,
@@ -47,6 +47,27 @@ impl Verdict {
             Self::Invalid => "invalid",
         }
     }
+}
+
+impl Verdict {
+    /// The word for a time, from that for a rate: more is worse.
+    pub(crate) fn of_time(self) -> Self {
+        match self {
+            Self::Faster => Self::Slower,
+            Self::Slower => Self::Faster,
+            other => other,
+        }
+    }
+}
+
+/// On which side of a ratio the true one lies, where one of the two times was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The variant was cut off: the ratio is greater.
+    MoreThan,
+    /// The base was cut off: the ratio is less.
+    LessThan,
 }
 
 /// What several blocks say of a ratio beyond its value. All intervals are of ratios.
@@ -92,7 +113,10 @@ pub struct Ratio {
     pub value: f64,
     /// One per block, as (block, ratio).
     pub blocks: Vec<(u32, f64)>,
-    /// What the blocks say beyond the value; `None` for one block and for the base itself.
+    /// Some of the blocks' ratios are only bounds, all on this side, and so is the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// What the blocks say beyond the value; `None` for one block, for a bound, and for the base itself.
     pub inference: Option<Inference>,
 }
 

@@ -2,11 +2,13 @@
 
 mod cells;
 mod client_wait;
+mod cold;
 mod control;
 mod deferred_counters;
 mod empty_deletes;
 pub(crate) mod encryption;
 pub(crate) mod invalid_runs;
+mod repetitions;
 mod sessions;
 pub(crate) mod settling;
 mod short_steps;
@@ -64,6 +66,8 @@ const RULES: &[Rule] = &[
     }),
     (Caution, |facts| short_steps::notices(facts.workloads)),
     (Caution, |facts| empty_deletes::notices(facts.workloads)),
+    (Caution, |facts| cold::notices(facts.run, facts.workloads)),
+    (Caution, |facts| repetitions::notices(facts.workloads)),
     (Caution, |facts| settling::notices(facts.run)),
     (Caution, |facts| debt::notices(facts.workloads)),
     (Caution, |facts| failed_operations(facts.run)),

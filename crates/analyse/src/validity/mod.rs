@@ -1,5 +1,6 @@
 //! Whether the figures of a step may be used, and why not.
 
+pub(crate) mod answers;
 pub(crate) mod client_pauses;
 pub(crate) mod record_integrity;
 pub(crate) mod refused;

@@ -166,6 +166,7 @@ mod tests {
             workload: String::new(),
             step: "qr100".to_owned(),
             rate_label: String::new(),
+            less_is_better: false,
             margin: 0.02,
             base_rate: None,
             new_rate: None,
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_higher_p99_fails_where_it_is_asked_for() {
-        let ratio = Ratio { value: 1.3, blocks: Vec::new(), inference: None };
+        let ratio = Ratio { value: 1.3, blocks: Vec::new(), bound: None, inference: None };
         let with = |verdict| {
             let p99 = Some(PercentileRatio { ratio: ratio.clone(), verdict: Some(verdict) });
             comparison(vec![ComparedStep { p99, ..step(Some(Verdict::Same), false) }])

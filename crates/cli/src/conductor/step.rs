@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use dbdyno_analyse::{Validity, first_clause, headline_rate, step_validity};
+use dbdyno_analyse::{Validity, first_clause, headline_rate, seconds_text, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
 use dbdyno_plan::{ClientWait, CpuList, grouped};
@@ -96,6 +96,9 @@ impl StepRun<'_, '_> {
             let text =
                 format!("the server had not answered for {} when step {} ended", about(silence), self.name);
             writer.event(&StepEvent::Warning { text })?;
+        }
+        for execution in workload.executions() {
+            writer.event(&StepEvent::Execution(execution))?;
         }
         // What comes next on a server that goes on would be measured together with it.
         let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
@@ -358,14 +361,17 @@ impl StepRun<'_, '_> {
 fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> String {
     let step = StepRecord::open(step_dir);
     let Some((rate, seconds)) = headline_rate(&step) else { return "no common window".to_owned() };
-    let rate = grouped(rate.round() as u64);
+    let figure = match step.spec.headline.unit.is_time() {
+        true => seconds_text(rate),
+        false => grouped(rate.round() as u64),
+    };
     let reason = match manifest.map(|manifest| step_validity(manifest, variant, &step)) {
         Some(Validity::Invalid { reasons }) => reasons.into_iter().next(),
         Some(_) => None,
         None => step.invalid_reasons().first().map(|reason| (*reason).to_owned()),
     };
     let note = reason.map_or(String::new(), |reason| format!("  INVALID: {}", first_clause(&reason)));
-    format!("{rate:>12} {:<15} in {seconds:>7.1} s{note}", step.spec.headline.label)
+    format!("{figure:>12} {:<15} in {seconds:>7.1} s{note}", step.spec.headline.label)
 }
 
 /// `table pi1: rows are 12, must be 13; sum(price) is ...`

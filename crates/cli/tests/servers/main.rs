@@ -11,6 +11,7 @@ mod catalogue;
 mod charged;
 mod compact;
 mod configs;
+mod dbt3;
 mod end_to_end;
 mod explained;
 mod external;
@@ -55,6 +56,7 @@ pub(crate) const MYSQL_5_6: &str = "mysql-5.6.";
 pub(crate) const MYSQL_8_0: &str = "mysql-8.0.";
 pub(crate) const POSTGRES_9_6: &str = "pg-9.6.";
 pub(crate) const POSTGRES_15: &str = "pg-15.";
+pub(crate) const POSTGRES_16: &str = "pg-16.";
 pub(crate) const POSTGRES_18: &str = "pg-18.";
 
 /// The catalogue's name for each.
@@ -67,6 +69,7 @@ const CATALOGUE: &[(&str, &str)] = &[
     (MYSQL_8_0, "mysql-8.0.31"),
     (POSTGRES_9_6, "pg-9.6.24"),
     (POSTGRES_15, "pg-15.19"),
+    (POSTGRES_16, "pg-16.15"),
     (POSTGRES_18, "pg-18.6"),
 ];
 

@@ -28,6 +28,7 @@ const SIZES: &[(&str, &str)] = &[
         "tables = 2\ntable_size = 2000\nconnections = [2]\nevents = 300\nwarmup = \"0s\"\nsettle_wait = \"0s\"\n\
          time_cap = 100.0",
     ),
+    ("dbt3", "scale_factor = 0.01\nsettle = { by = \"none\" }"),
     (
         "microbenchmarks",
         "tables = 2\ntable_size = 300\nconnections = [2]\noperations = 5\nwarm_scan_time = \"1s\"\nsettle_wait = \"0s\"\n\

@@ -69,6 +69,10 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
         drops_binlog: owned,
         key_source: KeySource::TableCounter,
         contiguous_keys: true,
+        gather_statistics: "ANALYZE TABLE",
+        typed_values: true,
+        foreign_keys: engine.eq_ignore_ascii_case("innodb"),
+        ordered_join: (" STRAIGHT_JOIN ", ""),
         stores_data: true,
     }
 }

@@ -61,6 +61,10 @@ pub fn capabilities() -> Capabilities {
         drops_binlog: false,
         key_source: KeySource::TableCounter,
         contiguous_keys: true,
+        gather_statistics: "ANALYZE TABLE",
+        typed_values: true,
+        foreign_keys: true,
+        ordered_join: (" STRAIGHT_JOIN ", ""),
         stores_data: false,
     }
 }

@@ -69,6 +69,10 @@ pub fn capabilities() -> Capabilities {
         drops_binlog: false,
         key_source: KeySource::Sequence,
         contiguous_keys: false,
+        gather_statistics: "VACUUM (ANALYZE)",
+        typed_values: true,
+        foreign_keys: true,
+        ordered_join: (" CROSS JOIN ", "SET join_collapse_limit = 1"),
         stores_data: true,
     }
 }

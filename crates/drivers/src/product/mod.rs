@@ -41,6 +41,11 @@ pub(crate) trait Connection: Session {
         None
     }
 
+    /// Ends the statement that a database in this process is at, from any thread; `None` of a server.
+    fn interrupt(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        None
+    }
+
     /// See [`crate::AnySession::load_rows`].
     async fn load_rows(&mut self, _sql: &str, _rows: &[u8]) -> Result<Answer, DbError> {
         Err(DbError::new(

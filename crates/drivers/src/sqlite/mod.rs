@@ -68,6 +68,10 @@ pub fn capabilities() -> Capabilities {
         drops_binlog: false,
         key_source: KeySource::Table,
         contiguous_keys: true,
+        gather_statistics: "ANALYZE",
+        typed_values: false,
+        foreign_keys: false,
+        ordered_join: (" CROSS JOIN ", ""),
         stores_data: true,
     }
 }

@@ -6,7 +6,12 @@ use super::{Options, Sqlite, SqliteSession, capabilities, debt, status, upkeep};
 use crate::product::{Asked, Connection, Debt, Description, Product, Work};
 use crate::{Capabilities, DbError};
 
-impl Connection for SqliteSession {}
+impl Connection for SqliteSession {
+    fn interrupt(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        let handle = self.interrupt_handle();
+        Some(Box::new(move || handle.interrupt()))
+    }
+}
 
 impl Product for Sqlite {
     const NAME: &'static str = "sqlite";

@@ -131,6 +131,11 @@ impl SqliteSession {
         Ok(answer)
     }
 
+    /// Ends what the connection is at, from any thread.
+    pub(crate) fn interrupt_handle(&self) -> rusqlite::InterruptHandle {
+        self.connection.get_interrupt_handle()
+    }
+
     fn cells(&self, sql: &str) -> Result<Cells, DbError> {
         let mut statement = self.only_statement(sql)?;
         let columns = statement.column_count();

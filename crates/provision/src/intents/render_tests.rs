@@ -90,6 +90,23 @@ fn the_same_intents_become_each_versions_own_options() {
 }
 
 #[test]
+fn switches_of_the_optimiser_come_together_in_one_option() {
+    let asked = "multi_range_read = 'always'\nbatched_key_access = true\nsemi_join = false";
+    insta::assert_snapshot!(file("mysql-5.6.24", asked), @r"
+    # For MySQL 5.6.24, from the config of the plan.
+    [mysqld]
+    # multi_range_read = always, batched_key_access = true, semi_join = false
+    optimizer_switch = mrr=on,mrr_cost_based=off,batched_key_access=on,semijoin=off
+    ");
+    let asked = format!("{asked}\njoin_cache_level = 8");
+    assert!(
+        file("mariadb-10.1.23", &asked).contains("mrr=on,mrr_cost_based=off,join_cache_bka=on,semijoin=off")
+    );
+    assert!(refusal(&server("mysql-5.5.9"), "batched_key_access = true").contains("it is of"));
+    assert!(refusal(&server("mariadb-10.1.23"), "join_cache_level = 9").contains("at most 8"));
+}
+
+#[test]
 fn an_old_server_with_a_small_redo_limit_says_so() {
     let said = refusal(&server("mysql-5.5.34"), "redo = '4 GiB'");
     insta::assert_snapshot!(said, @r"

@@ -36,12 +36,19 @@ impl Rendered {
 
     /// Adds an option. One that an earlier intent has set, or its opposite, is replaced, and that is said when it meant something
     /// else.
-    pub(crate) fn set(&mut self, setting: Setting) {
+    pub(crate) fn set(&mut self, mut setting: Setting) {
         let list = if setting.name.starts_with("--") { &mut self.initdb } else { &mut self.settings };
         let earlier = list
             .iter()
             .position(|other| same_option(&other.name, &setting.name))
             .map(|index| list.remove(index));
+        // Each intent has switches of its own in it.
+        if let Some(switches) = earlier.as_ref().filter(|_| setting.name == "optimizer_switch") {
+            let both = [&switches.value, &setting.value].map(|value| value.clone().unwrap_or_default());
+            setting.value = Some(both.join(","));
+            setting.intent = format!("{}, {}", switches.intent, setting.intent);
+            return list.push(setting);
+        }
         let differs = |earlier: &Setting| {
             !means_the_same((&earlier.name, &earlier.value), (&setting.name, &setting.value))
         };

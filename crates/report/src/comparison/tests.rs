@@ -36,6 +36,7 @@ pub(super) fn comparison() -> Comparison {
             workload: workload.name.clone(),
             step: step.name.clone(),
             rate_label: step.rate_label.clone(),
+            less_is_better: false,
             margin: 0.02,
             ratios: Vec::new(),
             target_missed: false,

@@ -4,6 +4,7 @@ mod account;
 mod buckets;
 mod client;
 mod debt;
+mod executions;
 mod host_check;
 mod latency;
 mod lookups;
@@ -67,7 +68,8 @@ pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
     let mut all = match topic {
         Topic::Statistics => {
             let by_block = rates::by_block(step).into_iter();
-            by_block.chain([verdicts::grid(step), steadiness::grid(step)]).collect()
+            let executions = [executions::composite(step), executions::grid(step)];
+            by_block.chain(executions).chain([verdicts::grid(step), steadiness::grid(step)]).collect()
         }
         Topic::Latency => {
             let kinds = kinds(step).into_iter();

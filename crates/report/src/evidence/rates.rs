@@ -1,7 +1,7 @@
 //! The headline rate of a step: by variant over all blocks, and block by block.
 
 use dbdyno_analyse::statistics::describe::median;
-use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
+use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep, seconds_text};
 
 use super::{has_blocks, run_columns, runs, state};
 use crate::document::{Column, Table};
@@ -15,7 +15,9 @@ const JUDGED: &str =
 /// Rate, ratio and window of each variant.
 pub(super) fn by_variant(step: &StepFindings) -> Table {
     let blocks = has_blocks(step);
-    let note = if blocks {
+    let note = if step.less_is_better {
+        "Seconds of an execution, or from beginning to end; the median over blocks. Ratio: to the base; below 1 is faster."
+    } else if blocks {
         "Rate: median over the valid blocks. Ratio: geometric mean of the ratios to the base within each block."
     } else {
         "Rate over the common window, in which all clients were at work. Ratio: to the base."
@@ -53,9 +55,9 @@ pub(super) fn by_variant(step: &StepFindings) -> Table {
 fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<String> {
     let valid: Vec<&StepRun> = variant.runs.iter().filter(|run| run.validity == Validity::Valid).collect();
     let mut row = vec![variant.variant.clone(), format!("{} of {}", valid.len(), variant.runs.len())];
-    row.push(rate(variant.rate));
+    row.push(bounded(variant.cut_off, headline(step, variant.rate)));
     if blocks {
-        row.extend([rate(variant.rate_min), rate(variant.rate_max)]);
+        row.extend([variant.rate_min, variant.rate_max].map(|figure| headline(step, figure)));
     }
     row.push(ratio(variant.ratio.as_ref().map(|ratio| ratio.value), 3));
     if blocks {
@@ -71,6 +73,18 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
         row.push(fixed(median(&on_target).map(|share| share * 100.0), 1));
     }
     row
+}
+
+/// A rate, or seconds.
+fn headline(step: &StepFindings, figure: Option<f64>) -> String {
+    match figure {
+        Some(seconds) if step.less_is_better => seconds_text(seconds),
+        figure => rate(figure),
+    }
+}
+
+fn bounded(is_bound: bool, figure: String) -> String {
+    if is_bound { format!("> {figure}") } else { figure }
 }
 
 /// Every run by itself; only when there is more than one block.
@@ -96,7 +110,7 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Table> {
     for (variant, run) in runs(step) {
         let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
         let mut row = vec![variant.variant.clone(), run.block.to_string(), state(&run.validity).to_owned()];
-        row.push(rate(ran.then_some(run.rate)));
+        row.push(bounded(run.cut_off, headline(step, ran.then_some(run.rate))));
         row.push(ratio(block_ratio(variant, run.block), 3));
         row.push(fixed(ran.then_some(run.window_seconds), 2));
         if step.target.is_some() {

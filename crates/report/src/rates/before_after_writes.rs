@@ -57,7 +57,7 @@ fn cell(scope: Scope<'_>, test: &Aging, variant: &AgingVariant) -> Cell {
             None => gap(scope, test, &variant.variant),
         };
     };
-    let cell = ratio_cell(ratio, 2, "the rate before the writes");
+    let cell = ratio_cell(ratio, 2, false, "the rate before the writes");
     Cell { interval: variant.interval, note: joined([Some(cell.note.clone()), without]), ..cell }
 }
 

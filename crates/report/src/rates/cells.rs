@@ -1,9 +1,13 @@
 //! Cells of the tables of rates: rates, ratios, and the word where there is none.
 
-use dbdyno_analyse::{Decided, Ratio, Validity, VariantStep, Verdict, failure_words, p_text, ratio_text};
+use dbdyno_analyse::{
+    Bound, Decided, Ratio, StepFindings, Validity, VariantStep, Verdict, failure_words, p_text, ratio_text,
+    seconds_text,
+};
 
 use super::{Scope, colours};
 use crate::document::{Cell, Tone};
+use crate::number::{grouped, rate};
 
 /// What is shown of a variant that has no valid run of a step, and why.
 pub(crate) struct Word {
@@ -43,7 +47,7 @@ pub(crate) fn word(scope: Scope<'_>, variant: &VariantStep) -> Word {
 /// The ratio of a variant, or the word for why it has none.
 pub(crate) fn ratio_word(scope: Scope<'_>, found: &VariantStep) -> String {
     match &found.ratio {
-        Some(ratio) => ratio_text(ratio.value, 2),
+        Some(ratio) => bounded_text(ratio),
         None if found.rate.is_some() || !found.standstills.is_empty() => "n/a".to_owned(),
         None => word(scope, found).text.to_owned(),
     }
@@ -69,10 +73,31 @@ pub(super) fn rate_text(rate: f64) -> String {
     }
 }
 
-/// A ratio in the colour of its value; `base` is what it is a ratio to.
-pub(super) fn ratio_cell(value: f64, decimals: usize, base: &str) -> Cell {
-    let tone = colours::relative(value);
+/// A step's rate, or its seconds: `> 7200` of seconds that were cut off.
+pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> String {
+    match (step.less_is_better, cut_off) {
+        (false, _) => grouped(&rate(Some(figure))),
+        (true, false) => seconds_text(figure),
+        (true, true) => format!("> {}", seconds_text(figure)),
+    }
+}
+
+/// `0.97`; `> 3.10` where a time limit cut off the variant, `< 0.32` where it cut off the base.
+pub(crate) fn bounded_text(ratio: &Ratio) -> String {
+    let sign = match ratio.bound {
+        Some(Bound::MoreThan) => "> ",
+        Some(Bound::LessThan) => "< ",
+        None => "",
+    };
+    format!("{sign}{}", ratio_text(ratio.value, 2))
+}
+
+/// A ratio in the colour of its value, of times or not; `base` is what it is a ratio to.
+pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, base: &str) -> Cell {
+    let tone = colours::relative_to(value, is_time);
     let note = match tone {
+        Tone::Above if is_time => format!("faster than {base} by more than 5 %"),
+        Tone::Below if is_time => format!("slower than {base} by more than 5 %"),
         Tone::Above => format!("more than 5 % above {base}"),
         Tone::Below => format!("more than 5 % below {base}"),
         _ => String::new(),
@@ -85,9 +110,14 @@ pub(super) fn judged_cell(
     ratio: &Ratio,
     verdict: Option<Verdict>,
     decided: Option<Decided>,
+    is_time: bool,
     base: &str,
 ) -> Cell {
-    let mut cell = ratio_cell(ratio.value, 2, base);
+    let mut cell = Cell { text: bounded_text(ratio), ..ratio_cell(ratio.value, 2, is_time, base) };
+    let bound = ratio.bound.map(|bound| match bound {
+        Bound::MoreThan => "it was cut off at its time limit".to_owned(),
+        Bound::LessThan => format!("{base} was cut off at its time limit"),
+    });
     let inference = ratio.inference.as_ref().map(|inference| {
         format!(
             "{} blocks; adjusted p of a difference {}, of equivalence {}",
@@ -97,7 +127,7 @@ pub(super) fn judged_cell(
         )
     });
     let decided = decided.map(|at| format!("decided at interim analysis {} of {}", at.look, at.of));
-    cell.note = joined([Some(cell.note), inference, decided]);
+    cell.note = joined([Some(cell.note), bound, inference, decided]);
     cell.interval = ratio.inference.as_ref().map(|inference| inference.interval);
     cell.verdict = verdict;
     cell

@@ -41,11 +41,28 @@ pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
 }
 
 /// Colour of a ratio: above 1.05 blue, below 0.95 yellow, on two decimals, so that 1.05 and 0.95 are uncoloured.
-pub(crate) fn relative(ratio: f64) -> Tone {
+fn relative(ratio: f64) -> Tone {
     match (100.0 * ratio).round() {
         percent if percent > 105.0 => Tone::Above,
         percent if percent < 95.0 => Tone::Below,
         _ => Tone::Plain,
+    }
+}
+
+/// The same of times: the greater one has the lower speed. Speeds are in millionths, because whole numbers are compared.
+pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
+    let speed = |seconds: &Option<f64>| {
+        seconds.filter(|seconds| *seconds > 0.0).map(|seconds| Rated { rate: 1e6 / seconds, kept: true })
+    };
+    absolute(&seconds.iter().map(speed).collect::<Vec<_>>())
+}
+
+/// [`relative`]; of a ratio of times by that of their speeds.
+pub(crate) fn relative_to(ratio: f64, is_time: bool) -> Tone {
+    match is_time {
+        true if ratio > 0.0 => relative(1.0 / ratio),
+        true => Tone::Plain,
+        false => relative(ratio),
     }
 }
 
@@ -108,6 +125,13 @@ mod tests {
     fn a_single_value_stands_out_of_nothing_but_says_that_it_missed_its_target() {
         assert_eq!(column(&[(500, true)]), [Tone::Plain]);
         assert_eq!(column(&[(500, false)]), [Tone::Missed]);
+    }
+
+    #[test]
+    fn of_times_the_least_is_the_best_and_a_ratio_below_1_is_faster() {
+        let (low, plain, high) = (Tone::Lowest, Tone::Plain, Tone::Highest);
+        assert_eq!(absolute_times(&[Some(0.05), Some(0.07), Some(0.2), None]), [high, plain, low, plain]);
+        assert_eq!([0.94, 1.0, 1.2].map(|ratio| relative_to(ratio, true)), [Tone::Above, plain, Tone::Below]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use dbdyno_analyse::{GroupFindings, numbered};
 
-use super::cells::{absent, ratio_cell};
-use super::{OF_RATIOS, Scope, explained};
+use super::cells::{absent, joined, ratio_cell};
+use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Column, Table, Tone};
 use crate::words::listed;
 
@@ -31,7 +31,7 @@ fn table(groups: &[GroupFindings], base: &str) -> Table {
     };
     let title = format!("Groups of steps ({}){connections}", first.grouping);
     let note = format!(
-        "Relative rates of {of} to {base}, over the steps of each group of the published reports. stddev \
+        "Ratios of {of} to {base}, over the steps of each group of the published reports. stddev \
          has n - 1 in its divisor.{interval}"
     );
     let heads = COLUMNS.map(|head| Column::new(head, "", ""));
@@ -40,7 +40,7 @@ fn table(groups: &[GroupFindings], base: &str) -> Table {
         let label = if several { format!("{}: {}", group.variant, group.group) } else { group.group.clone() };
         table.push(std::iter::once(Cell::from(label)).chain(cells(group, base)));
     }
-    explained(table, &OF_RATIOS)
+    explained(table, &of_ratios(first.less_is_better))
 }
 
 fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
@@ -51,20 +51,21 @@ fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
         0 => figures.count.to_string(),
         missing => format!("{} of {}", figures.count, figures.count + missing),
     };
+    let is_time = group.less_is_better;
     // The ends are single steps, whose own cells have the colour.
     let end = |value: f64, step: Option<&str>| Cell {
         tone: Tone::Plain,
         sign: "",
         note: step.unwrap_or_default().to_owned(),
-        ..ratio_cell(value, 2, base)
+        ..ratio_cell(value, 2, is_time, base)
     };
     let name = |step: Option<&str>| Cell::from(step.unwrap_or("n/a"));
-    let geometric = figures.geometric_mean.map(|value| ratio_cell(value, 3, base));
+    let geometric = figures.geometric_mean.map(|value| ratio_cell(value, 3, is_time, base));
     let geometric = geometric.map(|cell| Cell { interval: group.interval, ..cell });
     vec![
         Cell { note: without(group), ..Cell::from(count) },
-        ratio_cell(figures.average, 2, base),
-        ratio_cell(figures.median, 2, base),
+        ratio_cell(figures.average, 2, is_time, base),
+        ratio_cell(figures.median, 2, is_time, base),
         end(figures.min, group.lowest()),
         end(figures.max, group.highest()),
         figures.deviation.map_or_else(|| absent(""), |value| Cell::from(format!("{value:.2}"))),
@@ -77,5 +78,9 @@ fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
 /// Which steps of the group are not in its figures; empty when all are.
 fn without(group: &GroupFindings) -> String {
     let names: Vec<&str> = group.without.iter().map(String::as_str).collect();
-    if names.is_empty() { String::new() } else { format!("not counted: {}", listed(&names)) }
+    let not = (!names.is_empty()).then(|| format!("not counted: {}", listed(&names)));
+    let bounds: Vec<&str> = group.bounds.iter().map(|(name, _)| name.as_str()).collect();
+    let cut = (!bounds.is_empty())
+        .then(|| format!("counted with a bound, since a time limit cut it off: {}", listed(&bounds)));
+    joined([not, cut])
 }

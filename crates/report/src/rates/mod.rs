@@ -14,8 +14,8 @@ mod throughput;
 
 use dbdyno_analyse::{Failure, Findings, RunSummary, StepFindings, VariantStep, WorkloadFindings};
 
-pub(crate) use self::cells::{ratio_word, word};
-pub(crate) use self::colours::relative as ratio_tone;
+pub(crate) use self::cells::{bounded_text, headline_text, ratio_word, word};
+pub(crate) use self::colours::relative_to as ratio_tone;
 pub(crate) use self::ratios::RATIOS;
 use crate::document::{Block, Cell, Column, Table, Tone};
 
@@ -66,6 +66,11 @@ impl<'a> Scope<'a> {
         self.workload.judged_steps()
     }
 
+    /// The headlines are times: less is better.
+    pub(crate) fn are_times(self) -> bool {
+        self.steps().next().is_some() && self.steps().all(|step| step.less_is_better)
+    }
+
     /// Those that are not the base.
     pub(crate) fn compared(self) -> Vec<&'a str> {
         self.variants().into_iter().filter(|name| *name != self.run.base).collect()
@@ -111,8 +116,14 @@ fn explained(mut table: Table, meanings: &[(Tone, &'static str)]) -> Table {
 }
 
 /// The signs of ratios to the base.
-const OF_RATIOS: [(Tone, &str); 2] =
-    [(Tone::Above, "more than 5 % above the base"), (Tone::Below, "more than 5 % below the base")];
+const fn of_ratios(are_times: bool) -> [(Tone, &'static str); 2] {
+    match are_times {
+        true => [(Tone::Above, "more than 5 % faster"), (Tone::Below, "more than 5 % slower")],
+        false => {
+            [(Tone::Above, "more than 5 % above the base"), (Tone::Below, "more than 5 % below the base")]
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

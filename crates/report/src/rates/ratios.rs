@@ -3,7 +3,7 @@
 use dbdyno_analyse::{CONFIDENCE, LEVEL, StepFindings, VariantStep, Verdict};
 
 use super::cells::{absent, joined, judged_cell, word};
-use super::{OF_RATIOS, Scope, explained};
+use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Table, Tone};
 use crate::words::{TIMES_TABLE, listed, missed_text, pace_text, zero_rate_text};
 
@@ -20,14 +20,15 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
         |step: &StepFindings| Some(step.variants.iter().map(|variant| cell(scope, step, variant)).collect());
     let table = scope.by_step((RATIOS, &note(scope)), &variants, row);
     let stalled = (Tone::Lowest, "answered nothing in a block in which the base answered");
-    vec![explained(table, &[OF_RATIOS[0], OF_RATIOS[1], stalled])]
+    let [above, below] = of_ratios(scope.are_times());
+    vec![explained(table, &[above, below, stalled])]
 }
 
 fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
     let base = scope.run.base.as_str();
     let mut cell = match &variant.ratio {
         Some(ratio) => {
-            let mut cell = judged_cell(ratio, variant.verdict, variant.decided, base);
+            let mut cell = judged_cell(ratio, variant.verdict, variant.decided, step.less_is_better, base);
             if step.misses_target_of(base, &variant.variant) {
                 cell.note = joined([Some(cell.note), missed_text(step, variant)]);
             }
@@ -39,6 +40,7 @@ fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
             cell
         }
         None if !variant.standstills.is_empty() => Cell { verdict: variant.verdict, ..absent("") },
+        None if variant.cut_off => absent(&format!("both it and {base} were cut off at the time limit")),
         None if variant.rate == Some(0.0) => absent("nothing was done"),
         None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
         None => word(scope, variant).into(),
@@ -60,7 +62,14 @@ fn note(scope: Scope<'_>) -> String {
     let judged = variants().filter_map(|variant| variant.ratio.as_ref());
     let blocks: Vec<usize> =
         judged.filter(|ratio| ratio.inference.is_some()).map(|ratio| ratio.blocks.len()).collect();
-    let what = format!("Rate divided by the rate of {} in the same block", scope.run.base);
+    let what = match scope.are_times() {
+        true => format!(
+            "Seconds divided by the seconds of {} in the same block: below 1 is faster; > and < are bounds, where a \
+             time limit cut off one of the two",
+            scope.run.base
+        ),
+        false => format!("Rate divided by the rate of {} in the same block", scope.run.base),
+    };
     let mut text = match (blocks.iter().min(), blocks.iter().max()) {
         (Some(least), Some(most)) => {
             let count = if least == most { format!("{most}") } else { format!("{least} to {most}") };

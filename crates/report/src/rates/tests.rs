@@ -94,7 +94,7 @@ fn the_base_against_itself_counts_false_differences() {
 #[test]
 fn an_effect_says_which_variants_missed_their_writes() {
     let mut findings = fixture::with_blocks(3);
-    let ratio = Ratio { value: 0.8, blocks: vec![(1, 0.8)], inference: None };
+    let ratio = Ratio { value: 0.8, blocks: vec![(1, 0.8)], bound: None, inference: None };
     let effect = Effect {
         name: "binlog: on against off".to_owned(),
         ratio,

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{Pace, StepFindings, Validity, VariantStep};
 
-use super::cells::{joined, rate_text, word};
+use super::cells::{headline_text, joined, rate_text, word};
 use super::colours::{self, Rated};
 use super::{Scope, explained};
 use crate::document::{Cell, Table, Tone};
@@ -14,13 +14,23 @@ const MEANINGS: [(Tone, &str); 3] = [
     (Tone::Missed, "the planned rate was missed"),
 ];
 
+const OF_TIMES: [(Tone, &str); 2] = [
+    (Tone::Highest, "within the fastest quarter of its step"),
+    (Tone::Lowest, "within the slowest quarter of its step"),
+];
+
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let row = |step| Some(cells(scope, step));
+    if scope.are_times() {
+        let note =
+            "Seconds of each step: less is better; the median where there are several executions or blocks.";
+        return vec![explained(scope.by_step(("Seconds", note), &scope.variants(), row), &OF_TIMES)];
+    }
     let note = format!(
         "Rate over the common window of each step{}; the median where there are several blocks.{}",
         labels(scope),
         open_loops(scope)
     );
-    let row = |step| Some(cells(scope, step));
     vec![explained(scope.by_step(("Throughput", &note), &scope.variants(), row), &MEANINGS)]
 }
 
@@ -29,18 +39,32 @@ fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
     // A rate that is the plan's is neither high nor low.
     let of_variant = |variant| rated(step, variant).filter(|rated| !(is_paced && rated.kept));
     let rated: Vec<_> = step.variants.iter().map(of_variant).collect();
-    let tones = colours::absolute(&rated);
+    let tones = match step.less_is_better {
+        true => {
+            colours::absolute_times(&step.variants.iter().map(|variant| variant.rate).collect::<Vec<_>>())
+        }
+        false => colours::absolute(&rated),
+    };
     let cells = step.variants.iter().zip(rated.iter().zip(tones));
     cells
         .map(|(variant, (rated, tone))| match variant.rate {
             Some(rate) => {
                 let misses = rated.is_some_and(|rated| !rated.kept);
                 let sign = if misses && tone == Tone::Lowest { "▼ SLA" } else { tone.sign() };
-                Cell { sign, note: note(step, variant, tone), ..Cell::toned(rate_text(rate), tone) }
+                Cell {
+                    sign,
+                    note: note(step, variant, tone),
+                    ..Cell::toned(text(step, rate, variant.cut_off), tone)
+                }
             }
             None => word(scope, variant).into(),
         })
         .collect()
+}
+
+/// In the table of rates without groups of thousands, as the original has them.
+fn text(step: &StepFindings, figure: f64, cut_off: bool) -> String {
+    if step.less_is_better { headline_text(step, figure, cut_off) } else { rate_text(figure) }
 }
 
 fn rated(step: &StepFindings, variant: &VariantStep) -> Option<Rated> {
@@ -50,6 +74,8 @@ fn rated(step: &StepFindings, variant: &VariantStep) -> Option<Rated> {
 
 fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
     let colour = match tone {
+        Tone::Lowest if step.less_is_better => Some("slowest quarter of this step".to_owned()),
+        Tone::Highest if step.less_is_better => Some("fastest quarter of this step".to_owned()),
         Tone::Lowest => Some("lowest quarter of this step".to_owned()),
         Tone::Highest => Some("highest quarter of this step".to_owned()),
         _ => None,
@@ -59,7 +85,8 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
     let blocks = variant.runs.iter().filter(|run| run.validity == Validity::Valid).count();
     let range = match (blocks, variant.rate_min, variant.rate_max) {
         (2.., Some(least), Some(greatest)) => {
-            Some(format!("median of {blocks} blocks, {} to {}", rate_text(least), rate_text(greatest)))
+            let [least, greatest] = [least, greatest].map(|figure| text(step, figure, false));
+            Some(format!("median of {blocks} blocks, {least} to {greatest}"))
         }
         _ => None,
     };

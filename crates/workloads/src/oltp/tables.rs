@@ -7,6 +7,7 @@ use dbdyno_drivers::{AnySession, KeySource, RowStream, Session, first_i64};
 use serde_json::{Map, json};
 
 use crate::engine::{Origin, read_back};
+use crate::local_infile::allow_local_infile;
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::verify::{Contents, sums_of};
 use crate::oltp::{Setup, sql};
@@ -16,7 +17,7 @@ use crate::{Error, Work};
 pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>, Error> {
     let mut works = Vec::new();
     if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {
-        works.extend(allow_local_infile(setup, session).await?);
+        works.extend(allow_local_infile(&setup.context, session).await?);
     }
     let began = Instant::now();
     for number in 1..=setup.options.tables {
@@ -30,27 +31,6 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
     read_back(session, &setup.context.endpoint.capabilities, &tables, Origin::Made, &mut created).await?;
     works.push(created);
     Ok(works)
-}
-
-/// A server of ours is asked to take LOAD DATA LOCAL INFILE, which MySQL 8.0 and later do not by default; of any other we
-/// ask whether it does.
-async fn allow_local_infile(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>, Error> {
-    const ALLOW: &str = "SET GLOBAL local_infile = ON";
-    if !setup.context.endpoint.capabilities.stores_data {
-        return Ok(None);
-    }
-    let looking = Error::during("asking whether local_infile is on");
-    let is_on = session.rows("SELECT @@GLOBAL.local_infile").await.map_err(looking)?;
-    if first_i64(&is_on) == Some(1) {
-        return Ok(None);
-    }
-    if !setup.context.owned {
-        return Err(Error::LocalInfileOff);
-    }
-    let began = Instant::now();
-    session.query(ALLOW.as_bytes()).await.map_err(Error::during("switching local_infile on"))?;
-    let details = Map::from_iter([("statement".to_owned(), json!(ALLOW))]);
-    Ok(Some(Work { name: "allow local_infile".to_owned(), duration: began.elapsed(), details }))
 }
 
 /// Where the load gave ids that a sequence knows nothing of, the sequence goes on after them.

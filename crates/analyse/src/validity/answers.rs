@@ -1,0 +1,71 @@
+//! Answers of queries that are not those of the base: which of the two is wrong is not known, and neither time may be used as if
+//! they were the same query.
+
+use crate::model::{Execution, StepRun};
+
+/// What is wrong with the answers of a run, by the answers of the base's runs; a sentence for each query.
+///
+/// Streams that run at the same time as refresh functions see rows come and go, and have no common answer.
+pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<String> {
+    let has_streams = run.executions.iter().any(|execution| execution.client > 1);
+    let known = |name: &str| {
+        let all = base.iter().flat_map(|run| &run.executions);
+        all.filter(|execution| execution.name == name).find_map(|execution| execution.answer.as_ref())
+    };
+    let fault = |execution: &Execution| {
+        let (answer, known) = (execution.answer.as_ref()?, known(&execution.name)?);
+        let first = |rows: &[Vec<Option<String>>]| match rows.first() {
+            Some(row) => format!(
+                "({})",
+                row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(", ")
+            ),
+            None => "no row".to_owned(),
+        };
+        (!answer.agrees(known)).then(|| {
+            format!(
+                "the answer of {} is not that of {base_name}: it begins with {}, that of {base_name} with {}; the record holds both",
+                execution.name,
+                first(&answer.sample),
+                first(&known.sample)
+            )
+        })
+    };
+    if has_streams {
+        return Vec::new();
+    }
+    let mut faults: Vec<String> = run.executions.iter().filter_map(fault).collect();
+    faults.dedup();
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::AnswerDigest;
+
+    use super::*;
+    use crate::fixtures::step_run;
+
+    fn run(sum: f64, clients: u32) -> StepRun {
+        let sample = vec![vec![Some("FRANCE".to_owned()), Some(sum.to_string())]];
+        let answer = AnswerDigest { exact: "5".to_owned(), sums: vec![sum], tolerance: 0.01, sample };
+        let execution = |client| Execution {
+            name: "q5".to_owned(),
+            client,
+            repetition: 1,
+            seconds: 1.0,
+            cut_off: false,
+            rows: 1,
+            answer: Some(answer.clone()),
+        };
+        StepRun { executions: (1..=clients).map(execution).collect(), ..step_run(1, 1.0) }
+    }
+
+    #[test]
+    fn another_answer_is_told_with_both_and_one_that_is_rounded_otherwise_is_the_same() {
+        let base = [run(1_000.0, 1)];
+        assert!(faults(&run(1_000.000_9, 1), &base, "a").is_empty());
+        let found = faults(&run(900.0, 1), &base, "a");
+        insta::assert_snapshot!(found.join("\n"), @"the answer of q5 is not that of a: it begins with (FRANCE, 900), that of a with (FRANCE, 1000); the record holds both");
+        assert!(faults(&run(900.0, 3), &base, "a").is_empty());
+    }
+}

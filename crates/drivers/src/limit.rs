@@ -1,0 +1,91 @@
+//! A statement with a time limit: past it the server is asked to end the statement, and the session goes on.
+
+use std::pin::pin;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::exchange::Exchange;
+use crate::product::{Connection, Limited, Product};
+use crate::products::{each_session, each_target};
+use crate::roster::Ticket;
+use crate::{AnySession, Cells, Class, DbError, Endpoint, Session};
+
+/// Between two requests to end a statement that goes on.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Endpoint {
+    /// Rows of `sql` on `session`, which is one of this endpoint; `None` when it was ended after `limit`: by `KILL QUERY` of
+    /// MariaDB and MySQL, PostgreSQL's cancel request, SQLite's interrupt. The session can be used afterwards.
+    ///
+    /// # Errors
+    /// As [`Session::rows`]; why the server could not be asked to end it.
+    pub async fn rows_within(
+        &self,
+        session: &mut AnySession,
+        sql: &str,
+        limit: Option<Duration>,
+    ) -> Result<Option<Cells>, DbError> {
+        let Some(limit) = limit else { return session.rows(sql).await.map(Some) };
+        if let Some(interrupt) = each_session!(&*session, session, P => Connection::interrupt(session)) {
+            return interrupted_after(session, sql, limit, interrupt).await;
+        }
+        let ticket = each_session!(&*session, session, P => Connection::exchange(session));
+        let Some(ticket) = ticket.and_then(Exchange::ticket) else {
+            return session.rows(sql).await.map(Some);
+        };
+        let answer = {
+            let mut work = pin!(session.rows(sql));
+            match tokio::time::timeout(limit, work.as_mut()).await {
+                Ok(answer) => return answer.map(Some),
+                Err(_) => loop {
+                    self.end_statement(ticket).await?;
+                    if let Ok(answer) = tokio::time::timeout(AGAIN, work.as_mut()).await {
+                        break answer;
+                    }
+                },
+            }
+        };
+        match answer {
+            // It was faster than the request, which may now hit the next statement of the session.
+            Ok(cells) => {
+                let _ = session.rows("SELECT 1").await;
+                Ok(Some(cells))
+            }
+            Err(error) if error.class == Class::Lost => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    async fn end_statement(&self, ticket: Ticket) -> Result<(), DbError> {
+        each_target!(&self.target, options, P => P::request_cancel(options, ticket).await)?;
+        let mut session = self.connect_as("conductor").await?;
+        each_session!(&mut session, session, P => P::kill(&mut Limited(session), ticket).await);
+        session.close().await;
+        Ok(())
+    }
+}
+
+/// The database works in this thread: another one waits for the limit.
+async fn interrupted_after(
+    session: &mut AnySession,
+    sql: &str,
+    limit: Duration,
+    interrupt: Box<dyn FnOnce() + Send>,
+) -> Result<Option<Cells>, DbError> {
+    let (done, wait) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        let is_over = wait.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+        if is_over {
+            interrupt();
+        }
+        is_over
+    });
+    let answer = session.rows(sql).await;
+    drop(done);
+    let was_interrupted = watch.join().unwrap_or(false);
+    match answer {
+        Err(_) if was_interrupted => Ok(None),
+        answer => answer.map(Some),
+    }
+}

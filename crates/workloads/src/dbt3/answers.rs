@@ -1,0 +1,176 @@
+//! Answers: what is exact in them and what may be rounded, their digests, and the published ones at scale factor 1.
+
+use dbdyno_drivers::Cells;
+use dbdyno_record::AnswerDigest;
+use tpchgen::q_and_a::answers_sf1;
+
+/// Rows of an answer that are kept with its digest.
+const SAMPLE_ROWS: usize = 20;
+/// Published decimal numbers have two places.
+const HALF_A_CENT: f64 = 0.005_1;
+/// Weights of rows in a digest are 1 to this.
+const WEIGHTS: u64 = 1000;
+
+/// Which columns of query `number` hold decimal numbers, which products round each in their own way. All others are exact:
+/// texts, whole numbers, dates.
+pub(crate) const fn decimals(number: u8) -> &'static [usize] {
+    match number {
+        1 => &[2, 3, 4, 5, 6, 7, 8],
+        2 | 6 | 14 | 17 | 19 => &[0],
+        3 | 5 | 8 | 11 => &[1],
+        7 => &[3],
+        9 | 22 => &[2],
+        10 => &[2, 3],
+        15 => &[4],
+        18 => &[4, 5],
+        _ => &[],
+    }
+}
+
+/// A row in two parts: what is exact, and its decimal numbers.
+struct Row {
+    exact: Vec<String>,
+    decimals: Vec<f64>,
+}
+
+impl Row {
+    fn new<'a>(cells: impl Iterator<Item = Option<&'a str>>, decimals: &[usize]) -> Self {
+        let mut row = Self { exact: Vec::new(), decimals: Vec::new() };
+        for (column, cell) in cells.enumerate() {
+            let text = cell.map_or("NULL", str::trim);
+            match text.parse() {
+                Ok(number) if decimals.contains(&column) => row.decimals.push(number),
+                _ => row.exact.push(text.to_owned()),
+            }
+        }
+        row
+    }
+
+    /// The hash of Fowler, Noll and Vo, variant 1a, 64 bits.
+    fn hash(&self) -> u64 {
+        let bytes = self.exact.iter().flat_map(|text| text.bytes().chain([0]));
+        bytes
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
+fn rows(cells: &Cells, number: u8) -> Vec<Row> {
+    let of = |row: &Vec<Option<String>>| Row::new(row.iter().map(Option::as_deref), decimals(number));
+    cells.iter().map(of).collect()
+}
+
+/// The digest of an answer to query `number`.
+pub(crate) fn digest(number: u8, cells: &Cells) -> AnswerDigest {
+    let mut exact = 0_u64;
+    let mut sums = vec![0.0; decimals(number).len()];
+    let mut weights = 0_u64;
+    for row in rows(cells, number) {
+        let hash = row.hash();
+        let weight = 1 + hash % WEIGHTS;
+        exact = exact.wrapping_add(hash);
+        weights += weight;
+        for (sum, value) in sums.iter_mut().zip(&row.decimals) {
+            *sum += weight as f64 * value;
+        }
+    }
+    let sample = cells.iter().take(SAMPLE_ROWS).cloned().collect();
+    // An average has at least four places in every product.
+    AnswerDigest { exact: format!("{exact:016x}"), sums, tolerance: 1e-4 * weights as f64, sample }
+}
+
+/// Rows of an answer to query `number` that differ from the published one, which is at scale factor 1 with the parameters of
+/// validation: how many, and the first in words.
+pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
+    let mut published = published(number);
+    let mut found = rows(cells, number);
+    for rows in [&mut published, &mut found] {
+        rows.sort_by(|a, b| {
+            a.exact
+                .cmp(&b.exact)
+                .then(a.decimals.partial_cmp(&b.decimals).unwrap_or(std::cmp::Ordering::Equal))
+        });
+    }
+    let extra = published.len().abs_diff(found.len());
+    let unlike: Vec<String> = published
+        .iter()
+        .zip(&found)
+        .filter(|(a, b)| !is_same(a, b))
+        .map(|(a, b)| format!("{} where {} is published", text(b), text(a)))
+        .collect();
+    let counted = format!("{} rows where {} are published", found.len(), published.len());
+    let first = if extra > 0 { Some(counted) } else { unlike.first().cloned() };
+    (extra + unlike.len(), first)
+}
+
+fn is_same(published: &Row, found: &Row) -> bool {
+    let is_near = |(a, b): (&f64, &f64)| (a - b).abs() <= HALF_A_CENT + 1e-9 * a.abs();
+    published.exact == found.exact
+        && published.decimals.len() == found.decimals.len()
+        && published.decimals.iter().zip(&found.decimals).all(is_near)
+}
+
+fn text(row: &Row) -> String {
+    let numbers = row.decimals.iter().map(|number| format!("{number:.2}"));
+    format!("({})", row.exact.iter().cloned().chain(numbers).collect::<Vec<_>>().join(", "))
+}
+
+fn published(number: u8) -> Vec<Row> {
+    let text = answers_sf1::answer(number.into()).unwrap_or_default();
+    // The first line names the columns.
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).skip(1);
+    lines.map(|line| Row::new(line.split('|').map(Some), decimals(number))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The published answer as a database would give it.
+    fn cells(number: u8) -> Cells {
+        let text = answers_sf1::answer(number.into()).unwrap();
+        let lines = text.lines().filter(|line| !line.trim().is_empty()).skip(1);
+        lines.map(|line| line.split('|').map(|cell| Some(cell.trim().to_owned())).collect()).collect()
+    }
+
+    #[test]
+    fn published_answers_are_their_own_answers_and_decimal_columns_hold_numbers() {
+        for number in 1..=22 {
+            let cells = cells(number);
+            assert!(!cells.is_empty());
+            assert_eq!(difference(number, &cells), (0, None), "q{number}");
+            let row = &rows(&cells, number)[0];
+            assert_eq!(row.decimals.len(), decimals(number).len(), "q{number}");
+        }
+    }
+
+    #[test]
+    fn another_order_and_rounding_are_the_same_answer_and_a_cent_more_is_another() {
+        let right = cells(3);
+        let mut turned = right.clone();
+        turned.reverse();
+        turned[0][1] = turned[0][1].as_ref().map(|revenue| format!("{revenue}004"));
+        assert_eq!(difference(3, &turned), (0, None));
+        assert!(digest(3, &right).agrees(&digest(3, &turned)));
+        let mut wrong = right.clone();
+        wrong[2][1] = Some("1.00".to_owned());
+        let (count, first) = difference(3, &wrong);
+        assert_eq!(count, 1);
+        assert!(first.unwrap().contains("is published"));
+        assert!(!digest(3, &right).agrees(&digest(3, &wrong)));
+        let mut short = right.clone();
+        short.pop();
+        assert!(difference(3, &short).1.unwrap().contains("9 rows where 10 are published"));
+        assert!(!digest(3, &right).agrees(&digest(3, &short)));
+    }
+
+    #[test]
+    fn values_that_change_rows_are_another_answer() {
+        // Both columns hold the same values as before, each in another row.
+        let right = cells(11);
+        let mut swapped = right.clone();
+        let value = swapped[0][1].clone();
+        swapped[0][1] = swapped[500][1].clone();
+        swapped[500][1] = value;
+        assert!(!digest(11, &right).agrees(&digest(11, &swapped)));
+    }
+}

@@ -1,0 +1,119 @@
+//! Checks the options of DBT3: ranges, and what goes together.
+
+use std::time::Duration;
+
+use dbdyno_plan::{Mistake, data_problem};
+
+use crate::dbt3::options::{Dbt3, Part};
+use crate::dbt3::queries::{COUNT, joined_tables};
+use crate::dbt3::steps::LOAD_STEPS;
+use crate::options::{number_problem, table_options_problem};
+
+/// The first mistake: its key inside `[workload.dbt3]`, and what to write.
+pub(crate) fn problem(options: &Dbt3) -> Option<Mistake> {
+    scale_problem(options)
+        .or_else(|| {
+            number_problem([
+                ("repetitions", options.repetitions.into(), 1, 1_000),
+                ("streams", options.streams.into(), 1, 10),
+                ("load_connections", options.load_connections.into(), 1, 1_024),
+            ])
+        })
+        .or_else(|| parts_problem(options))
+        .or_else(|| queries_problem(options))
+        .or_else(|| orders_problem(options))
+        .or_else(|| table_options_problem(&options.create_table_options))
+        .or_else(|| data_problem(options.data, &options.cold, &options.step_names()[LOAD_STEPS..], false))
+        .or_else(|| cold_problem(options))
+}
+
+fn scale_problem(options: &Dbt3) -> Option<Mistake> {
+    let is_legal = (0.001..=1000.0).contains(&options.scale_factor);
+    let message = format!("scale_factor is {}, but must be 0.001 to 1000", options.scale_factor);
+    (!is_legal).then_some(("scale_factor", message))
+}
+
+fn parts_problem(options: &Dbt3) -> Option<Mistake> {
+    let parts = &options.parts;
+    let is_twice = (0..parts.len()).any(|at| parts[..at].contains(&parts[at]));
+    is_twice.then(|| ("parts", "parts holds a part twice: each gives steps of its own names".to_owned()))
+}
+
+fn queries_problem(options: &Dbt3) -> Option<Mistake> {
+    let queries = &options.queries;
+    if let Some(number) = queries.iter().find(|number| !(1..=COUNT).contains(*number)) {
+        return Some(("queries", format!("queries holds {number}, but must be 1 to {COUNT}")));
+    }
+    let twice = (0..queries.len()).find(|&at| queries[..at].contains(&queries[at]));
+    if let Some(at) = twice {
+        return Some((
+            "queries",
+            format!("queries holds {} twice: each gives a step of its own name", queries[at]),
+        ));
+    }
+    let is_short = options.time_limit.is_some_and(|limit| limit.0 < Duration::from_millis(1));
+    is_short.then(|| ("time_limit", "time_limit must be at least 1ms".to_owned()))
+}
+
+fn orders_problem(options: &Dbt3) -> Option<Mistake> {
+    options.join_orders.iter().find_map(|(name, orders)| {
+        let number = name.strip_prefix('q').and_then(|number| number.parse().ok());
+        let known = number
+            .filter(|number| options.queries.contains(number) && options.parts.contains(&Part::Queries));
+        let Some(number) = known else {
+            return Some((
+                "join_orders",
+                format!("join_orders names {name}, which is none of the plan's queries"),
+            ));
+        };
+        let tables = joined_tables(number);
+        let fits = |order: &Vec<String>| {
+            let mut given: Vec<&str> = order.iter().map(String::as_str).collect();
+            let mut wanted = tables.clone();
+            given.sort_unstable();
+            wanted.sort_unstable();
+            given == wanted
+        };
+        let message = match tables.is_empty() {
+            true => format!("{name} has no tables to join in another order"),
+            false => format!("an order of {name} must hold each of these once: {}", tables.join(", ")),
+        };
+        (tables.is_empty() || !orders.iter().all(fits)).then_some(("join_orders", message))
+    })
+}
+
+/// Only the first execution after a start is cold.
+fn cold_problem(options: &Dbt3) -> Option<Mistake> {
+    let is_cold = options.cold.is_any() && options.repetitions > 1;
+    let message = "only the first of several repetitions would be cold: say repetitions = 1 and, for so many cold ones, blocks";
+    is_cold.then(|| ("repetitions", message.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plans::parse;
+
+    fn said(lines: &str) -> String {
+        let plan = format!(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.dbt3]\n{lines}\n"
+        );
+        parse(&plan, "test.toml").map_or_else(|error| error.to_string(), |_| "fine".to_owned())
+    }
+
+    #[test]
+    fn mistakes_are_named_with_what_to_write() {
+        let wrong = [
+            "scale_factor = 0",
+            "queries = [1, 23]",
+            "queries = [1, 1]",
+            "cold = true\nrepetitions = 5",
+            "join_orders = { q1 = [[\"lineitem\"]] }",
+            "join_orders = { q3 = [[\"lineitem\", \"orders\"]] }",
+            "cold = [\"q30\"]",
+            "time_limit = \"0s\"",
+        ];
+        let all: Vec<String> = wrong.iter().map(|lines| said(lines)).collect();
+        insta::assert_snapshot!(all.join("\n"));
+        assert_eq!(said("join_orders = { q3 = [[\"lineitem\", \"orders\", \"customer\"]] }"), "fine");
+    }
+}

@@ -1,0 +1,159 @@
+//! A connection that sends queries and refresh functions, each with a time of its own.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::Cells;
+use dbdyno_loadgen::{Done, Failure};
+use dbdyno_record::Execution;
+
+use super::{Executed, Ledger};
+use crate::connection::{Connection, indispensable};
+use crate::dbt3::Setup;
+use crate::dbt3::queries::Query;
+use crate::dbt3::rows::{Refresh, delete_orders, insert_orders};
+use crate::dbt3::steps::Operation;
+use crate::dbt3::{answers, rows};
+
+/// What is ready to be sent.
+#[derive(Debug)]
+enum Ready {
+    Query(u8, Query),
+    Refresh(Refresh),
+}
+
+/// Does what its script says.
+#[derive(Debug)]
+pub struct QueryLane {
+    connection: Connection,
+    setup: Arc<Setup>,
+    client: u32,
+    script: Vec<Operation>,
+    ready: Option<Ready>,
+    ledger: Ledger,
+}
+
+impl QueryLane {
+    pub(crate) fn new(setup: &Arc<Setup>, client: u32, script: Vec<Operation>, ledger: Ledger) -> Self {
+        Self {
+            connection: Connection::new(&setup.context.endpoint, "query"),
+            setup: Arc::clone(setup),
+            client,
+            script,
+            ready: None,
+            ledger,
+        }
+    }
+
+    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+        self.connection.open().await?;
+        let is_ordered = |operation: &Operation| matches!(operation, Operation::Query { order: Some(_), .. });
+        let before = self.setup.context.endpoint.capabilities.ordered_join.1;
+        if !before.is_empty() && self.script.iter().any(is_ordered) {
+            self.connection.query(before.as_bytes()).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn prepare(&mut self, number: u64) {
+        let Setup { options, context } = &*self.setup;
+        let begin = context.endpoint.capabilities.begin_write;
+        self.ready = Some(match &self.script[usize::try_from(number).unwrap_or(usize::MAX)] {
+            Operation::Query { number, stream, order } => {
+                let params = self.setup.params(*number, *stream);
+                let query = self.setup.dialect().query(*number, &params, *stream, order.as_deref());
+                Ready::Query(*number, query)
+            }
+            Operation::Insert { set } => Ready::Refresh(insert_orders(*set, options.scale_factor, begin)),
+            Operation::Delete { set } => Ready::Refresh(delete_orders(*set, options.scale_factor, begin)),
+        });
+    }
+
+    pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        let name = self.script[at].name();
+        let repetition = self.script[..at].iter().filter(|before| before.name() == name).count() + 1;
+        let began = Instant::now();
+        let mut executed = match self.ready.take() {
+            Some(Ready::Query(number, query)) => {
+                let sent = self.query(&query).await;
+                let took = began.elapsed();
+                self.ready = Some(Ready::Query(number, query));
+                self.answered(number, sent.map_err(indispensable)?, took)
+            }
+            Some(Ready::Refresh(refresh)) => {
+                let changed = self.refresh(&refresh).await;
+                let took = began.elapsed();
+                let due_rows = refresh.rows;
+                self.ready = Some(Ready::Refresh(refresh));
+                let execution = execution(changed?, took);
+                Executed { execution, due_rows, differing_rows: 0, difference: None }
+            }
+            None => return Ok(Done::default()),
+        };
+        executed.execution.name = name;
+        executed.execution.client = self.client;
+        executed.execution.repetition = u32::try_from(repetition).unwrap_or(u32::MAX);
+        let rows = executed.execution.rows;
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).push(executed);
+        Ok(Done { rows, received_bytes: 0 })
+    }
+
+    /// The answer; `None` when it was ended at its time limit.
+    async fn query(&mut self, query: &Query) -> Result<Option<Cells>, Failure> {
+        if let Some(before) = &query.before {
+            self.connection.query(before.as_bytes()).await?;
+        }
+        let limit = self.setup.options.time_limit.map(|limit| limit.0);
+        let answer = self.connection.rows_within(&query.select, limit).await;
+        if let Some(after) = &query.after {
+            self.connection.query(after.as_bytes()).await?;
+        }
+        answer
+    }
+
+    fn answered(&self, number: u8, answer: Option<Cells>, took: Duration) -> Executed {
+        let Some(cells) = answer else {
+            let mut execution = execution(0, took);
+            execution.cut_off = true;
+            return Executed { execution, due_rows: 0, differing_rows: 0, difference: None };
+        };
+        let mut execution = execution(cells.len() as u64, took);
+        execution.answer = Some(answers::digest(number, &cells));
+        let (differing_rows, difference) =
+            if self.setup.has_published_answers() { answers::difference(number, &cells) } else { (0, None) };
+        Executed { execution, due_rows: 0, differing_rows, difference }
+    }
+
+    /// Rows changed.
+    async fn refresh(&mut self, refresh: &rows::Refresh) -> Result<u64, Failure> {
+        let mut rows = 0;
+        for statement in &refresh.statements {
+            match self.connection.query(statement.as_bytes()).await {
+                Ok(answer) => rows += answer.affected,
+                Err(failure) => {
+                    // A refused ROLLBACK shows with the next BEGIN.
+                    let _ = self.connection.query(b"ROLLBACK").await;
+                    return Err(indispensable(failure));
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    pub(crate) async fn close(self) {
+        self.connection.close().await;
+    }
+}
+
+fn execution(rows: u64, took: Duration) -> Execution {
+    Execution {
+        name: String::new(),
+        client: 0,
+        repetition: 0,
+        duration_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        cut_off: false,
+        rows,
+        answer: None,
+    }
+}

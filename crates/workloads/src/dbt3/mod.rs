@@ -1,0 +1,244 @@
+//! DBT3: 22 queries on a database of eight tables, alone, one after the other, or in streams.
+//!
+//! Derived from TPC-H, and not comparable with published TPC-H results: it runs DBT3's part of it, without its rules of
+//! execution and audit. Rows come from the crate `tpchgen`, which makes those of the original's generator byte by byte. Where
+//! this differs from DBT3, [`deviations`] says so in every record.
+
+mod answers;
+mod check;
+mod deviations;
+mod estimate;
+pub(crate) mod lanes;
+pub mod options;
+mod parameters;
+mod queries;
+mod rows;
+mod schema;
+mod steps;
+mod tables;
+mod verify;
+mod words;
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use dbdyno_drivers::{AnySession, drop_binlog};
+use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_record::{Check, Deviation, Execution, StepSpec};
+use serde_json::{Value, json};
+
+use crate::cleanup::cleanup;
+use crate::dbt3::lanes::{AnyLane, Ledger};
+use crate::dbt3::options::{Dbt3 as Options, Parameters, Part};
+use crate::dbt3::queries::Dialect;
+use crate::dbt3::schema::Table;
+use crate::dbt3::steps::{LOAD_STEPS, StepKind, StepPlan};
+use crate::options::Verify;
+use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards};
+
+pub use lanes::LaneFactory;
+
+/// The workload over one cell.
+pub struct Dbt3 {
+    shared: Arc<Setup>,
+    steps: Vec<StepPlan>,
+    /// Of the step that ran last.
+    ledger: Ledger,
+}
+
+/// What all lanes of a cell must know; the same for every step.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) options: Options,
+    pub(crate) context: Context,
+}
+
+impl Setup {
+    fn tables() -> Vec<String> {
+        Table::ALL.iter().map(|table| table.name().to_owned()).collect()
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        Dialect::new(&self.context.endpoint.capabilities, self.options.q15)
+    }
+
+    /// The parameters of query `number` in stream `stream`.
+    pub(crate) fn params(&self, number: u8, stream: u32) -> Vec<String> {
+        let scale_factor = self.options.scale_factor;
+        match self.options.parameters {
+            Parameters::Validation => parameters::validation(number, scale_factor),
+            Parameters::Seed => parameters::drawn(number, scale_factor, self.context.seed, stream),
+        }
+    }
+
+    /// Answers are published for these rows and parameters. Refresh functions change the rows, and come after the queries only.
+    pub(crate) fn has_published_answers(&self) -> bool {
+        let options = &self.options;
+        let is_fresh = options.parts.first() == Some(&Part::Queries) || options.data.puts_back_each_step();
+        options.scale_factor == 1.0
+            && options.parameters == Parameters::Validation
+            && options.verify != Verify::Off
+            && is_fresh
+            && self.context.endpoint.capabilities.stores_data
+    }
+}
+
+impl Dbt3 {
+    fn kind(&self, index: usize) -> &StepKind {
+        &self.steps[index].kind
+    }
+
+    fn stores_data(&self) -> bool {
+        self.shared.context.endpoint.capabilities.stores_data
+    }
+}
+
+impl Steps for Dbt3 {
+    fn steps(&self) -> Vec<String> {
+        self.steps.iter().map(|step| step.name.clone()).collect()
+    }
+
+    fn load_steps(&self) -> usize {
+        LOAD_STEPS
+    }
+
+    /// Everything is known from the options.
+    fn knowledge(&self) -> Value {
+        json!({})
+    }
+
+    fn recall(&mut self, _knowledge: &Value) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn spec(&self, index: usize) -> StepSpec {
+        steps::spec(&self.steps[index], &self.shared)
+    }
+
+    /// Queries have a limit of their own, and nothing else must be cut off.
+    fn time_cap(&self, _index: usize) -> Option<Duration> {
+        None
+    }
+
+    fn explained(&self, index: usize) -> Vec<Explained> {
+        let explained = |number: u8, stream: u32, order: Option<&[String]>| {
+            let params = self.shared.params(number, stream);
+            let sql = self.shared.dialect().explained(number, &params, order);
+            Explained { statement: format!("q{number}"), sql }
+        };
+        match self.kind(index) {
+            StepKind::Query { number, order } => vec![explained(*number, 0, order.as_deref())],
+            StepKind::Power => (1..=queries::COUNT).map(|number| explained(number, 0, None)).collect(),
+            StepKind::Load | StepKind::Index | StepKind::Statistics | StepKind::Throughput => Vec::new(),
+        }
+    }
+
+    fn executions(&self) -> Vec<Execution> {
+        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.iter().map(|executed| executed.execution.clone()).collect()
+    }
+}
+
+impl Workload for Dbt3 {
+    const NAME: &'static str = "dbt3";
+    const PURPOSE: &'static str = "22 analytical queries on eight tables at any scale factor, one by one, as a power test or in streams; \
+                                   derived from TPC-H, not comparable with published TPC-H results";
+    const VERSION: u32 = 1;
+    const ORIGINAL: Original = Original {
+        rest: (Duration::ZERO, "published DBT3 reports restart the server before each execution"),
+        postgres_transport: "PostgreSQL by psql, over a unix socket by default",
+    };
+
+    type Options = Options;
+    type Lane = AnyLane;
+    type Factory = LaneFactory;
+
+    fn listing() -> Listing {
+        let steps = "load index statistics, then parts of: queries (q1 to q22), power, throughput";
+        Listing { steps: format!("steps of {}: {steps}\n", Self::NAME), details: String::new() }
+    }
+
+    fn cards() -> Vec<Cards> {
+        let options =
+            Options { parts: vec![Part::Queries, Part::Power, Part::Throughput], ..Options::default() };
+        let workload = Self::new(&options, cards::context());
+        let card = |spec: StepSpec| cards::card(&spec, None, words::words(&spec.name));
+        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+    }
+
+    fn follows(_options: &Options) -> &'static str {
+        "DBT3 (derived from TPC-H, not comparable with published TPC-H results)"
+    }
+
+    fn deviations(options: &Options) -> Vec<Deviation> {
+        deviations::deviations(options)
+    }
+
+    fn new(options: &Options, context: Context) -> Self {
+        let shared = Arc::new(Setup { options: options.clone(), context });
+        Self { shared, steps: steps::plan(options), ledger: Ledger::default() }
+    }
+
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        self.ledger = Ledger::default();
+        let works = match self.kind(index) {
+            StepKind::Load => tables::make(&self.shared, session).await?,
+            _ => Vec::new(),
+        };
+        self.drop_binlog(session).await?;
+        Ok(works)
+    }
+
+    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
+        lanes::of_step(&self.shared, &self.steps[index], &self.ledger)
+    }
+
+    async fn verify(
+        &mut self,
+        index: usize,
+        _end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>, Error> {
+        if !self.stores_data() || self.shared.options.verify == Verify::Off {
+            return Ok(Vec::new());
+        }
+        let mut checks = {
+            let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            verify::executions(&ledger, self.shared.has_published_answers())
+        };
+        let is_last = index + 1 == self.steps.len();
+        let is_counted = match self.kind(index) {
+            StepKind::Load | StepKind::Power | StepKind::Throughput => {
+                self.shared.options.verify == Verify::EachStep || is_last
+            }
+            _ => self.shared.options.verify == Verify::End && is_last,
+        };
+        if is_counted {
+            checks.extend(verify::row_counts(&self.shared, session).await?);
+        }
+        Ok(checks)
+    }
+
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        self.drop_binlog(session).await?;
+        let settle = self.shared.options.settling();
+        let is_loaded = index + 1 == LOAD_STEPS && self.steps.len() > LOAD_STEPS;
+        if !is_loaded || settle.behind().is_none() {
+            return Ok(Vec::new());
+        }
+        let place = "after the load";
+        let context = &self.shared.context;
+        Ok(vec![cleanup(session, context, &Setup::tables(), (&settle, Duration::ZERO), place).await?])
+    }
+}
+
+impl Dbt3 {
+    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
+        let context = &self.shared.context;
+        if context.owned {
+            let dropped = drop_binlog(session, &context.endpoint.capabilities).await;
+            dropped.map_err(Error::during("dropping binary logs"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,157 @@
+//! Options of DBT3.
+
+use std::collections::BTreeMap;
+
+use dbdyno_plan::{
+    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, WorkloadOptions,
+    values_of,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::dbt3::queries::COUNT;
+pub use crate::dbt3::queries::Q15;
+use crate::dbt3::{check, estimate, steps};
+use crate::options::Verify;
+use crate::settle::Settle;
+
+/// Parameters of the queries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Parameters {
+    /// Those with which answers at scale factor 1 are published.
+    Validation,
+    /// Random by the specification's rules, by the plan's seed and the stream.
+    Seed,
+}
+
+/// Measured steps that belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// A step for each query: `q1` to `q22`.
+    Queries,
+    /// The step `power`: a refresh function, all queries in the order of stream 0, the other refresh function.
+    Power,
+    /// The step `throughput`: streams of queries at the same time, with a stream of refresh functions.
+    Throughput,
+}
+
+/// `[workload.dbt3]`: DBT3, 22 queries on a database of eight tables. Derived from TPC-H; figures are not comparable with
+/// published TPC-H results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Dbt3 {
+    /// 1 is about 1 GB of rows, and 6 million of them in the largest table.
+    #[schemars(range(min = 0.001, max = 1000.0))]
+    pub scale_factor: f64,
+    /// What runs after the load, in this order.
+    #[schemars(extend("uniqueItems" = true))]
+    pub parts: Vec<Part>,
+    /// Queries that have a step, in its order; `power` and `throughput` always have all.
+    #[schemars(inner(range(min = 1, max = 22)), extend("uniqueItems" = true))]
+    pub queries: Vec<u8>,
+    /// How often each query is sent in its step, one after the other. Cold repetitions are blocks: `cold = true`, `blocks = 5`.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub repetitions: u32,
+    pub parameters: Parameters,
+    /// Streams of queries in `throughput`.
+    #[schemars(range(min = 1, max = 10))]
+    pub streams: u32,
+    /// A query that takes longer is ended on the server, and counts as longer than this. Without a limit when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<PlanDuration>,
+    pub q15: Q15,
+    /// Orders in which to join the tables of a query, each a step of its own after the optimiser's: `join_orders = { q3 =
+    /// [["lineitem", "orders", "customer"]] }` gives `q3.order1`.
+    pub join_orders: BTreeMap<String, Vec<Vec<String>>>,
+    /// Foreign keys are added after the load, where the engine has them. DBT3 has none.
+    pub foreign_keys: bool,
+    /// Connections that load. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each has whole tables.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub load_connections: u32,
+    /// Text after the closing bracket of CREATE TABLE.
+    pub create_table_options: String,
+    /// How the server is brought to rest after the load; until its state is quiet when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// When rows are counted and answers compared.
+    pub verify: Verify,
+    /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+    pub data: DataMode,
+    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+    pub cold: Cold,
+}
+
+impl Dbt3 {
+    /// How the server is brought to rest, in the long form.
+    pub fn settling(&self) -> Settle {
+        self.settle.clone().unwrap_or_default()
+    }
+
+    /// Orders of joins that were asked for query `number`.
+    pub fn orders_of(&self, number: u8) -> &[Vec<String>] {
+        self.join_orders.get(&format!("q{number}")).map_or(&[], Vec::as_slice)
+    }
+
+    /// Names of all steps in their order.
+    pub fn step_names(&self) -> Vec<String> {
+        steps::plan(self).into_iter().map(|step| step.name).collect()
+    }
+}
+
+impl WorkloadOptions for Dbt3 {
+    fn values(&self) -> Map<String, Value> {
+        values_of(self)
+    }
+
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        check::problem(self)
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+    }
+
+    fn needs(&self) -> Needs {
+        let streams = if self.parts.contains(&Part::Throughput) { self.streams + 1 } else { 1 };
+        Needs {
+            connections: self.load_connections.max(streams),
+            data: self.data,
+            cold: self.cold.clone(),
+            existing_tables: false,
+        }
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        StepOutline::of_names(self.step_names(), steps::LOAD_STEPS)
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
+}
+
+impl Default for Dbt3 {
+    fn default() -> Self {
+        Self {
+            scale_factor: 1.0,
+            parts: vec![Part::Queries],
+            queries: (1..=COUNT).collect(),
+            repetitions: 1,
+            parameters: Parameters::Validation,
+            streams: 2,
+            time_limit: None,
+            q15: Q15::View,
+            join_orders: BTreeMap::new(),
+            foreign_keys: false,
+            load_connections: 4,
+            create_table_options: String::new(),
+            settle: None,
+            verify: Verify::EachStep,
+            data: DataMode::Preserve,
+            cold: Cold::All(false),
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Rows of the tables as lines of text, made in portions by the crate `tpchgen`, and those of the refresh functions.
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::ops::Range;
+
+use dbdyno_drivers::RowStream;
+use tpchgen::generators::{
+    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
+    RegionGenerator, SupplierGenerator,
+};
+
+use crate::dbt3::Setup;
+use crate::dbt3::schema::Table;
+
+/// Between two columns; no text holds it.
+pub(crate) const SEPARATOR: char = '|';
+/// About so many bytes travel with one statement: a commit costs nothing compared with so many rows.
+const PORTION_BYTES: u64 = 4 << 20;
+/// Sets of refresh functions that there are, each of a thousandth of the orders.
+pub(crate) const REFRESH_SETS: i32 = 1_000;
+/// Distance of a new order's key from that of the loaded order that it is like. Of each 32 keys the load takes 8.
+const NEW_KEYS: i64 = 8;
+
+/// Rows of one table that go with one statement: part `part` (from 1) of `parts`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Portion {
+    pub(crate) table: Table,
+    pub(crate) part: i32,
+    pub(crate) parts: i32,
+}
+
+/// Bytes of all rows of `table`.
+pub(crate) fn about_bytes(table: Table, scale_factor: f64) -> u64 {
+    let row = match table {
+        Table::Region | Table::Nation => 90,
+        Table::Supplier | Table::PartSupp => 145,
+        Table::Part => 120,
+        Table::Customer => 162,
+        Table::Orders => 114,
+        Table::LineItem => 126,
+    };
+    row * table.about_rows(scale_factor)
+}
+
+/// The portions of `table` in their order.
+pub(crate) fn portions(table: Table, scale_factor: f64) -> Vec<Portion> {
+    let wanted = about_bytes(table, scale_factor).div_ceil(PORTION_BYTES).max(1);
+    // Line items and suppliers of parts come with what they belong to.
+    let units = match table {
+        Table::LineItem => Table::Orders,
+        Table::PartSupp => Table::Part,
+        table => table,
+    };
+    let parts = i32::try_from(wanted.min(units.about_rows(scale_factor).max(1))).unwrap_or(i32::MAX);
+    (1..=parts).map(|part| Portion { table, part, parts }).collect()
+}
+
+/// The portions of each connection. Where rows stay in the order in which they came, each table has one connection.
+pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<Portion>> {
+    let capabilities = &setup.context.endpoint.capabilities;
+    let scale_factor = setup.options.scale_factor;
+    let wanted = if capabilities.parallel_writers { setup.options.load_connections as usize } else { 1 };
+    let mut largest_first = Table::ALL;
+    largest_first.sort_by_key(|table| std::cmp::Reverse(about_bytes(*table, scale_factor)));
+    if capabilities.keeps_arrival_order {
+        let mut shares: Vec<(u64, Vec<Portion>)> = vec![(0, Vec::new()); wanted.min(Table::ALL.len())];
+        for table in largest_first {
+            let least = shares.iter_mut().min_by_key(|(bytes, _)| *bytes).expect("one connection at least");
+            least.0 += about_bytes(table, scale_factor);
+            least.1.extend(portions(table, scale_factor));
+        }
+        return shares.into_iter().map(|(_, portions)| portions).collect();
+    }
+    let all: Vec<Portion> =
+        largest_first.into_iter().flat_map(|table| portions(table, scale_factor)).collect();
+    let count = wanted.min(all.len());
+    (0..count).map(|at| all[all.len() * at / count..all.len() * (at + 1) / count].to_vec()).collect()
+}
+
+/// Writes the rows of `portion` as lines into `out`; returns how many there are.
+pub(crate) fn write(portion: Portion, scale_factor: f64, out: &mut Vec<u8>) -> u64 {
+    let Portion { table, part, parts } = portion;
+    out.clear();
+    match table {
+        Table::Region => lines(RegionGenerator::new(scale_factor, part, parts).iter(), out),
+        Table::Nation => lines(NationGenerator::new(scale_factor, part, parts).iter(), out),
+        Table::Supplier => lines(SupplierGenerator::new(scale_factor, part, parts).iter(), out),
+        Table::Part => lines(PartGenerator::new(scale_factor, part, parts).iter(), out),
+        Table::PartSupp => lines(PartSuppGenerator::new(scale_factor, part, parts).iter(), out),
+        Table::Customer => lines(CustomerGenerator::new(scale_factor, part, parts).iter(), out),
+        Table::Orders => lines(OrderGenerator::new(scale_factor, part, parts).iter(), out),
+        Table::LineItem => lines(LineItemGenerator::new(scale_factor, part, parts).iter(), out),
+    }
+}
+
+/// A row as `tpchgen` writes it ends with a separator; a line ends with its last column.
+fn lines(rows: impl Iterator<Item: Display>, out: &mut Vec<u8>) -> u64 {
+    let mut count = 0;
+    for row in rows {
+        write!(out, "{row}").expect("memory takes all");
+        *out.last_mut().expect("a row has columns") = b'\n';
+        count += 1;
+    }
+    count
+}
+
+/// The statement that takes lines of `table`, or a prepared INSERT.
+pub(crate) fn load_sql(table: Table, form: RowStream) -> String {
+    let name = table.name();
+    match form {
+        RowStream::LocalInfile => format!(
+            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} FIELDS TERMINATED BY '{SEPARATOR}' ESCAPED BY ''"
+        ),
+        RowStream::CopyIn => format!("COPY {name} FROM STDIN WITH (DELIMITER '{SEPARATOR}')"),
+        RowStream::PreparedRows => {
+            let places = vec!["?"; table.columns().len()].join(", ");
+            format!("INSERT INTO {name} VALUES ({places})")
+        }
+    }
+}
+
+/// Orders of a refresh function that change together, in one transaction.
+const ORDERS_PER_TRANSACTION: usize = 100;
+
+/// What a refresh function does, in statements; the rows that it inserts or deletes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Refresh {
+    pub(crate) statements: Vec<String>,
+    pub(crate) rows: u64,
+}
+
+/// The orders of a set: keys as loaded, rows, and the number of line items of each.
+struct Set {
+    orders: Vec<(i64, String)>,
+    items: Vec<(i64, String)>,
+}
+
+impl Set {
+    /// The loaded orders of set `number` (from 1), their keys moved by `moved`.
+    fn new(number: u32, scale_factor: f64, moved: i64) -> Self {
+        let part = i32::try_from(number).unwrap_or(REFRESH_SETS);
+        // The last set has what division leaves, too: it is not used.
+        let parts =
+            REFRESH_SETS.min(i32::try_from(Table::Orders.about_rows(scale_factor)).unwrap_or(REFRESH_SETS));
+        let orders = OrderGenerator::new(scale_factor, part, parts).iter().map(|mut order| {
+            order.o_orderkey += moved;
+            (order.o_orderkey, order.to_string())
+        });
+        let items = LineItemGenerator::new(scale_factor, part, parts).iter().map(|mut item| {
+            item.l_orderkey += moved;
+            (item.l_orderkey, item.to_string())
+        });
+        Self { orders: orders.collect(), items: items.collect() }
+    }
+
+    fn rows(&self) -> u64 {
+        (self.orders.len() + self.items.len()) as u64
+    }
+
+    /// Ranges of the orders, and of their items, that go together.
+    fn transactions(&self) -> Vec<(Range<usize>, Range<usize>)> {
+        let mut first_item = 0;
+        let starts = (0..self.orders.len()).step_by(ORDERS_PER_TRANSACTION);
+        starts
+            .map(|start| {
+                let end = (start + ORDERS_PER_TRANSACTION).min(self.orders.len());
+                let last_key = self.orders[end - 1].0;
+                let count = self.items[first_item..].iter().take_while(|(key, _)| *key <= last_key).count();
+                let items = first_item..first_item + count;
+                first_item += count;
+                (start..end, items)
+            })
+            .collect()
+    }
+}
+
+/// The first refresh function of set `number`: new orders with their line items. They are like those of the loaded set, under
+/// keys that the load leaves free for them.
+pub(crate) fn insert_orders(number: u32, scale_factor: f64, begin: &str) -> Refresh {
+    let set = Set::new(number, scale_factor, NEW_KEYS);
+    let insert = |table: Table, rows: &[(i64, String)]| {
+        let values: Vec<String> = rows.iter().map(|(_, row)| values(table, row)).collect();
+        format!("INSERT INTO {} VALUES {}", table.name(), values.join(", "))
+    };
+    let of = |(orders, items): (Range<usize>, Range<usize>)| {
+        [
+            begin.to_owned(),
+            insert(Table::Orders, &set.orders[orders]),
+            insert(Table::LineItem, &set.items[items]),
+            "COMMIT".to_owned(),
+        ]
+    };
+    Refresh { statements: set.transactions().into_iter().flat_map(of).collect(), rows: set.rows() }
+}
+
+/// The second refresh function of set `number`: loaded orders go, with their line items.
+pub(crate) fn delete_orders(number: u32, scale_factor: f64, begin: &str) -> Refresh {
+    let set = Set::new(number, scale_factor, 0);
+    let of = |(orders, _): (Range<usize>, Range<usize>)| {
+        let keys: Vec<String> = set.orders[orders].iter().map(|(key, _)| key.to_string()).collect();
+        let keys = keys.join(", ");
+        [
+            begin.to_owned(),
+            format!("DELETE FROM lineitem WHERE l_orderkey IN ({keys})"),
+            format!("DELETE FROM orders WHERE o_orderkey IN ({keys})"),
+            "COMMIT".to_owned(),
+        ]
+    };
+    Refresh { statements: set.transactions().into_iter().flat_map(of).collect(), rows: set.rows() }
+}
+
+/// A row as values of an INSERT.
+fn values(table: Table, row: &str) -> String {
+    let cells = row.split(SEPARATOR).zip(table.columns()).map(|(cell, (_, kind))| {
+        if kind.is_whole() { cell.to_owned() } else { format!("'{}'", cell.replace('\'', "''")) }
+    });
+    format!("({})", cells.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_drivers::{Capabilities, Endpoint, Target, mysql, null, postgres, sqlite};
+
+    use super::*;
+    use crate::Context;
+    use crate::dbt3::options::Dbt3;
+
+    fn shares(capabilities: Capabilities) -> Vec<Vec<Portion>> {
+        let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
+        let options = Dbt3 { scale_factor: 0.1, ..Dbt3::default() };
+        assigned(&Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } })
+    }
+
+    #[test]
+    fn every_portion_has_one_connection_and_a_heap_is_filled_by_one() {
+        let expected: usize = Table::ALL.iter().map(|table| portions(*table, 0.1).len()).sum();
+        for (capabilities, connections) in [
+            (mysql::capabilities("InnoDB", true), 4),
+            (mysql::capabilities("MyISAM", true), 4),
+            (postgres::capabilities(), 4),
+            (sqlite::capabilities(), 1),
+        ] {
+            let is_heap = capabilities.keeps_arrival_order;
+            let shares = shares(capabilities);
+            assert_eq!(shares.len(), connections);
+            let all: Vec<Portion> = shares.concat();
+            assert_eq!(all.len(), expected);
+            assert!(all.iter().all(|portion| all.iter().filter(|other| *other == portion).count() == 1));
+            let with_items =
+                shares.iter().filter(|share| share.iter().any(|one| one.table == Table::LineItem)).count();
+            assert_eq!(with_items == 1, is_heap || connections == 1);
+        }
+    }
+
+    #[test]
+    fn portions_together_are_the_table() {
+        for table in Table::ALL {
+            let mut all = Vec::new();
+            let mut text = Vec::new();
+            let rows: u64 = portions(table, 0.05)
+                .into_iter()
+                .map(|portion| {
+                    let rows = write(portion, 0.05, &mut text);
+                    all.extend_from_slice(&text);
+                    rows
+                })
+                .sum();
+            assert_eq!(rows, table.rows(0.05), "{table:?}");
+            let whole = write(Portion { table, part: 1, parts: 1 }, 0.05, &mut text);
+            assert_eq!((rows, &all), (whole, &text), "{table:?}");
+            let columns = table.columns().len();
+            let text = String::from_utf8(all).unwrap();
+            assert!(text.lines().all(|line| line.split(SEPARATOR).count() == columns), "{table:?}");
+        }
+        assert!(portions(Table::LineItem, 0.05).len() > 5);
+    }
+
+    #[test]
+    fn refresh_functions_put_in_as_many_rows_as_they_take_out_under_keys_of_their_own() {
+        let inserted = insert_orders(2, 0.1, "BEGIN");
+        let deleted = delete_orders(2, 0.1, "BEGIN");
+        assert_eq!((inserted.rows, inserted.statements.len()), (deleted.rows, 8));
+        // 150,000 orders at this scale factor: a set has 150 of them.
+        let keys =
+            deleted.statements[2].matches(',').count() + 1 + deleted.statements[6].matches(',').count() + 1;
+        assert_eq!(keys, 150);
+        let first = OrderGenerator::make_order_key(151);
+        assert!(deleted.statements[2].contains(&format!("({first}, ")));
+        assert!(inserted.statements[1].starts_with(&format!("INSERT INTO orders VALUES ({}, ", first + 8)));
+        let items = inserted.statements[2].matches("), (").count()
+            + inserted.statements[6].matches("), (").count()
+            + 2;
+        assert_eq!(inserted.rows, 150 + items as u64);
+    }
+
+    #[test]
+    fn keys_of_new_orders_are_those_of_no_loaded_order() {
+        let loaded: std::collections::BTreeSet<i64> =
+            (1..=100_000).map(OrderGenerator::make_order_key).collect();
+        assert!(
+            (1..=100_000).all(|index| !loaded.contains(&(OrderGenerator::make_order_key(index) + NEW_KEYS)))
+        );
+    }
+}

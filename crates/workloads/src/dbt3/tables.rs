@@ -1,0 +1,53 @@
+//! Makes the tables, empty.
+
+use std::time::Instant;
+
+use dbdyno_drivers::{AnySession, RowStream, Session};
+use serde_json::{Map, json};
+use tpchgen::text::TextPool;
+
+use crate::dbt3::Setup;
+use crate::dbt3::parameters::ORDERS;
+use crate::dbt3::schema::{Table, create};
+use crate::engine::{Origin, read_back};
+use crate::local_infile::allow_local_infile;
+use crate::{Error, Work};
+
+/// Makes all tables, and sees to it that the server takes rows.
+pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    let capabilities = &setup.context.endpoint.capabilities;
+    let mut works = Vec::new();
+    if capabilities.row_stream == RowStream::LocalInfile {
+        works.extend(allow_local_infile(&setup.context, session).await?);
+    }
+    // The texts that comments are cut from, 300 MB of them, the same for every table and scale factor. No part of the load.
+    let began = Instant::now();
+    let texts = TextPool::get_or_init_default();
+    let details = Map::from_iter([("bytes".to_owned(), json!(texts.size()))]);
+    works.push(Work { name: "make texts".to_owned(), duration: began.elapsed(), details });
+    let began = Instant::now();
+    // What an earlier cell or a run that was killed has left at an address.
+    for stream in 0..ORDERS.len() {
+        let dropping = Error::during("dropping the views of q15");
+        session.query(format!("DROP VIEW IF EXISTS revenue{stream}").as_bytes()).await.map_err(dropping)?;
+    }
+    for table in Table::ALL.into_iter().rev() {
+        let dropping = Error::during(format!("dropping table {}", table.name()));
+        let drop = format!("DROP TABLE IF EXISTS {}", table.name());
+        session.query(drop.as_bytes()).await.map_err(dropping)?;
+    }
+    let of_plan = (setup.options.scale_factor, setup.options.create_table_options.as_str());
+    for table in Table::ALL {
+        let creating = Error::during(format!("creating table {}", table.name()));
+        session.query(create(table, of_plan, capabilities).as_bytes()).await.map_err(creating)?;
+    }
+    let details = Map::from_iter([("tables".to_owned(), json!(Table::ALL.len()))]);
+    let mut created = Work { name: "create tables".to_owned(), duration: began.elapsed(), details };
+    if setup.options.foreign_keys && !capabilities.foreign_keys {
+        let note = "this engine takes no foreign keys after the load: none were added";
+        created.details.insert("foreign_keys".to_owned(), json!(note));
+    }
+    read_back(session, capabilities, &Setup::tables(), Origin::Made, &mut created).await?;
+    works.push(created);
+    Ok(works)
+}
