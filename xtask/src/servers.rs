@@ -78,9 +78,9 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
 }
 
 /// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, a filesystem whose copies
-/// share blocks, what builds the script of the HTML page and shows it, what reads metrics, a terminal that can be looked at, and a
-/// clean Debian.
-const HELPERS: [(&str, &str); 8] = [
+/// share blocks, what builds the script of the HTML page and shows it, what reads metrics, and a terminal that can be
+/// looked at.
+const HELPERS: [(&str, &str); 7] = [
     ("sysbench", "sysbench"),
     ("mkfs.xfs", "xfsprogs"),
     ("npm", "npm"),
@@ -88,7 +88,6 @@ const HELPERS: [(&str, &str); 8] = [
     ("pip3", "python3-pip"),
     ("prometheus", "prometheus"),
     ("tmux", "tmux"),
-    ("debootstrap", "debootstrap"),
 ];
 
 /// DuckDB's Python package, which reads what dbdyno writes as Parquet.

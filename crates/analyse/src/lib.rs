@@ -24,6 +24,7 @@ mod error;
 mod fixtures;
 mod histograms;
 mod history;
+mod join;
 mod measure;
 mod model;
 mod notices;
@@ -36,6 +37,8 @@ mod validity;
 mod words;
 
 use dbdyno_record::{Manifest, Run, StepRecord};
+
+pub use dbdyno_record::workload_and_setup;
 
 pub use assemble::workloads::step_validity;
 pub use compare::comparability::host_class;
@@ -51,18 +54,20 @@ pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::Lapse;
 pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
+pub use join::join;
 pub use measure::rates::{keeps_target, least_accepted};
 pub use model::failure::words as failure_words;
 pub use model::metrics;
 pub use model::{
-    Account, Aging, AgingVariant, Beside, Bound, Bucket, Budget, CONFIDENCE, Cause, ClientReach,
+    Account, Aging, AgingVariant, Agreement, Beside, Bound, Bucket, Budget, CONFIDENCE, Cause, ClientReach,
     ComparedSide, ComparedStep, Comparison, Composite, Cost, Debt, DebtLevel, Decided, DeviceLoad,
-    DeviceSecond, Effect, Efficiency, Execution, Failure, Findings, GroupFindings, GroupMemory, HostCheck,
-    Inference, KindResult, LEVEL, Latency, LeftOut, LeftOutKind, Lookups, MetricRow, Notice, Paired, Part,
-    PercentileRatio, PlanDifference, RateOf, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint,
-    ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure,
-    Standstills, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepRung,
-    SweepVariant, TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
+    DeviceSecond, Effect, Efficiency, Execution, Failure, FindingSeen, Findings, GroupFindings, GroupMemory,
+    HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut, LeftOutKind, Lookups, MetricRow, Notice,
+    Paired, Part, PercentileRatio, PlanDifference, Prose, PublishedComparison, PublishedRow, Quantity,
+    RateOf, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen, ServerEvent,
+    ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure, Standstills,
+    StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepRung, SweepVariant,
+    TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
 };
 pub use model::{Code, Figure};
 pub use notices::invalid_runs::{first_clause, reason_class};
@@ -92,6 +97,29 @@ pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
         return Err(Error::UnknownBase { asked: asked.clone(), known });
     }
     Ok(findings_against(run, asked))
+}
+
+/// Leaves only these variants in a run; nothing is left out when none is named. The base is then the first of them, if the run's own is
+/// none of them.
+///
+/// # Errors
+/// A name that is no variant of the run.
+pub fn keep_variants(run: &mut Run, names: &[String]) -> Result<(), Error> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<String> = run.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
+    if let Some(asked) = names.iter().find(|name| !known.contains(name)) {
+        let run = run.manifest.run_id.clone();
+        return Err(Error::UnknownVariant { run, asked: asked.clone(), known });
+    }
+    run.manifest.variants.retain(|variant| names.contains(&variant.name));
+    run.manifest.order.retain(|cell| names.contains(&cell.variant));
+    run.cells.retain(|cell| names.contains(&cell.id.variant));
+    if !names.contains(&run.manifest.base) {
+        run.manifest.base.clone_from(&names[0]);
+    }
+    Ok(())
 }
 
 /// The headline of one step, a rate or seconds, and the length of its common window in seconds; `None` when it has no window.
@@ -139,6 +167,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         .zip(steps)
         .map(|(info, steps)| assemble::workloads::workload_findings(info, rules, steps))
         .collect();
+    let (prose, sections) = assemble::sections::of_plan(run, &workloads, rules);
     Findings {
         run: assemble::overview::run_summary(run, base),
         variants: manifest
@@ -155,6 +184,9 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         }),
         failures: model::failure::failures(run),
         parity,
+        prose,
+        sections,
+        published: compare::published::published(manifest, &workloads),
         workloads,
     }
 }
@@ -182,6 +214,19 @@ mod tests {
         let chosen = analyse_with(&run, &Choices { base: Some("b".to_owned()) }).unwrap();
         assert_eq!((ratios(&chosen), chosen.run.base.as_str()), (vec![0.5, 1.0], "b"));
         assert_eq!(ratios(&analyse_with(&run, &Choices::default()).unwrap()), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn variants_can_be_left_out_and_the_base_with_them() {
+        let mut run = two();
+        keep_variants(&mut run, &["b".to_owned()]).unwrap();
+        let findings = analyse(&run);
+        assert_eq!(
+            (findings.run.base.as_str(), findings.variants.len(), findings.run.cells_planned),
+            ("b", 1, 1)
+        );
+        let error = keep_variants(&mut run, &["a".to_owned()]).unwrap_err();
+        assert_snapshot!(error, @r#"run 20240515T120000Z-small has no variant named "a"; its variants are: b"#);
     }
 
     #[test]

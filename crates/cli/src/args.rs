@@ -195,12 +195,16 @@ pub(crate) struct PlanArgs {
 /// cut off.
 #[derive(Debug, Parser)]
 pub(crate) struct ReportArgs {
-    /// Run directory; `latest` for the newest one in the folder `runs`. A folder of runs gets an index page, a page for each run,
-    /// and a history for each plan that ran more than once.
-    pub(crate) run: PathBuf,
+    /// Run directory; `latest` for the newest one in the folder `runs`. Several are reported on as one, with what differs among the
+    /// warnings. A folder of runs gets an index page, a page for each run, and a history for each plan that ran more than once.
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
     /// Variant that the others are compared with, instead of the plan's base.
     #[arg(long, value_name = "VARIANT")]
     pub(crate) base: Option<String>,
+    /// Only these variants, by name: `A,B`.
+    #[arg(long, value_name = "VARIANT", value_delimiter = ',')]
+    pub(crate) variants: Vec<String>,
     /// One part: `answer`, `warnings`, `tables` (rates, ratios, groups, sweeps), `latency`, `cost` (CPU
     /// by who used it), `io`, `sql` (statements and query plans), `statistics`, `config` or `all`.
     #[arg(long, value_name = "PART", value_parser = part)]

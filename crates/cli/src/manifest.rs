@@ -6,7 +6,7 @@ use dbdyno_plan::{Design, Plan, WaitChoice, cells};
 use dbdyno_record::{
     CellId, Experiment, FORMAT_VERSION, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo,
 };
-use dbdyno_workloads::{ALL, Surroundings};
+use dbdyno_workloads::{Surroundings, kind_of};
 
 use crate::exit::{Ended, OURS};
 use crate::time;
@@ -64,7 +64,8 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
 pub(crate) fn workloads(plan: &Plan, variants: &[Prepared]) -> Vec<WorkloadInfo> {
     let has_postgres_socket = variants.iter().any(Prepared::is_on_a_socket_for_lack_of_tls);
     let around = Surroundings { rest: plan.host.rest.0, has_postgres_socket };
-    ALL.iter().filter_map(|kind| kind.info(&plan.workload, &around)).collect()
+    let info = |(name, options)| kind_of(name)?.info(name, options, &around);
+    plan.workload.iter().filter_map(info).collect()
 }
 
 /// Which build this is.

@@ -21,6 +21,8 @@ pub(crate) fn plan(source: &PlanSource, overrides: &[(String, String)]) -> Resul
 }
 
 fn read(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, Ended> {
+    let size = source.size.iter().map(|name| ("size".to_owned(), name.clone()));
+    let overrides: &[(String, String)] = &size.chain(overrides.iter().cloned()).collect::<Vec<_>>();
     if let Some(path) = &source.plan {
         let shipped = path.to_str().and_then(|path| path.strip_prefix('@'));
         let path = shipped.map_or(Ok(path.clone()), shipped::unpacked)?;

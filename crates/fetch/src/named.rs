@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn a_name_of_the_catalogue_is_got_and_others_offer_what_is_near() {
         let there = ["mariadb-10.1.23", "mysql-8.0.31"].map(str::to_owned);
-        insta::assert_snapshot!(how_to_get("mysql-8.0.99", &there), @"near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all");
+        insta::assert_snapshot!(how_to_get("mysql-8.0.99", &there), @"near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
         assert_eq!(how_to_get("mysql-5.7.22", &there), "`dbdyno servers get mysql-5.7.22` gets it");
     }
 }

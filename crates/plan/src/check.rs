@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use crate::check_address::{address_problem, is_postgres_address};
+use crate::check_report::{figure_problem, section_problem};
 use crate::document::Segment;
 use crate::experiment::experiment_problem;
 use crate::load::load_problem;
 use crate::model::spin_problem;
-use crate::{DataMode, Kinds, Mistake, Plan, PlanBytes, TlsMode, Variant, VariantKind, Workloads};
+use crate::{DataMode, Kinds, Mistake, Plan, PlanBytes, Published, TlsMode, Variant, VariantKind, Workloads};
 
 /// One mistake, and the path of the value that it is about.
 #[derive(Debug, PartialEq)]
@@ -34,7 +35,15 @@ pub(crate) fn first_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Prob
         })
         .or_else(|| (0..plan.variants.len()).find_map(|index| variant_problem(plan, index)))
         .or_else(|| base_problem(plan))
+        .or_else(|| (0..plan.setups.len()).find_map(|index| setup_problem(plan, index)))
         .or_else(|| workload_problem(plan, kinds))
+        .or_else(|| section_problem(plan).map(|(path, message)| Problem { path, message }))
+        .or_else(|| match &plan.report.published {
+            Some(Published::Figures(published)) => {
+                problem(&[Segment::Key("report"), Segment::Key("published")], figure_problem(published)?)
+            }
+            _ => None,
+        })
 }
 
 /// Doubtful but legal: each a sentence to show before a run.
@@ -124,6 +133,18 @@ fn memory_problem(memory: PlanBytes) -> Option<String> {
     (memory < LEAST).then(|| format!("server_memory is {memory}, but must be at least {LEAST}"))
 }
 
+fn setup_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
+    let name = &plan.setups[index].name;
+    let message = if !is_name(name) {
+        format!("the set-up's name `{name}` does not fit: {NAME_HELP}")
+    } else if plan.setups[..index].iter().any(|earlier| earlier.name == *name) {
+        format!("two set-ups are named `{name}`: give each its own name")
+    } else {
+        return None;
+    };
+    problem(&[Segment::Key("setup"), Segment::Index(index), Segment::Key("name")], message)
+}
+
 fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
     let base = plan.base.as_ref()?;
     if plan.variants.iter().any(|variant| &variant.name == base) {
@@ -135,7 +156,7 @@ fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
 }
 
 fn workload_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>> {
-    if plan.workload.names().is_empty() {
+    if plan.workload.is_empty() {
         let tables: Vec<String> = kinds.iter().map(|kind| format!("[workload.{}]", kind.name())).collect();
         let list = match tables.split_last() {
             Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
@@ -153,7 +174,7 @@ fn workload_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>>
 
 /// What is wrong with running on tables that are there already: they are those of an address, and no other workload may
 /// make its own next to them. Also names the workload.
-fn existing_problem(plan: &Plan) -> Option<(&'static str, Mistake)> {
+fn existing_problem(plan: &Plan) -> Option<(&str, Mistake)> {
     let all = || plan.workload.iter().map(|(name, options)| (name, options.needs().existing_tables));
     let (workload, _) = all().find(|(_, on_existing)| *on_existing)?;
     let is_address = |kind| matches!(kind, VariantKind::Address(_));

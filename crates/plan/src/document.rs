@@ -6,7 +6,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, Place};
-use crate::overrides;
+use crate::setup::name_parts;
+use crate::{overrides, size};
 
 /// One step of a path into a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +75,14 @@ impl<'a> Document<'a> {
     pub(crate) fn new(texts: &'a Texts<'a>) -> Result<Self, Error> {
         let mut root = DeTable::parse(texts.text)
             .map_err(|error| texts.error(error.span(), syntax_message(error.message())))?;
-        for (index, (key, value)) in texts.overrides.iter().enumerate() {
+        // What is asked for on the command line goes before what a size says.
+        for (index, (_, name)) in texts.overrides.iter().enumerate().filter(|(_, (key, _))| key == size::KEY)
+        {
+            let start = texts.starts[index];
+            size::apply(root.get_mut(), name).map_err(|message| texts.error(Some(start..start), message))?;
+        }
+        let others = texts.overrides.iter().enumerate().filter(|(_, (key, _))| key != size::KEY);
+        for (index, (key, value)) in others {
             let start = texts.starts[index];
             let end = texts.padded[index].len();
             let value = parse_value(&texts.padded[index])
@@ -85,17 +93,44 @@ impl<'a> Document<'a> {
         Ok(Self { texts, root })
     }
 
+    fn has(&self, path: &[Segment<'_>]) -> bool {
+        self.find(path).1 == path.len()
+    }
+
     /// Where the value at `path` was written; where the nearest table around it begins if it is absent.
     pub(crate) fn place_of(&self, path: &[Segment<'_>]) -> Place {
+        self.texts.place(self.find(path).0.start)
+    }
+
+    /// The path at which the value at `path` was written: that of a set-up's workload is in the set-up or in the plan's own table.
+    pub(crate) fn as_written<'p>(&self, path: &[Segment<'p>]) -> Vec<Segment<'p>> {
+        let [Segment::Key("workload"), Segment::Key(name), rest @ ..] = path else { return path.to_vec() };
+        let (workload, Some(setup)) = name_parts(name) else { return path.to_vec() };
+        let setups = self.root.get_ref().get("setup").and_then(|setups| setups.get_ref().as_array());
+        let is_named = |table: &Spanned<DeValue<'_>>| {
+            table.get_ref().get("name").and_then(|name| name.get_ref().as_str()) == Some(setup)
+        };
+        let own = [Segment::Key("workload"), Segment::Key(workload)];
+        if let Some(index) = setups.and_then(|setups| setups.iter().position(is_named)) {
+            let path = [&[Segment::Key("setup"), Segment::Index(index)], &own[..], rest].concat();
+            if self.has(&path) {
+                return path;
+            }
+        }
+        if self.has(path) { path.to_vec() } else { [&own[..], rest].concat() }
+    }
+
+    /// The span of the value at `path`, or of the nearest one around it, and how many segments lead to something.
+    fn find(&self, path: &[Segment<'_>]) -> (Range<usize>, usize) {
         let mut span = 0..0;
         let mut table = Some(self.root.get_ref());
         let mut value: Option<&Spanned<DeValue<'_>>> = None;
-        for segment in path {
+        for (depth, segment) in path.iter().enumerate() {
             let next = match segment {
                 Segment::Key(key) => table.and_then(|table| table.get(*key)),
                 Segment::Index(index) => value.and_then(|value| value.get_ref().get(*index)),
             };
-            let Some(found) = next else { break };
+            let Some(found) = next else { return (span, depth) };
             // An array of tables has the span of its first header, which says nothing.
             if !matches!(found.get_ref(), DeValue::Array(_)) || path.last() == Some(segment) {
                 span = found.span();
@@ -103,7 +138,7 @@ impl<'a> Document<'a> {
             table = found.get_ref().as_table();
             value = Some(found);
         }
-        self.texts.place(span.start)
+        (span, path.len())
     }
 }
 

@@ -86,7 +86,7 @@ mod tests {
 
     fn plan(variants: usize, blocks: u32, seed: u64) -> Plan {
         let named = |index| Variant { name: format!("v{index}"), ..Variant::default() };
-        let workload = Workloads::new(vec![("fake", Box::new(Fake::default()))]);
+        let workload = Workloads::new(vec![("fake".to_owned(), Box::new(Fake::default()))]);
         Plan {
             name: "test".to_owned(),
             blocks,
@@ -103,6 +103,10 @@ mod tests {
             load: crate::Load::default(),
             variants: (0..variants).map(named).collect(),
             workload,
+            setups: Vec::new(),
+            report: crate::Report::default(),
+            sections: Vec::new(),
+            sizes: BTreeMap::new(),
         }
     }
 

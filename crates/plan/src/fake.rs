@@ -14,7 +14,12 @@ struct Kind;
 /// `[workload.fake]`
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Fake {}
+pub(crate) struct Fake {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rows: Option<u64>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) deep: Map<String, Value>,
+}
 
 impl WorkloadKind for Kind {
     fn name(&self) -> &'static str {
@@ -36,7 +41,7 @@ impl WorkloadOptions for Fake {
     }
 
     fn check(&self, _: &Plan) -> Option<Mistake> {
-        None
+        (self.rows == Some(0)).then(|| ("rows", "rows must be 1 or more".to_owned()))
     }
 
     fn spell_out(&mut self) {}

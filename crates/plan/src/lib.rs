@@ -3,6 +3,7 @@
 mod bytes;
 mod check;
 mod check_address;
+mod check_report;
 mod config;
 mod count_words;
 mod document;
@@ -18,11 +19,15 @@ mod model;
 mod needed_steps;
 mod overrides;
 mod parse;
+mod report;
+mod setup;
+mod size;
 mod table;
 mod units;
 
 pub use bytes::PlanBytes;
 pub use check::warnings;
+pub use check_report::variants_without_figures;
 pub use config::{Config, ConfigPart, IntentValue};
 pub use count_words::{grouped, numbered};
 pub use error::{Error, Place};
@@ -30,11 +35,16 @@ pub use estimate::{CellEstimate, Estimate, estimate};
 pub use expand::{Cell, cells, further_cells};
 pub use load::{Load, LostConnections};
 pub use model::{
-    ClientWait, Cold, ColumnDefinitions, Cpus, DataMode, Design, Forecast, Host, Kinds, Mistake, Needs, NoLimit,
-    Parity, Plan, Size, Speed, StepEstimate, StepOutline, Tls, TlsMode, Variant, VariantKind, WaitChoice,
-    WorkloadKind, WorkloadOptions, Workloads, data_problem, json_schema, seconds, values_of,
+    ClientWait, Cold, ColumnDefinitions, Cpus, DataMode, Design, Forecast, Host, Kinds, Mistake, Needs,
+    NoLimit, Parity, Plan, Setup, Size, Speed, StepEstimate, StepOutline, Tls, TlsMode, Variant, VariantKind,
+    WaitChoice, WorkloadKind, WorkloadOptions, Workloads, data_problem, json_schema, seconds, values_of,
 };
 pub use needed_steps::needed_steps;
 pub use parse::{QUICKSTART, parse_with, read_with};
+pub use report::{
+    GroupFigures, PlanSize, Published, PublishedFigures, PublishedFinding, Quantity, Relation, Report,
+    Section, StepFigures,
+};
+pub use setup::name_parts;
 pub use table::{Table, TableError, TableValue};
 pub use units::{CpuList, PlanDuration, TimeOrAuto};

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 /// Sets the value at dotted path `key`, making tables on the way that are absent.
 ///
-/// `variant.NAME.KEY` means the variant of that name; names may hold dots, so the longest name that fits is taken.
+/// `variant.NAME.KEY` means the variant of that name, `setup.NAME.KEY` the set-up; names may hold dots, so the longest name that fits is taken.
 ///
 /// # Errors
 /// One sentence: the path is empty, leads through something that is no table, or names an unknown variant.
@@ -17,13 +17,13 @@ pub(crate) fn set<'a>(
     span: Range<usize>,
     value: Spanned<DeValue<'a>>,
 ) -> Result<(), String> {
-    match key.strip_prefix("variant.") {
-        Some(rest) => {
-            let (table, rest) = variant(root, rest)?;
-            set_in(table, rest, span, value)
+    for list in ["variant", "setup"] {
+        if let Some(rest) = key.strip_prefix(list).and_then(|rest| rest.strip_prefix('.')) {
+            let (table, rest) = entry(root, list, rest)?;
+            return set_in(table, rest, span, value);
         }
-        None => set_in(root, key, span, value),
     }
+    set_in(root, key, span, value)
 }
 
 fn set_in<'a>(
@@ -50,18 +50,19 @@ fn set_in<'a>(
     Ok(())
 }
 
-/// The table of the variant whose name begins `rest`, and what of `rest` follows the name.
-fn variant<'t, 'a>(
+/// The table of `[[list]]` whose name begins `rest`, and what of `rest` follows the name.
+fn entry<'t, 'a>(
     root: &'t mut DeTable<'a>,
+    list: &str,
     rest: &'a str,
 ) -> Result<(&'t mut DeTable<'a>, &'a str), String> {
     let mut names = Vec::new();
     let mut best: Option<(usize, usize)> = None;
-    let variants = match root.get_mut("variant").map(Spanned::get_mut) {
-        Some(DeValue::Array(variants)) => variants,
-        _ => return Err("the plan has no [[variant]] to set a key of".to_owned()),
+    let entries = match root.get_mut(list).map(Spanned::get_mut) {
+        Some(DeValue::Array(entries)) => entries,
+        _ => return Err(format!("the plan has no [[{list}]] to set a key of")),
     };
-    for (index, table) in variants.iter().enumerate() {
+    for (index, table) in entries.iter().enumerate() {
         let Some(name) = table.get_ref().get("name").and_then(|name| name.get_ref().as_str()) else {
             continue;
         };
@@ -73,10 +74,10 @@ fn variant<'t, 'a>(
     }
     let unknown = || {
         let known = names.join(", ");
-        format!("write variant.NAME.KEY with the name of a variant of the plan; it has {known}")
+        format!("write {list}.NAME.KEY with the name of a {list} of the plan; it has {known}")
     };
     let (index, length) = best.ok_or_else(unknown)?;
-    match variants.get_mut(index).map(Spanned::get_mut) {
+    match entries.get_mut(index).map(Spanned::get_mut) {
         Some(DeValue::Table(table)) => Ok((table, &rest[length + 1..])),
         _ => Err(unknown()),
     }

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer};
+use toml::de::{DeValue, Deserializer};
 
+use crate::check_report::figure_problem;
 use crate::document::{Document, Texts};
 use crate::error::Error;
 use crate::explain::{explain, unknown_key};
 use crate::model::Named;
-use crate::{Kinds, Plan, Table, TableError, Workloads, check};
+use crate::setup::{name_parts, take_workloads};
+use crate::{Kinds, Plan, Published, PublishedFigures, Table, TableError, Workloads, check};
 
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
@@ -28,6 +30,10 @@ pub fn read_with(path: &Path, overrides: &[(String, String)], kinds: Kinds<'_>) 
     let absolute = std::path::absolute(path).map_err(failed)?;
     if let Some(folder) = absolute.parent() {
         resolve_paths(&mut plan, folder);
+    }
+    if let Some(Published::File(path)) = &plan.report.published {
+        let figures = read_figures(path)?;
+        plan.report.published = Some(Published::Figures(Box::new(figures)));
     }
     Ok(plan)
 }
@@ -52,34 +58,46 @@ pub fn parse_with(
     let mut plan = Plan::deserialize(Deserializer::from(root)).map_err(explained)?;
     plan.workload = read_workloads(tables, kinds, &texts)?;
     if let Some(problem) = check::first_problem(&plan, kinds) {
-        return Err(Error::Invalid { place: document.place_of(&problem.path), message: problem.message });
+        let place = document.place_of(&document.as_written(&problem.path));
+        return Err(Error::Invalid { place, message: problem.message });
     }
     plan.add_again();
     plan.workload.iter_mut().for_each(|options| options.spell_out());
     Ok(plan)
 }
 
-/// The tables inside `[workload]`, which stays, empty.
-fn take_workloads<'a>(root: &mut DeTable<'a>) -> DeTable<'a> {
-    match root.get_mut("workload").map(Spanned::get_mut) {
-        Some(DeValue::Table(tables)) => std::mem::take(tables),
-        _ => DeTable::new(),
-    }
-}
-
-fn read_workloads(tables: DeTable<'_>, kinds: Kinds<'_>, texts: &Texts<'_>) -> Result<Workloads, Error> {
+fn read_workloads(
+    tables: Vec<(Spanned<String>, Spanned<DeValue<'_>>)>,
+    kinds: Kinds<'_>,
+    texts: &Texts<'_>,
+) -> Result<Workloads, Error> {
     let mut all: Vec<(usize, Named)> = Vec::new();
     for (name, table) in tables {
-        let Some(place) = kinds.iter().position(|kind| kind.name() == name.get_ref()) else {
+        let (workload, _) = name_parts(name.get_ref());
+        let Some(place) = kinds.iter().position(|kind| kind.name() == workload) else {
             let known: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-            return Err(texts.error(Some(name.span()), unknown_key(name.get_ref(), &known)));
+            return Err(texts.error(Some(name.span()), unknown_key(workload, &known)));
         };
         let options = kinds[place].read(Table::new(table));
         let explained = |TableError(error)| texts.error(error.span(), explain(error.message(), kinds));
-        all.push((place, (kinds[place].name(), options.map_err(explained)?)));
+        all.push((place, (name.into_inner(), options.map_err(explained)?)));
     }
     all.sort_by_key(|(place, _)| *place);
     Ok(Workloads::new(all.into_iter().map(|(_, workload)| workload).collect()))
+}
+
+/// The published figures in a file.
+fn read_figures(path: &Path) -> Result<PublishedFigures, Error> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let origin = path.display().to_string();
+    let texts = Texts::new(&text, &origin, &[]);
+    let figures: PublishedFigures =
+        toml::from_str(&text).map_err(|error| texts.error(error.span(), explain(error.message(), &[])))?;
+    match figure_problem(&figures) {
+        Some(message) => Err(texts.error(None, message)),
+        None => Ok(figures),
+    }
 }
 
 fn resolve_paths(plan: &mut Plan, folder: &Path) {
@@ -89,6 +107,9 @@ fn resolve_paths(plan: &mut Plan, folder: &Path) {
         }
     };
     resolve(&mut plan.host.data_dir);
+    if let Some(Published::File(path)) = &mut plan.report.published {
+        *path = folder.join(&*path);
+    }
     for variant in &mut plan.variants {
         if let Some(config) = &mut variant.config {
             config.resolve_paths(folder);

@@ -39,7 +39,9 @@ pub use event::{
 pub use execution::{AnswerDigest, Execution};
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
-pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo};
+pub use manifest::{
+    CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup,
+};
 pub use query_plan::QueryPlan;
 pub use reader::{CellRecord, Run};
 pub use run_event::RunEvent;

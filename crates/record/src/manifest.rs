@@ -125,6 +125,7 @@ pub struct VariantInfo {
 /// A workload as it was configured, with every way in which it differs from the original.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadInfo {
+    /// With its set-up, where the plan has several; see [`workload_and_setup`].
     pub name: String,
     /// Version of our implementation; runs of different versions are not comparable.
     pub version: u32,
@@ -149,11 +150,17 @@ pub struct Deviation {
     pub here: String,
 }
 
+/// The workload that a name means, and its set-up: `insert-benchmark@IO-bound` is the Insert Benchmark in the set-up IO-bound.
+pub fn workload_and_setup(name: &str) -> (&str, Option<&str>) {
+    name.split_once('@').map_or((name, None), |(workload, setup)| (workload, Some(setup)))
+}
+
 /// Address of a cell within a run; blocks count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CellId {
     pub block: u32,
     pub variant: String,
+    /// With its set-up, where the plan has several: `insert-benchmark@IO-bound`.
     pub workload: String,
 }
 

@@ -9,7 +9,7 @@ use crate::number::{fixed, gib, rate};
 
 /// Heading of every report.
 pub(crate) fn title(findings: &Findings) -> String {
-    format!("dbdyno: {}", findings.run.name)
+    findings.prose.title.clone().unwrap_or_else(|| format!("dbdyno: {}", findings.run.name))
 }
 
 /// When, with which build, from which seed, and how much of it there is.

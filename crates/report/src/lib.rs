@@ -25,6 +25,7 @@ mod number;
 mod openmetrics;
 mod parity;
 mod parquet;
+mod plan_words;
 mod rates;
 mod run;
 mod sentences;

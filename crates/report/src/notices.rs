@@ -110,7 +110,9 @@ const fn row(code: Code) -> &'static str {
         Code::NotCold => {
             "{place} was to be cold and read nothing from storage in {blocks}: its caches were filled before it began (a server may load its buffer pool again when it starts)."
         }
-        Code::OddRepetition => "{place}: {repetition} took {seconds:1} s, the others {others:1} s in the median.",
+        Code::OddRepetition => {
+            "{place}: {repetition} took {seconds:1} s, the others {others:1} s in the median."
+        }
         Code::SharedCpus => "Client and server share CPUs {cpus}.",
         Code::UnpinnedCpus => {
             "Client and server are not pinned to CPUs of their own and take CPU time from each other; see host.server_cpus and host.client_cpus."

@@ -12,20 +12,24 @@ use crate::facts::{
 };
 use crate::html::charts::Charts;
 use crate::notices::texts;
-use crate::parity;
 use crate::rates::{self, Scope};
 use crate::sentences::reasons;
+use crate::{parity, plan_words};
 
 /// Everything. `charts` draws them; without it there are none.
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, title(findings))];
     blocks.extend(charts.map(Charts::key));
     blocks.extend(notices(findings, Severity::Invalid));
+    blocks.extend(plan_words::prose(findings));
     let workloads = || findings.workloads.iter().enumerate();
     for (number, workload) in workloads() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
         blocks.extend(linked(answer(Scope::of(findings, workload)), workload, number));
     }
+    blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
+    blocks.extend(plan_words::sections(findings));
+    blocks.extend(plan_words::published(findings));
     blocks.extend(compared(findings));
     for (number, workload) in workloads() {
         blocks.push(Block::section(
@@ -41,7 +45,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     blocks.extend(findings.parity.iter().flat_map(parity::blocks));
     for (number, workload) in workloads() {
         for (at, step) in workload.steps.iter().enumerate() {
-            blocks.extend(whole_step(workload, step, &step_id(number, at), charts));
+            blocks.extend(whole_step(findings, workload, step, &step_id(number, at), charts));
         }
         blocks.extend(conditions(workload, number));
     }
@@ -56,14 +60,19 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
 /// What published reports show, in their order: rates, ratios, targets and groups as tables, ratios and sweeps as charts, hardware
 /// efficiency, the machine. `evidence` is the page that has the rest.
 pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: &str) -> Vec<Block> {
-    let mut blocks = vec![Block::heading(1, &findings.run.name), charts.key()];
+    let mut blocks = vec![Block::heading(1, own_title(findings)), charts.key()];
     let doubts =
         of_severity(findings, Severity::Invalid).len() + of_severity(findings, Severity::Caution).len();
     let warnings = if doubts > 0 { format!(", {}", numbered(doubts, "warning")) } else { String::new() };
     blocks.push(Block::Link(format!("The answer with its evidence{warnings}"), evidence.to_owned()));
+    blocks.extend(plan_words::prose(findings));
     for (number, workload) in findings.workloads.iter().enumerate() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
         blocks.extend(rates::blocks(Scope::of(findings, workload)));
+        for step in &workload.steps {
+            let note = plan_words::note(findings, &step.name);
+            blocks.extend(note.into_iter().flat_map(|note| [Block::heading(3, &step.name), note]));
+        }
         blocks.extend(charts.of_ratios(workload, number));
         blocks.extend(charts.of_sweeps(workload, number));
         let steps: Vec<&StepFindings> = workload.judged_steps().collect();
@@ -73,9 +82,17 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: &str
         ));
         blocks.extend(efficiency_of_all(&steps, &findings.run.base).into_iter().map(Block::Table));
     }
+    blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
+    blocks.extend(plan_words::sections(findings));
+    blocks.extend(plan_words::published(findings));
     let cautions = |block: &Block| !matches!(block, Block::Notices(..));
     blocks.extend(compared(findings).into_iter().filter(cautions));
     blocks
+}
+
+/// The plan's title; its name where it has none.
+pub(crate) fn own_title(findings: &Findings) -> &str {
+    findings.prose.title.as_ref().unwrap_or(&findings.run.name)
 }
 
 /// The answer and what must be known with it, and no more. `report` is what shows more.
@@ -122,7 +139,9 @@ pub(crate) fn rate_tables(findings: &Findings) -> Vec<Block> {
         let head = Block::heading(2, &workload.name);
         std::iter::once(head).chain(rates_of(findings, workload)).collect::<Vec<_>>()
     };
-    findings.workloads.iter().flat_map(of).collect()
+    let own = findings.workloads.iter().flat_map(of);
+    let set_ups = plan_words::set_ups(&findings.run, &findings.workloads, "");
+    own.chain(set_ups).chain(plan_words::sections(findings)).chain(plan_words::published(findings)).collect()
 }
 
 /// The evidence of the steps for which `is_asked`, of one topic or of all.
@@ -139,7 +158,7 @@ pub(crate) fn evidence(
         }
         for step in steps {
             match topic {
-                None => blocks.extend(whole_step(workload, step, "", None)),
+                None => blocks.extend(whole_step(findings, workload, step, "", None)),
                 Some(topic) => {
                     let found = of_topic(step, topic);
                     if !found.is_empty() {
@@ -241,12 +260,14 @@ fn step_head(workload: &WorkloadFindings, step: &StepFindings, id: &str) -> Vec<
 
 /// The rate itself is open, the rest of the evidence is folded.
 fn whole_step(
+    findings: &Findings,
     workload: &WorkloadFindings,
     step: &StepFindings,
     id: &str,
     charts: Option<&Charts<'_>>,
 ) -> Vec<Block> {
     let mut blocks = step_head(workload, step, id);
+    blocks.extend(plan_words::note(findings, &step.name));
     blocks.extend(rate(step).map(Block::Table));
     blocks.extend(charts.into_iter().flat_map(|charts| charts.of_step(step, id)));
     for topic in Topic::ALL {

@@ -1,12 +1,13 @@
 //! Workloads as objects of a list, each with its types erased.
 
+use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::{Observer, Step, StepEnd};
-use dbdyno_plan::{Table, TableError, WorkloadKind, WorkloadOptions, Workloads};
+use dbdyno_plan::{Table, TableError, WorkloadKind, WorkloadOptions};
 use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
 
@@ -24,11 +25,11 @@ pub trait Kind: WorkloadKind {
     /// Its steps with its default options, as they are on a database with its defaults: one list for each order.
     fn cards(&self) -> Vec<Cards>;
 
-    /// What the record says of it; `None` of a plan without it.
-    fn info(&self, plan: &Workloads, around: &Surroundings) -> Option<WorkloadInfo>;
+    /// What the record says of it with `options` under `name`; `None` for options of another workload.
+    fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo>;
 
-    /// The workload with the plan's options over the database of `context`; `None` for a plan without it.
-    fn open(&self, plan: &Workloads, context: Context) -> Option<Box<dyn AnyWorkload>>;
+    /// The workload with `options` over the database of `context`; `None` for options of another workload.
+    fn open(&self, options: &dyn WorkloadOptions, context: Context) -> Option<Box<dyn AnyWorkload>>;
 }
 
 /// The entry of the workload `W`.
@@ -67,11 +68,11 @@ impl<W: Workload> Kind for Entry<W> {
         W::cards()
     }
 
-    fn info(&self, plan: &Workloads, around: &Surroundings) -> Option<WorkloadInfo> {
-        let options = plan.options::<W::Options>()?;
+    fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo> {
+        let options: &W::Options = (options as &dyn Any).downcast_ref()?;
         let around = of_surroundings(&W::ORIGINAL, around);
         Some(WorkloadInfo {
-            name: W::NAME.to_owned(),
+            name: name.to_owned(),
             version: W::VERSION,
             follows: W::follows(options).to_owned(),
             options: options.values(),
@@ -81,8 +82,8 @@ impl<W: Workload> Kind for Entry<W> {
         })
     }
 
-    fn open(&self, plan: &Workloads, context: Context) -> Option<Box<dyn AnyWorkload>> {
-        Some(Box::new(W::new(plan.options()?, context)))
+    fn open(&self, options: &dyn WorkloadOptions, context: Context) -> Option<Box<dyn AnyWorkload>> {
+        Some(Box::new(W::new((options as &dyn Any).downcast_ref()?, context)))
     }
 }
 

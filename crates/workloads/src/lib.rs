@@ -29,6 +29,12 @@ pub use kind::{AnyWorkload, Boxed, Entry, Kind};
 pub use listing::{Card, CardOperation, Cards, Listing};
 pub use workload::{Context, Explained, Steps, Work, Workload};
 
+/// The workload of a plan's name, which may name a set-up of it too.
+pub fn kind_of(name: &str) -> Option<&'static dyn Kind> {
+    let (workload, _) = dbdyno_plan::name_parts(name);
+    ALL.iter().copied().find(|kind| kind.name() == workload)
+}
+
 /// Every workload, in the order in which they are listed to users.
 pub const ALL: &[&dyn Kind] = &[
     &Entry::<insert_benchmark::InsertBenchmark>::NEW,

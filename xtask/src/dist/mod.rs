@@ -79,11 +79,6 @@ fn sums(out: &std::path::Path, files: &[String]) -> Result<()> {
     run(command.args(["-c", line, "sh"]).arg(out).args(files))
 }
 
-/// The package of x86_64, installed in a clean root and run there.
-pub(crate) fn built_and_checked() -> Result<()> {
-    go(&Args { arch: Some(X86_64.arch.to_owned()), out: None, check: true })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

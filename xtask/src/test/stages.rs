@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{licences, programs, side_by_side};
 use crate::command::{cargo, run};
-use crate::{dist, page, servers};
+use crate::{page, servers};
 
 /// One thing that must hold.
 pub(super) struct Stage {
@@ -37,14 +37,6 @@ pub(super) const ALL: &[Stage] = &[
     Stage::new("licences", "licences, versions and sources of dependencies", licences::check),
     Stage::new("page", "the script of the HTML page is what its sources give", page::check),
     Stage::new("doc", "documentation of the code, private items too", doc),
-    Stage {
-        needs: Some("packages"),
-        ..Stage::new(
-            "package",
-            "the Debian package, installed and run in a clean root",
-            dist::built_and_checked,
-        )
-    },
     // After a failed `servers` too: then the tests that start one fail and say which one is absent.
     Stage::new("test", "all tests, with real servers", test),
 ];

@@ -29,6 +29,8 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/cli/src/args/known_answer.rs", "protocols of the known-answer server"),
     ("crates/cli/src/commands/known_answer.rs", "protocols of the known-answer server"),
     ("crates/cli/src/doctor/calibrate.rs", "protocols of the known-answer server"),
+    ("crates/cli/src/commands/init.rs", "an example in a question"),
+    ("crates/cli/src/sysbench/", "the options of sysbench, which name products"),
     ("crates/cli/src/commands/cards.rs", "a heading"),
     ("crates/cli/src/commands/overview.rs", "a hint"),
     ("crates/cli/src/commands/plan.rs", "the embedded database in a list of variants"),

@@ -2,5 +2,6 @@
 
 pub(crate) mod account;
 pub(crate) mod overview;
+pub(crate) mod sections;
 pub(crate) mod steps;
 pub(crate) mod workloads;

@@ -53,7 +53,7 @@ pub fn margins_without_step(manifest: &Manifest) -> Vec<String> {
 }
 
 /// Whether `name` is `pattern`, in which `*` stands for any letters, also none.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let (first, others) =
         pattern.split_once('*').map_or((pattern, None), |(first, rest)| (first, Some(rest)));
     let (Some(mut rest), Some(others)) = (name.strip_prefix(first), others) else {

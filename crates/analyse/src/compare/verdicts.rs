@@ -10,9 +10,7 @@ use crate::compare::interim_analyses::{Compared, Look, judge_at};
 use crate::compare::margins::Margins;
 use crate::compare::targets::beside_fewer_writes;
 use crate::model::runs::valid;
-use crate::model::{
-    Bound, Code, LEVEL, Notice, Ratio, StepFindings, VariantStep, Verdict, WorkloadFindings,
-};
+use crate::model::{Bound, Code, LEVEL, Notice, Ratio, StepFindings, VariantStep, Verdict, WorkloadFindings};
 use crate::statistics::describe::geometric_mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::kendall::{Trend, trend};

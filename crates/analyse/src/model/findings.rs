@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::model::failure::Failure;
 use crate::model::notice::Notice;
+use crate::model::report_words::{Prose, PublishedComparison};
 use crate::model::step_sets::{Aging, GroupFindings, Sweep};
 use crate::model::steps::StepFindings;
 use crate::parity::Parity;
@@ -18,6 +19,14 @@ pub struct Findings {
     pub run: RunSummary,
     pub variants: Vec<VariantSummary>,
     pub workloads: Vec<WorkloadFindings>,
+    /// The plan's words on its report.
+    #[serde(skip_serializing_if = "Prose::is_empty")]
+    pub prose: Prose,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<SectionFindings>,
+    /// A published report, figure by figure; `None` for a plan that names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedComparison>,
     /// How the variants are configured, and in what they differ; `None` when the plan does not want to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parity: Option<Parity>,
@@ -129,6 +138,7 @@ pub struct VariantSummary {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkloadFindings {
+    /// With its set-up, where there are several: `insert-benchmark@IO-bound`.
     pub name: String,
     pub version: u32,
     pub follows: String,
@@ -144,6 +154,17 @@ pub struct WorkloadFindings {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aging: Vec<Aging>,
     pub steps: Vec<StepFindings>,
+}
+
+/// A section of the report: some variants, set-ups and steps, compared with a base of their own.
+#[derive(Debug, Clone, Serialize)]
+pub struct SectionFindings {
+    pub title: String,
+    /// Markdown; empty without any.
+    pub text: String,
+    pub base: String,
+    /// As those of the run, without what single executions did second by second.
+    pub workloads: Vec<WorkloadFindings>,
 }
 
 impl WorkloadFindings {

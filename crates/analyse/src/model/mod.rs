@@ -8,6 +8,7 @@ pub(crate) mod failure;
 mod findings;
 pub mod metrics;
 mod notice;
+mod report_words;
 pub(crate) mod runs;
 mod state;
 mod step_run;
@@ -20,9 +21,12 @@ pub use context::{Beside, PlanDifference, SettingDifference, StallDifference, St
 pub use cost_breakdown::{Account, Cause, Part};
 pub use execution::{Composite, Execution};
 pub use failure::Failure;
-pub use findings::{Budget, Findings, RunSummary, TimeAccount, VariantSummary, WorkloadFindings};
+pub use findings::{
+    Budget, Findings, RunSummary, SectionFindings, TimeAccount, VariantSummary, WorkloadFindings,
+};
 pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
 pub use notice::{Code, Figure, Notice, Severity};
+pub use report_words::{Agreement, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen};
 pub use state::{Debt, DebtLevel, GroupMemory, HostCheck, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,

@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_cold_step_that_read_nothing_is_told() {
-        assert_snapshot!(told([4_096, 4_096], json!(true)), @"not-cold [a q6] blocks: 1");
+        assert_snapshot!(told([4_096, 4_096], json!(true)), @"not-cold [a q6] blocks: [1]");
         assert_eq!(told([4_096, 8_192], json!(true)), "");
         assert_eq!(told([4_096, 4_096], json!(["q7"])), "");
         assert_eq!(told([4_096, 4_096], json!(false)), "");

@@ -73,7 +73,7 @@ mod tests {
             let odd = texts(&found).into_iter().filter(|text| text.starts_with("odd-repetition"));
             odd.collect::<Vec<_>>().join("\n")
         };
-        assert_snapshot!(times(&[43.0, 13.0, 13.0, 13.0, 12.0]), @"odd-repetition [block 1 a q11] others: 13, repetition: repetition 1, seconds: 43");
+        assert_snapshot!(times(&[43.0, 13.0, 13.0, 13.0, 12.0]), @"odd-repetition [block 1 a q11] others: 13.0, repetition: repetition 1, seconds: 43.0");
         assert_eq!(times(&[1.4, 1.0, 1.0]), "");
         assert_eq!(times(&[43.0, 13.0]), "");
     }
@@ -86,6 +86,9 @@ mod tests {
             .map(|(seconds, block)| cell(block, "a", vec![query_seconds_step("q11", &[(seconds, false)])]));
         let found = analyse(&run(&["a"], 3, cells.collect()));
         let odd = texts(&found).into_iter().find(|text| text.starts_with("odd-repetition"));
-        assert_eq!(odd.as_deref(), Some("odd-repetition [a q11] others: 13, repetition: block 1, seconds: 43"));
+        assert_eq!(
+            odd.as_deref(),
+            Some("odd-repetition [a q11] others: 13.0, repetition: block 1, seconds: 43.0")
+        );
     }
 }

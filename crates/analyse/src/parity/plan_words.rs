@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_record::workload_and_setup;
 use toml::{Table, Value};
 
 use super::subject::Extra;
@@ -60,7 +61,7 @@ fn prepares(plan: &Table) -> bool {
             Some("prepared") => true,
             Some("text") => false,
             _ => {
-                name != "insert-benchmark"
+                workload_and_setup(name).0 != "insert-benchmark"
                     && options.get("profile").and_then(Value::as_str) != Some("sysbench-0.5")
             }
         }

@@ -13,6 +13,9 @@ pub(crate) struct PlanSource {
     /// It takes about a minute and needs no server.
     #[arg(conflicts_with_all = ["servers", "addresses"])]
     pub(crate) plan: Option<PathBuf>,
+    /// The plan in another size that it has, such as `small`; `dbdyno plan` lists them.
+    #[arg(long, value_name = "NAME", requires = "plan")]
+    pub(crate) size: Option<String>,
     #[command(flatten)]
     pub(crate) spelt: Spelt,
     /// Write the plan that --server or --address stand for to this new file.

@@ -51,6 +51,10 @@ pub(crate) struct ServersGetArgs {
     /// Names in the catalogue; `dbdyno servers list` shows them.
     #[arg(required = true, value_name = "NAME")]
     pub(crate) names: Vec<String>,
+    /// Take the tarball from this file, or from this folder under the vendor's file name, instead of downloading it. It is checked and
+    /// started as if it had been downloaded.
+    #[arg(long, value_name = "FILE|FOLDER")]
+    pub(crate) from: Option<PathBuf>,
 }
 
 /// Name a server that you built or installed, for use in plans.

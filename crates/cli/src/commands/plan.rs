@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
+use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
@@ -45,13 +45,32 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
         return can_run(&absent);
     }
     let mut blocks = describe(&plan, &configs, &estimate);
+    blocks.extend(sizes(&plan, args)?);
     blocks.extend(power.iter().flat_map(Power::blocks));
     terminal::out_blocks(&blocks)?;
+    for name in dbdyno_plan::variants_without_figures(&plan) {
+        terminal::note(&format!("note: published figures of {name} have no variant in this plan"));
+    }
     if let Some(parity) = parity.filter(|parity| !parity.classes.is_empty()) {
         let options = terminal::options();
         terminal::out(&format!("\n{}", parity_terminal(&parity, &options)))?;
     }
     can_run(&absent)
+}
+
+/// A line for each size of the plan: how long it takes, and by which rules it was scaled.
+fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, Ended> {
+    let mut lines = Vec::new();
+    for (name, size) in plan.sizes.iter().filter(|_| plan.report.size.is_none()) {
+        let overrides: Vec<_> =
+            [("size".to_owned(), name.clone())].into_iter().chain(args.overrides.iter().cloned()).collect();
+        let sized = estimate(&plan_source::plan(&args.source, &overrides)?);
+        lines.push((name.clone(), format!("about {}; {}", time::about(sized.duration), size.about)));
+    }
+    if lines.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Block::heading(3, "sizes (--size NAME)"), Block::Facts(lines)])
 }
 
 /// # Errors
@@ -92,9 +111,12 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> Vec<Block> {
         blocks.push(Block::Code(configs.trim_end().to_owned()));
     }
     blocks.push(Block::heading(3, "order of cells"));
+    let several = plan.workload.names().len() > 1;
+    let name =
+        |cell: Cell| if several { format!("{} {}", cell.variant, cell.workload) } else { cell.variant };
     let order = |block: u32| {
         let of_block = cells(plan).into_iter().filter(|cell| cell.block == block);
-        (format!("block {block}"), of_block.map(|cell| cell.variant).collect::<Vec<_>>().join(", "))
+        (format!("block {block}"), of_block.map(name).collect::<Vec<_>>().join(", "))
     };
     blocks.push(Block::Facts((1..=plan.blocks).map(order).collect()));
     for (cell, variants) in schedules(estimate) {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::{Choices, analyse_with, operation_histograms};
+use dbdyno_analyse::{Choices, Findings, analyse_with, join, keep_variants, operation_histograms};
 use dbdyno_record::Run;
 use dbdyno_report::{ALL, Format, Part, Terminal, TerminalOptions, find, parquet, published_html, run_html};
 
@@ -18,7 +18,9 @@ const PARQUET: &str = "parquet";
 pub(super) const LATEST: &str = "latest";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
-    if let Some(site) = Site::of(&args.run).filter(|_| !args.run.join("manifest.json").exists()) {
+    if let [folder] = args.runs.as_slice()
+        && let Some(site) = Site::of(folder).filter(|_| !folder.join("manifest.json").exists())
+    {
         return site.write();
     }
     if args.format.as_deref() == Some(PARQUET) {
@@ -32,15 +34,17 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
         None => from_ending(args.output.as_deref())?,
     };
     let format = find(&name)?;
-    let dir = directory(&args.run)?;
-    let run = Run::open(&dir)?;
-    let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
+    let (run, findings) = analysed(args)?;
     let text = match (&args.output, format.name()) {
         (None, "terminal") => {
             let options = TerminalOptions {
                 part: part(args),
                 steps: args.steps.clone(),
-                run: dir.display().to_string(),
+                run: directories(args)?
+                    .iter()
+                    .map(|dir| dir.display().to_string())
+                    .collect::<Vec<_>>()
+                    .join(" "),
                 ..terminal::options()
             };
             Terminal { options }.render(&findings)?
@@ -51,6 +55,22 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     // The process ends here. Giving back the millions of pieces of a large run one by one would take a tenth of its time.
     std::mem::forget((run, findings));
     Ok(())
+}
+
+/// The runs that were named as one, without the variants that were not asked for.
+fn analysed(args: &ReportArgs) -> Result<(Run, Findings), Ended> {
+    let dirs = directories(args)?;
+    let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
+    let first =
+        opened.next().ok_or_else(|| Ended::new(USAGE, "name a run directory, or `latest`".to_owned()))?;
+    let mut run = join(first, opened.collect());
+    keep_variants(&mut run, &args.variants)?;
+    let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
+    Ok((run, findings))
+}
+
+fn directories(args: &ReportArgs) -> Result<Vec<PathBuf>, Ended> {
+    args.runs.iter().map(|run| directory(run)).collect()
 }
 
 /// Two pages: the published one at --output, and the one with the evidence next to it.
@@ -64,7 +84,7 @@ fn as_published(args: &ReportArgs) -> Result<(), Ended> {
     };
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let evidence = path.with_file_name(format!("{stem}-evidence.html"));
-    let findings = analyse_with(&Run::open(&directory(&args.run)?)?, &Choices { base: args.base.clone() })?;
+    let (_, findings) = analysed(args)?;
     let name = evidence.file_name().unwrap_or_default().to_string_lossy().into_owned();
     terminal::deliver("report", &published_html(&findings, &name), Some(path))?;
     terminal::deliver("report", &run_html(&findings, None), Some(&evidence))
@@ -75,8 +95,7 @@ fn as_parquet(args: &ReportArgs) -> Result<(), Ended> {
     let Some(folder) = &args.output else {
         return Err(Ended::new(USAGE, "--format parquet writes a folder of files; name it with --output"));
     };
-    let run = Run::open(&directory(&args.run)?)?;
-    let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
+    let (run, findings) = analysed(args)?;
     let paths = parquet(&findings, &operation_histograms(&run), folder)?;
     let lines: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     terminal::out(&lines.join("\n"))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
 use dbdyno_provision::Cgroup;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
-use dbdyno_workloads::{ALL, AnyWorkload, Context, Work};
+use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 
 use crate::conductor::Conductor;
 use crate::conductor::database::{Database, Place};
@@ -222,8 +222,10 @@ impl Conductor<'_> {
             seed: self.plan.seed,
             device: database.device_gauge(),
         };
-        let kind = ALL.iter().find(|kind| kind.name() == id.workload);
-        let Some(workload) = kind.and_then(|kind| kind.open(&self.plan.workload, context)) else {
+        let options = self.plan.workload.get(&id.workload);
+        let opened =
+            options.zip(kind_of(&id.workload)).and_then(|(options, kind)| kind.open(options, context));
+        let Some(workload) = opened else {
             let name = &id.workload;
             return Err(
                 Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")).into()

@@ -97,9 +97,8 @@ impl StepRun<'_, '_> {
                 format!("the server had not answered for {} when step {} ended", about(silence), self.name);
             writer.event(&StepEvent::Warning { text })?;
         }
-        for execution in workload.executions() {
-            writer.event(&StepEvent::Execution(execution))?;
-        }
+        let mut executions = workload.executions().into_iter();
+        executions.try_for_each(|execution| writer.event(&StepEvent::Execution(execution)))?;
         // What comes next on a server that goes on would be measured together with it.
         let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
         if goes_on && let Err(text) = conductor.cancel_abandoned(self.database) {

@@ -230,7 +230,7 @@ mod tests {
                  avg:                                    3.50
                  max:                                   10.01
                  95th percentile:                       10.01
-                 sum:                                   14.01
+                 sum:                                   14.00
 
         Threads fairness:
             events (avg/stddev):           5.0000/1.00
@@ -255,9 +255,9 @@ mod tests {
         insta::assert_snapshot!(histogram(&counts()), @r"
         Latency histogram (values are in milliseconds)
                value  ------------- distribution ------------- count
-               1.006 |**************************************** 2
+               1.007 |**************************************** 2
                1.996 |********************                     1
-               9.911 |********************                     1
+              10.090 |********************                     1
         ");
     }
 }

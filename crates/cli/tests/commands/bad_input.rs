@@ -23,7 +23,7 @@ fn an_unknown_key_names_the_one_that_was_meant() {
 #[test]
 fn an_unknown_key_of_an_override_is_shown_there() {
     let said = refused(&Desk::new(), &plan(ONE_VARIANT, ""), &["--set", "bloks=3"]);
-    insta::assert_snapshot!(said, @"exit 2: error: --set bloks: unknown key `bloks` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, variant, workload");
+    insta::assert_snapshot!(said, @"exit 2: error: --set bloks: unknown key `bloks` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, variant, workload, setup, report, section, size");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn an_unknown_server_lists_those_that_are_there() {
     desk.write("p.toml", &plan(&ONE_VARIANT.replace("sqlite", "mysql-8.0.99"), ""));
     let mut command = desk.command(&["run", "p.toml"]);
     let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("servers")));
-    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant a: no server mysql-8.0.99 in FOLDER/servers (there: mysql-8.0.31); near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all");
+    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant a: no server mysql-8.0.99 in FOLDER/servers (there: mysql-8.0.31); near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn an_address_with_a_password_in_it_is_refused_and_not_repeated() {
 #[test]
 fn an_address_where_nobody_listens_is_the_servers_fault() {
     let variant = "[[variant]]\nname = \"a\"\naddress = \"mysql://me@127.0.0.1:1/bench\"";
-    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"exit 4: error: variant a: connecting to 127.0.0.1:1 as me: Connection refused (os error 111); is the server running, and are host and port right? (io)");
+    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"exit 4: error: variant a: looking for database bench: connecting to 127.0.0.1:1 as me: Connection refused (os error 111); is the server running, and are host and port right? (io)");
 }
 
 #[test]

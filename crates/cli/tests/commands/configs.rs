@@ -10,7 +10,7 @@ fn shown(desk: &Desk, variants: &str, arguments: &[&str]) -> String {
     desk.write("p.toml", &plan(variants, ""));
     let mut command = desk.command(&[&["plan", "p.toml"], arguments].concat());
     let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("servers")));
-    if ended.code == Some(0) { desk.golden(&ended.out) } else { desk.refusal(&ended) }
+    if ended.out.is_empty() { desk.refusal(&ended) } else { desk.golden(&ended.out) }
 }
 
 fn variant(name: &str, server: &str, config: &str) -> String {

@@ -187,3 +187,30 @@ fn servers_do_not_alternate_where_steps_change_what_others_read() {
     let restarts = format!("{}data = \"restart\"\n", short_plan());
     insta::assert_snapshot!(refused(&restarts), @r#"exit 2: error: p.toml:3:10: design = "alternate" does not fit: `data` and `cold` of oltp stop servers between steps; leave it out"#);
 }
+
+#[test]
+fn set_ups_run_side_by_side_and_the_plan_names_their_cells() {
+    let desk = Desk::new();
+    let setups = "[[setup]]\nname = \"1t\"\n[[setup]]\nname = \"2t\"\nworkload.oltp = { tables = 2 }\n";
+    desk.write("p.toml", &format!("{}{setups}", short_plan().replace("blocks = 3", "blocks = 1")));
+    let plan = desk.dbdyno(&["plan", "p.toml", "--set", "setup.2t.workload.oltp.tables=3"]);
+    assert!(words(&plan.expect_ok().out).contains("wal oltp@2t"), "{}", plan.out);
+    assert!(plan.out.contains("oltp@1t on rollback, wal, once each: about"), "{}", plan.out);
+
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let run = Run::open(&desk.run_dir()).unwrap();
+    let tables: Vec<_> = run
+        .manifest
+        .workloads
+        .iter()
+        .map(|info| (info.name.as_str(), info.options["tables"].clone()))
+        .collect();
+    assert_eq!(tables, [("oltp@1t", 1.into()), ("oltp@2t", 2.into())]);
+    assert_eq!(run.cells.len(), 4);
+    let report = desk.dbdyno(&["report", "latest", "--section", "tables"]);
+    let told = words(&report.expect_ok().out);
+    assert!(
+        told.contains("Relative throughput of wal in each set-up") && told.contains("step 1t 2t"),
+        "{told}"
+    );
+}

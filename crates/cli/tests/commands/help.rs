@@ -105,8 +105,9 @@ fn the_page_of_the_command_line_has_the_texts_that_the_command_prints() {
     let page = std::fs::read_to_string(&file).unwrap();
     let anew = with_texts_as_printed(&page);
     // The options of known-answer are in its guide.
-    let commands =
-        ["run", "plan", "plans", "init", "report", "compare", "history", "serve", "list", "servers", "doctor"];
+    let commands = [
+        "run", "plan", "plans", "init", "report", "compare", "history", "serve", "list", "servers", "doctor",
+    ];
     for command in commands.into_iter().chain(["completions", "man"]) {
         assert!(page.contains(&format!("\n$ dbdyno {command} --help\n")), "{command} is not on the page");
     }

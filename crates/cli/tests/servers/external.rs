@@ -114,7 +114,7 @@ fn what_is_not_ours_is_refused_and_a_wrong_password_is_not_shown() {
     assert_eq!(ask(&server.options(None), &[tables]), [[Some("1".to_owned())]]);
 
     let ended = run(&desk, &server, "bench", Some("a wrong one"));
-    insta::assert_snapshot!(said(&desk, &server, &ended), @"exit 4: error: variant theirs: connecting to SOCKET as bench: server said: Access denied for user 'bench'@'localhost' (using password: YES); check the user and where its password comes from (1045)");
+    insta::assert_snapshot!(said(&desk, &server, &ended), @"exit 4: error: variant theirs: looking for database bench: connecting to SOCKET as bench: server said: Access denied for user 'bench'@'localhost' (using password: YES); check the user and where its password comes from (1045)");
     let ended = run(&desk, &server, "bench", None);
     insta::assert_snapshot!(said(&desk, &server, &ended), @"exit 2: error: variant theirs: credentials: the environment variable DBDYNO_TEST_PASSWORD, which should hold the password, is not set");
     assert!(server.is_running() && desk.run_dirs().is_empty());

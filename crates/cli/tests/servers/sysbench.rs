@@ -141,7 +141,7 @@ impl Theirs {
                 let asks =
                     "SELECT COUNT(*) FROM pg_settings WHERE name = 'log_statement' AND setting = 'all'";
                 wait_for("log_statement", || (postgres::number(&options, asks) == Some(1)).then_some(()));
-                let new = log.rsplit_once("pg_reload_conf()").map_or("", |(_, new)| new);
+                let new = log.rsplit_once("pg_reload_conf()").map_or(log.as_str(), |(_, new)| new);
                 // Later lines of a statement begin with a tab.
                 let joined = new.replace("\n\t", " ");
                 let statement = |line: &str| {

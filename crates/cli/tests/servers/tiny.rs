@@ -63,11 +63,12 @@ pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
     }
     table.insert("variant".to_owned(), Value::Array(variants));
     for (name, workload) in table["workload"].as_table_mut().unwrap() {
-        let (_, sizes) = SIZES.iter().find(|(known, _)| known == name).unwrap();
+        let kind = name.split('@').next().unwrap();
+        let (_, sizes) = SIZES.iter().find(|(known, _)| *known == kind).unwrap();
         let workload = workload.as_table_mut().unwrap();
         workload.retain(|key, _| !LENGTHS.contains(&key));
         workload.extend(sizes.parse::<Table>().unwrap());
-        if name == "microbenchmarks" {
+        if kind == "microbenchmarks" {
             for (key, steps) in STEPS.parse::<Table>().unwrap() {
                 workload.entry(key).or_insert(steps);
             }
@@ -107,6 +108,7 @@ fn shrink_variant(variant: &mut Table, servers: &[String], address: &str, replac
 fn nameless(variant: &Value) -> Table {
     let mut table = variant.as_table().unwrap().clone();
     table.remove("name");
+    table.remove("published");
     table
 }
 

@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_offers_the_near_ones() {
-        insta::assert_snapshot!(by_name("mysql-8.0.32").unwrap_err(), @"no server mysql-8.0.32 in the catalogue; near: mysql-8.0.12, mysql-8.0.31, mysql-8.0.33, mysql-8.0.36; `dbdyno servers list` shows all");
+        insta::assert_snapshot!(by_name("mysql-8.0.32").unwrap_err(), @"no server mysql-8.0.32 in the catalogue; near: mysql-8.0.12, mysql-8.0.22, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What a catalogue's entry says: a server, and where it comes from.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+
+use crate::Error;
 
 /// A server that can be got.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -145,6 +147,30 @@ impl Entry {
         rest.is_some_and(|rest| !rest.starts_with(|sign: char| sign.is_ascii_digit()))
     }
 
+    /// Takes the tarball from this machine: the file `from`, or the one of the vendor's name in the folder `from`.
+    ///
+    /// # Errors
+    /// An entry of another source; a folder without the file.
+    pub fn take_from(&mut self, from: &Path) -> Result<(), Error> {
+        let unfetchable = |why: String| Error::Unfetchable { name: self.name.clone(), why };
+        let Source::Tarball { path, url, .. } = &mut self.source else {
+            return Err(unfetchable(format!("it comes from {}, and --from is for tarballs", self.source)));
+        };
+        let name = url.as_deref().and_then(|url| url.rsplit('/').next()).unwrap_or_default();
+        let file = if from.is_dir() { from.join(name) } else { from.to_owned() };
+        if !file.is_file() {
+            let file = file.display();
+            return Err(Error::Unfetchable {
+                name: self.name.clone(),
+                why: format!(
+                    "there is no file {file}: download it from the vendor's archive, or correct --from"
+                ),
+            });
+        }
+        (*path, *url) = (Some(file), None);
+        Ok(())
+    }
+
     /// Whether this entry takes any version of the line that `other` is one version of.
     pub(super) fn means_line_of(&self, other: &Self) -> bool {
         self.version != other.version && self.means(&other.version)
@@ -154,6 +180,20 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use crate::by_name;
+
+    #[test]
+    fn a_tarball_is_taken_from_a_file_or_from_a_folder_by_its_vendors_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut entry = by_name("mysql-5.6.51").unwrap();
+        let error = entry.take_from(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("mysql-5.6.51-linux-glibc2.12-x86_64.tar.gz: download it"), "{error}");
+        let file = folder.path().join("mysql-5.6.51-linux-glibc2.12-x86_64.tar.gz");
+        std::fs::write(&file, "").unwrap();
+        entry.take_from(folder.path()).unwrap();
+        assert!(entry.source.to_string().ends_with(file.to_str().unwrap()), "{}", entry.source);
+        let error = by_name("mysql-8.0.31").unwrap().take_from(&file).unwrap_err().to_string();
+        assert!(error.contains("--from is for tarballs"), "{error}");
+    }
 
     #[test]
     fn an_entry_means_versions_that_begin_with_its_numbers() {

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::CellEstimate;
 use crate::model::COPIED_BYTES_PER_SECOND;
-use crate::{Cold, DataMode, Design, Needs, Plan, Speed, StepEstimate, StepOutline, WorkloadOptions, seconds};
+use crate::{
+    Cold, DataMode, Design, Needs, Plan, Speed, StepEstimate, StepOutline, WorkloadOptions, seconds,
+};
 
 /// What the data mode and the cold steps of `options` add to a cell, and what later blocks leave out. `loaded_bytes`: of a data
 /// directory after the load. `stays_up`: its server serves all blocks.

@@ -24,7 +24,7 @@ pub use workload::{
     Kinds, Needs, StepOutline, WorkloadKind, WorkloadOptions, Workloads, json_schema, values_of,
 };
 
-use crate::{Config, CpuList, Load, PlanBytes, PlanDuration};
+use crate::{Config, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section};
 
 /// A mistake in a workload's table: the dotted key inside it, and what to write.
 pub type Mistake = (&'static str, String);
@@ -81,6 +81,30 @@ pub struct Plan {
     #[serde(rename = "variant")]
     #[schemars(length(min = 1))]
     pub variants: Vec<Variant>,
+    pub workload: Workloads,
+    /// Sizes and concurrency of the workloads, each under a name; without any, each workload runs as its table says.
+    #[serde(rename = "setup", default, skip_serializing_if = "Vec::is_empty")]
+    pub setups: Vec<Setup>,
+    /// What the report says in words of yours.
+    #[serde(default, skip_serializing_if = "Report::is_empty")]
+    pub report: Report,
+    /// Parts of the report with tables of their own, in order.
+    #[serde(rename = "section", default, skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<Section>,
+    /// The plan in other sizes, by name: `--size small`.
+    #[serde(rename = "size", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sizes: BTreeMap<String, PlanSize>,
+}
+
+/// Sizes and concurrency of the workloads under a name. Each variant runs each workload once a block in each set-up.
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    /// Name in tables and reports, e.g. `4u.1t` or `IO-bound`. Letters, digits, `-`, `_` and `.`.
+    #[schemars(regex(pattern = NAME_PATTERN))]
+    pub name: String,
+    /// Options that are laid over those of the plan's own tables: `workload.oltp = { tables = 4 }`.
+    #[serde(default, skip_serializing_if = "Workloads::is_empty")]
     pub workload: Workloads,
 }
 
@@ -223,6 +247,8 @@ pub struct Variant {
     /// to the options of the server's product and version; only for servers that dbdyno starts and SQLite. Own settings in
     /// `my_cnf`, `postgresql_conf` and `pragmas` win over them.
     pub config: Option<Config>,
+    /// Name of this variant in published figures; its own when left out.
+    pub published: Option<String>,
     /// Option file of MariaDB or MySQL, relative to the plan; only for servers that dbdyno starts.
     pub my_cnf: Option<PathBuf>,
     /// Settings of PostgreSQL, relative to the plan; only for servers that dbdyno starts. They are added to those that

@@ -115,8 +115,8 @@ pub fn values_of(options: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// A workload by name, with its options.
-pub(crate) type Named = (&'static str, Box<dyn WorkloadOptions>);
+/// A workload by name, with its options. In a plan with set-ups the name is `WORKLOAD@SETUP`.
+pub(crate) type Named = (String, Box<dyn WorkloadOptions>);
 
 /// The workloads of a plan; each is a table `[workload.NAME]`.
 #[derive(Debug, Default)]
@@ -129,8 +129,8 @@ impl Workloads {
     }
 
     /// Names and options of the workloads that the plan asks for, in the order in which a cell list names them.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &dyn WorkloadOptions)> {
-        self.0.iter().map(|(name, options)| (*name, &**options))
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &dyn WorkloadOptions)> {
+        self.0.iter().map(|(name, options)| (name.as_str(), &**options))
     }
 
     /// The options of the workload `name`.
@@ -138,7 +138,7 @@ impl Workloads {
         self.iter().find(|(own, _)| *own == name).map(|(_, options)| options)
     }
 
-    /// The options of type `T`: those of the workload that has them.
+    /// The options of type `T`: those of the first workload that has them.
     pub fn options<T: WorkloadOptions>(&self) -> Option<&T> {
         self.iter().find_map(|(_, options)| (options as &dyn Any).downcast_ref())
     }
@@ -147,8 +147,13 @@ impl Workloads {
         self.0.iter_mut().map(|(_, options)| options)
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Names of the workloads.
-    pub fn names(&self) -> Vec<&'static str> {
+    pub fn names(&self) -> Vec<&str> {
         self.iter().map(|(name, _)| name).collect()
     }
 
@@ -163,7 +168,7 @@ impl Workloads {
         self.iter().any(|(_, options)| options.needs().cold.is_any())
     }
 
-    fn values(&self) -> BTreeMap<&'static str, Map<String, Value>> {
+    fn values(&self) -> BTreeMap<&str, Map<String, Value>> {
         self.iter().map(|(name, options)| (name, options.values())).collect()
     }
 }

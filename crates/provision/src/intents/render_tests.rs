@@ -226,7 +226,7 @@ fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
             "insert-benchmark-16gb.toml",
             "mysql-5.6.51 mysql-5.7.44 mysql-8.0.36 mariadb-10.2.44 mariadb-10.6.17 mariadb-11.4.1",
         ),
-        ("insert-benchmark-32gb.toml", "mysql-8.0.31 mariadb-10.11.5 mariadb-12.3.1 pg-9.6.24 pg-18.6"),
+        ("insert-benchmark-128gb-sync.toml", "mariadb-10.11.5 mariadb-11.8.2 mariadb-12.3.1"),
         ("oltp-2012.toml", "mysql-5.5.25 percona-5.5.24"),
         ("postgres-alike.toml", "pg-9.6.24 pg-10.23 pg-11.22 pg-18.6"),
     ];

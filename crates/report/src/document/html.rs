@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use dbdyno_analyse::statistics::Interval;
 
-use super::{Block, Cell, Chart, Heading, Table, Tone};
+use super::{Block, Cell, Chart, Heading, Table, Tone, prose};
 
 /// Cells longer than this are broken into lines.
 const LONG: usize = 40;
@@ -63,6 +63,7 @@ impl Page {
                 self.out.push_str("</dl>\n");
             }
             Block::Table(table) => self.table(table),
+            Block::Prose(text) => self.line(&format!("<div class=\"prose\">\n{}</div>", prose::html(text))),
             Block::Code(text) => self.line(&format!("<pre tabindex=\"0\">{}</pre>", escaped(text))),
             Block::Fold(title, blocks) => {
                 self.line(&format!("<details><summary>{}</summary>", escaped(title)));

@@ -1,7 +1,7 @@
 //! Blocks as Markdown: tables as in GitHub Flavored Markdown.
 
 use super::text::one_line;
-use super::{Block, Cell, Heading, Table, Tone};
+use super::{Block, Cell, Heading, Table, Tone, prose};
 
 /// The document, ending in a newline.
 pub fn markdown(blocks: &[Block]) -> String {
@@ -22,6 +22,7 @@ fn add(block: &Block, parts: &mut Vec<String>) {
             parts.push(list(&items));
         }
         Block::Table(table) => self::table(table, parts),
+        Block::Prose(text) => parts.push(prose::markdown(text)),
         Block::Code(text) => parts.push(code_block(text)),
         Block::Fold(title, blocks) => {
             parts.push(format!("### {}", escaped(title)));

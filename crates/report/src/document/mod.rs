@@ -21,6 +21,7 @@
 mod columns;
 pub(crate) mod html;
 pub(crate) mod markdown;
+mod prose;
 mod terminal;
 pub(crate) mod text;
 
@@ -42,6 +43,8 @@ pub enum Block {
     /// A name and what it is.
     Facts(Vec<(String, String)>),
     Table(Table),
+    /// Markdown of the plan: markup in it is text.
+    Prose(String),
     /// Text as it was written, such as a configuration.
     Code(String),
     /// A title and what a page shows when it is opened.

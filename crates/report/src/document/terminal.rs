@@ -2,7 +2,7 @@
 
 use super::columns::{TextCell, TextTable};
 use super::text::{columns_of, one_line, painted, wrapped};
-use super::{Block, Cell, Table, Tone};
+use super::{Block, Cell, Table, Tone, prose};
 
 /// Room for names next to what they are; longer ones push it away.
 const NAME: usize = 24;
@@ -47,6 +47,11 @@ impl Screen {
             }
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table) => self.table(table),
+            Block::Prose(text) => {
+                for part in prose::plain(text) {
+                    self.paragraph(Tone::Plain, &part, if part.starts_with("- ") { "  " } else { "" });
+                }
+            }
             Block::Code(text) => {
                 for line in text.lines() {
                     let line: String = line.chars().filter(|c| !c.is_control()).collect();

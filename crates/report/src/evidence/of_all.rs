@@ -72,7 +72,7 @@ fn of_metric(
 fn relative_cell(value: Option<f64>) -> Cell {
     match value {
         Some(value) if value.is_finite() => {
-            let tone = ratio_tone(value);
+            let tone = ratio_tone(value, false);
             Cell { sign: tone.sign(), ..Cell::toned(ratio(Some(value), 2), tone) }
         }
         Some(_) => Cell::from("inf"),

@@ -143,7 +143,7 @@ impl Format for Html {
 pub fn published_html(findings: &Findings, evidence: &str) -> String {
     let charts = Charts::new(findings);
     let blocks = run::published(findings, &charts, evidence);
-    page(&findings.run.name, &document::html(&blocks), &charts.page_data())
+    page(run::own_title(findings), &document::html(&blocks), &charts.page_data())
 }
 
 /// The page of a run. `live_seconds`: how often it asks a server whether there are new figures; `None` for a file.

@@ -48,8 +48,8 @@ fn a_table_of_groups_stands_upright() {
     let text = render(&fixture::with_groups(), options);
     let table = text.split("\nGroups of steps (2024)\n").nth(1).expect("there is one");
     insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
-    Relative rates of <b>&" to rollback, over the steps of each group of the published reports. stddev
-    has n - 1 in its divisor. The geometric mean has its 95 % interval over the blocks.
+    Ratios of <b>&" to rollback, over the steps of each group of the published reports. stddev has n - 1
+    in its divisor. The geometric mean has its 95 % interval over the blocks.
                                                                                       lowest  highest
     group           steps  average  median   min   max  stddev        geometric mean    step     step
     ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ mod effects;
 mod groups;
 mod missing;
 mod ratios;
+mod side_by_side;
 mod sweeps;
 mod targets;
 mod throughput;
@@ -17,6 +18,7 @@ use dbdyno_analyse::{Failure, Findings, RunSummary, StepFindings, VariantStep, W
 pub(crate) use self::cells::{bounded_text, headline_text, ratio_word, word};
 pub(crate) use self::colours::relative_to as ratio_tone;
 pub(crate) use self::ratios::RATIOS;
+pub(crate) use self::side_by_side::side_by_side;
 use crate::document::{Block, Cell, Column, Table, Tone};
 
 /// What a table is made of.

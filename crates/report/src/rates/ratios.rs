@@ -24,7 +24,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     vec![explained(table, &[above, below, stalled])]
 }
 
-fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
+pub(super) fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
     let base = scope.run.base.as_str();
     let mut cell = match &variant.ratio {
         Some(ratio) => {

@@ -6,7 +6,7 @@ use dbdyno_plan::{Mistake, data_problem};
 
 use crate::dbt3::options::{Dbt3, Part};
 use crate::dbt3::queries::{COUNT, joined_tables};
-use crate::dbt3::steps::LOAD_STEPS;
+use crate::dbt3::steps::{LOAD_STEPS, names};
 use crate::options::{number_problem, table_options_problem};
 
 /// The first mistake: its key inside `[workload.dbt3]`, and what to write.
@@ -23,7 +23,7 @@ pub(crate) fn problem(options: &Dbt3) -> Option<Mistake> {
         .or_else(|| queries_problem(options))
         .or_else(|| orders_problem(options))
         .or_else(|| table_options_problem(&options.create_table_options))
-        .or_else(|| data_problem(options.data, &options.cold, &options.step_names()[LOAD_STEPS..], false))
+        .or_else(|| data_problem(options.data, &options.cold, &names(options)[LOAD_STEPS..], false))
         .or_else(|| cold_problem(options))
 }
 

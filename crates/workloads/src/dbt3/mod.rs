@@ -8,6 +8,7 @@ mod answers;
 mod check;
 mod deviations;
 mod estimate;
+mod in_plans;
 pub(crate) mod lanes;
 pub mod options;
 mod parameters;

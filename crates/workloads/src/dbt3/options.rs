@@ -2,17 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_plan::{
-    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, WorkloadOptions,
-    values_of,
-};
+use dbdyno_plan::{Cold, DataMode, PlanDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::dbt3::queries::COUNT;
 pub use crate::dbt3::queries::Q15;
-use crate::dbt3::{check, estimate, steps};
 use crate::options::Verify;
 use crate::settle::Settle;
 
@@ -93,43 +88,6 @@ impl Dbt3 {
     /// Orders of joins that were asked for query `number`.
     pub fn orders_of(&self, number: u8) -> &[Vec<String>] {
         self.join_orders.get(&format!("q{number}")).map_or(&[], Vec::as_slice)
-    }
-
-    /// Names of all steps in their order.
-    pub fn step_names(&self) -> Vec<String> {
-        steps::plan(self).into_iter().map(|step| step.name).collect()
-    }
-}
-
-impl WorkloadOptions for Dbt3 {
-    fn values(&self) -> Map<String, Value> {
-        values_of(self)
-    }
-
-    fn check(&self, _: &Plan) -> Option<Mistake> {
-        check::problem(self)
-    }
-
-    fn spell_out(&mut self) {
-        self.settle = Some(self.settling());
-    }
-
-    fn needs(&self) -> Needs {
-        let streams = if self.parts.contains(&Part::Throughput) { self.streams + 1 } else { 1 };
-        Needs {
-            connections: self.load_connections.max(streams),
-            data: self.data,
-            cold: self.cold.clone(),
-            existing_tables: false,
-        }
-    }
-
-    fn steps(&self) -> Vec<StepOutline> {
-        StepOutline::of_names(self.step_names(), steps::LOAD_STEPS)
-    }
-
-    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        estimate::estimate(self, speed, size)
     }
 }
 

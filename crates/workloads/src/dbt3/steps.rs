@@ -67,6 +67,11 @@ impl Operation {
     }
 }
 
+/// Names of all steps in their order.
+pub(super) fn names(options: &Options) -> Vec<String> {
+    plan(options).into_iter().map(|step| step.name).collect()
+}
+
 /// All steps in order.
 pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
     let step = |name: &str, kind| StepPlan { name: name.to_owned(), kind };
@@ -237,7 +242,7 @@ mod tests {
             ..Options::default()
         };
         assert_eq!(
-            options.step_names().join(" "),
+            names(&options).join(" "),
             "load index statistics q3 q3.order1 q3.order2 q1 power throughput"
         );
     }

@@ -88,16 +88,16 @@ mod tests {
         prepare | server and tables | 8.0s
         load | 1,000,000 rows | 2.0s
         index | 1 index on 1,000,000 rows | 1.0s
-        point-query.warm | 605s on 1 connection | 605.0s
+        point-query.warm | 5s warm-up and 10m on 1 connection | 605.0s
         settle | cleanup and pause before point-query.pre | 61.0s
-        point-query.pre | 605s on 1 connection | 605.0s
-        update-inlist | 905s on 1 connection | 905.0s
-        update-index | 905s on 1 connection | 905.0s
-        update-nonindex | 905s on 1 connection | 905.0s
-        update-one | 905s on 1 connection | 905.0s
-        update-zipf | 905s on 1 connection | 905.0s
+        point-query.pre | 5s warm-up and 10m on 1 connection | 605.0s
+        update-inlist | 5s warm-up and 15m on 1 connection | 905.0s
+        update-index | 5s warm-up and 15m on 1 connection | 905.0s
+        update-nonindex | 5s warm-up and 15m on 1 connection | 905.0s
+        update-one | 5s warm-up and 15m on 1 connection | 905.0s
+        update-zipf | 5s warm-up and 15m on 1 connection | 905.0s
         settle again | cleanup and pause before point-query | 61.0s
-        point-query | 605s on 1 connection | 605.0s
+        point-query | 5s warm-up and 10m on 1 connection | 605.0s
         scan | each table once on 1 connection | 600.0ms
         verify | 6 checks of 1,000,000 rows | 3.6s
         ");

@@ -166,10 +166,10 @@ mod tests {
         load | 1,000,000 rows | 2.0s
         index | 1 index on 1,000,000 rows | 1.0s
         settle | cleanup after the load, until quiet, 10m at most | 30.0s
-        point-select.c1.r500 | 10s on 1 connection at 500/s | 12.0s
-        point-select.c16.r500 | 10s on 16 connections at 500/s | 12.0s
-        read-write.c1.r500 | 10s on 1 connection at 500/s | 12.0s
-        read-write.c16.r500 | 10s on 16 connections at 500/s | 12.0s
+        point-select.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s
+        point-select.c16.r500 | 2s warm-up and 10s on 16 connections at 500/s | 12.0s
+        read-write.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s
+        read-write.c16.r500 | 2s warm-up and 10s on 16 connections at 500/s | 12.0s
         verify | 3 checks of 1,000,000 rows | 1.8s
         ");
         assert!(

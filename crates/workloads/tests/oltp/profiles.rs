@@ -97,9 +97,6 @@ fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_
     let nothing = options("tests = [\"point-select\"]\nsettle = { by = \"none\" }");
     let mut desk = Desk::new(&nothing, mysql::capabilities("innodb", true));
     assert_eq!(desk.after("index"), [""; 0]);
-    let cleaned = options("tests = [\"point-select\"]\nsettle_wait = \"0s\"");
-    let mut desk = Desk::new(&cleaned, mysql::capabilities("innodb", true));
-    assert!(!desk.after("index").is_empty());
 }
 
 #[test]

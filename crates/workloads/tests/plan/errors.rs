@@ -46,9 +46,9 @@ fn text_that_is_not_toml_is_shown_where_it_breaks() {
 
 #[test]
 fn an_unknown_key_names_the_known_ones_and_a_near_one() {
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, variant, workload");
-    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval, client_charset");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval, client_charset");
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, variant, workload, setup, report, section, size");
+    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, config, published, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval, client_charset");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, config, published, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval, client_charset");
     insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark, microbenchmarks, oltp, sysbench, dbt3");
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
     insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, cpus, client_threads, client_wait, client_work, data_dir, server_memory, no_memory_limit, start_timeout, stop_timeout, statement_timeout, rest, keep_data, sampling");
@@ -81,7 +81,7 @@ fn missing_keys_are_named() {
     insta::assert_snapshot!(broken("name = \"p\"\n", ""), @r#"plan.toml:1:1: the key `name` is missing: every plan has a name, e.g. name = "first-try""#);
     insta::assert_snapshot!(error("name = \"p\"\n[workload.insert-benchmark]\n"), @"plan.toml:1:1: the key `variant` is missing: a plan compares [[variant]] tables, at least one");
     insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", ""), @"plan.toml:1:1: the key `workload` is missing: say what to run, e.g. [workload.insert-benchmark]");
-    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", "[workload]"), @"plan.toml:9:1: the plan has no workload: add a table [workload.insert-benchmark], [workload.microbenchmarks] or [workload.oltp]");
+    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", "[workload]"), @"plan.toml:9:1: the plan has no workload: add a table [workload.insert-benchmark], [workload.microbenchmarks], [workload.oltp], [workload.sysbench] or [workload.dbt3]");
     insta::assert_snapshot!(broken("name = \"b\"\n", ""), @r#"plan.toml:5:1: variant 2 has no name: add name = "...""#);
     insta::assert_snapshot!(error("name = \"p\"\nvariant = []\n[workload.insert-benchmark]\n"), @"plan.toml:2:11: the plan has no variant: add a [[variant]] with a name and a server");
     insta::assert_snapshot!(error(""), @r#"plan.toml:1:1: the key `name` is missing: every plan has a name, e.g. name = "first-try""#);
@@ -147,7 +147,7 @@ fn columns_count_characters_not_bytes() {
 
 #[test]
 fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
-    insta::assert_snapshot!(overridden("block", "3"), @"--set block: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, variant, workload");
+    insta::assert_snapshot!(overridden("block", "3"), @"--set block: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, variant, workload, setup, report, section, size");
     insta::assert_snapshot!(overridden("blocks", "many"), @r#"--set blocks: found string "many" where a whole number from 0 to 4294967295 is wanted"#);
     insta::assert_snapshot!(overridden("blocks", "0"), @"--set blocks: blocks must be 1 to 10000");
     insta::assert_snapshot!(overridden("workload.insert-benchmark.read_write_time", "30"), @r#"--set workload.insert-benchmark.read_write_time: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);

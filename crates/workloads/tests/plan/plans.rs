@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_plan::{ConfigPart, QUICKSTART, Tls, TlsMode, VariantKind, cells, warnings};
+use dbdyno_plan::{
+    ConfigPart, Published, QUICKSTART, Tls, TlsMode, VariantKind, cells, variants_without_figures, warnings,
+};
 use dbdyno_workloads::plans::{json_schema, parse, read_with};
 
 fn crate_folder() -> &'static Path {
@@ -40,6 +42,54 @@ fn every_shipped_plan_parses_and_obeys_the_schema_without_a_warning() {
         let text = std::fs::read_to_string(&path).expect("just read");
         assert_eq!(schema_errors(&text), "", "{}", path.display());
     }
+}
+
+#[test]
+fn plans_that_follow_a_published_report_have_figures_a_size_and_sections_that_hold() {
+    let mut found = Vec::new();
+    for path in plan_files() {
+        let plan = read_with(&path, &[]).expect("a shipped plan");
+        for (name, size) in &plan.sizes {
+            assert!(!size.about.is_empty(), "{} {name}", path.display());
+            let sized = read_with(&path, &[("size".to_owned(), name.clone())])
+                .unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(warnings(&sized), Vec::<String>::new(), "{} {name}", path.display());
+            assert!(!sized.variants.is_empty() && sized.report.size.is_some());
+        }
+        if plan.report.author.is_some() {
+            assert!(plan.sizes.contains_key("small"), "{}", path.display());
+            assert!(matches!(plan.report.published, Some(Published::Figures(_))), "{}", path.display());
+            assert_eq!(variants_without_figures(&plan), Vec::<String>::new(), "{}", path.display());
+            found.push(plan.name);
+        }
+    }
+    assert_eq!(
+        found,
+        [
+            "dbt3-2012",
+            "insert-benchmark-2024",
+            "insert-benchmark-2026",
+            "microbenchmarks-2024",
+            "oltp-2012",
+            "sysbench-io-bound-2021",
+            "thread-pool-2012"
+        ]
+    );
+}
+
+#[test]
+fn a_mistake_in_published_figures_is_shown_where_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = "name = \"p\"\n[report]\npublished = \"f.toml\"\n[[variant]]\nname = \"a\"\nserver = \"null\"\n[workload.oltp]\n";
+    std::fs::write(folder.path().join("p.toml"), plan).expect("written");
+    let error = |figures: &str| {
+        let text = format!("title = \"T\"\nauthor = \"A\"\nyear = 2024\nmachine = \"M\"\n{figures}");
+        std::fs::write(folder.path().join("f.toml"), text).expect("written");
+        let error = read_with(&folder.path().join("p.toml"), &[]).expect_err("a mistake").to_string();
+        error.replace(&format!("{}/", folder.path().display()), "")
+    };
+    insta::assert_snapshot!(error("[[figures]]\nbase = \"a\"\nvariant = \"b\"\nvalue = { x = 1.0 }\n"), @"f.toml:8:1: unknown key `value` (did you mean `values`?); known keys here: base, variant, setup, quantity, values");
+    insta::assert_snapshot!(error("[[figures]]\nbase = \"a\"\nvariant = \"b\"\nvalues = { x = -1.0 }\n"), @"f.toml:1:1: the figure -1 of b in x is no ratio: write a number above 0");
 }
 
 #[test]

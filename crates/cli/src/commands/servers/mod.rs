@@ -4,6 +4,7 @@ mod list;
 mod start;
 mod table;
 
+use std::path::Path;
 use std::time::Instant;
 
 use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
@@ -19,7 +20,7 @@ use crate::{signals, terminal};
 pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
     match &args.verb {
         ServersVerb::List(args) => list::show(args),
-        ServersVerb::Get(args) => get(&args.names),
+        ServersVerb::Get(args) => get(&args.names, args.from.as_deref()),
         ServersVerb::Add(args) => add(&args.name, &args.basedir),
         ServersVerb::Start(args) => start::start(args),
         ServersVerb::Remove(args) => remove(&args.name),
@@ -27,8 +28,15 @@ pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
 }
 
 /// Gets one server after the other. One that cannot be got does not keep the next from being tried.
-pub(crate) fn get(names: &[String]) -> Result<(), Ended> {
-    let catalogue = Catalogue::read().map_err(ended)?;
+///
+/// `from`: a tarball of the one server, or the folder of those of all.
+pub(crate) fn get(names: &[String], from: Option<&Path>) -> Result<(), Ended> {
+    let mut catalogue = Catalogue::read().map_err(ended)?;
+    if let Some(from) = from {
+        for entry in catalogue.entries.iter_mut().filter(|entry| names.contains(&entry.name)) {
+            entry.take_from(from).map_err(ended)?;
+        }
+    }
     let entries: Vec<&Entry> =
         names.iter().map(|name| catalogue.find(name)).collect::<Result<_, _>>().map_err(ended)?;
     check_tools(&entries)?;
@@ -69,7 +77,7 @@ pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), Ended> {
             missing.push(name);
         }
     }
-    if missing.is_empty() || !(at_once || wants(&missing)) { Ok(()) } else { get(&missing) }
+    if missing.is_empty() || !(at_once || wants(&missing)) { Ok(()) } else { get(&missing, None) }
 }
 
 /// Asks whether to get servers, with their sizes; no where there is no one to ask, or one of them cannot be got.
@@ -102,7 +110,7 @@ fn check_tools(entries: &[&Entry]) -> Result<(), Ended> {
     }
 }
 
-fn add(name: &str, base_dir: &std::path::Path) -> Result<(), Ended> {
+fn add(name: &str, base_dir: &Path) -> Result<(), Ended> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let begun = Instant::now();
     let card = servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))

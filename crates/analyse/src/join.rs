@@ -1,0 +1,96 @@
+//! Several runs as one: their variants next to each other, their blocks one after the other.
+
+use dbdyno_record::{Run, VariantInfo};
+
+use crate::compare::comparability::differences;
+
+/// The first run with the cells of the others. Blocks of different runs are no pairs: a variant has a ratio to the base only where both are
+/// in the same run. In what the runs differ is among the warnings of what comes of it. A variant that has the name of another server or
+/// configuration gets the number of its run after its name.
+pub fn join(first: Run, others: Vec<Run>) -> Run {
+    let mut all = first;
+    for (number, other) in (2_u32..).zip(others) {
+        add(&mut all, other, number);
+    }
+    all
+}
+
+fn add(all: &mut Run, mut other: Run, number: u32) {
+    let known = |name: &str, all: &Run| all.manifest.variants.iter().find(|one| one.name == name).cloned();
+    let names: Vec<String> = other.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
+    let pairs: Vec<(&str, &str)> = names
+        .iter()
+        .filter(|name| known(name, all).is_some())
+        .map(|name| (name.as_str(), name.as_str()))
+        .collect();
+    let differ = differences(all, &other, &pairs);
+    if !differ.is_empty() {
+        let (one, two) = (&all.manifest.run_id, &other.manifest.run_id);
+        all.warnings.push(format!("the runs {one} and {two} are not alike: {}", differ.join("; ")));
+    }
+    for variant in std::mem::take(&mut other.manifest.variants) {
+        let is_same = |one: &VariantInfo| (&one.server, &one.config) == (&variant.server, &variant.config);
+        match known(&variant.name, all) {
+            Some(one) if is_same(&one) => {}
+            Some(_) => {
+                let name = format!("{} ({number})", variant.name);
+                let cells = other.cells.iter_mut().map(|cell| &mut cell.id).chain(&mut other.manifest.order);
+                cells.filter(|id| id.variant == variant.name).for_each(|id| id.variant.clone_from(&name));
+                all.manifest.variants.push(VariantInfo { name, ..variant });
+            }
+            None => all.manifest.variants.push(variant),
+        }
+    }
+    for workload in other.manifest.workloads {
+        if all.manifest.workloads.iter().all(|one| one.name != workload.name) {
+            all.manifest.workloads.push(workload);
+        }
+    }
+    let before = all.manifest.order.iter().map(|cell| cell.block).max().unwrap_or(0);
+    let cells = other.cells.iter_mut().map(|cell| &mut cell.id).chain(&mut other.manifest.order);
+    cells.for_each(|id| id.block += before);
+    all.manifest.blocks += other.manifest.blocks;
+    all.manifest.order.append(&mut other.manifest.order);
+    all.cells.append(&mut other.cells);
+    all.warnings.append(&mut other.warnings);
+    all.is_going_on |= other.is_going_on;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, load_step, run};
+
+    fn of(names: &[&str], rate: u64) -> Run {
+        let cells = names.iter().map(|name| cell(1, name, vec![load_step(rate)]));
+        run(names, 1, cells.collect())
+    }
+
+    #[test]
+    fn blocks_follow_each_other_and_what_is_new_is_added() {
+        let mut other = of(&["a", "c"], 3_000);
+        other.manifest.seed += 1;
+        let joined = join(of(&["a", "b"], 1_000), vec![other]);
+        let cells: Vec<String> =
+            joined.cells.iter().map(|cell| format!("{} {}", cell.id.block, cell.id.variant)).collect();
+        assert_eq!(cells, ["1 a", "1 b", "2 a", "2 c"]);
+        assert!(joined.warnings[0].contains("are not alike: seed "), "{:?}", joined.warnings);
+        let findings = analyse(&joined);
+        let ratios: Vec<_> = findings.workloads[0].steps[0]
+            .variants
+            .iter()
+            .map(|one| (one.variant.as_str(), one.ratio.as_ref().map(|ratio| ratio.blocks.len())))
+            .collect();
+        assert_eq!(ratios, [("a", Some(2)), ("b", Some(1)), ("c", Some(1))]);
+    }
+
+    #[test]
+    fn another_server_under_the_same_name_is_another_variant() {
+        let mut other = of(&["a"], 3_000);
+        other.manifest.variants[0].config = "x = 1".to_owned();
+        let joined = join(of(&["a"], 1_000), vec![other]);
+        let names: Vec<&str> = joined.manifest.variants.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!((names, joined.cells[1].id.variant.as_str()), (vec!["a", "a (2)"], "a (2)"));
+    }
+}

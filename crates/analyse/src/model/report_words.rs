@@ -1,0 +1,161 @@
+//! What the plan says of its report, and what comes of it: prose, and published figures next to the measured ones.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::Interval;
+
+/// The plan's own words, in Markdown.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prose {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Of the report that the plan follows, as its year.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub year: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sponsor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
+    /// In what the plan differs from the report that it follows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<String>,
+    /// By name of a step or title of a section.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub notes: BTreeMap<String, String>,
+    /// The size that was asked for, and by which rules it was scaled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+}
+
+impl Prose {
+    /// The plan says nothing of its report.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A published report compared with the run.
+#[derive(Debug, Clone, Serialize)]
+pub struct PublishedComparison {
+    pub title: String,
+    pub author: String,
+    pub year: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sponsor: Option<String>,
+    pub machine: String,
+    pub rows: Vec<PublishedRow>,
+    pub findings: Vec<FindingSeen>,
+}
+
+/// A published figure and the measured one: the variant's ÷ the base's.
+#[derive(Debug, Clone, Serialize)]
+pub struct PublishedRow {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// Their names in the published report.
+    pub base: String,
+    pub variant: String,
+    /// Name of the step, or of the group of steps with its statistic: `writes: average`.
+    pub subject: String,
+    pub quantity: Quantity,
+    pub published: f64,
+    /// `None` where the run has no such pair.
+    pub measured: Option<f64>,
+    /// 95 %, over the blocks; `None` for one block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    pub blocks: usize,
+    pub agreement: Agreement,
+}
+
+/// What is divided.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    #[default]
+    Rate,
+    Cpu,
+    ReadKb,
+    Seconds,
+}
+
+impl Quantity {
+    /// As tables name it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Cpu => "CPU an operation",
+            Self::ReadKb => "KB read an operation",
+            Self::Seconds => "seconds",
+        }
+    }
+}
+
+/// How a published figure is to the measured one. It is no verdict between machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Agreement {
+    /// The published figure is in the measured interval.
+    Agrees,
+    /// Both are above, both below, or both within the margin of 1.
+    SameDirection,
+    /// The interval reaches to where the published figure is, or there is none.
+    Undecided,
+    Contradicts,
+    NotMeasured,
+}
+
+impl Agreement {
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::SameDirection => "same direction",
+            Self::Undecided => "undecided",
+            Self::Contradicts => "contradicts",
+            Self::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// A finding of a published report, looked for in the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FindingSeen {
+    pub says: String,
+    pub seen: Seen,
+    /// Steps in which it was seen, was not, and which are undecided.
+    pub steps_seen: usize,
+    pub steps_not_seen: usize,
+    pub steps_undecided: usize,
+}
+
+/// Whether a published finding shows in the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    Seen,
+    /// In some steps the opposite is measured.
+    NotSeen,
+    Undecided,
+    /// The run lacks the variants or the steps.
+    CannotBeTried,
+}
+
+impl Seen {
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Seen => "seen",
+            Self::NotSeen => "not seen",
+            Self::Undecided => "undecided",
+            Self::CannotBeTried => "cannot be tried here",
+        }
+    }
+}

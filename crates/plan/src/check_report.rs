@@ -1,0 +1,96 @@
+//! Checks sections, and published figures.
+
+use crate::document::Segment;
+use crate::report::PublishedFigures;
+use crate::{Plan, Published};
+
+/// The first mistake in sections: where, and what to write.
+pub(crate) fn section_problem(plan: &Plan) -> Option<(Vec<Segment<'_>>, String)> {
+    let variants: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let setups: Vec<&str> = plan.setups.iter().map(|setup| setup.name.as_str()).collect();
+    let steps: Vec<String> =
+        plan.workload.iter().flat_map(|(_, options)| options.steps()).map(|step| step.name).collect();
+    let unknown = |name: &String, known: &[&str]| !known.contains(&name.as_str());
+    for (index, section) in plan.sections.iter().enumerate() {
+        let at = |key| vec![Segment::Key("section"), Segment::Index(index), Segment::Key(key)];
+        let title = &section.title;
+        if title.is_empty() {
+            return Some((at("title"), "a section needs a title".to_owned()));
+        }
+        if let Some(name) = section.variants.iter().chain(&section.base).find(|name| unknown(name, &variants))
+        {
+            let key = if section.variants.contains(name) { "variants" } else { "base" };
+            let known = variants.join(", ");
+            return Some((
+                at(key),
+                format!("section `{title}` names the variant `{name}`; variants: {known}"),
+            ));
+        }
+        if let Some(base) = section
+            .base
+            .as_ref()
+            .filter(|base| !section.variants.is_empty() && !section.variants.contains(base))
+        {
+            return Some((
+                at("base"),
+                format!("the base `{base}` of section `{title}` is none of its variants"),
+            ));
+        }
+        if let Some(name) = section.setups.iter().find(|name| unknown(name, &setups)) {
+            let known = if setups.is_empty() { "the plan has none".to_owned() } else { setups.join(", ") };
+            return Some((
+                at("setups"),
+                format!("section `{title}` names the set-up `{name}`; set-ups: {known}"),
+            ));
+        }
+        let fits = |pattern: &str| steps.iter().any(|step| pattern_fits(pattern, step));
+        if let Some(pattern) = section.steps.iter().find(|pattern| !steps.is_empty() && !fits(pattern)) {
+            return Some((at("steps"), format!("`{pattern}` of section `{title}` is no step of this plan")));
+        }
+    }
+    None
+}
+
+/// `*` stands for any letters, also none.
+fn pattern_fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
+            (0..=name.len()).filter(|at| name.is_char_boundary(*at)).any(|at| pattern_fits(rest, &name[at..]))
+        }),
+    }
+}
+
+/// The first published figure that is none.
+pub(crate) fn figure_problem(published: &PublishedFigures) -> Option<String> {
+    let of_steps = published.figures.iter().map(|one| (&one.variant, vec![&one.values]));
+    let of_groups = published
+        .groups
+        .iter()
+        .map(|one| (&one.variant, vec![&one.average, &one.median, &one.min, &one.max]));
+    let bad = of_steps.chain(of_groups).find_map(|(variant, values)| {
+        let bad = |value: &f64| !(value.is_finite() && *value > 0.0);
+        let (name, value) = values.into_iter().flatten().find(|(_, value)| bad(value))?;
+        Some(format!("the figure {value} of {variant} in {name} is no ratio: write a number above 0"))
+    });
+    bad.or_else(|| {
+        let finding = published.findings.iter().find(|finding| finding.steps.is_empty())?;
+        Some(format!("the finding {:?} names no steps", finding.says))
+    })
+}
+
+/// Names of variants that published figures speak of and the plan has none for, each once.
+pub fn variants_without_figures(plan: &Plan) -> Vec<String> {
+    let Some(Published::Figures(published)) = &plan.report.published else { return Vec::new() };
+    let of_plan = |name: &str| {
+        plan.variants.iter().any(|variant| variant.published.as_deref().unwrap_or(&variant.name) == name)
+    };
+    let mut names: Vec<String> = Vec::new();
+    let pairs = published.figures.iter().flat_map(|one| [&one.base, &one.variant]);
+    for name in pairs.chain(published.groups.iter().flat_map(|one| [&one.base, &one.variant])) {
+        if !of_plan(name) && !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}

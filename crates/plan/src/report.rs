@@ -1,0 +1,172 @@
+//! What a plan says of its report: prose, sections, and published figures to be shown next to the measured ones.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The report's own words, in Markdown. What is left out is drafted from the findings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Report {
+    /// Title of the page; the plan's name when left out.
+    pub title: Option<String>,
+    /// Author of the report that the plan follows.
+    pub author: Option<String>,
+    /// Year of that report.
+    pub year: Option<u32>,
+    /// Who paid for it.
+    pub sponsor: Option<String>,
+    /// What was found, in a few sentences.
+    pub summary: Option<String>,
+    /// The machine and how it was prepared.
+    pub machine: Option<String>,
+    /// Where the original and others can be found: words or addresses.
+    pub links: Vec<String>,
+    /// In what the plan differs from the report that it follows, each a sentence.
+    pub deviations: Vec<String>,
+    /// Text on a step or a section, by its name or title.
+    pub notes: BTreeMap<String, String>,
+    /// Figures that were published: a TOML file, relative to the plan, or what it holds.
+    pub published: Option<Published>,
+    /// The size that the plan was read in, and its rules; set by `--size`.
+    pub size: Option<String>,
+}
+
+impl Report {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A part of the report with tables of its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(transform = needs_title)]
+pub struct Section {
+    pub title: String,
+    /// The variant that the others of the section are compared with; its first one when left out.
+    pub base: Option<String>,
+    /// Names of variants; all when left out.
+    pub variants: Vec<String>,
+    /// Names of set-ups; all when left out.
+    pub setups: Vec<String>,
+    /// Names or patterns of steps (`qr*`); all when left out.
+    pub steps: Vec<String>,
+    /// Markdown above its tables.
+    pub text: Option<String>,
+}
+
+/// Where published figures come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "published is the path of a file of figures")]
+pub enum Published {
+    File(PathBuf),
+    /// What the file holds, as records keep it.
+    Figures(Box<PublishedFigures>),
+}
+
+/// Figures of a published report. A value is that of the variant ÷ that of the base.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedFigures {
+    pub title: String,
+    pub author: String,
+    pub year: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sponsor: Option<String>,
+    /// On what it was measured.
+    pub machine: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<StepFigures>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupFigures>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<PublishedFinding>,
+}
+
+/// Of one pair of variants, by step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepFigures {
+    pub base: String,
+    pub variant: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    #[serde(default)]
+    pub quantity: Quantity,
+    pub values: BTreeMap<String, f64>,
+}
+
+/// What is divided.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Operations a second.
+    #[default]
+    Rate,
+    /// CPU time of the machine for an operation.
+    Cpu,
+    /// KiB read for an operation.
+    ReadKb,
+    /// Wall time of a query: less is better.
+    Seconds,
+}
+
+/// Statistics of the relative rates of the steps of each group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupFigures {
+    /// Name of the grouping, as `2024`.
+    pub grouping: String,
+    pub base: String,
+    pub variant: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    pub average: BTreeMap<String, f64>,
+    pub median: BTreeMap<String, f64>,
+    pub min: BTreeMap<String, f64>,
+    pub max: BTreeMap<String, f64>,
+    pub stddev: BTreeMap<String, f64>,
+}
+
+/// What the report says was found, in words of ours, and how it can be seen in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedFinding {
+    pub says: String,
+    pub base: String,
+    pub variant: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// Names or patterns of the steps that it is about.
+    pub steps: Vec<String>,
+    #[serde(default)]
+    pub quantity: Quantity,
+    pub is: Relation,
+}
+
+/// How the variant is to the base in a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Relation {
+    Above,
+    Below,
+    Same,
+}
+
+fn needs_title(schema: &mut schemars::Schema) {
+    schema.insert("required".to_owned(), serde_json::json!(["title"]));
+    if let Some(title) = schema.pointer_mut("/properties/title").and_then(serde_json::Value::as_object_mut) {
+        title.remove("default");
+    }
+}
+
+/// A size of the plan. All keys of a plan may be in it, and are laid over the plan's; `variant` and `setup` are tables by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PlanSize {
+    /// For which machine it is, and by which rules it was scaled.
+    pub about: String,
+}

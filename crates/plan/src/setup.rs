@@ -1,0 +1,143 @@
+//! `[[setup]]`: the workloads of a plan in several sizes, each under a name of its own.
+//!
+//! A set-up lays options over the plan's tables `[workload.NAME]`. What comes of it is one workload for each set-up, named
+//! `WORKLOAD@SETUP` everywhere: in the plan as records keep it, in cells, folders and findings.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Between the name of a workload and that of its set-up.
+const AT: char = '@';
+
+/// The workload that `name` is a set-up of, and the set-up, if it is one.
+pub fn name_parts(name: &str) -> (&str, Option<&str>) {
+    name.split_once(AT).map_or((name, None), |(workload, setup)| (workload, Some(setup)))
+}
+
+/// The tables of the plan's workloads, taken out of `root`: as they are in a plan without set-ups, else each once a set-up, in the
+/// order of set-ups.
+pub(crate) fn take_workloads<'a>(root: &mut DeTable<'a>) -> Vec<(Spanned<String>, Spanned<DeValue<'a>>)> {
+    let tables = take(root, "workload");
+    let overlays = take_overlays(root);
+    let named = |(name, table): (Spanned<_>, _)| {
+        let span = name.span();
+        let name: std::borrow::Cow<'a, str> = name.into_inner();
+        (Spanned::new(span, name.into_owned()), table)
+    };
+    let mut all: Vec<_> = tables.into_iter().map(named).collect();
+    if overlays.is_empty() {
+        return all;
+    }
+    // A plan as records keep it has each table already.
+    let (mut done, plain): (Vec<_>, Vec<_>) =
+        all.drain(..).partition(|(name, _)| name.get_ref().contains(AT));
+    for (setup, tables) in overlays {
+        let mut overlay: Vec<_> = tables.into_iter().map(named).collect();
+        for (name, table) in &plain {
+            let mut table = table.clone();
+            if let Some(place) = overlay.iter().position(|(other, _)| other.get_ref() == name.get_ref()) {
+                lay_over(&mut table, overlay.swap_remove(place).1);
+            }
+            done.push((Spanned::new(name.span(), format!("{}{AT}{setup}", name.get_ref())), table));
+        }
+        for (name, table) in overlay {
+            done.push((Spanned::new(name.span(), format!("{}{AT}{setup}", name.get_ref())), table));
+        }
+    }
+    done
+}
+
+/// Name and tables of each set-up; it stays, without them.
+fn take_overlays<'a>(root: &mut DeTable<'a>) -> Vec<(String, DeTable<'a>)> {
+    let Some(DeValue::Array(setups)) = root.get_mut("setup").map(Spanned::get_mut) else { return Vec::new() };
+    let mut all = Vec::new();
+    for setup in setups.iter_mut() {
+        let DeValue::Table(setup) = setup.get_mut() else { continue };
+        let Some(name) = setup.get("name").and_then(|name| name.get_ref().as_str()).map(str::to_owned) else {
+            continue;
+        };
+        all.push((name, take(setup, "workload")));
+    }
+    all
+}
+
+/// The tables at `key`, which stays, empty.
+fn take<'a>(table: &mut DeTable<'a>, key: &str) -> DeTable<'a> {
+    match table.get_mut(key).map(Spanned::get_mut) {
+        Some(DeValue::Table(tables)) => std::mem::take(tables),
+        _ => DeTable::new(),
+    }
+}
+
+/// Tables are laid over each other key by key; any other value replaces the one below.
+pub(crate) fn lay_over<'a>(below: &mut Spanned<DeValue<'a>>, above: Spanned<DeValue<'a>>) {
+    let span = above.span();
+    match (below.get_mut(), above.into_inner()) {
+        (DeValue::Table(below), DeValue::Table(above)) => {
+            for (key, value) in above {
+                match below.get_mut(&**key.get_ref()) {
+                    Some(below) => lay_over(below, value),
+                    None => {
+                        below.insert(key, value);
+                    }
+                }
+            }
+        }
+        (_, above) => *below = Spanned::new(span, above),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fake::{parse, parse_with};
+
+    const PLAN: &str = "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"null\"\n[workload.fake]\nrows = 10\n\
+                        deep = { one = 1, two = 2 }\n[[setup]]\nname = \"small\"\n[[setup]]\nname = \"big\"\n\
+                        workload.fake = { rows = 99, deep = { two = 3 } }\n";
+
+    #[test]
+    fn each_set_up_lays_its_options_over_the_plans() {
+        let plan = parse(PLAN, "p.toml").unwrap_or_else(|error| panic!("{error}"));
+        let all = plan.workload.iter().map(|(name, options)| {
+            format!("{name} {}", serde_json::to_string(&options.values()).expect("plain data"))
+        });
+        insta::assert_snapshot!(all.collect::<Vec<_>>().join("\n"), @r#"
+        fake@small {"rows":10,"deep":{"one":1,"two":2}}
+        fake@big {"rows":99,"deep":{"one":1,"two":3}}
+        "#);
+        let cells = crate::cells(&plan).into_iter().map(|cell| format!("{} {}", cell.variant, cell.workload));
+        let mut cells: Vec<String> = cells.collect();
+        cells.sort();
+        assert_eq!(cells, ["a fake@big", "a fake@small"]);
+    }
+
+    #[test]
+    fn a_plan_with_set_ups_survives_being_written_down() {
+        let plan = parse(PLAN, "p.toml").expect("a plan");
+        let text = toml::to_string(&plan).expect("a text");
+        assert_eq!(parse(&text, "own output").unwrap_or_else(|error| panic!("{error}\n{text}")), plan);
+    }
+
+    #[test]
+    fn options_of_a_set_up_can_be_set_on_the_command_line() {
+        let overrides = [("setup.big.workload.fake.rows".to_owned(), "7".to_owned())];
+        let plan = parse_with(PLAN, "p.toml", &overrides).expect("a plan");
+        assert_eq!(
+            plan.workload.get("fake@big").map(|options| options.values()["rows"].clone()),
+            Some(7.into())
+        );
+    }
+
+    #[test]
+    fn mistakes_in_set_ups_are_shown_where_they_were_made() {
+        let error = |from: &str, to: &str| {
+            parse(&PLAN.replace(from, to), "p.toml").expect_err("a mistake").to_string()
+        };
+        insta::assert_snapshot!(error("rows = 99", "rows = 0"), @"p.toml:12:26: rows must be 1 or more");
+        insta::assert_snapshot!(error("rows = 10", "rows = 0"), @"p.toml:6:8: rows must be 1 or more");
+        insta::assert_snapshot!(error("rows = 99", "lines = 1"), @"p.toml:12:19: unknown key `lines`; known keys here: rows, deep");
+        insta::assert_snapshot!(error("\"big\"\n", "\"small\"\n"), @"p.toml:11:8: two set-ups are named `small`: give each its own name");
+        insta::assert_snapshot!(error("\"big\"\n", "\"a/b\"\n"), @"p.toml:11:8: the set-up's name `a/b` does not fit: use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`");
+        insta::assert_snapshot!(error("workload.fake = {", "workload.fak = {"), @"p.toml:12:10: unknown key `fak` (did you mean `fake`?); known keys here: fake");
+    }
+}

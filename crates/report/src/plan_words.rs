@@ -1,0 +1,227 @@
+//! What a plan says of its report, as blocks: prose, set-ups side by side, sections, and published figures next to the measured
+//! ones. Where the plan leaves words out, they are drafted from the findings and marked as drafted.
+
+use dbdyno_analyse::{
+    Agreement, FindingSeen, Findings, PublishedComparison, PublishedRow, Ratio, RunSummary, SectionFindings,
+    Seen, StepFindings, VariantStep, WorkloadFindings, ratio_text,
+};
+
+use crate::document::{Block, Cell, Column, Table, Tone};
+use crate::number::interval_text;
+use crate::rates::{self, Scope};
+
+/// Marks text that no one wrote.
+const DRAFTED: &str = "Drafted from the findings";
+
+/// Summary, machine, sponsor, links and deviations, of a plan that says any of them.
+pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
+    let prose = &findings.prose;
+    if prose.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = vec![Block::section("Summary", "summary")];
+    match &prose.summary {
+        Some(text) => blocks.push(Block::Prose(text.clone())),
+        None => blocks.extend(drafted(&findings.run.base, &findings.workloads)),
+    }
+    blocks.extend(prose.machine.iter().map(|text| Block::Prose(format!("**Machine.** {text}"))));
+    let mut facts: Vec<(String, String)> = Vec::new();
+    let follows = [prose.author.clone(), prose.year.map(|year| year.to_string())];
+    let follows = follows.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let rows = [
+        ("follows", Some(follows).filter(|text| !text.is_empty())),
+        ("sponsor", prose.sponsor.clone()),
+        ("size", prose.size.clone()),
+    ];
+    facts.extend(rows.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))));
+    if !facts.is_empty() {
+        blocks.push(Block::Facts(facts));
+    }
+    blocks.extend(list("Links", &prose.links));
+    blocks.extend(list("Where this differs from the report that it follows", &prose.deviations));
+    blocks
+}
+
+/// Items of Markdown under a small heading; nothing without items.
+fn list(title: &str, items: &[String]) -> Vec<Block> {
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let items: Vec<String> = items.iter().map(|item| format!("* {}", item.replace('\n', " "))).collect();
+    vec![Block::heading(3, title), Block::Prose(items.join("\n"))]
+}
+
+/// The plan's note on a step or a section.
+pub(crate) fn note(findings: &Findings, name: &str) -> Option<Block> {
+    findings.prose.notes.get(name).map(|text| Block::Prose(text.clone()))
+}
+
+/// Workloads in several set-ups, a table a variant.
+pub(crate) fn set_ups(run: &RunSummary, workloads: &[WorkloadFindings], id: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (number, (workload, tables)) in rates::side_by_side(run, workloads).into_iter().enumerate() {
+        let title = format!("Set-ups of {workload} side by side");
+        blocks.push(match id {
+            "" => Block::heading(3, title),
+            id => Block::section(title, format!("{id}{number}")),
+        });
+        blocks.extend(tables.into_iter().map(Block::Table));
+    }
+    blocks
+}
+
+/// The sections of the plan, each with its own base.
+pub(crate) fn sections(findings: &Findings) -> Vec<Block> {
+    let of = |(number, section): (usize, &SectionFindings)| {
+        let mut blocks = vec![Block::section(&section.title, format!("section{number}"))];
+        match section.text.as_str() {
+            "" => blocks.extend(drafted(&section.base, &section.workloads)),
+            text => blocks.push(Block::Prose(text.to_owned())),
+        }
+        blocks.extend(note(findings, &section.title));
+        let run = RunSummary { base: section.base.clone(), again: None, ..findings.run.clone() };
+        for workload in &section.workloads {
+            if section.workloads.len() > 1 {
+                blocks.push(Block::heading(3, &workload.name));
+            }
+            blocks.extend(rates::blocks(Scope { run: &run, failures: &findings.failures, workload }));
+        }
+        blocks.extend(set_ups(&run, &section.workloads, ""));
+        blocks
+    };
+    findings.sections.iter().enumerate().flat_map(of).collect()
+}
+
+/// A sentence for each variant: where it is slowest and where it is fastest against the base.
+fn drafted(base: &str, workloads: &[WorkloadFindings]) -> Option<Block> {
+    let mut sentences: Vec<String> = Vec::new();
+    for workload in workloads {
+        let of = if workloads.len() > 1 { format!("{}: ", workload.name) } else { String::new() };
+        let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
+        for name in names.map(|variant| variant.variant.as_str()).filter(|name| *name != base) {
+            let mut found: Vec<(&StepFindings, &VariantStep, &Ratio)> = workload
+                .judged_steps()
+                .filter_map(|step| {
+                    let variant = step.variants.iter().find(|variant| variant.variant == name)?;
+                    Some((step, variant, variant.ratio.as_ref()?))
+                })
+                .collect();
+            found.sort_by(|one, other| one.2.value.total_cmp(&other.2.value));
+            let told: Vec<String> = match found.as_slice() {
+                [] => continue,
+                [only] => vec![of_rate(base, only)],
+                [least, .., most] => vec![of_rate(base, least), of_rate(base, most)],
+            };
+            sentences.push(format!("* {of}{name} gets {}.", told.join("; ")));
+        }
+    }
+    (!sentences.is_empty()).then(|| Block::Prose(format!("*{DRAFTED}.*\n\n{}", sentences.join("\n"))))
+}
+
+/// `0.60 of a's rate in l.i0 (95 % interval 0.58–0.62), with 1.9 times the CPU an operation`
+fn of_rate(base: &str, (step, variant, ratio): &(&StepFindings, &VariantStep, &Ratio)) -> String {
+    let inference = ratio.inference.as_ref();
+    let figure = if step.less_is_better { "seconds" } else { "rate" };
+    let interval = inference.map_or_else(String::new, |inference| {
+        format!(" (95 % interval {})", interval_text(inference.interval))
+    });
+    let cpu = variant.relative.as_ref().and_then(|relative| relative.efficiency.cpu_o);
+    let cpu = cpu
+        .map_or_else(String::new, |cpu| format!(", with {} times the CPU an operation", ratio_text(cpu, 1)));
+    format!("{} of {base}'s {figure} in {}{interval}{cpu}", rates::bounded_text(ratio), step.name)
+}
+
+/// Published figures next to the measured ones.
+pub(crate) fn published(findings: &Findings) -> Vec<Block> {
+    let Some(published) = &findings.published else { return Vec::new() };
+    let PublishedComparison { title, author, year, sponsor, machine, .. } = published;
+    let mut blocks = vec![Block::section("Published and measured", "published")];
+    let sponsor = sponsor.as_ref().map_or_else(String::new, |sponsor| format!(", sponsored by {sponsor}"));
+    blocks.push(Block::text(format!("{title} ({author}, {year}{sponsor}). Measured there on: {machine}.")));
+    blocks.push(Block::Text(
+        Tone::Muted,
+        "Another machine, other sizes and often other builds: this compares findings, and is no verdict between machines."
+            .to_owned(),
+    ));
+    let rows: Vec<&PublishedRow> =
+        published.rows.iter().filter(|row| row.agreement != Agreement::NotMeasured).collect();
+    let missing = published.rows.len() - rows.len();
+    if !published.findings.is_empty() {
+        blocks.push(Block::Table(findings_table(&published.findings)));
+    }
+    if !rows.is_empty() {
+        blocks.push(Block::text(counts(&rows, missing)));
+        blocks.push(Block::Fold("Figure by figure".to_owned(), vec![Block::Table(figures_table(&rows))]));
+    } else if missing > 0 {
+        blocks.push(Block::text(format!("None of its {missing} figures was measured here.")));
+    }
+    blocks
+}
+
+/// `Of 40 published figures that were measured here 10 agree, ...`
+fn counts(rows: &[&PublishedRow], missing: usize) -> String {
+    let all = [Agreement::Agrees, Agreement::SameDirection, Agreement::Undecided, Agreement::Contradicts];
+    let counts: Vec<String> = all
+        .iter()
+        .map(|wanted| (wanted, rows.iter().filter(|row| row.agreement == *wanted).count()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(agreement, count)| format!("{}: {count}", agreement.text()))
+        .collect();
+    let missing = if missing > 0 { format!(" {missing} more were not measured.") } else { String::new() };
+    format!(
+        "{} published figures were measured here. {}.{missing} A figure agrees when it is in the measured 95 % interval; it has \
+         the same direction when both are above, below, or within the margin of 1.",
+        rows.len(),
+        counts.join(", ")
+    )
+}
+
+fn figures_table(rows: &[&PublishedRow]) -> Table {
+    let heads = ["step or group", "figure", "base", "variant"].map(Column::words);
+    let figures = [
+        Column::new("published", "", ""),
+        Column::new("measured", "", "the variant's ÷ the base's, with its 95 % interval"),
+        Column::words("published figure"),
+    ];
+    let mut table = Table::new("Published and measured ratios", "", heads.to_vec(), figures);
+    for row in rows {
+        let setup = row.setup.as_ref().map_or_else(String::new, |setup| format!("{setup} "));
+        let measured = row.measured.map_or_else(|| "n/a".to_owned(), |value| ratio_text(value, 2));
+        let tone = if row.agreement == Agreement::Contradicts { Tone::Worse } else { Tone::Plain };
+        table.push([
+            Cell::from(format!("{setup}{}", row.subject)),
+            Cell::from(row.quantity.text()),
+            Cell::from(row.base.as_str()),
+            Cell::from(row.variant.as_str()),
+            Cell::from(ratio_text(row.published, 2)),
+            Cell { interval: row.interval, ..Cell::from(measured) },
+            Cell::toned(row.agreement.text(), tone),
+        ]);
+    }
+    table
+}
+
+fn findings_table(findings: &[FindingSeen]) -> Table {
+    let figures = [
+        Column::words("seen here"),
+        Column::new("steps", "", "in which it is seen"),
+        Column::new("not", "", "steps in which the opposite is measured"),
+        Column::new("undecided", "", "steps whose interval holds both"),
+    ];
+    let mut table = Table::new("Findings of the report", "", vec![Column::words("finding")], figures);
+    for one in findings {
+        let tone = match one.seen {
+            Seen::NotSeen => Tone::Worse,
+            Seen::CannotBeTried => Tone::Muted,
+            Seen::Seen | Seen::Undecided => Tone::Plain,
+        };
+        table.push([
+            Cell::from(one.says.as_str()),
+            Cell::toned(one.seen.text(), tone),
+            Cell::from(one.steps_seen.to_string()),
+            Cell::from(one.steps_not_seen.to_string()),
+            Cell::from(one.steps_undecided.to_string()),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,181 @@
+//! The set-ups of a workload next to each other: a table of relative rates and one of group figures for each variant.
+
+use dbdyno_analyse::statistics::describe::Group;
+use dbdyno_analyse::{GroupFindings, RunSummary, WorkloadFindings, workload_and_setup};
+
+use super::cells::{absent, ratio_cell};
+use super::{Scope, explained, of, of_ratios, ratios};
+use crate::document::{Cell, Column, Table};
+
+/// Picks a figure; `None` where the group has too few steps.
+type Figure = fn(&Group) -> Option<f64>;
+
+/// The figures of published tables of groups.
+const FIGURES: [(&str, Figure); 5] = [
+    ("average", |group| Some(group.average)),
+    ("median", |group| Some(group.median)),
+    ("min", |group| Some(group.min)),
+    ("max", |group| Some(group.max)),
+    ("stddev", |group| group.deviation),
+];
+
+/// Workloads that ran in several set-ups, in the order of the plan, each with the tables of its variants.
+pub(crate) fn side_by_side<'a>(
+    run: &RunSummary,
+    workloads: &'a [WorkloadFindings],
+) -> Vec<(&'a str, Vec<Table>)> {
+    let of_one = workloads.chunk_by(|one, next| named(one) == named(next)).filter(|all| all.len() > 1);
+    of_one.map(|setups| (named(&setups[0]), tables(run, setups))).collect()
+}
+
+/// Without the set-up.
+fn named(findings: &WorkloadFindings) -> &str {
+    workload_and_setup(&findings.name).0
+}
+
+fn tables(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
+    let compared =
+        scope(run, &setups[0]).compared().into_iter().filter(|name| run.again.as_deref() != Some(name));
+    compared
+        .flat_map(|variant| {
+            std::iter::once(relative(run, setups, variant)).chain(groups(run, setups, variant))
+        })
+        .collect()
+}
+
+/// Rows are steps; the cells are those of the set-ups' own tables.
+fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Table {
+    let title = format!("Relative throughput of {variant} in each set-up");
+    let are_times = scope(run, &setups[0]).are_times();
+    let figure = if are_times { "seconds" } else { "rate" };
+    let note = format!(
+        "The {figure} of {variant} divided by the {figure} of {} in the same block and set-up.",
+        run.base
+    );
+    let mut table = Table::new(&title, &note, vec![Column::new("step", "", "")], heads(setups));
+    for name in unique(setups.iter().flat_map(WorkloadFindings::judged_steps).map(|step| step.name.as_str()))
+    {
+        let cell = |workload: &WorkloadFindings| {
+            let step = workload.steps.iter().find(|step| step.name == name)?;
+            Some(ratios::cell(scope(run, workload), step, of(step, variant)?))
+        };
+        let cells = setups.iter().map(|setup| cell(setup).unwrap_or_else(lacking));
+        table.push(std::iter::once(Cell::from(name)).chain(cells));
+    }
+    explained(table, &of_ratios(are_times))
+}
+
+fn scope<'a>(run: &'a RunSummary, workload: &'a WorkloadFindings) -> Scope<'a> {
+    Scope { run, failures: &[], workload }
+}
+
+/// One table for each grouping: rows are the figures of each group.
+fn groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<Table> {
+    let all = || setups.iter().flat_map(|setup| &setup.groups).filter(|group| group.variant == variant);
+    let places = unique(all().map(|group| group.grouping.as_str()));
+    let table = |grouping: &str| {
+        let title = format!("Groups of steps ({grouping}): {variant} in each set-up");
+        let are_times = all().any(|group| group.grouping == grouping && group.less_is_better);
+        let what = if are_times { "Ratios of seconds" } else { "Relative rates" };
+        let note = format!(
+            "{what} of {variant} to {} over the steps of each group. stddev has n - 1 in its divisor.",
+            run.base
+        );
+        let is_here = |group: &&GroupFindings| group.grouping == grouping && group.variant == variant;
+        let mut names = unique(all().filter(is_here).map(|group| group.group.as_str()));
+        // In the order of published tables: point, range, writes.
+        if names.iter().any(|name| name.contains("part ")) {
+            names.sort_unstable();
+        }
+        let mut table = Table::new(&title, &note, vec![Column::new("group", "", "")], heads(setups));
+        for name in names {
+            let of_setup = |setup: &WorkloadFindings| {
+                setup.groups.iter().filter(is_here).find(|group| group.group == name)?.figures
+            };
+            let figures: Vec<Option<Group>> = setups.iter().map(of_setup).collect();
+            for (figure, value) in FIGURES {
+                let cells = figures
+                    .iter()
+                    .map(|group| figure_cell(group.as_ref(), (figure, value), are_times, &run.base));
+                table.push(std::iter::once(Cell::from(format!("{name}: {figure}"))).chain(cells));
+            }
+        }
+        explained(table, &of_ratios(are_times))
+    };
+    places.into_iter().map(table).collect()
+}
+
+fn figure_cell(group: Option<&Group>, (figure, value): (&str, Figure), is_time: bool, base: &str) -> Cell {
+    let Some(group) = group else { return lacking() };
+    match value(group) {
+        None => absent("of one step"),
+        Some(value) if figure == "stddev" => Cell::from(format!("{value:.2}")),
+        Some(value) => ratio_cell(value, 2, is_time, base),
+    }
+}
+
+fn lacking() -> Cell {
+    absent("not in this set-up")
+}
+
+fn heads(setups: &[WorkloadFindings]) -> Vec<Column> {
+    let name = |setup: &WorkloadFindings| {
+        let (workload, name) = workload_and_setup(&setup.name);
+        Column::new(name.unwrap_or(workload), "", "")
+    };
+    setups.iter().map(name).collect()
+}
+
+fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn set_ups_are_columns_of_the_ratios_and_of_the_groups() {
+        let findings = fixture::findings();
+        let of_setup = |setup: &str, ratio: f64| {
+            let mut workload = findings.workloads[0].clone();
+            workload.name = format!("insert-benchmark@{setup}");
+            workload.groups = vec![GroupFindings {
+                grouping: "2024".to_owned(),
+                group: "writes".to_owned(),
+                connections: None,
+                variant: findings.variants[1].name.clone(),
+                less_is_better: false,
+                bounds: Vec::new(),
+                steps: vec![("l.i0".to_owned(), ratio), ("l.i1".to_owned(), 2.0 * ratio)],
+                without: Vec::new(),
+                figures: dbdyno_analyse::statistics::describe::group(&[ratio, 2.0 * ratio]),
+                interval: None,
+            }];
+            workload
+        };
+        assert!(side_by_side(&findings.run, &findings.workloads).is_empty(), "one set-up is none");
+        let workloads = [of_setup("small", 1.0), of_setup("big", 0.5)];
+        let found = side_by_side(&findings.run, &workloads);
+        let [(name, tables)] = found.as_slice() else { panic!("{} workloads", found.len()) };
+        assert_eq!((*name, tables[0].columns.len()), ("insert-benchmark", 3));
+        assert_eq!(tables[0].rows.len(), findings.workloads[0].judged_steps().count());
+        let text = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>().join(" | ");
+        let groups =
+            tables.iter().find(|table| table.title.starts_with("Groups")).expect("a table of groups");
+        insta::assert_snapshot!(groups.rows.iter().map(text).collect::<Vec<_>>().join("\n"), @"
+        writes: average | 1.50 | 0.75
+        writes: median | 1.50 | 0.75
+        writes: min | 1.00 | 0.50
+        writes: max | 2.00 | 1.00
+        writes: stddev | 0.71 | 0.35
+        ");
+    }
+}
