@@ -16,10 +16,10 @@ fn main() {
     let mut plans = Vec::new();
     files(Path::new("../../plans"), &mut plans);
     plans.sort();
-    let folder = fs::canonicalize("../../plans").expect("the folder of the plans");
     let entry = |path: &PathBuf| {
         let name = path.strip_prefix("../../plans").expect("it lies there").display().to_string();
-        format!("({name:?}, include_str!({:?})),\n", folder.join(&name).display().to_string())
+        // By a variable that cargo watches: another checkout may use the same target folder.
+        format!("({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../../plans/{name}\"))),\n")
     };
     let list: String = plans.iter().map(entry).collect();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says it")).join("plans.rs");
