@@ -27,6 +27,8 @@ pub enum Data {
     Fresh,
     /// The data directory as it lies there, which dbdyno must have made.
     AsItIs,
+    /// The same, and the server does not load again what its caches held when it was stopped.
+    Cold,
 }
 
 /// What is needed to start a server whose data directory is ready.

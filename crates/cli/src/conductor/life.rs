@@ -186,7 +186,11 @@ impl Conductor<'_> {
         self.change(id, turn, knowledge, works).map_err(Stop::failed)?;
         // The log of the cell goes on.
         let place = self.place(id, self.last_log_file(id));
-        let data = if turn.data == Change::Anew { Data::Fresh } else { Data::AsItIs };
+        let data = match turn.data {
+            Change::Anew => Data::Fresh,
+            _ if turn.is_cold => Data::Cold,
+            _ => Data::AsItIs,
+        };
         let began = Instant::now();
         let variant = self.prepared(id)?;
         let started = self.unless_cancelled(async {
@@ -236,11 +240,10 @@ impl Conductor<'_> {
 
     /// Servers of MySQL and MariaDB that fill their buffer pool from the last one after each start do so during the first step.
     pub(crate) fn warming_note(&self, id: &CellId, server: &ServerInfo) -> Option<String> {
-        let (mode, cold) = self.plan.workload.data_of(&id.workload);
+        let mode = self.plan.workload.data_of(&id.workload).0;
         let setting = server.settings.get("innodb_buffer_pool_load_at_startup")?;
-        let restarts = mode != DataMode::Preserve || cold.is_any();
-        (restarts && matches!(setting.as_str(), "ON" | "1")).then(|| {
-            "innodb_buffer_pool_load_at_startup is ON: after each restart the server reloads its \
+        (mode != DataMode::Preserve && matches!(setting.as_str(), "ON" | "1")).then(|| {
+            "innodb_buffer_pool_load_at_startup is ON: after a restart that is not cold the server reloads its \
              last buffer pool, during the first step"
                 .to_owned()
         })

@@ -103,7 +103,11 @@ fn a_query_that_is_cut_off_counts_as_longer_and_leaves_the_server_usable() {
 #[test]
 fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
     let desk = Desk::new();
-    let variants = variant("mysql", MYSQL_8_0, "") + &variant("pg", POSTGRES_16, "");
+    // A server of one's own would load all of it again.
+    desk.write("all.cnf", "[mysqld]\ninnodb_buffer_pool_dump_pct = 100\n");
+    let variants = variant("mysql", MYSQL_8_0, "my_cnf = \"all.cnf\"")
+        + &variant("maria", MARIADB_10_11, "my_cnf = \"all.cnf\"")
+        + &variant("pg", POSTGRES_16, "");
     desk.write("p.toml", &plan(&variants, "queries = [6, 1]\ncold = [\"q6\"]\nforeign_keys = true\n"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());

@@ -37,6 +37,10 @@ pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -
     let as_root = nix::unistd::geteuid().is_root();
     let mut options = start_options(base, &my_cnf, &spec.engine, places, as_root)?;
     tls_options(base, &my_cnf, home.tls().map(|tls| &tls.files), &mut options);
+    if data == Data::Cold {
+        // Loose: MySQL 5.5 does not know it.
+        options.options.push("--loose-innodb-buffer-pool-load-at-startup=OFF".to_owned());
+    }
 
     if !lies_beside && !has_own_tmp_dir {
         options.notes.push(format!(
@@ -51,7 +55,7 @@ pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -
             let cancel = &*spec.cancel;
             template(base, &my_cnf, &spec.template_dir, cancel)?.copy_to(&data_dir, cancel)?;
         }
-        Data::AsItIs => datadir::check_at_rest(&data_dir, &spec.cancel)?,
+        Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,
     }
     let is_needed = lies_beside && !has_own_tmp_dir;
     let tmp_dir = if is_needed { Some(TmpDir::make(&data_dir, &spec.cancel)?) } else { None };

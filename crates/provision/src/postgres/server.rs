@@ -37,11 +37,14 @@ pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) ->
                 data_dirs::template(base, &spec.initial_options, &runner, &template_dir, &spec.cancel)?;
             data_dirs::make(&data_dir, &template, &conf, &runner, &spec.cancel)?;
         }
-        Data::AsItIs => datadir::check_at_rest(&data_dir, &spec.cancel)?,
+        Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,
     }
     runner.own(home.path())?;
 
     let mut options = start_options(&data_dir, home.path(), tls_port.unwrap_or(PORT));
+    if data == Data::Cold {
+        options.extend(["-c".to_owned(), "pg_prewarm.autoprewarm=off".to_owned()]);
+    }
     let mut notes = runner.notes();
     if let Some(tls) = &tls {
         options.extend(tls_options(tls, home.path(), &runner)?);
