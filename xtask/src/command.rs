@@ -1,5 +1,6 @@
 //! Running other programs in the repository's root.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -49,6 +50,12 @@ fn shown(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or_default();
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Builds dbdyno in release; returns where it lies.
+pub(crate) fn built_dbdyno() -> Result<PathBuf> {
+    run(&mut cargo(&["build", "--locked", "--release", "--package", "dbdyno"]))?;
+    Ok(places::target().join("release/dbdyno"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The project's own commands: `cargo xtask test`, `servers`, `bench`, `page`, `dist`.
+//! The project's own commands: `cargo xtask test`, `servers`, `bench`, `page`, `demo`, `dist`.
 
 mod bench;
 mod command;
+mod demo;
 mod dist;
 mod page;
 mod places;
@@ -29,6 +30,7 @@ enum Command {
     Servers(servers::Args),
     Bench(bench::Args),
     Page(page::Args),
+    Demo(demo::Args),
     Dist(dist::Args),
 }
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Command::Servers(args) => servers::run(&args).map(|()| true),
         Command::Bench(args) => bench::run(&args),
         Command::Page(args) => page::build(&args).map(|()| true),
+        Command::Demo(args) => demo::make(&args).map(|()| true),
         Command::Dist(args) => dist::go(&args).map(|()| true),
     };
     match done {

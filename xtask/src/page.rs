@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 const BUNDLE: &str = "page.js";
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     places::root().join("crates/report/page")
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn check() -> Result<()> {
 }
 
 /// The locked packages; nothing that they bring is run on the way.
-fn install() -> Result<()> {
+pub(crate) fn install() -> Result<()> {
     npm(&["ci", "--silent", "--ignore-scripts"])
 }
 

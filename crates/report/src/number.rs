@@ -39,6 +39,7 @@ pub(crate) fn interval_text(interval: Interval) -> String {
     let end = |end: f64| match end {
         end if says_nothing && end < 0.001 => "<0.001".to_owned(),
         end if says_nothing && end > 1_000.0 => ">1000".to_owned(),
+        end if end >= 99.95 => ratio(Some(end), 0),
         end => ratio(Some(end), 3),
     };
     format!("{}–{}", end(interval.low), end(interval.high))

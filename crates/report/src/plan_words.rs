@@ -7,6 +7,7 @@ use dbdyno_analyse::{
 };
 
 use crate::document::{Block, Cell, Column, Table, Tone};
+use crate::html::charts::Charts;
 use crate::number::interval_text;
 use crate::rates::{self, Scope};
 
@@ -70,8 +71,8 @@ pub(crate) fn set_ups(run: &RunSummary, workloads: &[WorkloadFindings], id: &str
     blocks
 }
 
-/// The sections of the plan, each with its own base.
-pub(crate) fn sections(findings: &Findings) -> Vec<Block> {
+/// The sections of the plan, each with its own base and, on a page, its own charts.
+pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let of = |(number, section): (usize, &SectionFindings)| {
         let mut blocks = vec![Block::section(&section.title, format!("section{number}"))];
         match section.text.as_str() {
@@ -80,10 +81,14 @@ pub(crate) fn sections(findings: &Findings) -> Vec<Block> {
         }
         blocks.extend(note(findings, &section.title));
         let run = RunSummary { base: section.base.clone(), again: None, ..findings.run.clone() };
-        for workload in &section.workloads {
+        for (at, workload) in section.workloads.iter().enumerate() {
             if section.workloads.len() > 1 {
                 blocks.push(Block::heading(3, &workload.name));
             }
+            let id = format!("section{number}w{at}");
+            blocks.extend(
+                charts.into_iter().flat_map(|charts| charts.of_workload(workload, &section.base, &id)),
+            );
             blocks.extend(rates::blocks(Scope { run: &run, failures: &findings.failures, workload }));
         }
         blocks.extend(set_ups(&run, &section.workloads, ""));

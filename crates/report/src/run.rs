@@ -19,7 +19,7 @@ use crate::{parity, plan_words};
 /// Everything. `charts` draws them; without it there are none.
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, title(findings))];
-    blocks.extend(charts.map(Charts::key));
+    blocks.extend(charts.map(|charts| key(findings, charts)));
     blocks.extend(notices(findings, Severity::Invalid));
     blocks.extend(plan_words::prose(findings));
     let workloads = || findings.workloads.iter().enumerate();
@@ -28,7 +28,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
         blocks.extend(linked(answer(Scope::of(findings, workload)), workload, number));
     }
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
-    blocks.extend(plan_words::sections(findings));
+    blocks.extend(plan_words::sections(findings, charts));
     blocks.extend(plan_words::published(findings));
     blocks.extend(compared(findings));
     for (number, workload) in workloads() {
@@ -36,8 +36,9 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
             format!("Rates and latency: {}", workload.name),
             format!("w{number}tables"),
         ));
-        blocks.extend(charts.into_iter().flat_map(|charts| charts.of_ratios(workload, number)));
-        blocks.extend(charts.into_iter().flat_map(|charts| charts.of_sweeps(workload, number)));
+        let id = format!("w{number}");
+        let charts_of = |charts: &Charts<'_>| charts.of_workload(workload, &findings.run.base, &id);
+        blocks.extend(charts.into_iter().flat_map(charts_of));
         blocks.extend(linked(rates_of(findings, workload), workload, number));
         blocks.extend(charts.and_then(|_| efficiency(findings, workload, number)));
     }
@@ -60,7 +61,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
 /// What published reports show, in their order: rates, ratios, targets and groups as tables, ratios and sweeps as charts, hardware
 /// efficiency, the machine. `evidence` is the page that has the rest.
 pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: &str) -> Vec<Block> {
-    let mut blocks = vec![Block::heading(1, own_title(findings)), charts.key()];
+    let mut blocks = vec![Block::heading(1, own_title(findings)), key(findings, charts)];
     let doubts =
         of_severity(findings, Severity::Invalid).len() + of_severity(findings, Severity::Caution).len();
     let warnings = if doubts > 0 { format!(", {}", numbered(doubts, "warning")) } else { String::new() };
@@ -73,8 +74,7 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: &str
             let note = plan_words::note(findings, &step.name);
             blocks.extend(note.into_iter().flat_map(|note| [Block::heading(3, &step.name), note]));
         }
-        blocks.extend(charts.of_ratios(workload, number));
-        blocks.extend(charts.of_sweeps(workload, number));
+        blocks.extend(charts.of_workload(workload, &findings.run.base, &format!("w{number}")));
         let steps: Vec<&StepFindings> = workload.judged_steps().collect();
         blocks.push(Block::section(
             format!("Hardware efficiency: {}", workload.name),
@@ -83,7 +83,7 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: &str
         blocks.extend(efficiency_of_all(&steps, &findings.run.base).into_iter().map(Block::Table));
     }
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
-    blocks.extend(plan_words::sections(findings));
+    blocks.extend(plan_words::sections(findings, Some(charts)));
     blocks.extend(plan_words::published(findings));
     let cautions = |block: &Block| !matches!(block, Block::Notices(..));
     blocks.extend(compared(findings).into_iter().filter(cautions));
@@ -141,7 +141,10 @@ pub(crate) fn rate_tables(findings: &Findings) -> Vec<Block> {
     };
     let own = findings.workloads.iter().flat_map(of);
     let set_ups = plan_words::set_ups(&findings.run, &findings.workloads, "");
-    own.chain(set_ups).chain(plan_words::sections(findings)).chain(plan_words::published(findings)).collect()
+    own.chain(set_ups)
+        .chain(plan_words::sections(findings, None))
+        .chain(plan_words::published(findings))
+        .collect()
 }
 
 /// The evidence of the steps for which `is_asked`, of one topic or of all.
@@ -213,6 +216,14 @@ fn variants(findings: &Findings, line: impl Fn(&VariantSummary) -> String) -> Bl
         (variant.name.clone(), format!("{}{base}", line(variant)))
     };
     Block::Facts(findings.variants.iter().map(fact).collect())
+}
+
+/// The variants with their colours and versions.
+fn key(findings: &Findings, charts: &Charts<'_>) -> Block {
+    charts.key(|variant| {
+        let base = if variant.name == findings.run.base { " (base)" } else { "" };
+        format!("{}{base}", version(variant))
+    })
 }
 
 fn compared(findings: &Findings) -> Vec<Block> {

@@ -69,12 +69,7 @@ impl<'a> Against<'a> {
         parts.extend(named("faster", self.with(Verdict::Faster)));
         parts.extend(named("slower", self.with(Verdict::Slower)));
         parts.extend(counted("same", self.with(Verdict::Same).count()));
-        let undecided = self.with(Verdict::Undecided).count();
-        if undecided > 0 && parts.is_empty() {
-            parts.push(format!("no verdict: {} undecided", numbered(undecided, "step")));
-        } else {
-            parts.extend(counted("undecided", undecided));
-        }
+        parts.extend(counted("undecided", self.with(Verdict::Undecided).count()));
         let missed: Vec<String> = self
             .with(Verdict::Missed)
             .filter(|(step, _)| !step.misses_schedule_of(base, self.name))

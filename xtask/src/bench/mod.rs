@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
-use crate::{places, terminal};
+use crate::{command, places, terminal};
 use machine::Moment;
 
 /// Measure the load client against the project's targets and against other load generators.
@@ -115,7 +115,7 @@ struct Measured {
 pub(crate) fn run(args: &Args) -> Result<bool> {
     check(args)?;
     let started = machine::now();
-    let dbdyno = runs::built()?;
+    let dbdyno = command::built_dbdyno()?;
     // Below the build output and not in the system's temporary folder, which may be memory.
     let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(places::target())?;
     let folder = args.keep.clone().unwrap_or_else(|| scratch.path().to_owned());

@@ -10,12 +10,6 @@ use serde_json::Value;
 use crate::command::{cargo, output, run as run_command};
 use crate::places;
 
-/// Builds dbdyno in release; returns where it lies.
-pub(super) fn built() -> Result<PathBuf> {
-    run_command(&mut cargo(&["build", "--locked", "--release", "--package", "dbdyno"]))?;
-    Ok(places::target().join("release/dbdyno"))
-}
-
 /// Builds an example of the drivers in release; returns where it lies.
 pub(super) fn built_example(name: &str) -> Result<PathBuf> {
     let package = ["--package", "dbdyno-drivers"];

@@ -31,7 +31,7 @@ fn plan() -> String {
     ];
     format!(
         "name = \"page\"\nblocks = 2\n{}\n[workload.oltp]\nsettle_wait = \"0s\"\ntables = 1\ntable_size = 1000\n\
-         tests = [\"read-write\"]\nconnections = [1, 2, 4]\ntime = \"3s\"\n",
+         tests = [\"read-write\"]\nconnections = [1, 2, 3]\ntime = \"2s\"\n",
         variants.concat()
     )
 }

@@ -1,10 +1,10 @@
 // A page of `dbdyno serve`: asks again while runs go on.
 import { button, part } from "./charts/figure.js";
-import { pageData } from "./tables.js";
+import { pageData } from "./charts/look.js";
 
 /** An index shows its rows as they are now; a run says when there are new figures. */
 export function live() {
-  const data = pageData(document);
+  const data = pageData();
   if (!data || !data.live || !location.protocol.startsWith("http")) { return; }
   let known = null;
   setInterval(async () => {

@@ -1,23 +1,30 @@
 // Tables of the page: sort, filter, rows and columns exchanged, copy as Markdown or TSV, another base.
 import { button, changeData, part } from "./charts/figure.js";
+import { pageData } from "./charts/look.js";
 
-/** Makes the tables of the page answer. */
-export function tablesOf(page) {
-  repeatMeanings(page);
-  for (const table of page.querySelectorAll("table")) {
+/** Makes the tables in a part of the page answer. */
+export function tablesOf(root) {
+  for (const table of root.querySelectorAll("table")) {
     sortable(table);
     if (table.tBodies[0] && table.tBodies[0].rows.length > 1) { tools(table); }
+    filtered(table);
   }
-  filters(page);
 }
 
+/** What filters leave of a table; nothing at first. */
+let filtered = () => {};
+
 /** Of tables that every step has, the first says what its columns mean. */
-function repeatMeanings(page) {
-  const meanings = new Map();
-  for (const head of page.querySelectorAll("thead th")) {
-    const name = (head.closest("table").caption || {}).textContent + "|" + head.textContent;
-    if (head.title) { meanings.set(name, head.title); } else if (meanings.has(name)) { head.title = meanings.get(name); }
-  }
+export function meanings() {
+  const name = (head) => (head.closest("table").caption || {}).textContent + "|" + head.textContent;
+  const find = ({ target }) => {
+    const head = target.closest && target.closest("thead th:not([title])");
+    if (!head) { return; }
+    const first = [...document.querySelectorAll("thead th[title]")].find((other) => name(other) === name(head));
+    head.title = first ? first.title : "";
+  };
+  document.addEventListener("pointerover", find);
+  document.addEventListener("focusin", find);
 }
 
 /** Its number as `data-v` has it, else as the text begins; `null` for words. */
@@ -132,15 +139,9 @@ function as(cell, name, scope) {
   return made;
 }
 
-/** What the script knows of the page. */
-export function pageData(page) {
-  const block = page.querySelector("#page-data");
-  return block ? JSON.parse(block.textContent) : null;
-}
-
 /** Fields that leave only steps whose names hold a text, only one group, only some variants. */
-function filters(page) {
-  const data = pageData(page), nav = page.querySelector("nav");
+export function filters(page) {
+  const data = pageData(), nav = page.querySelector("nav");
   if (!data || !data.steps) { return filterRows(page); }
   const form = part("form"), text = part("input"), groups = [...new Set(data.steps.flatMap((step) => step.groups))];
   form.id = "filters";
@@ -166,7 +167,8 @@ function filters(page) {
   const apply = () => {
     const wanted = text.value.trim().toLowerCase(), off = new Set(boxes.filter((box) => !box.checked).map((box) => box.value));
     const isOut = (step) => !step.name.toLowerCase().includes(wanted) || (group.value && !step.groups.includes(group.value));
-    for (const table of page.querySelectorAll("main table")) { filterTable(table, named, isOut, off); }
+    filtered = (table) => filterTable(table, named, isOut, off);
+    page.querySelectorAll("main table").forEach(filtered);
     for (const step of data.steps) {
       const section = page.getElementById(step.id)?.closest("section");
       if (section) { section.hidden = isOut(step); }
@@ -229,23 +231,24 @@ export function ratioOf(rates, base) {
 
 /** The field that chooses the base of relative tables and of charts of ratios. */
 function baseField(page, { variants, base, relative, steps }) {
-  const select = part("select"), note = part("span", "facts");
+  const select = part("select"), note = part("span", "facts"), planned = new Map();
   select.append(...variants.map((name) => new Option(name, name)));
   select.selectedIndex = base;
   const byName = new Map(steps.map((step) => [step.name, step]));
-  const isRelative = (table) => table.caption && relative.includes(table.caption.textContent);
-  const cells = [...page.querySelectorAll("main table")].filter(isRelative).flatMap((table) => {
-    const columns = [...table.tHead.rows[0].cells].map((cell) => variants.indexOf(textOf(cell)));
-    return [...table.tBodies[0].rows].flatMap((row) => [...row.cells].map((cell, at) => ({
-      cell, step: byName.get(textOf(row.cells[0])), variant: columns[at], original: cell.innerHTML, className: cell.className, title: cell.title,
-    })).filter(({ step, variant }) => step && variant >= 0));
-  });
   select.addEventListener("change", () => {
     const chosen = select.selectedIndex, isPlanned = chosen === base;
-    for (const entry of cells) {
-      if (isPlanned) { Object.assign(entry.cell, { innerHTML: entry.original, className: entry.className, title: entry.title }); } else { rebase(entry, chosen, variants); }
+    for (const table of relativeTables(page, relative)) {
+      const columns = [...table.tHead.rows[0].cells].map((cell) => variants.indexOf(textOf(cell)));
+      for (const row of table.tBodies[0].rows) {
+        const step = byName.get(textOf(row.cells[0]));
+        [...row.cells].forEach((cell, at) => {
+          if (!step || !(columns[at] >= 0)) { return; }
+          if (!planned.has(cell)) { planned.set(cell, { innerHTML: cell.innerHTML, className: cell.className, title: cell.title }); }
+          if (isPlanned) { Object.assign(cell, planned.get(cell)); } else { rebase(cell, step, columns[at], chosen, variants); }
+        });
+      }
     }
-    changeData("ratios", (original) => isPlanned ? original : rebased(original, steps, chosen, variants), (caption) => caption.replace(/Base: .*$/, "Base: " + variants[chosen]));
+    changeData("ratios", isPlanned ? null : (original) => rebased(original, steps, chosen, variants), (caption) => caption.replace(/Base: .*$/, "Base: " + variants[chosen]));
     note.textContent = isPlanned ? "" : " Relative rates only, without verdicts; `dbdyno report --base` has all.";
   });
   const label = labelled("Base", select);
@@ -253,23 +256,26 @@ function baseField(page, { variants, base, relative, steps }) {
   return label;
 }
 
+function relativeTables(page, relative) {
+  return [...page.querySelectorAll("main table")].filter((table) => table.caption && relative.includes(table.caption.textContent));
+}
+
 /** Colours of relative tables: by thresholds of 5 %, or by verdicts where there are any. */
 function coloursField(page, { relative }) {
-  const select = part("select");
+  const select = part("select"), planned = new Map();
   select.append(new Option("5 % above or below", "thresholds"), new Option("verdicts", "verdicts"));
-  const cells = [...page.querySelectorAll("main table")].filter((table) => table.caption && relative.includes(table.caption.textContent))
-    .flatMap((table) => [...table.querySelectorAll("td")]).map((cell) => [cell, cell.className]);
   const tones = { faster: "blue", slower: "yellow", missed: "grey", stalled: "yellow" };
   select.addEventListener("change", () => {
-    for (const [cell, planned] of cells) {
+    for (const cell of relativeTables(page, relative).flatMap((table) => [...table.querySelectorAll("td")])) {
+      if (!planned.has(cell)) { planned.set(cell, cell.className); }
       const small = cell.querySelector("small"), verdict = small ? small.textContent.split(" ").pop() : "";
-      cell.className = select.value === "verdicts" ? tones[verdict] || "" : planned;
+      cell.className = select.value === "verdicts" ? tones[verdict] || "" : planned.get(cell);
     }
   });
   return labelled("Colours", select);
 }
 
-function rebase({ cell, step, variant }, base, variants) {
+function rebase(cell, step, variant, base, variants) {
   const found = ratioOf(step.rates[variant], step.rates[base]);
   const [tone, sign] = !found ? ["", ""] : found.value > 1.05 ? ["blue", "+"] : found.value < 0.95 ? ["yellow", "−"] : ["", ""];
   cell.className = tone;

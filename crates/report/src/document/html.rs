@@ -25,6 +25,7 @@ struct Page {
     contents: String,
     is_in_section: bool,
     is_after_contents: bool,
+    is_in_fold: bool,
     /// Of the last heading.
     level: u8,
     /// Meanings of columns that an earlier table of the same title has: the script says them again in the others.
@@ -65,16 +66,14 @@ impl Page {
             Block::Table(table) => self.table(table),
             Block::Prose(text) => self.line(&format!("<div class=\"prose\">\n{}</div>", prose::html(text))),
             Block::Code(text) => self.line(&format!("<pre tabindex=\"0\">{}</pre>", escaped(text))),
-            Block::Fold(title, blocks) => {
-                self.line(&format!("<details><summary>{}</summary>", escaped(title)));
-                self.blocks(blocks);
-                self.out.push_str("</details>\n");
-            }
+            Block::Fold(title, blocks) => self.fold(title, blocks),
             Block::Notices(title, texts) => self.notices(title, texts),
             Block::Chart(chart) => self.chart(chart),
             Block::Key(variants) => {
-                let items = variants.iter().map(|(name, line)| format!("<li>{line} {}</li>", escaped(name)));
-                let items: String = items.collect();
+                let item = |(name, what, line): &(String, String, String)| {
+                    format!("<li>{line} <strong>{}</strong> {}</li>", escaped(name), escaped(what))
+                };
+                let items: String = variants.iter().map(item).collect();
                 self.line(&format!("<ul class=\"lines\">{items}</ul>"));
             }
             Block::Link(text, page) => {
@@ -117,6 +116,17 @@ impl Page {
             aside => format!(" <small>{}</small>", escaped(aside)),
         };
         self.line(&format!("<h{level}{id}>{}{aside}</h{level}>", escaped(&heading.text)));
+    }
+
+    /// With scripts the content of a `noscript` is a text until it is opened, so that a big page opens at once.
+    fn fold(&mut self, title: &str, blocks: &[Block]) {
+        // One within another would end it.
+        let is_first = !std::mem::replace(&mut self.is_in_fold, true);
+        let (begin, end) = if is_first { ("<noscript>", "</noscript>") } else { ("", "") };
+        self.line(&format!("<details><summary>{}</summary>{begin}", escaped(title)));
+        self.blocks(blocks);
+        self.line(&format!("{end}</details>"));
+        self.is_in_fold = !is_first;
     }
 
     fn list(&mut self, class: &str, items: &[String]) {
@@ -190,7 +200,7 @@ impl Page {
         }
     }
 
-    /// Cells have no end tags, as HTML allows: a big run has 200,000 of them, and each end tag is 5 bytes.
+    /// Cells and rows have no end tags, as HTML allows: a big run has 200,000 of them, and each end tag is 5 bytes.
     fn row(&mut self, table: &Table, row: &[Cell], reach: f64) {
         self.out.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
@@ -223,7 +233,7 @@ impl Page {
                 let _ = write!(self.out, "<small>{judgement}</small>");
             }
         }
-        self.out.push_str("</tr>\n");
+        self.out.push('\n');
     }
 }
 
@@ -351,7 +361,7 @@ mod tests {
         table.push([Cell { link: Some("w0s0".to_owned()), ..Cell::from("l.i0") }, value]);
         let text = html(&[Block::Table(table.clone()), Block::Table(table)]);
         let expected = "<tr><th scope=\"row\"><a href=\"#w0s0\">l.i0</a></th>\
-                        <td class=\"blue\" title=\"above &lt;b&gt;\">9.87 <i>+</i></tr>";
+                        <td class=\"blue\" title=\"above &lt;b&gt;\">9.87 <i>+</i>\n";
         assert_eq!((text.matches(expected).count(), text.matches("title=\"why\"").count()), (2, 1), "{text}");
     }
 }

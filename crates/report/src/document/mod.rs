@@ -52,9 +52,9 @@ pub enum Block {
     /// Warnings. Under a title they are open on a page, without one they are counted and folded.
     Notices(&'static str, Vec<String>),
     Chart(Chart),
-    /// The variants in the order of their colours in charts, each with a small picture of its line;
-    /// for pages only.
-    Key(Vec<(String, String)>),
+    /// The variants in the order of their colours in charts: name, what it is, and a small picture of
+    /// its line; for pages only.
+    Key(Vec<(String, String, String)>),
     /// Links to the headings of level 2; for pages only.
     Contents,
     /// A text that leads to another page, at this address; for pages only.

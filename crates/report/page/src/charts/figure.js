@@ -8,34 +8,35 @@ import { ratios } from "./ratios.js";
 const KINDS = { ratios, sweep, percentiles, seconds, interaction, history, cost, blocks, queries };
 const figures = [];
 
-/** Every figure of the page: drawn when it is first seen. */
-export function figuresOf(page) {
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (entry.isIntersecting) { entry.target.chart.show(); seen.unobserve(entry.target); }
-    }
-  }, { rootMargin: "300px" });
-  for (const element of page.querySelectorAll("figure.chart")) {
+const seen = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (entry.isIntersecting) { entry.target.chart.show(); seen.unobserve(entry.target); }
+  }
+}, { rootMargin: "300px" });
+
+/** The figures in a part of the page: each is drawn when it is first seen. */
+export function figuresOf(root) {
+  for (const element of root.querySelectorAll("figure.chart")) {
     element.chart = new Figure(element);
     figures.push(element.chart);
     seen.observe(element);
   }
-  let timer;
-  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(() => redraw((figure) => figure.isResized()), 120); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(() => true));
-  addEventListener("beforeprint", () => { for (const figure of figures) { if (figure.element.offsetParent) { figure.show(); } } });
 }
+
+let timer;
+addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(() => redraw((figure) => figure.isResized()), 120); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(() => true));
+addEventListener("beforeprint", () => { for (const figure of figures) { if (figure.element.offsetParent) { figure.show(); } } });
 
 function redraw(which) {
   figures.filter((figure) => figure.instance && which(figure)).forEach((figure) => figure.draw());
 }
 
-/** Changes the data of all figures of one kind, as another base does, and draws them again. */
+/** Changes the data of all figures of one kind, as another base does, and draws them again; `null` for those of the file. */
 export function changeData(kind, change, caption) {
-  for (const figure of figures.filter((figure) => figure.data.kind === kind)) {
-    figure.data = change(figure.original);
-    const text = figure.element.querySelector("figcaption");
-    text.textContent = caption(text.textContent);
+  for (const figure of figures.filter((figure) => figure.original.kind === kind)) {
+    figure.data = change ? change(figure.original) : figure.original;
+    figure.element.querySelector("figcaption").textContent = change ? caption(figure.caption) : figure.caption;
     if (figure.instance) { figure.draw(); }
   }
 }
@@ -43,15 +44,18 @@ export function changeData(kind, change, caption) {
 class Figure {
   constructor(element) {
     this.element = element;
-    this.original = JSON.parse(element.querySelector("script").textContent);
-    this.data = this.original;
-    this.names = this.original.names || variants();
+    this.caption = element.querySelector("figcaption").textContent;
     this.hidden = new Set();
     this.choices = new Map();
   }
 
+  /** What the file says; read when it is needed. */
+  get original() { return this.read ||= JSON.parse(this.element.querySelector("script").textContent); }
+
   show() {
     if (this.instance) { return; }
+    this.data ||= this.original;
+    this.names = this.original.names || variants();
     this.tools = part("div", "chart-tools");
     this.legend = part("div", "chart-legend");
     this.box = part("div", "chart-box");

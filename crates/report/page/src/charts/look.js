@@ -22,8 +22,15 @@ export function look(variant) {
 
 /** Names of all variants in the order of the page. */
 export function variants() {
-  const block = document.getElementById("page-data");
-  return block ? JSON.parse(block.textContent).variants : [];
+  const data = pageData();
+  return data ? data.variants : [];
+}
+
+let known;
+/** What the file says of the whole page; `null` where it says nothing. */
+export function pageData() {
+  if (known === undefined) { known = JSON.parse((document.getElementById("page-data") || { textContent: "null" }).textContent); }
+  return known;
 }
 
 export function escaped(text) {

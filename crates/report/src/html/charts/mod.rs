@@ -11,7 +11,7 @@ mod ratios;
 mod seconds;
 mod sweep;
 
-use dbdyno_analyse::{Findings, StepFindings, WorkloadFindings};
+use dbdyno_analyse::{Findings, StepFindings, VariantSummary, WorkloadFindings};
 use serde_json::{Value, json};
 
 pub(crate) use self::history::history_chart;
@@ -23,10 +23,10 @@ use crate::rates::RATIOS;
 const COLOURS: usize = 8;
 /// Points of a line at most: about one a pixel and a half.
 const LINE_POINTS: usize = 600;
-/// However many lines there are: a line of fewer points shows too little of where it rose and fell.
-const LEAST_POINTS: usize = 12;
+/// A line of fewer points shows too little of where it rose and fell.
+const LEAST_POINTS: usize = 60;
 /// Points of all lines together, so that a big run's page stays below 5 MB.
-const PAGE_POINTS: usize = 80_000;
+const PAGE_POINTS: usize = 60_000;
 
 /// What all charts of a report have in common.
 pub(crate) struct Charts<'a> {
@@ -35,28 +35,42 @@ pub(crate) struct Charts<'a> {
     names: Vec<&'a str>,
     /// Of each line of a headline.
     points: usize,
+    /// Whether each block has a line of its own.
+    has_all_blocks: bool,
 }
 
 impl<'a> Charts<'a> {
     pub(crate) fn new(findings: &'a Findings) -> Self {
         let names = findings.variants.iter().map(|variant| variant.name.as_str()).collect();
-        Self { findings, names, points: points_a_line(findings) }
+        let of_all = PAGE_POINTS / lines(findings, false).max(1);
+        let has_all_blocks = of_all >= LEAST_POINTS;
+        let points = if has_all_blocks { of_all } else { PAGE_POINTS / lines(findings, true).max(1) };
+        Self { findings, names, points: points.clamp(LEAST_POINTS, LINE_POINTS), has_all_blocks }
     }
 
     /// The variants in the order of their colours.
-    pub(crate) fn key(&self) -> Block {
+    pub(crate) fn key(&self, what: impl Fn(&VariantSummary) -> String) -> Block {
         let dot = |at: usize| format!("<span class=\"dot k{} r{}\"></span>", at % COLOURS, at / COLOURS);
-        Block::Key(self.names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), dot(at))).collect())
+        let variants = self.findings.variants.iter().enumerate();
+        Block::Key(variants.map(|(at, variant)| (variant.name.clone(), what(variant), dot(at))).collect())
     }
 
-    /// Ratios of all steps, a chart for each group and set-up.
-    pub(crate) fn of_ratios(&self, workload: &WorkloadFindings, number: usize) -> Vec<Block> {
-        numbered(&format!("w{number}r"), ratios::ratios(self, workload, number))
+    /// Ratios of all steps to this base, a chart for each group and set-up; then rates and response times against connections.
+    pub(crate) fn of_workload(&self, workload: &WorkloadFindings, base: &str, id: &str) -> Vec<Block> {
+        let mut blocks = numbered(&format!("{id}r"), ratios::ratios(self, workload, base));
+        let sweeps = workload.sweeps.iter().map(|found| sweep::sweep(self, found));
+        blocks.extend(numbered(&format!("{id}c"), sweeps));
+        blocks
     }
 
-    /// Rates and response times against connections.
-    pub(crate) fn of_sweeps(&self, workload: &WorkloadFindings, number: usize) -> Vec<Block> {
-        numbered(&format!("w{number}c"), workload.sweeps.iter().map(|found| sweep::sweep(self, found)))
+    /// By which links lead to a step's section; empty where it has none.
+    pub(crate) fn step_id(&self, workload: &str, step: &str) -> String {
+        let workloads = &self.findings.workloads;
+        let found = workloads.iter().position(|known| known.name == workload).and_then(|number| {
+            let at = workloads[number].steps.iter().position(|known| known.name == step)?;
+            Some(format!("w{number}s{at}"))
+        });
+        found.unwrap_or_default()
     }
 
     /// By second, or why there are none.
@@ -151,14 +165,14 @@ fn milliseconds(time_us: u64) -> Value {
     figure(time_us as f64 / 1e3)
 }
 
-/// From how many lines there are: each kind of a run has two, its rate and its longest response time, those of kinds that are
-/// not the headline have half the points, and the device has three.
-fn points_a_line(findings: &Findings) -> usize {
+/// How many lines by second there are: each kind of a run has two, its rate and its longest response time, those of kinds that
+/// are not the headline have half the points, and the device has three.
+fn lines(findings: &Findings, of_one_block: bool) -> usize {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
-    let runs = steps.flat_map(|step| &step.variants).flat_map(|variant| &variant.runs);
-    let lines: usize =
-        runs.map(|run| run.kinds.len() + if run.device_seconds.is_empty() { 1 } else { 3 }).sum();
-    (PAGE_POINTS / lines.max(1)).clamp(LEAST_POINTS, LINE_POINTS)
+    let runs = steps
+        .flat_map(|step| &step.variants)
+        .flat_map(|variant| variant.runs.iter().take(if of_one_block { 1 } else { usize::MAX }));
+    runs.map(|run| run.kinds.len() + if run.device_seconds.is_empty() { 1 } else { 3 }).sum()
 }
 
 #[cfg(test)]

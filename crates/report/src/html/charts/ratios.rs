@@ -7,17 +7,16 @@ use super::{Charts, chart};
 use crate::document::Chart;
 
 /// Nothing where nothing is compared.
-pub(super) fn ratios(charts: &Charts<'_>, workload: &WorkloadFindings, number: usize) -> Vec<Chart> {
-    let steps = workload.steps.iter().enumerate().filter(|(_, step)| !step.is_warm_up);
-    let mut sets: Vec<(String, Vec<(usize, &StepFindings)>)> = Vec::new();
-    for (at, step) in steps {
+pub(super) fn ratios(charts: &Charts<'_>, workload: &WorkloadFindings, base: &str) -> Vec<Chart> {
+    let mut sets: Vec<(String, Vec<&StepFindings>)> = Vec::new();
+    for step in workload.judged_steps() {
         let name = set_of(step, workload);
         match sets.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, members)) => members.push((at, step)),
-            None => sets.push((name, vec![(at, step)])),
+            Some((_, members)) => members.push(step),
+            None => sets.push((name, vec![step])),
         }
     }
-    sets.iter().filter_map(|(name, steps)| of_set(charts, name, steps, number)).collect()
+    sets.iter().filter_map(|(name, steps)| of_set(charts, name, steps, (&workload.name, base))).collect()
 }
 
 /// `point, part 1, 16 connections`; empty for steps of no group that ran with one number of connections.
@@ -30,27 +29,34 @@ fn set_of(step: &StepFindings, workload: &WorkloadFindings) -> String {
     group.into_iter().chain(connections).collect::<Vec<_>>().join(", ")
 }
 
-fn of_set(charts: &Charts<'_>, name: &str, steps: &[(usize, &StepFindings)], number: usize) -> Option<Chart> {
-    let run = &charts.findings.run;
+fn of_set(
+    charts: &Charts<'_>,
+    name: &str,
+    steps: &[&StepFindings],
+    (workload, base): (&str, &str),
+) -> Option<Chart> {
     let points: Vec<Value> = steps
         .iter()
         .enumerate()
-        .flat_map(|(row, (_, step))| step.variants.iter().map(move |variant| (row, variant)))
-        .filter(|(_, variant)| variant.variant != run.base)
+        .flat_map(|(row, step)| step.variants.iter().map(move |variant| (row, variant)))
+        .filter(|(_, variant)| variant.variant != base)
         .filter_map(|(row, variant)| point(charts, row, variant))
         .collect();
     if points.is_empty() {
         return None;
     }
-    let compared = charts.names.iter().enumerate().filter(|(_, name)| **name != run.base);
+    let is_compared = |name: &str| {
+        name != base && steps.iter().any(|step| step.variants.iter().any(|of| of.variant == name))
+    };
+    let compared = charts.names.iter().enumerate().filter(|(_, name)| is_compared(name));
     let name = if name.is_empty() { String::new() } else { format!(", {name}") };
     Some(chart(
-        format!("Relative rate{name}: new ÷ base, 95 % interval; hollow: undecided. Base: {}", run.base),
+        format!("Relative rate{name}: new ÷ base, 95 % interval; hollow: undecided. Base: {base}"),
         json!({
             "kind": "ratios",
-            "margin": steps.iter().map(|(_, step)| step.margin).fold(0.0, f64::max),
-            "rows": steps.iter().map(|(_, step)| step.name.as_str()).collect::<Vec<_>>(),
-            "keys": steps.iter().map(|(at, _)| format!("w{number}s{at}")).collect::<Vec<_>>(),
+            "margin": steps.iter().map(|step| step.margin).fold(0.0, f64::max),
+            "rows": steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>(),
+            "keys": steps.iter().map(|step| charts.step_id(workload, &step.name)).collect::<Vec<_>>(),
             "variants": compared.map(|(number, _)| number).collect::<Vec<_>>(),
             "points": points,
         }),

@@ -59,7 +59,7 @@ const DEVICE: [(&str, Figure<DeviceSecond>); 3] = [
 fn of_kind(charts: &Charts<'_>, step: &StepFindings, kind: &str, id: &str) -> Option<Chart> {
     let is_headline = kind == step.headline_kind;
     let points = if is_headline { charts.points } else { charts.points / 2 };
-    let runs = || drawn_runs(step).map(|(variant, run)| (charts.variant(&variant.variant), run));
+    let runs = || drawn_runs(charts, step).map(|(variant, run)| (charts.variant(&variant.variant), run));
     let lines = |of: &dyn Fn(&StepRun) -> Vec<Point>, points: usize, decimals: Option<i32>| -> Vec<Value> {
         let line = |(variant, run): (usize, &StepRun)| {
             let kept = downsample(&of(run), points);
@@ -84,11 +84,16 @@ fn of_kind(charts: &Charts<'_>, step: &StepFindings, kind: &str, id: &str) -> Op
     }
     panels.retain(|(_, lines)| !lines.is_empty());
     let blocks = step.variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(0);
+    let blocks = if charts.has_all_blocks { blocks } else { 1 };
     let title = match is_headline {
         true => step.name.clone(),
         false => format!("{}, {kind}", step.name),
     };
-    let each = if has_blocks(step) { " One line a block." } else { "" };
+    let each = match has_blocks(step) {
+        true if charts.has_all_blocks => " One line a block.",
+        true => " Of each variant the block of median rate.",
+        false => "",
+    };
     let last = runs().flat_map(|(_, run)| run.seconds.iter().map(|point| point.second)).max()?;
     (!panels.is_empty()).then(|| {
         chart(
@@ -112,9 +117,21 @@ fn names(panels: &[(&str, Vec<Value>)]) -> String {
     names.join("; ")
 }
 
-fn drawn_runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
-    let runs = step.variants.iter().flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)));
-    runs.filter(|(_, run)| why_not(run, &step.headline_kind).is_none())
+/// Of a big run one block of each variant: lines of all blocks would have too few points each.
+fn drawn_runs<'a>(
+    charts: &Charts<'_>,
+    step: &'a StepFindings,
+) -> impl Iterator<Item = (&'a VariantStep, &'a StepRun)> {
+    let has_all_blocks = charts.has_all_blocks;
+    step.variants.iter().flat_map(move |variant| {
+        let drawn = variant.runs.iter().filter(|run| why_not(run, &step.headline_kind).is_none());
+        let mut runs: Vec<&StepRun> = drawn.collect();
+        if !has_all_blocks && !runs.is_empty() {
+            runs.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+            runs = vec![runs[(runs.len() - 1) / 2]];
+        }
+        runs.into_iter().map(move |run| (variant, run))
+    })
 }
 
 /// Seconds that follow each other from some second on need no place of their own.
@@ -143,7 +160,7 @@ fn series(run: &StepRun, kind: &str, value: Figure<dbdyno_analyse::SecondPoint>)
 
 /// What happened to the servers of the runs that are drawn.
 fn events(charts: &Charts<'_>, step: &StepFindings) -> Vec<Value> {
-    drawn_runs(step)
+    drawn_runs(charts, step)
         .flat_map(|(variant, run)| run.server_events.iter().map(move |event| (variant, run, event)))
         .map(|(variant, run, event)| {
             json!({

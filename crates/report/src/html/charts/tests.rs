@@ -16,7 +16,7 @@ fn charts_in(blocks: &[Block]) -> Vec<(String, Value)> {
 }
 
 fn ratios_of(findings: &Findings) -> Vec<(String, Value)> {
-    charts_in(&Charts::new(findings).of_ratios(&findings.workloads[0], 0))
+    charts_in(&Charts::new(findings).of_workload(&findings.workloads[0], &findings.run.base, "w0"))
 }
 
 #[test]
@@ -55,8 +55,9 @@ fn nothing_is_drawn_where_nothing_is_compared() {
 #[test]
 fn a_sweep_has_the_values_of_each_rung_and_a_gap_where_there_is_none() {
     let findings = fixture::with_sweep();
-    let found = charts_in(&Charts::new(&findings).of_sweeps(&findings.workloads[0], 0));
-    let data = &found[0].1;
+    let found =
+        charts_in(&Charts::new(&findings).of_workload(&findings.workloads[0], &findings.run.base, "w0"));
+    let data = &found.iter().find(|(_, data)| data["kind"] == "sweep").unwrap().1;
     assert_eq!(data["connections"], json!([1, 2, 4, 1024]));
     assert_eq!(data["series"][0]["rate"], json!([1000, 2000, 4000, 2000]));
     assert_eq!(data["series"][0]["p95"], json!([0.5, 1, 2, 2000]));
