@@ -16,6 +16,10 @@ use crate::rates::{self, Scope};
 use crate::sentences::reasons;
 use crate::{parity, plan_words};
 
+/// Under the answer of a page.
+const HOW_TO_READ: &str = "Ratio: rate ÷ the base's rate in the same block; above 1 is faster. The line in the cell is its 95 % interval, \
+    the mark is 1. Undecided: more blocks are needed. Names of steps lead to their evidence.";
+
 /// Everything. `charts` draws them; without it there are none.
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, title(findings))];
@@ -26,6 +30,11 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     for (number, workload) in workloads() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
         blocks.extend(linked(answer(Scope::of(findings, workload)), workload, number));
+        blocks.extend(
+            charts
+                .filter(|_| findings.variants.len() > 1)
+                .map(|_| Block::Text(Tone::Muted, HOW_TO_READ.to_owned())),
+        );
     }
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
     blocks.extend(plan_words::sections(findings, charts));
@@ -280,10 +289,14 @@ fn whole_step(
     let mut blocks = step_head(workload, step, id);
     blocks.extend(plan_words::note(findings, &step.name));
     blocks.extend(rate(step).map(Block::Table));
-    blocks.extend(charts.into_iter().flat_map(|charts| charts.of_step(step, id)));
+    let (by_second, mut of_other_kinds) = charts.map(|charts| charts.of_step(step, id)).unwrap_or_default();
+    blocks.extend(by_second);
     for topic in Topic::ALL {
         let mut found: Vec<Block> =
             charts.into_iter().flat_map(|charts| charts.of_topic(step, topic, id)).collect();
+        if topic == Topic::Latency {
+            found.append(&mut of_other_kinds);
+        }
         found.extend(of_topic(step, topic));
         if !found.is_empty() {
             blocks.push(Block::Fold(topic.title().to_owned(), found));

@@ -10,7 +10,7 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use support::Desk;
 
@@ -48,7 +48,10 @@ fn pages_of_real_runs_hold_in_a_browser_and_their_parquet_files_in_duckdb() {
     let desk = Desk::new();
     desk.write("page.toml", &plan());
     desk.write("short.toml", SHORT);
-    desk.dbdyno(&["run", "page.toml"]).expect_ok();
+    let mut running =
+        desk.command(&["run", "page.toml"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    live(&desk);
+    assert!(running.wait().unwrap().success());
     let run = desk.run_dir();
     duckdb_reads(&desk, &run);
     for _ in 0..2 {
@@ -78,11 +81,17 @@ fn page_folder() -> PathBuf {
 }
 
 fn browser_accepts(pages: &[PathBuf]) {
+    let pages: Vec<&str> = pages.iter().map(|page| page.to_str().unwrap()).collect();
+    browser("browser.mjs", &pages);
+}
+
+/// Runs a script of the page's folder with the folder for screenshots, then these arguments.
+fn browser(script: &str, arguments: &[&str]) {
     let screenshots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
     std::fs::create_dir_all(&screenshots).unwrap();
     assert!(page_folder().join("node_modules/playwright-core").exists(), "run `cargo xtask page` first");
     let mut command = Command::new("node");
-    command.arg(page_folder().join("test/browser.mjs")).arg(&screenshots).args(pages);
+    command.arg(page_folder().join("test").join(script)).arg(&screenshots).args(arguments);
     let ended = command.env("KINDS", KINDS).stdin(Stdio::null()).output().expect("node is installed");
     let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success(), "{out}\n{err}\nscreenshots: {}", screenshots.display());
@@ -137,13 +146,27 @@ fn duckdb_reads(desk: &Desk, run: &Path) {
     }
 }
 
-/// The index over HTTP, only for names of this machine, and no way out of the folder.
-fn served(desk: &Desk) {
+/// The folder's pages while its run goes on.
+fn live(desk: &Desk) {
+    desk.run_dir();
+    let (mut server, address) = serve(desk);
+    browser("live.mjs", &[&format!("http://{address}/")]);
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+fn serve(desk: &Desk) -> (Child, String) {
     let mut server = desk.command(&["serve", "runs", "--port", "0"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(server.stdout.take().unwrap()), &mut line)
         .unwrap();
     let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    (server, address)
+}
+
+/// The index over HTTP, only for names of this machine, and no way out of the folder.
+fn served(desk: &Desk) {
+    let (mut server, address) = serve(desk);
     let get = |path: &str, host: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();

@@ -39,7 +39,7 @@ async function opened(file, options, what) {
 }
 
 async function checkPage(file) {
-  const name = path.basename(path.dirname(file)) + "-" + path.basename(file, ".html");
+  const name = path.basename(path.dirname(file)).replace(/^\.|^[\dTZ]+-/g, "") + "-" + path.basename(file, ".html");
   for (const [width, colorScheme] of WINDOWS) {
     await opened(file, { viewport: { width, height: 900 }, colorScheme }, async (page) => {
       await page.screenshot({ path: path.join(screenshots, `${name}-${width}-${colorScheme}.png`), clip: { x: 0, y: 0, width, height: 4000 }, fullPage: true });
@@ -71,8 +71,8 @@ async function checkLayout(page, width) {
   const found = await page.evaluate((width) => {
     const wide = [];
     if (document.documentElement.scrollWidth > innerWidth) { wide.push("the page itself"); }
-    for (const table of document.querySelectorAll("details:not(.wide) table, section > .scroll table")) {
-      if (width >= 1280 && table.closest("[data-first]") && table.scrollWidth > table.parentElement.clientWidth + 1) { wide.push(table.caption.textContent); }
+    for (const table of document.querySelectorAll("main table")) {
+      if (width >= 1280 && table.scrollWidth > table.parentElement.clientWidth + 1) { wide.push(`${table.caption.textContent}: ${table.scrollWidth} of ${table.parentElement.clientWidth}`); }
     }
     for (const cell of document.querySelectorAll("th, td")) {
       if (getComputedStyle(cell).textOverflow === "ellipsis") { wide.push("cut: " + cell.textContent); }

@@ -183,10 +183,8 @@ fn each_long_step_has_a_chart_of_its_seconds_and_a_short_one_says_why_it_has_non
     let page = page();
     // Deletes next to the inserts of two steps, and both next to the queries of six.
     assert_eq!(page.matches("\"kind\":\"seconds\"").count(), 9 + 2 + 2 * 6);
-    let folded = |kind: &str| {
-        page.matches(&format!("<details><summary>By second: {kind}</summary><noscript>")).count()
-    };
-    assert_eq!([folded("delete"), folded("insert"), folded("query")], [8, 6, 0]);
+    let of_kind = |kind: &str| page.matches(&format!(", {kind}, second by second")).count();
+    assert_eq!([of_kind("delete"), of_kind("insert"), of_kind("query")], [8, 6, 0]);
     assert_eq!(page.matches("No chart:").count(), 1);
 }
 

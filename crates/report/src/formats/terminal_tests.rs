@@ -51,10 +51,10 @@ fn a_table_of_groups_stands_upright() {
     Ratios of <b>&" to rollback, over the steps of each group of the published reports. stddev has n - 1
     in its divisor. The geometric mean has its 95 % interval over the blocks.
                                                                                       lowest  highest
-    group           steps  average  median   min   max  stddev        geometric mean    step     step
+    group           steps  average  median   min   max  stddev        geometric mean  step    step
     ─────────────────────────────────────────────────────────────────────────────────────────────────
-    writes              4   3.60 +  1.76 +  0.99  9.87    4.24  2.234  0.970–2.310 +     l.x     l.i2
-    range, part 1  2 of 4   1.17 +  1.17 +  1.04  1.30    0.18  1.163  0.970–2.310 +   qr100    qp100
+    writes              4   3.60 +  1.76 +  0.99  9.87    4.24  2.234  0.970–2.310 +  l.x     l.i2
+    range, part 1  2 of 4   1.17 +  1.17 +  1.04  1.30    0.18  1.163  0.970–2.310 +  qr100   qp100
     + more than 5 % above the base
     "#);
 }

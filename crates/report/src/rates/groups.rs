@@ -34,7 +34,7 @@ fn table(groups: &[GroupFindings], base: &str) -> Table {
         "Ratios of {of} to {base}, over the steps of each group of the published reports. stddev \
          has n - 1 in its divisor.{interval}"
     );
-    let heads = COLUMNS.map(|head| Column::new(head, "", ""));
+    let heads = COLUMNS.map(|head| Column { is_words: head.ends_with(" step"), ..Column::new(head, "", "") });
     let mut table = Table::new(&title, &note, vec![Column::new("group", "", "")], heads);
     for group in groups {
         let label = if several { format!("{}: {}", group.variant, group.group) } else { group.group.clone() };

@@ -1,4 +1,5 @@
-//! Sweeps: a row a number of connections, columns of rates and response times by variant.
+//! Sweeps: a row a number of connections, columns of rates and response times by variant. Of more than two variants each figure has
+//! a table.
 
 use dbdyno_analyse::{Sweep, SweepRung, SweepVariant};
 
@@ -17,21 +18,32 @@ const FIGURES: [Figure; 4] = [
 ];
 
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    scope.workload.sweeps.iter().map(|sweep| table(scope, sweep)).collect()
+    let of_sweep = |sweep: &Sweep| {
+        let at_once = if sweep.variants.len() > 2 { 1 } else { FIGURES.len() };
+        FIGURES.chunks(at_once).map(|figures| table(scope, sweep, figures)).collect::<Vec<_>>()
+    };
+    scope.workload.sweeps.iter().flat_map(of_sweep).collect()
 }
 
-fn table(scope: Scope<'_>, sweep: &Sweep) -> Table {
-    let columns = || FIGURES.iter().flat_map(|figure| sweep.variants.iter().map(move |of| (figure, of)));
+fn table(scope: Scope<'_>, sweep: &Sweep, figures: &[Figure]) -> Table {
+    let columns = || figures.iter().flat_map(|figure| sweep.variants.iter().map(move |of| (figure, of)));
     let blocks = sweep.variants.iter().flat_map(|of| &of.rungs).flatten().map(|rung| rung.blocks).max();
     let over = if blocks > Some(1) { " Medians over the blocks." } else { "" };
-    let note = format!(
-        "By number of connections: rate of {}, {}, then percentiles of response times.{over}",
-        sweep.rate_of.text(),
-        sweep.rate_label
-    );
+    let (rate_of, unit) = (sweep.rate_of.text(), &sweep.rate_label);
+    let note = match figures {
+        [("rate", _)] => format!("Rate of {rate_of}, {unit}.{over}"),
+        [_] => String::new(),
+        _ => format!(
+            "By number of connections: rate of {rate_of}, {unit}, then percentiles of response times.{over}"
+        ),
+    };
     let heads = columns().map(|((name, _), of)| Column::new(&of.variant, name, ""));
     let label = vec![Column::new("connections", "", "")];
-    let mut table = Table::new(&format!("Connections: {}", sweep.test), &note, label, heads);
+    let title = match figures {
+        [(name, _)] => format!("Connections: {}, {name}", sweep.test),
+        _ => format!("Connections: {}", sweep.test),
+    };
+    let mut table = Table::new(&title, &note, label, heads);
     for (at, connections) in sweep.connections.iter().enumerate() {
         let cells = columns().map(|(figure, of)| cell(scope, sweep, figure, of, at));
         table.push(std::iter::once(Cell::from(connections.to_string())).chain(cells));

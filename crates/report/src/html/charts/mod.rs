@@ -73,18 +73,15 @@ impl<'a> Charts<'a> {
         found.unwrap_or_default()
     }
 
-    /// By second, or why there are none.
-    pub(crate) fn of_step(&self, step: &StepFindings, id: &str) -> Vec<Block> {
+    /// The headline by second, or why it is not drawn; and charts of the other kinds of operation, which go with latency.
+    pub(crate) fn of_step(&self, step: &StepFindings, id: &str) -> (Vec<Block>, Vec<Block>) {
         let found = seconds::seconds(self, step, id);
         if !found.none.is_empty() {
-            return vec![Block::Text(Tone::Muted, found.none)];
+            return (vec![Block::Text(Tone::Muted, found.none)], Vec::new());
         }
         let mut all = numbered(&format!("{id}c"), found.headline);
         all.extend((!found.notes.is_empty()).then_some(Block::List(Tone::Doubt, found.notes)));
-        for (at, (kind, chart)) in found.further.into_iter().enumerate() {
-            all.push(Block::Fold(format!("By second: {kind}"), numbered(&format!("{id}k{at}c"), [chart])));
-        }
-        all
+        (all, numbered(&format!("{id}k"), found.further))
     }
 
     /// What goes with the tables of one topic.

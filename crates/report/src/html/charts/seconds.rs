@@ -19,8 +19,8 @@ const KIB_PER_MIB: f64 = 1024.0;
 pub(super) struct SecondCharts {
     /// Of the headline's kind.
     pub(super) headline: Option<Chart>,
-    /// Of each further kind, such as the background writers of a step that reads: its name, and its chart.
-    pub(super) further: Vec<(String, Chart)>,
+    /// Of each further kind, such as the background writers of a step that reads.
+    pub(super) further: Vec<Chart>,
     /// Runs that are not drawn, by variant.
     pub(super) notes: Vec<String>,
     /// Empty where there are charts.
@@ -38,7 +38,7 @@ pub(super) fn seconds(charts: &Charts<'_>, step: &StepFindings, id: &str) -> Sec
     let further = kinds(step).into_iter().filter(|kind| *kind != step.headline_kind);
     SecondCharts {
         headline: of_kind(charts, step, &step.headline_kind, id),
-        further: further.filter_map(|kind| Some((kind.clone(), of_kind(charts, step, &kind, id)?))).collect(),
+        further: further.filter_map(|kind| of_kind(charts, step, &kind, id)).collect(),
         notes: step.variants.iter().filter_map(|variant| note(variant, step)).collect(),
         none: String::new(),
     }

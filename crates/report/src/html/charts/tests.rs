@@ -68,7 +68,7 @@ fn a_sweep_has_the_values_of_each_rung_and_a_gap_where_there_is_none() {
 fn a_step_has_its_seconds_with_the_device_under_the_rate() {
     let findings = fixture::findings();
     let step = &findings.workloads[0].steps[0];
-    let found = charts_in(&Charts::new(&findings).of_step(step, "w0s0"));
+    let found = charts_in(&Charts::new(&findings).of_step(step, "w0s0").0);
     let data = &found[0].1;
     let rates: Vec<f64> = step.variants[1].runs[0].seconds.iter().map(|point| point.rate).collect();
     assert_eq!(
@@ -83,17 +83,28 @@ fn a_step_has_its_seconds_with_the_device_under_the_rate() {
 }
 
 #[test]
-fn further_kinds_are_folded_and_a_short_step_says_why_it_has_no_chart() {
+fn further_kinds_are_apart_and_a_short_step_says_why_it_has_no_chart() {
     let findings = fixture::findings();
     let steps = &findings.workloads[0].steps;
     let charts = Charts::new(&findings);
-    let folds = |at: usize| {
-        let blocks = charts.of_step(&steps[at], "w0s0");
-        blocks.iter().filter(|block| matches!(block, Block::Fold(..))).count()
-    };
-    assert_eq!([folds(0), folds(2), folds(4)], [0, 1, 2]);
-    let [Block::Text(_, why)] = &charts.of_step(&steps[1], "w0s1")[..] else { panic!("no chart") };
+    let further = |at: usize| charts.of_step(&steps[at], "w0s0").1.len();
+    assert_eq!([further(0), further(2), further(4)], [0, 1, 2]);
+    let [Block::Text(_, why)] = &charts.of_step(&steps[1], "w0s1").0[..] else { panic!("no chart") };
     assert!(why.starts_with("No chart:"), "{why}");
+}
+
+#[test]
+fn of_a_big_run_one_block_of_each_variant_is_drawn() {
+    let mut findings = fixture::with_blocks(3);
+    let rates = |found: &[(String, Value)]| found[0].1["panels"][0]["lines"].as_array().unwrap().len();
+    let drawn = |findings: &dbdyno_analyse::Findings| {
+        let step = &findings.workloads[0].steps[0];
+        rates(&charts_in(&Charts::new(findings).of_step(step, "w0s0").0))
+    };
+    assert_eq!(drawn(&findings), 2 * 3);
+    let steps = findings.workloads[0].steps.clone();
+    findings.workloads[0].steps = steps.into_iter().cycle().take(200).collect();
+    assert_eq!(drawn(&findings), 2);
 }
 
 #[test]
