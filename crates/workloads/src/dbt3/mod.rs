@@ -6,6 +6,7 @@
 
 mod answers;
 mod check;
+mod comments;
 mod deviations;
 mod estimate;
 mod in_plans;

@@ -5,12 +5,14 @@ use std::io::Write as _;
 use std::ops::Range;
 
 use dbdyno_drivers::RowStream;
+use tpchgen::distribution::Distributions;
 use tpchgen::generators::{
-    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
-    RegionGenerator, SupplierGenerator,
+    CustomerGenerator, LineItem, LineItemGenerator, NationGenerator, Order, OrderGenerator, PartGenerator,
+    PartSupp, PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
 
 use crate::dbt3::Setup;
+use crate::dbt3::comments::{self, Comments};
 use crate::dbt3::schema::Table;
 
 /// Between two columns; no text holds it.
@@ -80,29 +82,90 @@ pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<Portion>> {
 
 /// Writes the rows of `portion` as lines into `out`; returns how many there are.
 pub(crate) fn write(portion: Portion, scale_factor: f64, out: &mut Vec<u8>) -> u64 {
-    let Portion { table, part, parts } = portion;
     out.clear();
+    let mut count = 0;
+    each_row(portion, scale_factor, 0, |row| {
+        out.extend_from_slice(row);
+        out.push(b'\n');
+        count += 1;
+    });
+    count
+}
+
+/// Hands the rows of `portion` to `take`, columns parted by separators; keys of orders moved by `moved`.
+fn each_row(portion: Portion, scale_factor: f64, moved: i64, take: impl FnMut(&[u8])) {
+    let Portion { table, part, parts } = portion;
+    let (all, text) = (Distributions::static_default(), comments::small_text());
+    let before = |of_part: fn(f64, i32, i32) -> i64| of_part(scale_factor, 1, parts) * i64::from(part - 1);
+    macro_rules! rows {
+        ($generator:ident) => {
+            $generator::new_with_distributions_and_text_pool(scale_factor, part, parts, all, text).iter()
+        };
+    }
     match table {
-        Table::Region => lines(RegionGenerator::new(scale_factor, part, parts).iter(), out),
-        Table::Nation => lines(NationGenerator::new(scale_factor, part, parts).iter(), out),
-        Table::Supplier => lines(SupplierGenerator::new(scale_factor, part, parts).iter(), out),
-        Table::Part => lines(PartGenerator::new(scale_factor, part, parts).iter(), out),
-        Table::PartSupp => lines(PartSuppGenerator::new(scale_factor, part, parts).iter(), out),
-        Table::Customer => lines(CustomerGenerator::new(scale_factor, part, parts).iter(), out),
-        Table::Orders => lines(OrderGenerator::new(scale_factor, part, parts).iter(), out),
-        Table::LineItem => lines(LineItemGenerator::new(scale_factor, part, parts).iter(), out),
+        Table::Region => {
+            let rows = RegionGenerator::new_with_distributions_and_text_pool(all, text).iter();
+            lines(rows, Comments::new(1_500_869_201, 72, 1, 0), |_| true, take);
+        }
+        Table::Nation => {
+            let rows = NationGenerator::new_with_distributions_and_text_pool(all, text).iter();
+            lines(rows, Comments::new(606_179_079, 72, 1, 0), |_| true, take);
+        }
+        Table::Supplier => {
+            let before = before(SupplierGenerator::calculate_row_count);
+            let comments = Comments::new(1_341_315_363, 63, 1, before).around_what_is_said();
+            lines(rows!(SupplierGenerator), comments, |_| true, take);
+        }
+        Table::Part => {
+            let comments = Comments::new(804_159_733, 14, 1, before(PartGenerator::calculate_row_count));
+            lines(rows!(PartGenerator), comments, |_| true, take);
+        }
+        Table::PartSupp => {
+            let rows = PartSuppGenerator::new_with_text_pool(scale_factor, part, parts, text).iter();
+            let before = before(PartSuppGenerator::calculate_row_count);
+            let mut part = 0;
+            let is_of_next_part = |row: &PartSupp<'_>| std::mem::replace(&mut part, row.ps_partkey) != part;
+            lines(rows, Comments::new(1_961_692_154, 124, 4, before), is_of_next_part, take);
+        }
+        Table::Customer => {
+            let before = before(CustomerGenerator::calculate_row_count);
+            let comments = Comments::new(1_335_826_707, 73, 1, before);
+            lines(rows!(CustomerGenerator), comments, |_| true, take);
+        }
+        Table::Orders => {
+            let comments = Comments::new(276_090_261, 49, 1, before(OrderGenerator::calculate_row_count));
+            let rows =
+                rows!(OrderGenerator).map(|order| Order { o_orderkey: order.o_orderkey + moved, ..order });
+            lines(rows, comments, |_| true, take);
+        }
+        Table::LineItem => {
+            let comments = Comments::new(1_095_462_486, 27, 7, before(OrderGenerator::calculate_row_count));
+            let rows =
+                rows!(LineItemGenerator).map(|item| LineItem { l_orderkey: item.l_orderkey + moved, ..item });
+            lines(rows, comments, |item| item.l_linenumber == 1, take);
+        }
     }
 }
 
-/// A row as `tpchgen` writes it ends with a separator; a line ends with its last column.
-fn lines(rows: impl Iterator<Item: Display>, out: &mut Vec<u8>) -> u64 {
-    let mut count = 0;
-    for row in rows {
-        write!(out, "{row}").expect("memory takes all");
-        *out.last_mut().expect("a row has columns") = b'\n';
-        count += 1;
+/// A row as `tpchgen` writes it ends with a comment and a separator. `begins_unit`: it belongs to another part or order than the
+/// row before.
+fn lines<R: Display>(
+    rows: impl Iterator<Item = R>,
+    mut comments: Comments,
+    mut begins_unit: impl FnMut(&R) -> bool,
+    mut take: impl FnMut(&[u8]),
+) {
+    let mut line = Vec::new();
+    for (at, row) in rows.enumerate() {
+        if begins_unit(&row) && at > 0 {
+            comments.unit_ended();
+        }
+        line.clear();
+        write!(line, "{row}").expect("memory takes all");
+        line.pop();
+        comments.put(&mut line);
+        take(&line);
     }
-    count
 }
 
 /// The statement that takes lines of `table`, or a prepared INSERT.
@@ -143,15 +206,16 @@ impl Set {
         // The last set has what division leaves, too: it is not used.
         let parts =
             REFRESH_SETS.min(i32::try_from(Table::Orders.about_rows(scale_factor)).unwrap_or(REFRESH_SETS));
-        let orders = OrderGenerator::new(scale_factor, part, parts).iter().map(|mut order| {
-            order.o_orderkey += moved;
-            (order.o_orderkey, order.to_string())
-        });
-        let items = LineItemGenerator::new(scale_factor, part, parts).iter().map(|mut item| {
-            item.l_orderkey += moved;
-            (item.l_orderkey, item.to_string())
-        });
-        Self { orders: orders.collect(), items: items.collect() }
+        let rows = |table| {
+            let mut rows = Vec::new();
+            each_row(Portion { table, part, parts }, scale_factor, moved, |row| {
+                let row = String::from_utf8_lossy(row).into_owned();
+                let key = row.split(SEPARATOR).next().and_then(|key| key.parse().ok()).unwrap_or(0);
+                rows.push((key, row));
+            });
+            rows
+        };
+        Self { orders: rows(Table::Orders), items: rows(Table::LineItem) }
     }
 
     fn rows(&self) -> u64 {
@@ -274,6 +338,40 @@ mod tests {
             assert!(text.lines().all(|line| line.split(SEPARATOR).count() == columns), "{table:?}");
         }
         assert!(portions(Table::LineItem, 0.05).len() > 5);
+    }
+
+    #[test]
+    fn rows_are_those_of_the_generator_with_its_whole_text() {
+        let whole = |table| -> Vec<String> {
+            macro_rules! lines {
+                ($generator:ident) => {
+                    $generator::new(0.01, 1, 1)
+                        .iter()
+                        .map(|row| format!("{row}\n").replace("|\n", "\n"))
+                        .collect()
+                };
+            }
+            match table {
+                Table::Region => lines!(RegionGenerator),
+                Table::Nation => lines!(NationGenerator),
+                Table::Supplier => lines!(SupplierGenerator),
+                Table::Part => lines!(PartGenerator),
+                Table::PartSupp => lines!(PartSuppGenerator),
+                Table::Customer => lines!(CustomerGenerator),
+                Table::Orders => lines!(OrderGenerator),
+                Table::LineItem => lines!(LineItemGenerator),
+            }
+        };
+        for table in Table::ALL {
+            let (mut text, mut all) = (Vec::new(), Vec::new());
+            // Region and nation come as a whole.
+            let parts = if matches!(table, Table::Region | Table::Nation) { 1 } else { 3 };
+            for part in 1..=parts {
+                write(Portion { table, part, parts }, 0.01, &mut text);
+                all.extend_from_slice(&text);
+            }
+            assert!(String::from_utf8(all).unwrap() == whole(table).concat(), "{table:?}");
+        }
     }
 
     #[test]

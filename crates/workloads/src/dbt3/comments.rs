@@ -1,0 +1,261 @@
+//! Comments of rows: pieces of one text of 300 MB that the specification gives by a grammar.
+//!
+//! `tpchgen` keeps that text as it is. Here it is kept as the words that it is made of, a byte each, in a fifth of the memory:
+//! its rows are made with a small text, which gives each comment its length, and their comments are overwritten.
+
+use std::sync::LazyLock;
+
+use tpchgen::distribution::{Distribution, Distributions};
+use tpchgen::generators::SupplierGenerator;
+use tpchgen::random::RowRandomInt;
+use tpchgen::text::TextPool;
+
+/// Of the whole text.
+const SIZE: usize = 300 << 20;
+const SEED: i64 = 933_588_178;
+/// Bytes of text from one mark to the next.
+const STRIDE: usize = 128;
+/// Bits of a mark that say how far into its word it is.
+const INTO_BITS: u32 = 5;
+/// Of the small text: more than the longest comment.
+const SMALL: i32 = 1 << 10;
+
+static WORDS: LazyLock<Words> = LazyLock::new(Words::new);
+static SMALL_TEXT: LazyLock<TextPool> =
+    LazyLock::new(|| TextPool::new(SMALL, Distributions::static_default()));
+
+/// The text from which `tpchgen` takes the lengths of comments.
+pub(super) fn small_text() -> &'static TextPool {
+    &SMALL_TEXT
+}
+
+/// The text as numbers of words. Each word begins with the space before it; the text begins with its first word's second byte.
+struct Words {
+    /// By number.
+    known: Vec<&'static [u8]>,
+    text: Vec<u8>,
+    /// For each stride of the text, the word that its first byte lies in, and how far into it.
+    marks: Vec<u32>,
+}
+
+impl Words {
+    fn new() -> Self {
+        let mut words = Self {
+            known: Vec::new(),
+            text: Vec::with_capacity(SIZE / 6),
+            marks: Vec::with_capacity(SIZE / STRIDE + 2),
+        };
+        let grammar = Grammar::new(&mut words);
+        let mut random = RowRandomInt::new(SEED, i32::MAX);
+        let mut length = 0;
+        while length <= SIZE {
+            grammar.sentence(&mut random, |word| length += words.add(word, length));
+        }
+        words.text.shrink_to_fit();
+        words
+    }
+
+    /// Adds a word to the text, of which there are `length` bytes; returns how long the word is.
+    fn add(&mut self, word: u8, length: usize) -> usize {
+        let mark = self.marks.len() * STRIDE;
+        let size = self.known[usize::from(word)].len();
+        if length + size > mark {
+            let place = self.text.len() << INTO_BITS | (mark - length);
+            self.marks.push(u32::try_from(place).expect("2^27 words are more than the text has"));
+        }
+        self.text.push(word);
+        size
+    }
+
+    fn number(&mut self, text: String) -> u8 {
+        let number = u8::try_from(self.known.len()).expect("the grammar has fewer words than 256");
+        self.known.push(Box::leak(text.into_boxed_str()).as_bytes());
+        number
+    }
+
+    /// Fills `piece` with the text from `begin` on.
+    fn copy(&self, begin: usize, piece: &mut [u8]) {
+        // After the space of the first word.
+        let begin = begin + 1;
+        let mark = self.marks[begin / STRIDE] as usize;
+        let mut from = begin % STRIDE + (mark & ((1 << INTO_BITS) - 1));
+        let mut filled = 0;
+        for word in &self.text[mark >> INTO_BITS..] {
+            let word = self.known[usize::from(*word)];
+            if from >= word.len() {
+                from -= word.len();
+                continue;
+            }
+            let count = (word.len() - from).min(piece.len() - filled);
+            piece[filled..filled + count].copy_from_slice(&word[from..from + count]);
+            (filled, from) = (filled + count, 0);
+            if filled == piece.len() {
+                return;
+            }
+        }
+    }
+}
+
+/// Values of which each is drawn as often as its weight says.
+struct Draw<T>(Vec<T>);
+
+impl<T: Copy> Draw<T> {
+    fn new(distribution: &Distribution, mut value: impl FnMut(&'static str) -> T) -> Self {
+        let mut all = Vec::new();
+        for (at, text) in distribution.get_values().iter().enumerate() {
+            let value = value(text);
+            all.resize(usize::try_from(distribution.get_weight(at)).unwrap_or_default(), value);
+        }
+        Self(all)
+    }
+
+    fn next(&self, random: &mut RowRandomInt) -> T {
+        let last = i32::try_from(self.0.len() - 1).unwrap_or(i32::MAX);
+        self.0[random.next_int(0, last).unsigned_abs() as usize]
+    }
+}
+
+/// Sentences of noun phrases (N), verb phrases (V), prepositions with noun phrases (P) and ends (T); phrases of words.
+struct Grammar {
+    sentences: Draw<&'static str>,
+    noun_phrases: Draw<&'static str>,
+    verb_phrases: Draw<&'static str>,
+    nouns: Draw<u8>,
+    adjectives: Draw<u8>,
+    adverbs: Draw<u8>,
+    verbs: Draw<u8>,
+    auxiliaries: Draw<u8>,
+    prepositions: Draw<u8>,
+    ends: Draw<u8>,
+    the: u8,
+    comma: u8,
+}
+
+impl Grammar {
+    fn new(words: &mut Words) -> Self {
+        let all = Distributions::static_default();
+        let mut spaced = |distribution| Draw::new(distribution, |word| words.number(format!(" {word}")));
+        Self {
+            sentences: Draw::new(all.grammar(), |text| text),
+            noun_phrases: Draw::new(all.noun_phrase(), |text| text),
+            verb_phrases: Draw::new(all.verb_phrase(), |text| text),
+            nouns: spaced(all.nouns()),
+            adjectives: spaced(all.adjectives()),
+            adverbs: spaced(all.adverbs()),
+            verbs: spaced(all.verbs()),
+            auxiliaries: spaced(all.auxiliaries()),
+            prepositions: spaced(all.prepositions()),
+            ends: Draw::new(all.terminators(), |end| words.number(end.to_owned())),
+            the: words.number(" the".to_owned()),
+            comma: words.number(",".to_owned()),
+        }
+    }
+
+    fn sentence(&self, random: &mut RowRandomInt, mut add: impl FnMut(u8)) {
+        for part in self.sentences.next(random).bytes() {
+            match part {
+                b'N' => self.phrase(&self.noun_phrases, random, &mut add),
+                b'V' => self.phrase(&self.verb_phrases, random, &mut add),
+                b'P' => {
+                    add(self.prepositions.next(random));
+                    add(self.the);
+                    self.phrase(&self.noun_phrases, random, &mut add);
+                }
+                b'T' => add(self.ends.next(random)),
+                _ => {}
+            }
+        }
+    }
+
+    fn phrase(&self, phrases: &Draw<&'static str>, random: &mut RowRandomInt, add: &mut impl FnMut(u8)) {
+        for part in phrases.next(random).bytes() {
+            let words = match part {
+                b'N' => &self.nouns,
+                b'J' => &self.adjectives,
+                b'D' => &self.adverbs,
+                b'V' => &self.verbs,
+                b'X' => &self.auxiliaries,
+                b',' => {
+                    add(self.comma);
+                    continue;
+                }
+                _ => continue,
+            };
+            add(words.next(random));
+        }
+    }
+}
+
+/// Comments of a table's rows, one after the other.
+pub(super) struct Comments {
+    random: RowRandomInt,
+    shortest: i32,
+    longest: i32,
+    words: &'static Words,
+    /// Words in small texts that stay.
+    kept: &'static [&'static str],
+}
+
+impl Comments {
+    /// `seed` and average length are those of the specification; `per_unit` rows at most come with what they belong to, of which
+    /// so many are passed over.
+    pub(super) fn new(seed: i64, average: i32, per_unit: i32, passed_over: i64) -> Self {
+        let mut random = RowRandomInt::new(seed, 2 * per_unit);
+        random.advance_rows(passed_over);
+        // As `tpchgen` rounds: 0.4 and 1.6 of the average.
+        let (shortest, longest) = (average * 4 / 10, average * 16 / 10);
+        Self { random, shortest, longest, words: &WORDS, kept: &[] }
+    }
+
+    /// Of suppliers: what customers say of some of them lies in the small text.
+    pub(super) fn around_what_is_said(self) -> Self {
+        const SAID: [&str; 3] = [
+            SupplierGenerator::BBB_BASE_TEXT,
+            SupplierGenerator::BBB_COMPLAINT_TEXT,
+            SupplierGenerator::BBB_RECOMMEND_TEXT,
+        ];
+        Self { kept: &SAID, ..self }
+    }
+
+    /// The rows that belong to one have ended.
+    pub(super) fn unit_ended(&mut self) {
+        self.random.row_finished();
+    }
+
+    /// Puts the next comment into the end of `line`, where one of its length is.
+    pub(super) fn put(&mut self, line: &mut [u8]) {
+        let size = i32::try_from(SIZE).unwrap_or(i32::MAX);
+        let begin = self.random.next_int(0, size - self.longest).unsigned_abs() as usize;
+        let length = self.random.next_int(self.shortest, self.longest).unsigned_abs() as usize;
+        let start = line.len() - length;
+        let comment = &mut line[start..];
+        let small = std::str::from_utf8(comment).unwrap_or_default();
+        let kept: Vec<_> =
+            self.kept.iter().filter_map(|kept| small.find(kept).map(|at| (at, kept.as_bytes()))).collect();
+        self.words.copy(begin, comment);
+        for (at, kept) in kept {
+            comment[at..at + kept.len()].copy_from_slice(kept);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_the_words_are_those_of_the_text() {
+        let text = TextPool::get_or_init_default();
+        let mut random = RowRandomInt::new(7, 2);
+        let size = text.size();
+        let ends = [(0, 40), (size - 200, 200)];
+        let drawn = (0..20_000).map(|_| (random.next_int(0, size - 200), random.next_int(1, 198)));
+        for (begin, length) in ends.into_iter().chain(drawn) {
+            let mut piece = vec![0; length as usize];
+            WORDS.copy(begin as usize, &mut piece);
+            assert_eq!(String::from_utf8(piece).unwrap(), text.text(begin, begin + length), "{begin}");
+        }
+        let bytes = WORDS.text.capacity() + 4 * WORDS.marks.capacity();
+        assert!(bytes < 64 << 20, "{bytes} bytes");
+    }
+}
