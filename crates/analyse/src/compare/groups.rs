@@ -95,7 +95,7 @@ fn is_counted(step: &StepFindings, found: &VariantStep) -> bool {
 fn interval(ratios: &[&Ratio]) -> Option<Interval> {
     let blocks: Vec<u32> = ratios.first()?.blocks.iter().map(|(block, _)| *block).collect();
     let same = |ratio: &&Ratio| ratio.blocks.iter().map(|(block, _)| *block).eq(blocks.iter().copied());
-    if !ratios.iter().all(same) {
+    if !ratios.iter().all(same) || ratios.iter().any(|ratio| ratio.bound.is_some()) {
         return None;
     }
     let of_block = |at: usize| mean(&ratios.iter().map(|ratio| ratio.blocks[at].1.ln()).collect::<Vec<_>>());

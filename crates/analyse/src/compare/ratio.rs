@@ -8,7 +8,7 @@ use crate::model::{Bound, Ratio, StepRun};
 /// Pairing takes out what the blocks differ in (a warmer disk, a noisy neighbour); the geometric mean makes
 /// a ratio of a to b the reciprocal of that of b to a. A block in which one of the two answered nothing has no ratio; it is one of
 /// the standstills. `None` when no block has both. Where one of two times was cut off the ratio is a bound, and where both
-/// were there is none.
+/// were the block has none.
 pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let mut bounds = Vec::new();
     let of_block = |run: &StepRun| {
@@ -22,13 +22,7 @@ pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
         (base.rate > 0.0 && run.rate > 0.0).then(|| (run.block, run.rate / base.rate))
     };
     let ratio = of_blocks(valid(runs).filter_map(of_block).collect())?;
-    // Bounds on both sides bound nothing: some blocks say that it is faster, and some that it is slower.
-    let first = bounds.first().copied();
-    if bounds.iter().any(|bound| Some(*bound) != first) {
-        None
-    } else {
-        Some(Ratio { bound: first, ..ratio })
-    }
+    Some(Ratio { bound: Bound::of_all(bounds), ..ratio })
 }
 
 /// The geometric mean of the ratios of blocks; `None` without one.
@@ -118,7 +112,8 @@ mod tests {
         let found = ratio(&[run(1, 100.0)], &[cut(1, 200.0)]).unwrap();
         assert_eq!((found.value, found.bound), (0.5, Some(Bound::LessThan)));
         assert!(ratio(&[cut(1, 5.0)], &[cut(1, 5.0)]).is_none());
-        assert!(ratio(&[cut(1, 5.0), run(2, 1.0)], &[run(1, 1.0), cut(2, 5.0)]).is_none());
+        let found = ratio(&[cut(1, 5.0), run(2, 1.0)], &[run(1, 1.0), cut(2, 5.0)]).unwrap();
+        assert_eq!((found.value, found.bound), (1.0, Some(Bound::Both)));
     }
 
     #[test]

@@ -30,11 +30,18 @@ pub struct GroupFindings {
     pub without: Vec<String>,
     /// `None` when no step has a ratio.
     pub figures: Option<describe::Group>,
-    /// 95 % interval of the geometric mean over the blocks; `None` for one block, and where not all steps have the same.
+    /// 95 % interval of the geometric mean over the blocks; `None` for one block, for bounds, and where not all steps have the
+    /// same blocks.
     pub interval: Option<Interval>,
 }
 
 impl GroupFindings {
+    /// Of the ratio of this step; of the means of all of them without a name.
+    pub fn bound(&self, step: Option<&str>) -> Option<Bound> {
+        let of = |(name, bound): &(String, Bound)| step.is_none_or(|step| name == step).then_some(*bound);
+        Bound::of_all(self.bounds.iter().filter_map(of))
+    }
+
     /// The step with the least ratio.
     pub fn lowest(&self) -> Option<&str> {
         self.steps.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.as_str())

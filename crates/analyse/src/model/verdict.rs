@@ -68,6 +68,15 @@ pub enum Bound {
     MoreThan,
     /// The base was cut off: the ratio is less.
     LessThan,
+    /// The variant was cut off in some blocks and the base in others: nothing is known of the side.
+    Both,
+}
+
+impl Bound {
+    /// Of a mean of ratios of which some have these bounds; `None` where none has.
+    pub fn of_all(bounds: impl IntoIterator<Item = Self>) -> Option<Self> {
+        bounds.into_iter().reduce(|all, next| if all == next { all } else { Self::Both })
+    }
 }
 
 /// What several blocks say of a ratio beyond its value. All intervals are of ratios.
@@ -113,7 +122,7 @@ pub struct Ratio {
     pub value: f64,
     /// One per block, as (block, ratio).
     pub blocks: Vec<(u32, f64)>,
-    /// Some of the blocks' ratios are only bounds, all on this side, and so is the value.
+    /// Some of the blocks' ratios are only bounds, on this side, and so is the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
     /// What the blocks say beyond the value; `None` for one block, for a bound, and for the base itself.

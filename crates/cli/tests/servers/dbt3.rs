@@ -97,7 +97,7 @@ fn a_query_that_is_cut_off_counts_as_longer_and_leaves_the_server_usable() {
     let step = findings.workloads[0].steps.iter().find(|step| step.name == "q1").unwrap();
     assert!(step.variants.iter().all(|variant| variant.cut_off && variant.ratio.is_none()));
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().unwrap(), "--format", "md"]);
-    assert!(report.out.contains("| q1 | \\> "), "{}", report.out);
+    assert!(report.out.contains("| q1 | \\> ") && report.out.contains("both cut off"), "{}", report.out);
 }
 
 #[test]

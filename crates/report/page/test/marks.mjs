@@ -48,7 +48,7 @@ export function marksOf() {
       });
     })),
     queries: ({ data, pixel }) => data.series.flatMap((line) => line.points.map((point) => {
-      const [x, y] = pixel(grid(0), [point.median, point.row]);
+      const [x, y] = pixel(grid(0), [Math.min(point.median, data.cut || Infinity), point.row]);
       return { x, y, across: true, what: `${data.rows[point.row]}: ${point.median}` };
     })),
   };

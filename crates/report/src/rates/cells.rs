@@ -48,6 +48,7 @@ pub(crate) fn word(scope: Scope<'_>, variant: &VariantStep) -> Word {
 pub(crate) fn ratio_word(scope: Scope<'_>, found: &VariantStep) -> String {
     match &found.ratio {
         Some(ratio) => bounded_text(ratio),
+        None if found.cut_off => BOTH_CUT_OFF.to_owned(),
         None if found.rate.is_some() || !found.standstills.is_empty() => "n/a".to_owned(),
         None => word(scope, found).text.to_owned(),
     }
@@ -82,14 +83,33 @@ pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> 
     }
 }
 
-/// `0.97`; `> 3.10` where a time limit cut off the variant, `< 0.32` where it cut off the base.
+/// In place of a ratio.
+pub(super) const BOTH_CUT_OFF: &str = "both cut off";
+
+/// `0.97`; `> 3.10` where a time limit cut off the variant, `< 0.32` where it cut off the base, `≷ 1.10` where it cut off the one in
+/// some blocks and the other in others.
 pub(crate) fn bounded_text(ratio: &Ratio) -> String {
-    let sign = match ratio.bound {
+    format!("{}{}", sign_of(ratio.bound), ratio_text(ratio.value, 2))
+}
+
+fn sign_of(bound: Option<Bound>) -> &'static str {
+    match bound {
         Some(Bound::MoreThan) => "> ",
         Some(Bound::LessThan) => "< ",
+        Some(Bound::Both) => "≷ ",
         None => "",
-    };
-    format!("{sign}{}", ratio_text(ratio.value, 2))
+    }
+}
+
+/// A cell of a ratio that may be a bound: without a colour where the true ratio may lie on the other side.
+pub(super) fn bounded(cell: Cell, value: f64, bound: Option<Bound>) -> Cell {
+    let text = format!("{}{}", sign_of(bound), cell.text);
+    match bound {
+        Some(Bound::MoreThan) if value > 1.0 => Cell { text, ..cell },
+        Some(Bound::LessThan) if value < 1.0 => Cell { text, ..cell },
+        None => cell,
+        Some(_) => Cell { tone: Tone::Plain, sign: "", note: String::new(), text, ..cell },
+    }
 }
 
 /// A ratio in the colour of its value, of times or not; `base` is what it is a ratio to.
@@ -113,10 +133,11 @@ pub(super) fn judged_cell(
     is_time: bool,
     base: &str,
 ) -> Cell {
-    let mut cell = Cell { text: bounded_text(ratio), ..ratio_cell(ratio.value, 2, is_time, base) };
+    let mut cell = bounded(ratio_cell(ratio.value, 2, is_time, base), ratio.value, ratio.bound);
     let bound = ratio.bound.map(|bound| match bound {
         Bound::MoreThan => "it was cut off at its time limit".to_owned(),
         Bound::LessThan => format!("{base} was cut off at its time limit"),
+        Bound::Both => format!("it was cut off in some blocks and {base} in others"),
     });
     let inference = ratio.inference.as_ref().map(|inference| {
         format!(

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{GroupFindings, numbered};
 
-use super::cells::{absent, joined, ratio_cell};
+use super::cells::{absent, bounded, joined, ratio_cell};
 use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Column, Table, Tone};
 use crate::words::listed;
@@ -51,21 +51,27 @@ fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
         0 => figures.count.to_string(),
         missing => format!("{} of {}", figures.count, figures.count + missing),
     };
+    let count = match group.bounds.len() {
+        0 => count,
+        bounds => format!("{count}, {}", dbdyno_analyse::numbered(bounds, "bound")),
+    };
     let is_time = group.less_is_better;
+    let of_all =
+        |value: f64, decimals| bounded(ratio_cell(value, decimals, is_time, base), value, group.bound(None));
     // The ends are single steps, whose own cells have the colour.
     let end = |value: f64, step: Option<&str>| Cell {
         tone: Tone::Plain,
         sign: "",
         note: step.unwrap_or_default().to_owned(),
-        ..ratio_cell(value, 2, is_time, base)
+        ..bounded(ratio_cell(value, 2, is_time, base), value, step.and_then(|step| group.bound(Some(step))))
     };
     let name = |step: Option<&str>| Cell::from(step.unwrap_or("n/a"));
-    let geometric = figures.geometric_mean.map(|value| ratio_cell(value, 3, is_time, base));
+    let geometric = figures.geometric_mean.map(|value| of_all(value, 3));
     let geometric = geometric.map(|cell| Cell { interval: group.interval, ..cell });
     vec![
         Cell { note: without(group), ..Cell::from(count) },
-        ratio_cell(figures.average, 2, is_time, base),
-        ratio_cell(figures.median, 2, is_time, base),
+        of_all(figures.average, 2),
+        of_all(figures.median, 2),
         end(figures.min, group.lowest()),
         end(figures.max, group.highest()),
         figures.deviation.map_or_else(|| absent(""), |value| Cell::from(format!("{value:.2}"))),

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{CONFIDENCE, LEVEL, StepFindings, VariantStep, Verdict};
 
-use super::cells::{absent, joined, judged_cell, word};
+use super::cells::{BOTH_CUT_OFF, absent, joined, judged_cell, word};
 use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Table, Tone};
 use crate::words::{TIMES_TABLE, listed, missed_text, pace_text, zero_rate_text};
@@ -40,7 +40,10 @@ pub(super) fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep)
             cell
         }
         None if !variant.standstills.is_empty() => Cell { verdict: variant.verdict, ..absent("") },
-        None if variant.cut_off => absent(&format!("both it and {base} were cut off at the time limit")),
+        None if variant.cut_off => Cell {
+            note: format!("both it and {base} were cut off at the time limit"),
+            ..Cell::from(BOTH_CUT_OFF)
+        },
         None if variant.rate == Some(0.0) => absent("nothing was done"),
         None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
         None => word(scope, variant).into(),
@@ -65,7 +68,7 @@ fn note(scope: Scope<'_>) -> String {
     let what = match scope.are_times() {
         true => format!(
             "Seconds divided by the seconds of {} in the same block: below 1 is faster; > and < are bounds, where a \
-             time limit cut off one of the two",
+             time limit cut off one of the two, ≷ where each of them was cut off in some blocks",
             scope.run.base
         ),
         false => format!("Rate divided by the rate of {} in the same block", scope.run.base),

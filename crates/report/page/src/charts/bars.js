@@ -73,8 +73,8 @@ export function blocks(data, { names, hidden, width }) {
 
 /** Seconds of each query: the median as a bar, least and greatest as whiskers, repetitions as points. */
 export function queries(data, { names, hidden, width, choice }) {
-  const axis = choice("Axis", ["seconds", "log"]);
-  const far = data.cut ? choice("Outliers", ["all", "cut"]) : "all";
+  const axis = choice("Axis", ["linear", "log"]);
+  const far = data.cut ? choice("Outliers", ["cut", "all"]) : "all";
   const shown = data.series.filter((line) => !hidden.has(line.variant));
   const room = nameRoom(data.rows, width, 0.3);
   const gap = 13, rowHeight = Math.max(24, shown.length * gap + 8);
@@ -90,7 +90,7 @@ export function queries(data, { names, hidden, width, choice }) {
       renderItem: (params, api) => drawQuery(api, line.points[params.dataIndex], { color, least, top, offset: (number - (shown.length - 1) / 2) * gap }),
     };
   });
-  const across = axis === "log" ? { ...logAxis("seconds", [least * 1.15, top / 1.15]), min: least, max: top } : valueAxis("seconds", { min: 0, max: top });
+  const across = axis === "log" ? { ...logAxis(data.unit, [least * 1.15, top / 1.15]), min: least, max: top } : valueAxis(data.unit, { min: 0, max: top });
   return {
     height: data.rows.length * rowHeight + 56,
     zoom: { xAxisIndex: 0 },
@@ -101,7 +101,7 @@ export function queries(data, { names, hidden, width, choice }) {
       yAxis: nameAxis(data.rows, room, { inverse: true, splitLine: { show: true, lineStyle: { color: css("line") } } }),
       tooltip: { ...common().tooltip, trigger: "item", formatter: ({ data: { point }, seriesName, seriesId }) =>
         `<b>${escaped(data.rows[point.row])}</b>` + tipLine(Number(seriesId.split(" ")[0]), seriesName, point.over
-          ? `more than ${exact(point.median)} s` : `${exact(point.median)} s (${exact(point.min)} to ${exact(point.max)})`) },
+          ? `more than ${exact(point.median)} ${data.unit}` : `${exact(point.median)} ${data.unit} (${exact(point.min)} to ${exact(point.max)})`) },
       series,
     },
   };

@@ -7,6 +7,7 @@ mod downsample;
 mod history;
 mod interaction;
 mod percentiles;
+mod queries;
 mod ratios;
 mod seconds;
 mod sweep;
@@ -55,9 +56,10 @@ impl<'a> Charts<'a> {
         Block::Key(variants.map(|(at, variant)| (variant.name.clone(), what(variant), dot(at))).collect())
     }
 
-    /// Ratios of all steps to this base, a chart for each group and set-up; then rates and response times against connections.
+    /// Ratios of all steps to this base, a chart for each group and set-up; seconds of queries; then rates and response times against connections.
     pub(crate) fn of_workload(&self, workload: &WorkloadFindings, base: &str, id: &str) -> Vec<Block> {
         let mut blocks = numbered(&format!("{id}r"), ratios::ratios(self, workload, base));
+        blocks.extend(numbered(&format!("{id}q"), queries::queries(self, workload, base)));
         let sweeps = workload.sweeps.iter().map(|found| sweep::sweep(self, found));
         blocks.extend(numbered(&format!("{id}c"), sweeps));
         blocks

@@ -163,3 +163,47 @@ fn whole_numbers_are_short() {
         ["5", "0.25", "1.23"]
     );
 }
+
+#[test]
+fn queries_have_all_executions_with_the_base_as_100_percent_and_a_second_chart_cuts_outliers() {
+    let mut findings = fixture::with_blocks(3);
+    let times = [[2.0, 2.1, 1.9], [3.0, 2.9, 3.3]];
+    for step in &mut findings.workloads[0].steps {
+        step.less_is_better = true;
+        for (variant, times) in step.variants.iter_mut().zip(times) {
+            variant.rate = Some(times[0]);
+            for (run, seconds) in variant.runs.iter_mut().zip(times) {
+                run.validity = dbdyno_analyse::Validity::Valid;
+                run.executions = vec![dbdyno_analyse::Execution {
+                    name: "q".to_owned(),
+                    client: 1,
+                    repetition: 1,
+                    seconds,
+                    cut_off: false,
+                    rows: 1,
+                    answer: None,
+                }];
+            }
+        }
+    }
+    let of = |findings: &Findings| -> Vec<Value> {
+        let charts = ratios_of(findings).into_iter().map(|(_, data)| data);
+        charts.filter(|data| data["kind"] == "queries").collect()
+    };
+    let [data] = &of(&findings)[..] else { panic!("no outliers: one chart") };
+    let point = &data["series"][1]["points"][0];
+    assert_eq!(point["median"].as_f64(), Some(150.0));
+    assert_eq!(
+        (&point["min"], &point["max"], &point["times"]),
+        (&json!(145), &json!(165), &json!([150, 145, 165]))
+    );
+    findings.workloads[0].steps[3].variants[1].rate = Some(80.0);
+    findings.workloads[0].steps[3].variants[1].cut_off = true;
+    let found = of(&findings);
+    assert_eq!((found.len(), &found[0]["cut"], &found[1]["cut"]), (2, &Value::Null, &json!(187.5)));
+    assert_eq!(found[1]["series"][1]["points"][3]["over"], json!(true));
+    for step in &mut findings.workloads[0].steps {
+        step.variants.truncate(1);
+    }
+    assert_eq!(of(&findings)[0]["unit"], "seconds");
+}

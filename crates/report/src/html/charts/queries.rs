@@ -1,0 +1,102 @@
+//! Seconds of queries as bars with whiskers and points: as they are, or with the base as 100 %, with and without outliers.
+
+use dbdyno_analyse::{StepFindings, Validity, VariantStep, WorkloadFindings};
+use serde_json::{Value, json};
+
+use super::{Charts, chart, figure, rounded};
+use crate::document::Chart;
+
+/// A median beyond so many times the third quartile of all is an outlier.
+const FAR: f64 = 2.5;
+/// Share of the axis beyond the last value that is none.
+const ROOM: f64 = 1.25;
+
+/// One variant in one row: its executions, each divided by the unit.
+struct Bar {
+    row: usize,
+    variant: usize,
+    median: f64,
+    times: Vec<f64>,
+    is_over: bool,
+}
+
+/// Nothing where no time counts by itself; without a variant to compare with, in seconds.
+pub(super) fn queries(charts: &Charts<'_>, workload: &WorkloadFindings, base: &str) -> Vec<Chart> {
+    let steps: Vec<&StepFindings> = workload.judged_steps().filter(|step| is_of_one_query(step)).collect();
+    let is_compared = steps.iter().any(|step| step.variants.len() > 1);
+    let mut bars = Vec::new();
+    for (row, step) in steps.iter().enumerate() {
+        let of_base = step.variants.iter().find(|variant| variant.variant == base);
+        let unit = if is_compared { of_base.and_then(|found| Some(found.rate? / 100.0)) } else { Some(1.0) };
+        let Some(unit) = unit.filter(|unit| *unit > 0.0) else { continue };
+        bars.extend(step.variants.iter().filter_map(|variant| bar(charts, row, variant, unit)));
+    }
+    if bars.is_empty() {
+        return Vec::new();
+    }
+    let rows: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+    let (unit, what) = match is_compared {
+        true => (format!("% of {base}"), format!("Seconds of each query, the median of {base} is 100 %")),
+        false => ("seconds".to_owned(), "Seconds of each query".to_owned()),
+    };
+    let marks = "median, least and greatest, a point for each execution; > ended at its time limit";
+    let drawn = |title: String, cut: Option<f64>| {
+        let data = json!({
+            "kind": "queries", "unit": unit, "rows": rows, "cut": cut, "series": series(&bars),
+        });
+        chart(title, data)
+    };
+    let mut all = vec![drawn(format!("{what}: {marks}."), None)];
+    if let Some(cut) = outliers_from(&bars) {
+        all.push(drawn(format!("{what}, without outliers, which are cut and labelled: {marks}."), Some(cut)));
+    }
+    all
+}
+
+fn is_of_one_query(step: &StepFindings) -> bool {
+    let mut runs = step.variants.iter().flat_map(|variant| &variant.runs);
+    step.less_is_better && runs.any(|run| !run.executions.is_empty() && run.composite.is_none())
+}
+
+fn bar(charts: &Charts<'_>, row: usize, variant: &VariantStep, unit: f64) -> Option<Bar> {
+    let valid = variant.runs.iter().filter(|run| run.validity == Validity::Valid);
+    let times = valid.flat_map(|run| &run.executions).map(|execution| execution.seconds / unit).collect();
+    Some(Bar {
+        row,
+        variant: charts.variant(&variant.variant),
+        median: variant.rate? / unit,
+        times,
+        is_over: variant.cut_off,
+    })
+}
+
+fn series(bars: &[Bar]) -> Vec<Value> {
+    let mut variants: Vec<usize> = bars.iter().map(|bar| bar.variant).collect();
+    variants.sort_unstable();
+    variants.dedup();
+    let points = |variant: usize| -> Vec<Value> {
+        bars.iter().filter(|bar| bar.variant == variant).map(point).collect()
+    };
+    variants.into_iter().map(|variant| json!({ "variant": variant, "points": points(variant) })).collect()
+}
+
+fn point(bar: &Bar) -> Value {
+    let ends = |end: fn(f64, f64) -> f64| rounded(bar.times.iter().copied().fold(bar.median, end), 6);
+    json!({
+        "row": bar.row,
+        "median": figure(bar.median),
+        "min": ends(f64::min),
+        "max": ends(f64::max),
+        "times": bar.times.iter().map(|time| rounded(*time, 6)).collect::<Vec<_>>(),
+        "over": bar.is_over,
+    })
+}
+
+/// Where the axis ends without outliers; `None` where there are none.
+fn outliers_from(bars: &[Bar]) -> Option<f64> {
+    let mut medians: Vec<f64> = bars.iter().map(|bar| bar.median).collect();
+    medians.sort_unstable_by(f64::total_cmp);
+    let far = FAR * medians[3 * (medians.len() - 1) / 4];
+    let most = medians.iter().copied().filter(|median| *median <= far).fold(0.0, f64::max);
+    medians.last().is_some_and(|last| *last > far).then_some(most * ROOM)
+}
