@@ -61,13 +61,13 @@ pub use model::metrics;
 pub use model::{
     Account, Aging, AgingVariant, Agreement, Beside, Bound, Bucket, Budget, CONFIDENCE, Cause, ClientReach,
     ComparedSide, ComparedStep, Comparison, Composite, Cost, Debt, DebtLevel, Decided, DeviceLoad,
-    DeviceSecond, Effect, Efficiency, Execution, Failure, FindingSeen, Findings, GroupFindings, GroupMemory,
-    HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut, LeftOutKind, Lookups, MetricRow, Notice,
-    Paired, Part, PercentileRatio, PlanDifference, Prose, PublishedComparison, PublishedRow, Quantity,
-    RateOf, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen, ServerEvent,
-    ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure, Standstills,
-    StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepRung, SweepVariant,
-    TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
+    DeviceSecond, Effect, Efficiency, ExecutedPlan, Execution, Failure, FindingSeen, Findings, GroupFindings,
+    GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut, LeftOutKind, Lookups, MetricRow,
+    Notice, Operator, Paired, Part, PercentileRatio, PlanDifference, Prose, PublishedComparison,
+    PublishedRow, Quantity, RateOf, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint,
+    SectionFindings, Seen, ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference,
+    StallFigure, Standstills, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep,
+    SweepRung, SweepVariant, TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
 };
 pub use model::{Code, Figure};
 pub use notices::invalid_runs::{first_clause, reason_class};

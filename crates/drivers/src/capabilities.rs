@@ -10,6 +10,17 @@ pub enum IndexHint {
     IndexedBy,
 }
 
+impl IndexHint {
+    /// What has a table read by `index`, to be written after its name; empty where no words do.
+    pub fn words(self, index: &str) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Force => format!(" FORCE INDEX ({index})"),
+            Self::IndexedBy => format!(" INDEXED BY {index}"),
+        }
+    }
+}
+
 /// How the first N rows of a key range are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeleteForm {

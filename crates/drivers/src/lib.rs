@@ -49,8 +49,8 @@ pub use options::{ColumnDefinitions, Manner, Options, ServerKey};
 pub use product::{Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Untold, UpkeepReport};
 pub use products::{ALL, AnySession, Target};
 pub use questions::{
-    Room, connection_room, debt, describe, drop_binlog, explain, prepared_room, settle, status,
-    table_engines, tables, untold,
+    Room, connection_room, debt, describe, drop_binlog, explain, explain_executed, prepared_room, settle,
+    status, table_engines, tables, untold,
 };
 pub use roster::Roster;
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};

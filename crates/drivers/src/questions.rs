@@ -128,6 +128,22 @@ pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static st
     last.map(|answer| (form, answer))
 }
 
+/// As [`explain`], of an execution of `sql` in which the server counts rows and times by operator. `None` where none can.
+pub async fn explain_executed(
+    session: &mut AnySession,
+    sql: &str,
+) -> Option<(&'static str, Result<Cells, DbError>)> {
+    let questions = each_session!(session, _session, P => P::ANALYZE);
+    let mut last = None;
+    for (words, form) in questions {
+        match session.rows(&format!("{words} {sql}")).await {
+            Err(error) if error.class != Class::Lost => last = Some((*form, Err(error))),
+            answer => return Some((form, answer)),
+        }
+    }
+    last
+}
+
 /// How many of something a server takes, and the setting that says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {

@@ -196,6 +196,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
         account: (blocks > 1 && usable && variant > 0).then(|| account(step, variant)),
         beside: Default::default(),
         query_plans: Vec::new(),
+        executed_plans: Vec::new(),
         relative: (usable && variant > 0).then(|| self::relative(ratio(step, variant))),
         standstills: Default::default(),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),

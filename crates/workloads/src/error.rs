@@ -28,6 +28,10 @@ pub enum Error {
          say engine = \"{found}\" in the variant"
     )]
     OtherEngine { table: String, asked: String, found: String },
+    #[error(
+        "this product has no words for reading a table by a given index: leave `indexes` out of the plan, or the variant"
+    )]
+    NoIndexHints,
     #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
     Answer { work: String, answer: String },
     #[error("script {script}: {message}")]

@@ -41,6 +41,8 @@ pub struct Explained {
     pub statement: String,
     /// With values for its parameters: the same in every variant.
     pub sql: String,
+    /// It is executed once more, and the server counts rows and times by operator.
+    pub is_executed: bool,
 }
 
 /// The steps of a workload over one cell. It keeps what it must know from step to step (which rows exist, for instance).

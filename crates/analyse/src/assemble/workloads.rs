@@ -11,6 +11,7 @@ use crate::compare::before_after_writes::aging;
 use crate::compare::cost_breakdown::{account, cpus};
 use crate::compare::groups::groups;
 use crate::compare::latency_verdicts::p99_ratio;
+use crate::compare::operators::executed_plans;
 use crate::compare::query_plans::plans_of;
 use crate::compare::ratio::ratio;
 use crate::compare::relative_metrics::relative_metrics;
@@ -23,8 +24,7 @@ use crate::measure::measured::Hosting;
 use crate::measure::rates::keeps_target;
 use crate::model::runs::valid;
 use crate::model::{
-    Beside, Latency, Ratio, Standstills, StatementPlans, StepFindings, StepRun, Validity, VariantStep,
-    WorkloadFindings,
+    Beside, Latency, Ratio, Standstills, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
 };
 use crate::statistics::describe::median;
 use crate::validity::answers::faults;
@@ -122,8 +122,11 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
                 let is_base = variant.name == rules.base;
                 let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
                 let p99 = if is_base { None } else { p99_ratio(runs, base_runs, headline(spec)) };
-                let query_plans = query_plans(cells, &variant.name, name);
-                VariantStep { account, relative, query_plans, latency: latency.clone(), p99, ..found }
+                let steps = of_variant(cells, &variant.name, name);
+                let query_plans = plans_of(steps.iter().copied());
+                let executed_plans = executed_plans(steps.into_iter());
+                let latency = latency.clone();
+                VariantStep { account, relative, query_plans, executed_plans, latency, p99, ..found }
             })
             .collect(),
         effects: Vec::new(),
@@ -210,8 +213,8 @@ fn runs_of<'a>(run: &Run, cells: &[&CellRecord], variant: &'a VariantInfo, name:
     VariantRuns { variant, runs: runs.into_iter().map(|(run, _)| run).collect(), latency }
 }
 
-/// How the variant's server executed the statements of the step, in the order of blocks.
-fn query_plans(cells: &[&CellRecord], variant: &str, name: &str) -> Vec<StatementPlans> {
+/// The variant's executions of the step, in the order of blocks.
+fn of_variant<'a>(cells: &[&'a CellRecord], variant: &str, name: &str) -> Vec<(u32, &'a StepRecord)> {
     let mut steps: Vec<(u32, &StepRecord)> = cells
         .iter()
         .filter(|cell| cell.id.variant == variant)
@@ -219,7 +222,7 @@ fn query_plans(cells: &[&CellRecord], variant: &str, name: &str) -> Vec<Statemen
         .filter(|(_, step)| step.name == name)
         .collect();
     steps.sort_by_key(|(block, _)| *block);
-    plans_of(steps.into_iter())
+    steps
 }
 
 fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<&StepSpec>) -> VariantStep {
@@ -244,6 +247,7 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         account: None,
         beside: Beside::default(),
         query_plans: Vec::new(),
+        executed_plans: Vec::new(),
         relative: None,
         verdict: None,
         decided: None,

@@ -17,6 +17,7 @@ pub(crate) mod latency_verdicts;
 pub(crate) mod margins;
 pub(crate) mod noise;
 pub(crate) mod operation_use;
+pub(crate) mod operators;
 pub(crate) mod published;
 pub(crate) mod query_plans;
 pub(crate) mod ratio;

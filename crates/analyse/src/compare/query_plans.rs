@@ -10,7 +10,9 @@ pub(crate) fn plans_of<'a>(steps: impl Iterator<Item = (u32, &'a StepRecord)>) -
     for (block, step) in steps {
         let mut recorded: Vec<&QueryPlan> = Vec::new();
         for event in &step.events {
-            if let StepEvent::QueryPlan(plan) = event {
+            if let StepEvent::QueryPlan(plan) = event
+                && !plan.is_executed()
+            {
                 recorded.push(plan);
             }
         }

@@ -57,6 +57,31 @@ pub struct StatementPlans {
     pub plans: Vec<(String, Vec<u32>)>,
 }
 
+/// One execution of a statement in which the server counted rows and times by operator.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExecutedPlan {
+    pub statement: String,
+    pub block: u32,
+    /// Each before those that it reads from. Empty where the server refused or could not.
+    pub operators: Vec<Operator>,
+}
+
+/// A part of an executed plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Operator {
+    /// 0 for the outermost.
+    pub depth: usize,
+    /// In the server's words.
+    pub name: String,
+    /// Over all loops; `None` where it never ran or the server does not count.
+    pub rows: Option<f64>,
+    pub loops: f64,
+    /// Over all loops, with the operators below it.
+    pub total_seconds: Option<f64>,
+    /// Without them.
+    pub own_seconds: Option<f64>,
+}
+
 /// A statement that the base executes otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanDifference {

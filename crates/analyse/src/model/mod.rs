@@ -17,7 +17,10 @@ mod steps;
 mod verdict;
 
 pub use comparison::{ComparedSide, ComparedStep, Comparison, LeftOut, LeftOutKind, Side};
-pub use context::{Beside, PlanDifference, SettingDifference, StallDifference, StallFigure, StatementPlans};
+pub use context::{
+    Beside, ExecutedPlan, Operator, PlanDifference, SettingDifference, StallDifference, StallFigure,
+    StatementPlans,
+};
 pub use cost_breakdown::{Account, Cause, Part};
 pub use execution::{Composite, Execution};
 pub use failure::Failure;

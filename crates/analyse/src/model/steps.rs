@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::context::{Beside, StatementPlans};
+use crate::model::context::{Beside, ExecutedPlan, StatementPlans};
 use crate::model::cost_breakdown::Account;
 use crate::model::metrics::{Cost, Efficiency, MetricRow};
 use crate::model::step_run::{Latency, StepRun};
@@ -68,6 +68,9 @@ pub struct VariantStep {
     /// How the server executed the step's statements; empty where it was not asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub query_plans: Vec<StatementPlans>,
+    /// Of executions of their own, by block; empty unless the plan asks for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub executed_plans: Vec<ExecutedPlan>,
     /// All metrics against the base; `None` for the base itself and without a block in which both are valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative: Option<RelativeMetrics>,

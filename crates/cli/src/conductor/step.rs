@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dbdyno_analyse::{Validity, first_clause, headline_rate, seconds_text, step_validity};
-use dbdyno_drivers::{AnySession, DbError, explain};
+use dbdyno_drivers::{AnySession, DbError, explain, explain_executed};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
 use dbdyno_plan::{ClientWait, CpuList, grouped};
 use dbdyno_record::{
@@ -238,10 +238,15 @@ impl StepRun<'_, '_> {
         workload: &dyn AnyWorkload,
         session: &mut AnySession,
     ) -> Result<(), Ended> {
-        for Explained { statement, sql } in workload.explained(self.index) {
-            let asked =
-                self.conductor.answered(&format!("{}  query plans", self.name), explain(session, &sql));
-            let Some((form, answer)) = asked.flatten() else { return Ok(()) };
+        for Explained { statement, sql, is_executed } in workload.explained(self.index) {
+            let asked = async {
+                match is_executed {
+                    true => explain_executed(session, &sql).await,
+                    false => explain(session, &sql).await,
+                }
+            };
+            let asked = self.conductor.answered(&format!("{}  query plans", self.name), asked);
+            let Some((form, answer)) = asked.flatten() else { continue };
             let (rows, error) = match answer {
                 Ok(rows) => (rows, None),
                 // Without the address, which is another one in each cell.

@@ -127,16 +127,46 @@ fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
 }
 
 #[test]
+fn operators_are_counted_in_an_execution_of_its_own_and_a_given_index_is_used() {
+    let desk = Desk::new();
+    let variants = variant("maria", MARIADB_10_11, "") + &variant("mysql", MYSQL_8_0, "") + SQLITE;
+    let options = "queries = [3, 6]\nanalyze = true\nindexes = { q6 = [\"i_l_shipdate\"] }\n";
+    desk.write("p.toml", &plan(&variants, options));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let findings = findings(&desk.run_dir());
+    assert_eq!(faults(&findings), [""; 0]);
+    let steps = &findings.workloads[0].steps;
+    let q3 = steps.iter().find(|step| step.name == "q3").unwrap();
+    for variant in &q3.variants[..2] {
+        let operators = &variant.executed_plans[0].operators;
+        let read = operators.iter().filter(|operator| operator.rows.is_some_and(|rows| rows > 0.0));
+        assert!(read.count() >= 3, "{}: {operators:?}", variant.variant);
+        assert!(operators.iter().any(|operator| operator.own_seconds.is_some_and(|own| own > 0.0)));
+        assert_eq!(variant.query_plans.len(), 1, "{}", variant.variant);
+    }
+    assert!(q3.variants[2].executed_plans.is_empty());
+    let hinted = steps.iter().find(|step| step.name == "q6.i_l_shipdate").unwrap();
+    for variant in &hinted.variants {
+        let text = &variant.query_plans[0].plans[0].0;
+        assert!(text.contains("i_l_shipdate"), "{}: {text}", variant.variant);
+    }
+    let report = desk.dbdyno(&["report", desk.run_dir().to_str().unwrap(), "--format", "md"]);
+    assert!(report.out.contains("Hints") && report.out.contains("Operators"), "{}", report.out);
+}
+
+#[test]
 fn a_planner_without_its_joins_has_another_plan() {
     let desk = Desk::new();
     desk.write("with.conf", "shared_buffers = 64MB\n");
     desk.write("without.conf", "shared_buffers = 64MB\nenable_hashjoin = off\nenable_mergejoin = off\n");
     let variants = variant("with", POSTGRES_16, "postgresql_conf = \"with.conf\"")
         + &variant("without", POSTGRES_16, "postgresql_conf = \"without.conf\"");
-    desk.write("p.toml", &plan(&variants, "queries = [3, 6]\n"));
+    desk.write("p.toml", &plan(&variants, "queries = [3, 6]\nanalyze = true\n"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
     assert_eq!(faults(&findings), [""; 0]);
+    let executed = &findings.workloads[0].steps.last().unwrap().variants[1].executed_plans[0].operators;
+    assert!(executed.iter().any(|operator| operator.name.contains("lineitem")), "{executed:?}");
     let differences = |name: &str| {
         let step = findings.workloads[0].steps.iter().find(|step| step.name == name).unwrap();
         step.variants[1].beside.query_plans.len()

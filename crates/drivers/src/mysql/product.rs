@@ -35,6 +35,8 @@ impl Product for Mysql {
                                   WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name";
     // MySQL 9 draws a tree by default; before 5.6 that cannot be changed.
     const EXPLAIN: &'static [&'static str] = &["EXPLAIN FORMAT=TRADITIONAL", "EXPLAIN"];
+    const ANALYZE: &'static [(&'static str, &'static str)] =
+        &[("ANALYZE FORMAT=JSON", "executed-json"), ("EXPLAIN ANALYZE", "executed-tree")];
     const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);
     const COMMITS_EACH: Option<&'static str> = Some("SELECT @@SESSION.autocommit");
     const ROOM: Option<(&'static str, &'static str)> = Some(("SELECT @@max_connections", "max_connections"));

@@ -35,6 +35,7 @@ impl Product for Postgres {
     const TABLES: &'static str =
         "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false)) ORDER BY tablename";
     const EXPLAIN: &'static [&'static str] = &["EXPLAIN (COSTS OFF)"];
+    const ANALYZE: &'static [(&'static str, &'static str)] = &[("EXPLAIN (ANALYZE)", "executed-tree")];
     const IS_PROCESS_TREE: bool = true;
     const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);
     const ROOM: Option<(&'static str, &'static str)> = Some((

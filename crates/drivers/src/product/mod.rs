@@ -69,6 +69,9 @@ pub(crate) trait Product: Debug + Sized + 'static {
     const TABLES: &'static str;
     /// The words that ask for a query plan; the first that the server understands are taken.
     const EXPLAIN: &'static [&'static str] = &[];
+    /// The words that have a query executed and its operators counted, and the form of the answer. As with
+    /// [`Product::EXPLAIN`], the first that the server understands are taken.
+    const ANALYZE: &'static [(&'static str, &'static str)] = &[];
     /// A server is its first process and the children of that.
     const IS_PROCESS_TREE: bool = false;
     /// Sees to it that the server does not close the session for being idle.

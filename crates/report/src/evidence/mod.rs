@@ -12,6 +12,7 @@ mod memory;
 mod metrics;
 mod of_all;
 mod operations;
+mod operators;
 mod query_plans;
 pub(crate) mod rates;
 mod relative;
@@ -94,7 +95,13 @@ pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
         }
         Topic::Io => vec![metrics::device(step), debt::grid(step), memory::grid(step)],
         Topic::Sql => {
-            vec![operations::grid(step), lookups::grid(step), statements::grid(step), query_plans::grid(step)]
+            vec![
+                operations::grid(step),
+                lookups::grid(step),
+                statements::grid(step),
+                operators::grid(step),
+                query_plans::grid(step),
+            ]
         }
     };
     all.retain(|table| !table.rows.is_empty());

@@ -6,6 +6,7 @@ mod colours;
 mod control;
 mod effects;
 mod groups;
+mod hints;
 mod missing;
 mod ratios;
 mod side_by_side;
@@ -32,11 +33,12 @@ pub(crate) struct Scope<'a> {
 /// Tables of one kind; none where the workload has nothing of it.
 type Tables = fn(Scope<'_>) -> Vec<Table>;
 
-const TABLES: [Tables; 8] = [
+const TABLES: [Tables; 9] = [
     throughput::tables,
     ratios::tables,
     effects::tables,
     groups::tables,
+    hints::tables,
     sweeps::tables,
     before_after_writes::tables,
     targets::tables,

@@ -6,6 +6,7 @@ use dbdyno_plan::{Mistake, data_problem};
 
 use crate::dbt3::options::{Dbt3, Part};
 use crate::dbt3::queries::{COUNT, joined_tables};
+use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{LOAD_STEPS, names};
 use crate::options::{number_problem, table_options_problem};
 
@@ -22,6 +23,7 @@ pub(crate) fn problem(options: &Dbt3) -> Option<Mistake> {
         .or_else(|| parts_problem(options))
         .or_else(|| queries_problem(options))
         .or_else(|| orders_problem(options))
+        .or_else(|| indexes_problem(options))
         .or_else(|| table_options_problem(&options.create_table_options))
         .or_else(|| data_problem(options.data, &options.cold, &names(options)[LOAD_STEPS..], false))
         .or_else(|| cold_problem(options))
@@ -55,18 +57,37 @@ fn queries_problem(options: &Dbt3) -> Option<Mistake> {
     is_short.then(|| ("time_limit", "time_limit must be at least 1ms".to_owned()))
 }
 
+/// The outer tables of the query that `key` names.
+fn outer_tables(options: &Dbt3, key: &'static str, name: &str) -> Result<Vec<&'static str>, Mistake> {
+    let number = name.strip_prefix('q').and_then(|number| number.parse().ok());
+    let known =
+        number.filter(|number| options.queries.contains(number) && options.parts.contains(&Part::Queries));
+    let unknown = || (key, format!("{key} names {name}, which is none of the plan's queries"));
+    known.map(joined_tables).ok_or_else(unknown)
+}
+
+fn indexes_problem(options: &Dbt3) -> Option<Mistake> {
+    options.indexes.iter().find_map(|(name, indexes)| {
+        let tables = match outer_tables(options, "indexes", name) {
+            Ok(tables) => tables,
+            Err(mistake) => return Some(mistake),
+        };
+        let is_of = |table: Table| tables.iter().any(|known| known.split(' ').next() == Some(table.name()));
+        let unknown = indexes.iter().find(|index| !Table::of_index(index).is_some_and(is_of))?;
+        let message = format!(
+            "indexes names {unknown} for {name}, whose tables have no such index: {}",
+            tables.join(", ")
+        );
+        Some(("indexes", message))
+    })
+}
+
 fn orders_problem(options: &Dbt3) -> Option<Mistake> {
     options.join_orders.iter().find_map(|(name, orders)| {
-        let number = name.strip_prefix('q').and_then(|number| number.parse().ok());
-        let known = number
-            .filter(|number| options.queries.contains(number) && options.parts.contains(&Part::Queries));
-        let Some(number) = known else {
-            return Some((
-                "join_orders",
-                format!("join_orders names {name}, which is none of the plan's queries"),
-            ));
+        let tables = match outer_tables(options, "join_orders", name) {
+            Ok(tables) => tables,
+            Err(mistake) => return Some(mistake),
         };
-        let tables = joined_tables(number);
         let fits = |order: &Vec<String>| {
             let mut given: Vec<&str> = order.iter().map(String::as_str).collect();
             let mut wanted = tables.clone();
@@ -74,11 +95,12 @@ fn orders_problem(options: &Dbt3) -> Option<Mistake> {
             wanted.sort_unstable();
             given == wanted
         };
-        let message = match tables.is_empty() {
+        let is_single = tables.len() < 2;
+        let message = match is_single {
             true => format!("{name} has no tables to join in another order"),
             false => format!("an order of {name} must hold each of these once: {}", tables.join(", ")),
         };
-        (tables.is_empty() || !orders.iter().all(fits)).then_some(("join_orders", message))
+        (is_single || !orders.iter().all(fits)).then_some(("join_orders", message))
     })
 }
 
@@ -109,6 +131,7 @@ mod tests {
             "cold = true\nrepetitions = 5",
             "join_orders = { q1 = [[\"lineitem\"]] }",
             "join_orders = { q3 = [[\"lineitem\", \"orders\"]] }",
+            "indexes = { q6 = [\"i_o_custkey\"] }",
             "cold = [\"q30\"]",
             "time_limit = \"0s\"",
         ];

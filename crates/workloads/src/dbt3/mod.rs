@@ -24,7 +24,7 @@ mod words;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, drop_binlog};
+use dbdyno_drivers::{AnySession, IndexHint, Session, drop_binlog};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 use crate::cleanup::cleanup;
 use crate::dbt3::lanes::{AnyLane, Ledger};
 use crate::dbt3::options::{Dbt3 as Options, Parameters, Part};
-use crate::dbt3::queries::Dialect;
+use crate::dbt3::queries::{Dialect, Hint};
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{LOAD_STEPS, StepKind, StepPlan};
 use crate::options::Verify;
@@ -123,14 +123,21 @@ impl Steps for Dbt3 {
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {
-        let explained = |number: u8, stream: u32, order: Option<&[String]>| {
-            let params = self.shared.params(number, stream);
-            let sql = self.shared.dialect().explained(number, &params, order);
-            Explained { statement: format!("q{number}"), sql }
+        let explained = |number: u8, hint: &Hint, is_executed: bool| {
+            let params = self.shared.params(number, 0);
+            let sql = self.shared.dialect().explained(number, &params, hint);
+            Explained { statement: format!("q{number}"), sql, is_executed }
         };
         match self.kind(index) {
-            StepKind::Query { number, order } => vec![explained(*number, 0, order.as_deref())],
-            StepKind::Power => (1..=queries::COUNT).map(|number| explained(number, 0, None)).collect(),
+            StepKind::Query { number, hint } => {
+                let is_counted =
+                    self.shared.options.analyze && self.executions().iter().all(|one| !one.cut_off);
+                let all = [false].into_iter().chain(is_counted.then_some(true));
+                all.map(|is_executed| explained(*number, hint, is_executed)).collect()
+            }
+            StepKind::Power => {
+                (1..=queries::COUNT).map(|number| explained(number, &Hint::None, false)).collect()
+            }
             StepKind::Load | StepKind::Index | StepKind::Statistics | StepKind::Throughput => Vec::new(),
         }
     }
@@ -183,8 +190,20 @@ impl Workload for Dbt3 {
 
     async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         self.ledger = Ledger::default();
+        let capabilities = &self.shared.context.endpoint.capabilities;
         let works = match self.kind(index) {
-            StepKind::Load => tables::make(&self.shared, session).await?,
+            StepKind::Load => {
+                if !self.shared.options.indexes.is_empty() && capabilities.index_hint == IndexHint::None {
+                    return Err(Error::NoIndexHints);
+                }
+                tables::make(&self.shared, session).await?
+            }
+            // As the step's own connection, so that the server explains the same.
+            StepKind::Query { hint: Hint::Order(_), .. } if !capabilities.ordered_join.1.is_empty() => {
+                let set = session.query(capabilities.ordered_join.1.as_bytes()).await;
+                set.map_err(Error::during("having joins in the order of the text"))?;
+                Vec::new()
+            }
             _ => Vec::new(),
         };
         self.drop_binlog(session).await?;

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dbt3::queries::COUNT;
+use crate::dbt3::queries::Hint;
 pub use crate::dbt3::queries::Q15;
 use crate::options::Verify;
 use crate::settle::Settle;
@@ -61,6 +62,12 @@ pub struct Dbt3 {
     /// Orders in which to join the tables of a query, each a step of its own after the optimiser's: `join_orders = { q3 =
     /// [["lineitem", "orders", "customer"]] }` gives `q3.order1`.
     pub join_orders: BTreeMap<String, Vec<Vec<String>>>,
+    /// Indexes by which a query's outer table is read, each a step of its own: `indexes = { q6 = ["i_l_shipdate"] }` gives
+    /// `q6.i_l_shipdate`. Not on PostgreSQL, which has no words for it.
+    pub indexes: BTreeMap<String, Vec<String>>,
+    /// Each query is executed once more when its step is over, for the server to count rows and time by operator. Not one that was
+    /// cut off.
+    pub analyze: bool,
     /// Foreign keys are added after the load, where the engine has them. DBT3 has none.
     pub foreign_keys: bool,
     /// Connections that load. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each has whole tables.
@@ -85,9 +92,13 @@ impl Dbt3 {
         self.settle.clone().unwrap_or_default()
     }
 
-    /// Orders of joins that were asked for query `number`.
-    pub fn orders_of(&self, number: u8) -> &[Vec<String>] {
-        self.join_orders.get(&format!("q{number}")).map_or(&[], Vec::as_slice)
+    /// What the optimiser is given for query `number` in steps of their own, with the ends of their names.
+    pub(crate) fn hints_of(&self, number: u8) -> Vec<(String, Hint)> {
+        let name = format!("q{number}");
+        let orders = self.join_orders.get(&name).into_iter().flatten().zip(1..);
+        let orders = orders.map(|(order, at)| (format!("order{at}"), Hint::Order(order.clone())));
+        let indexes = self.indexes.get(&name).into_iter().flatten();
+        orders.chain(indexes.map(|index| (index.clone(), Hint::Index(index.clone())))).collect()
     }
 }
 
@@ -103,6 +114,8 @@ impl Default for Dbt3 {
             time_limit: None,
             q15: Q15::View,
             join_orders: BTreeMap::new(),
+            indexes: BTreeMap::new(),
+            analyze: false,
             foreign_keys: false,
             load_connections: 4,
             create_table_options: String::new(),

@@ -6,10 +6,12 @@
 
 use std::fmt::Write as _;
 
-use dbdyno_drivers::Capabilities;
+use dbdyno_drivers::{Capabilities, IndexHint};
 use jiff::{Span, civil::Date};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::dbt3::schema::Table;
 
 /// How q15 has its intermediate table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +30,7 @@ const TEXTS: [&str; COUNT as usize] = [
     "SELECT l_returnflag, l_linestatus, SUM(l_quantity) AS sum_qty, SUM(l_extendedprice) AS sum_base_price, \
      SUM(l_extendedprice * (1 - l_discount)) AS sum_disc_price, \
      SUM(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge, AVG(l_quantity) AS avg_qty, \
-     AVG(l_extendedprice) AS avg_price, AVG(l_discount) AS avg_disc, COUNT(*) AS count_order FROM lineitem \
+     AVG(l_extendedprice) AS avg_price, AVG(l_discount) AS avg_disc, COUNT(*) AS count_order FROM [lineitem] \
      WHERE l_shipdate <= {date:1998-12-01-1d} GROUP BY l_returnflag, l_linestatus ORDER BY l_returnflag, l_linestatus",
     "SELECT s_acctbal, s_name, n_name, p_partkey, p_mfgr, s_address, s_phone, s_comment \
      FROM [part, supplier, partsupp, nation, region] WHERE p_partkey = ps_partkey AND s_suppkey = ps_suppkey \
@@ -40,14 +42,14 @@ const TEXTS: [&str; COUNT as usize] = [
      FROM [customer, orders, lineitem] WHERE c_mktsegment = '{1}' AND c_custkey = o_custkey AND l_orderkey = o_orderkey \
      AND o_orderdate < {date:2} AND l_shipdate > {date:2} GROUP BY l_orderkey, o_orderdate, o_shippriority \
      ORDER BY revenue DESC, o_orderdate LIMIT 10",
-    "SELECT o_orderpriority, COUNT(*) AS order_count FROM orders WHERE o_orderdate >= {date:1} \
+    "SELECT o_orderpriority, COUNT(*) AS order_count FROM [orders] WHERE o_orderdate >= {date:1} \
      AND o_orderdate < {date:1+3m} AND EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey \
      AND l_commitdate < l_receiptdate) GROUP BY o_orderpriority ORDER BY o_orderpriority",
     "SELECT n_name, SUM(l_extendedprice * (1 - l_discount)) AS revenue \
      FROM [customer, orders, lineitem, supplier, nation, region] WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey \
      AND l_suppkey = s_suppkey AND c_nationkey = s_nationkey AND s_nationkey = n_nationkey AND n_regionkey = r_regionkey \
      AND r_name = '{1}' AND o_orderdate >= {date:2} AND o_orderdate < {date:2+12m} GROUP BY n_name ORDER BY revenue DESC",
-    "SELECT SUM(l_extendedprice * l_discount) AS revenue FROM lineitem WHERE l_shipdate >= {date:1} \
+    "SELECT SUM(l_extendedprice * l_discount) AS revenue FROM [lineitem] WHERE l_shipdate >= {date:1} \
      AND l_shipdate < {date:1+12m} AND l_discount BETWEEN {number:2-0.01} AND {number:2+0.01} AND l_quantity < {3}",
     "SELECT supp_nation, cust_nation, l_year, SUM(volume) AS revenue FROM (SELECT n1.n_name AS supp_nation, \
      n2.n_name AS cust_nation, {year:l_shipdate} AS l_year, l_extendedprice * (1 - l_discount) AS volume \
@@ -143,22 +145,40 @@ pub(crate) struct Query {
     pub(crate) after: Option<String>,
 }
 
+/// What the optimiser is given for a query.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// It chooses.
+    #[default]
+    None,
+    /// The outer tables are joined in this order.
+    Order(Vec<String>),
+    /// The outer table that has this index is read by it.
+    Index(String),
+}
+
 /// How queries are written for a database.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
     typed: bool,
     ordered_join: &'static str,
+    index_hint: IndexHint,
     q15: Q15,
 }
 
 impl Dialect {
     pub(crate) fn new(capabilities: &Capabilities, q15: Q15) -> Self {
-        Self { typed: capabilities.typed_values, ordered_join: capabilities.ordered_join.0, q15 }
+        Self {
+            typed: capabilities.typed_values,
+            ordered_join: capabilities.ordered_join.0,
+            index_hint: capabilities.index_hint,
+            q15,
+        }
     }
 
-    /// Query `number` of stream `stream` with its parameters, and tables in the given order, if any.
-    pub(crate) fn query(self, number: u8, params: &[String], stream: u32, order: Option<&[String]>) -> Query {
-        let fill = |text: &str| self.filled(text, params, stream, order);
+    /// Query `number` of stream `stream` with its parameters.
+    pub(crate) fn query(self, number: u8, params: &[String], stream: u32, hint: &Hint) -> Query {
+        let fill = |text: &str| self.filled(text, params, stream, hint);
         let select = fill(TEXTS[usize::from(number) - 1]);
         if number != 15 {
             return Query { before: None, select, after: None };
@@ -179,9 +199,9 @@ impl Dialect {
     }
 
     /// As [`Dialect::query`], as one SELECT, so that a server can explain it.
-    pub(crate) fn explained(self, number: u8, params: &[String], order: Option<&[String]>) -> String {
+    pub(crate) fn explained(self, number: u8, params: &[String], hint: &Hint) -> String {
         if number != 15 || self.q15 == Q15::Cte {
-            return self.query(number, params, 0, order).select;
+            return self.query(number, params, 0, hint).select;
         }
         let revenue = REVENUE
             .replace("{supplier_no}", " AS supplier_no")
@@ -189,10 +209,10 @@ impl Dialect {
         let text = TEXTS[14]
             .replace("FROM supplier, revenue{s}", &format!("FROM supplier, ({revenue}) AS revenue"))
             .replace("FROM revenue{s}", &format!("FROM ({revenue}) AS again"));
-        self.filled(&text, params, 0, None)
+        self.filled(&text, params, 0, &Hint::None)
     }
 
-    fn filled(self, text: &str, params: &[String], stream: u32, order: Option<&[String]>) -> String {
+    fn filled(self, text: &str, params: &[String], stream: u32, hint: &Hint) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(start) = rest.find(['{', '[']) {
@@ -201,7 +221,7 @@ impl Dialect {
             let end = start + rest[start..].find(if is_list { ']' } else { '}' }).unwrap_or(0);
             let inside = &rest[start + 1..end];
             if is_list {
-                filled.push_str(&self.tables(inside, order));
+                filled.push_str(&self.tables(inside, hint));
             } else {
                 self.place(inside, params, stream, &mut filled);
             }
@@ -210,10 +230,18 @@ impl Dialect {
         filled + rest
     }
 
-    fn tables(self, list: &str, order: Option<&[String]>) -> String {
-        match order {
-            None => list.to_owned(),
-            Some(order) => order.join(self.ordered_join),
+    fn tables(self, list: &str, hint: &Hint) -> String {
+        match hint {
+            Hint::None => list.to_owned(),
+            Hint::Order(order) => order.join(self.ordered_join),
+            Hint::Index(index) => {
+                let owner = Table::of_index(index).map_or("", Table::name);
+                let with = |table: &str| match table.split(' ').next() == Some(owner) {
+                    true => table.to_owned() + &self.index_hint.words(index),
+                    false => table.to_owned(),
+                };
+                list.split(", ").map(with).collect::<Vec<_>>().join(", ")
+            }
         }
     }
 
@@ -266,7 +294,7 @@ fn computed_date<'a>(what: &'a str, param: impl Fn(&'a str) -> &'a str) -> Date 
     moved.unwrap_or(base)
 }
 
-/// The tables whose order can be given for query `number`; empty where there is none.
+/// The outer tables of query `number`, which can be given an order or an index.
 pub(crate) fn joined_tables(number: u8) -> Vec<&'static str> {
     let text = TEXTS[usize::from(number) - 1];
     let list = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -299,7 +327,7 @@ mod tests {
     use crate::dbt3::parameters::validation;
 
     fn text(number: u8, capabilities: &Capabilities) -> String {
-        Dialect::new(capabilities, Q15::View).query(number, &validation(number, 1.0), 0, None).select
+        Dialect::new(capabilities, Q15::View).query(number, &validation(number, 1.0), 0, &Hint::None).select
     }
 
     #[test]
@@ -330,7 +358,7 @@ mod tests {
     fn q15_has_a_view_or_is_one_statement() {
         let capabilities = mysql::capabilities("InnoDB", true);
         let params = validation(15, 1.0);
-        let query = |q15| Dialect::new(&capabilities, q15).query(15, &params, 3, None);
+        let query = |q15| Dialect::new(&capabilities, q15).query(15, &params, 3, &Hint::None);
         let view = query(Q15::View);
         assert!(
             view.before
@@ -343,15 +371,15 @@ mod tests {
             cte.before.is_none()
                 && cte.select.starts_with("WITH revenue3 (supplier_no, total_revenue) AS (SELECT")
         );
-        let explained = Dialect::new(&capabilities, Q15::View).explained(15, &params, None);
+        let explained = Dialect::new(&capabilities, Q15::View).explained(15, &params, &Hint::None);
         assert!(explained.contains("AS supplier_no") && !explained.contains("revenue0"), "{explained}");
     }
 
     #[test]
     fn tables_are_joined_in_the_order_that_was_asked_for() {
-        let order = ["lineitem", "customer", "orders"].map(str::to_owned);
+        let order = Hint::Order(["lineitem", "customer", "orders"].map(str::to_owned).to_vec());
         let ordered = |capabilities: &Capabilities| {
-            Dialect::new(capabilities, Q15::View).query(3, &validation(3, 1.0), 0, Some(&order)).select
+            Dialect::new(capabilities, Q15::View).query(3, &validation(3, 1.0), 0, &order).select
         };
         assert!(
             ordered(&mysql::capabilities("InnoDB", true))
@@ -362,7 +390,16 @@ mod tests {
                 .contains("FROM lineitem CROSS JOIN customer CROSS JOIN orders WHERE")
         );
         assert_eq!(joined_tables(3), ["customer", "orders", "lineitem"]);
-        assert!(joined_tables(1).is_empty());
+        assert_eq!(joined_tables(1), ["lineitem"]);
+        let by_index = |number, capabilities: &Capabilities| {
+            let hint = Hint::Index("i_l_suppkey".to_owned());
+            Dialect::new(capabilities, Q15::View).query(number, &validation(number, 1.0), 0, &hint).select
+        };
+        let forced = by_index(21, &mysql::capabilities("InnoDB", true));
+        assert!(
+            forced.contains("FROM supplier, lineitem l1 FORCE INDEX (i_l_suppkey), orders, nation WHERE")
+        );
+        assert!(by_index(1, &sqlite::capabilities()).contains("FROM lineitem INDEXED BY i_l_suppkey WHERE"));
     }
 
     #[test]

@@ -107,6 +107,11 @@ impl Table {
         }
     }
 
+    /// The table that has the secondary index of this name.
+    pub(crate) fn of_index(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.indexes().iter().any(|(index, _)| *index == name))
+    }
+
     /// Name and columns of each secondary index.
     const fn indexes(self) -> &'static [(&'static str, &'static str)] {
         match self {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::dbt3::Setup;
 use crate::dbt3::options::{Dbt3 as Options, Part};
 use crate::dbt3::parameters::ORDERS;
-use crate::dbt3::queries::{COUNT, shape};
+use crate::dbt3::queries::{COUNT, Hint, shape};
 use crate::dbt3::rows::{assigned, load_sql};
 use crate::dbt3::schema::{self, Table};
 
@@ -22,11 +22,7 @@ pub(crate) enum StepKind {
     Load,
     Index,
     Statistics,
-    /// One query, its tables joined in this order, or in that of the optimiser.
-    Query {
-        number: u8,
-        order: Option<Vec<String>>,
-    },
+    Query { number: u8, hint: Hint },
     Power,
     Throughput,
 }
@@ -44,7 +40,7 @@ pub(crate) enum Operation {
     Query {
         number: u8,
         stream: u32,
-        order: Option<Vec<String>>,
+        hint: Hint,
     },
     /// Inserts the orders of a set.
     Insert {
@@ -94,24 +90,24 @@ pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
 
 fn query_steps(number: u8, options: &Options) -> Vec<StepPlan> {
     let name = format!("q{number}");
-    let own = StepPlan { name: name.clone(), kind: StepKind::Query { number, order: None } };
-    let ordered = options.orders_of(number).iter().zip(1..).map(|(order, at)| StepPlan {
-        name: format!("{name}.order{at}"),
-        kind: StepKind::Query { number, order: Some(order.clone()) },
+    let own = StepPlan { name: name.clone(), kind: StepKind::Query { number, hint: Hint::None } };
+    let hinted = options.hints_of(number).into_iter().map(|(end, hint)| StepPlan {
+        name: format!("{name}.{end}"),
+        kind: StepKind::Query { number, hint },
     });
-    [own].into_iter().chain(ordered).collect()
+    [own].into_iter().chain(hinted).collect()
 }
 
 /// What each connection of a measured step does, in its order.
 pub(crate) fn scripts(kind: &StepKind, options: &Options) -> Vec<Vec<Operation>> {
     let stream = |stream: u32| {
         let queries = ORDERS[stream as usize].into_iter();
-        queries.map(move |number| Operation::Query { number, stream, order: None })
+        queries.map(move |number| Operation::Query { number, stream, hint: Hint::None })
     };
     match kind {
         StepKind::Load | StepKind::Index | StepKind::Statistics => Vec::new(),
-        StepKind::Query { number, order } => {
-            let query = Operation::Query { number: *number, stream: 0, order: order.clone() };
+        StepKind::Query { number, hint } => {
+            let query = Operation::Query { number: *number, stream: 0, hint: hint.clone() };
             vec![vec![query; options.repetitions as usize]]
         }
         StepKind::Power => {
@@ -184,7 +180,7 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
 
 /// Published figures sum up the queries that the optimiser plans alone.
 fn groups(step: &StepPlan) -> BTreeMap<String, String> {
-    let is_query = matches!(step.kind, StepKind::Query { order: None, .. });
+    let is_query = matches!(step.kind, StepKind::Query { hint: Hint::None, .. });
     is_query.then(|| ("dbt3".to_owned(), "queries".to_owned())).into_iter().collect()
 }
 
@@ -194,14 +190,16 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
         ("scale_factor".to_owned(), json!(scale_factor)),
         ("seed".to_owned(), json!(setup.context.seed)),
     ]);
-    let mut add = |key: &str, value: Value| map.insert(key.to_owned(), value);
+    let mut add = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
     match &step.kind {
         StepKind::Load | StepKind::Index | StepKind::Statistics => {}
-        StepKind::Query { order, .. } => {
+        StepKind::Query { hint, .. } => {
             add("repetitions", json!(repetitions));
             add("parameters", json!(parameters));
-            if let Some(order) = order {
-                add("join_order", json!(order));
+            match hint {
+                Hint::None => {}
+                Hint::Order(order) => add("join_order", json!(order)),
+                Hint::Index(index) => add("index", json!(index)),
             }
         }
         StepKind::Power => {}
@@ -239,11 +237,12 @@ mod tests {
             parts: vec![Part::Queries, Part::Power, Part::Throughput],
             queries: vec![3, 1],
             join_orders: BTreeMap::from([("q3".to_owned(), vec![order.clone(), order])]),
+            indexes: BTreeMap::from([("q1".to_owned(), vec!["i_l_shipdate".to_owned()])]),
             ..Options::default()
         };
         assert_eq!(
             names(&options).join(" "),
-            "load index statistics q3 q3.order1 q3.order2 q1 power throughput"
+            "load index statistics q3 q3.order1 q3.order2 q1 q1.i_l_shipdate power throughput"
         );
     }
 

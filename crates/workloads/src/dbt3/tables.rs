@@ -4,11 +4,10 @@ use std::time::Instant;
 
 use dbdyno_drivers::{AnySession, RowStream, Session};
 use serde_json::{Map, json};
-use tpchgen::text::TextPool;
 
-use crate::dbt3::Setup;
 use crate::dbt3::parameters::ORDERS;
 use crate::dbt3::schema::{Table, create};
+use crate::dbt3::{Setup, comments};
 use crate::engine::{Origin, read_back};
 use crate::local_infile::allow_local_infile;
 use crate::{Error, Work};
@@ -20,10 +19,9 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
     if capabilities.row_stream == RowStream::LocalInfile {
         works.extend(allow_local_infile(&setup.context, session).await?);
     }
-    // The texts that comments are cut from, 300 MB of them, the same for every table and scale factor. No part of the load.
+    // The text that comments are cut from, the same for every table and scale factor. No part of the load.
     let began = Instant::now();
-    let texts = TextPool::get_or_init_default();
-    let details = Map::from_iter([("bytes".to_owned(), json!(texts.size()))]);
+    let details = Map::from_iter([("bytes".to_owned(), json!(comments::make_text()))]);
     works.push(Work { name: "make texts".to_owned(), duration: began.elapsed(), details });
     let began = Instant::now();
     // What an earlier cell or a run that was killed has left at an address.

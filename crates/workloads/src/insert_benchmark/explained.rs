@@ -15,7 +15,8 @@ pub(crate) fn explained(step: &StepPlan, setup: &Setup, history: &History) -> Ve
     let after_last = options.first_id + history.of(CLIENT).rows_inserted();
     let least = after_last.saturating_sub(history.in_table(CLIENT)).max(options.first_id);
     let middle = u64::midpoint(least, after_last);
-    let explained = |statement: &str, sql: String| Explained { statement: statement.to_owned(), sql };
+    let explained =
+        |statement: &str, sql: String| Explained { statement: statement.to_owned(), sql, is_executed: false };
     let mut found = Vec::new();
     if step.kind == StepKind::Range {
         for kind in RangeKind::ALL.into_iter().take(options.secondary_indexes.clamp(1, 3) as usize) {

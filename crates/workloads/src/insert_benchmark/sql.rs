@@ -1,6 +1,6 @@
 //! Statements of the Insert Benchmark, shaped by what the database can do.
 
-use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource};
+use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, KeySource};
 
 /// Which secondary index a range query reads, in the order in which they are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,11 +132,7 @@ pub(crate) fn range_parts(
 ) -> [String; 2] {
     let columns = kind.columns();
     let index = format!("{table}_{}", kind.suffix());
-    let hint = match capabilities.index_hint {
-        IndexHint::None => String::new(),
-        IndexHint::Force => format!(" FORCE INDEX ({index})"),
-        IndexHint::IndexedBy => format!(" INDEXED BY {index}"),
-    };
+    let hint = capabilities.index_hint.words(&index);
     [
         format!("SELECT {columns} FROM {table}{hint} WHERE {}", kind.condition()),
         format!(" ORDER BY {columns} LIMIT {limit}"),

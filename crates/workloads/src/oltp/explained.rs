@@ -16,8 +16,11 @@ pub(crate) fn explained(setup: &Setup, places: &[Place]) -> Vec<Explained> {
         let Some(values) = values(setup, kind) else { continue };
         let mut text = Vec::new();
         Template::new(&sql::statement_of(setup, kind, &Setup::table(1), false)).write(&values, &mut text);
-        let explained =
-            Explained { statement: kind.name().to_owned(), sql: String::from_utf8_lossy(&text).into_owned() };
+        let explained = Explained {
+            statement: kind.name().to_owned(),
+            sql: String::from_utf8_lossy(&text).into_owned(),
+            is_executed: false,
+        };
         if !found.contains(&explained) {
             found.push(explained);
         }

@@ -10,7 +10,7 @@ use dbdyno_record::Execution;
 use super::{Executed, Ledger};
 use crate::connection::{Connection, indispensable};
 use crate::dbt3::Setup;
-use crate::dbt3::queries::Query;
+use crate::dbt3::queries::{Hint, Query};
 use crate::dbt3::rows::{Refresh, delete_orders, insert_orders};
 use crate::dbt3::steps::Operation;
 use crate::dbt3::{answers, rows};
@@ -47,7 +47,8 @@ impl QueryLane {
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
-        let is_ordered = |operation: &Operation| matches!(operation, Operation::Query { order: Some(_), .. });
+        let is_ordered =
+            |operation: &Operation| matches!(operation, Operation::Query { hint: Hint::Order(_), .. });
         let before = self.setup.context.endpoint.capabilities.ordered_join.1;
         if !before.is_empty() && self.script.iter().any(is_ordered) {
             self.connection.query(before.as_bytes()).await?;
@@ -59,9 +60,9 @@ impl QueryLane {
         let Setup { options, context } = &*self.setup;
         let begin = context.endpoint.capabilities.begin_write;
         self.ready = Some(match &self.script[usize::try_from(number).unwrap_or(usize::MAX)] {
-            Operation::Query { number, stream, order } => {
+            Operation::Query { number, stream, hint } => {
                 let params = self.setup.params(*number, *stream);
-                let query = self.setup.dialect().query(*number, &params, *stream, order.as_deref());
+                let query = self.setup.dialect().query(*number, &params, *stream, hint);
                 Ready::Query(*number, query)
             }
             Operation::Insert { set } => Ready::Refresh(insert_orders(*set, options.scale_factor, begin)),

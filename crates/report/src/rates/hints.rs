@@ -1,0 +1,88 @@
+//! Queries with hints: the best of them compared with what the optimiser chooses by itself.
+
+use dbdyno_analyse::{StepFindings, VariantStep, seconds_text};
+
+use super::cells::{headline_text, ratio_cell};
+use super::{Scope, of};
+use crate::document::{Cell, Column, Table};
+
+/// None where no query has hints.
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let note = "Orders of joins and indexes that the plan gives (`q3.order1` is the first order of q3), the fastest of them \
+                compared with what the optimiser chooses by itself, in the same variant.";
+    let labels = ["step", "variant"].map(|name| Column::new(name, "", "")).to_vec();
+    let heads = [
+        ("optimiser", "s", "Its own choice."),
+        ("best hint", "", "Of the steps with hints, the one with the least seconds."),
+        ("with it", "s", ""),
+        ("ratio", "", "Seconds with the hint divided by the optimiser's: below 1, the optimiser missed it."),
+    ];
+    let heads = heads.map(|(name, unit, meaning)| Column::new(name, unit, meaning));
+    let mut table = Table::new("Hints", note, labels, heads);
+    for step in scope.steps().filter(|step| step.less_is_better) {
+        let prefix = format!("{}.", step.name);
+        let hinted: Vec<&StepFindings> =
+            scope.steps().filter(|other| other.name.starts_with(&prefix)).collect();
+        if !hinted.is_empty() {
+            step.variants.iter().for_each(|own| table.push(row(step, own, &hinted)));
+        }
+    }
+    if table.rows.is_empty() { Vec::new() } else { vec![table] }
+}
+
+fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings]) -> Vec<Cell> {
+    let mut ended: Vec<(&str, f64)> = Vec::new();
+    for other in hinted {
+        let found = of(other, &own.variant).filter(|found| !found.cut_off).and_then(|found| found.rate);
+        ended.extend(found.map(|seconds| (other.name.as_str(), seconds)));
+    }
+    let best = ended.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let chosen = own.rate.map_or_else(|| "n/a".to_owned(), |rate| headline_text(step, rate, own.cut_off));
+    let (name, seconds) = best.map_or(("none ended", "n/a".to_owned()), |(name, s)| (name, seconds_text(s)));
+    let ratio = match (best, own.rate) {
+        (Some((_, best)), Some(rate)) if rate > 0.0 => {
+            let cell = ratio_cell(best / rate, 2, true, "the optimiser's choice");
+            let sign = if own.cut_off { "< " } else { "" };
+            Cell { text: format!("{sign}{}", cell.text), ..cell }
+        }
+        _ => Cell::from("n/a"),
+    };
+    [step.name.as_str(), &own.variant, &chosen, name, &seconds]
+        .map(Cell::from)
+        .into_iter()
+        .chain([ratio])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_best_of_several_hints_is_compared_with_the_choice_of_the_optimiser() {
+        let mut findings = fixture::findings();
+        let steps = &mut findings.workloads[0].steps;
+        steps.truncate(3);
+        for (step, (name, seconds)) in
+            steps.iter_mut().zip([("q3", 4.0), ("q3.order1", 3.0), ("q3.order2", 2.0)])
+        {
+            (step.name, step.less_is_better) = (name.to_owned(), true);
+            for variant in &mut step.variants {
+                variant.rate = Some(seconds);
+            }
+        }
+        steps[2].variants[1].cut_off = true;
+        steps[0].variants[1].cut_off = true;
+        let found = tables(Scope::of(&findings, &findings.workloads[0]));
+        let rows: Vec<String> = found[0]
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | "))
+            .collect();
+        insta::assert_snapshot!(rows.join("\n"), @r#"
+        q3 | rollback | 4.00 | q3.order2 | 2.00 | 0.50
+        q3 | <b>&" | > 4.00 | q3.order1 | 3.00 | < 0.75
+        "#);
+    }
+}
