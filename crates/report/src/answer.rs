@@ -69,10 +69,11 @@ fn p99_ms(variant: Option<&VariantStep>) -> String {
     latency.and_then(Latency::known_p99_us).map_or(NONE.to_owned(), milliseconds)
 }
 
-/// The unit that all steps share, for the head of a column.
+/// The unit that all steps share, for the head of a column. One that never ran has none.
 fn unit(steps: &[&StepFindings]) -> String {
-    let first = steps.first().map_or("", |step| &step.rate_label);
-    if steps.iter().all(|step| step.rate_label == first) { first.to_owned() } else { "per s".to_owned() }
+    let mut labels = steps.iter().map(|step| step.rate_label.as_str()).filter(|label| !label.is_empty());
+    let first = labels.next().unwrap_or_default();
+    if labels.all(|label| label == first) { first.to_owned() } else { "per s".to_owned() }
 }
 
 /// Picks a figure, in microseconds.
@@ -80,7 +81,8 @@ type Percentile = fn(&Latency) -> u64;
 
 /// A run of one variant.
 fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
-    let mut columns = vec![Column::ranked("step", "", 0), Column::ranked("rate", &unit(steps), 0)];
+    let head = if scope.are_times() { "time" } else { "rate" };
+    let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(head, &unit(steps), 0)];
     let figures: [(&str, Percentile); 4] = [
         ("p50", |latency| latency.p50_us),
         ("p95", |latency| latency.p95_us),

@@ -8,6 +8,8 @@ use tpchgen::q_and_a::answers_sf1;
 const SAMPLE_ROWS: usize = 20;
 /// Published decimal numbers have two places.
 const HALF_A_CENT: f64 = 0.005_1;
+/// That of q17 is 3 cents from what all products answer. The specification allows a hundredth of it.
+const OF_Q17: f64 = 0.05;
 /// Weights of rows in a digest are 1 to this.
 const WEIGHTS: u64 = 1000;
 
@@ -83,6 +85,9 @@ pub(crate) fn digest(number: u8, cells: &Cells) -> AnswerDigest {
 pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
     let mut published = published(number);
     let mut found = rows(cells, number);
+    if number == 11 {
+        found.iter_mut().for_each(as_published_of_q11);
+    }
     for rows in [&mut published, &mut found] {
         rows.sort_by(|a, b| {
             a.exact
@@ -94,7 +99,7 @@ pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
     let unlike: Vec<String> = published
         .iter()
         .zip(&found)
-        .filter(|(a, b)| !is_same(a, b))
+        .filter(|(a, b)| !is_same(a, b, if number == 17 { OF_Q17 } else { HALF_A_CENT }))
         .map(|(a, b)| format!("{} where {} is published", text(b), text(a)))
         .collect();
     let counted = format!("{} rows where {} are published", found.len(), published.len());
@@ -102,8 +107,16 @@ pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
     (extra + unlike.len(), first)
 }
 
-fn is_same(published: &Row, found: &Row) -> bool {
-    let is_near = |(a, b): (&f64, &f64)| (a - b).abs() <= HALF_A_CENT + 1e-9 * a.abs();
+/// `tpchgen` has the keys of q11, right-aligned in six places, without their last two digits.
+fn as_published_of_q11(row: &mut Row) {
+    for key in &mut row.exact {
+        let aligned = format!("{key:>6}");
+        *key = aligned[..aligned.len() - 2].trim().to_owned();
+    }
+}
+
+fn is_same(published: &Row, found: &Row, tolerance: f64) -> bool {
+    let is_near = |(a, b): (&f64, &f64)| (a - b).abs() <= tolerance + 1e-9 * a.abs();
     published.exact == found.exact
         && published.decimals.len() == found.decimals.len()
         && published.decimals.iter().zip(&found.decimals).all(is_near)
@@ -135,8 +148,12 @@ mod tests {
     #[test]
     fn published_answers_are_their_own_answers_and_decimal_columns_hold_numbers() {
         for number in 1..=22 {
-            let cells = cells(number);
+            let mut cells = cells(number);
             assert!(!cells.is_empty());
+            if number == 11 {
+                let whole = |key: &Option<String>| Some(format!("{}60", key.as_deref().unwrap_or_default()));
+                cells.iter_mut().for_each(|row| row[0] = whole(&row[0]));
+            }
             assert_eq!(difference(number, &cells), (0, None), "q{number}");
             let row = &rows(&cells, number)[0];
             assert_eq!(row.decimals.len(), decimals(number).len(), "q{number}");

@@ -30,8 +30,8 @@ pub(crate) fn problem(options: &Dbt3) -> Option<Mistake> {
 }
 
 fn scale_problem(options: &Dbt3) -> Option<Mistake> {
-    let is_legal = (0.001..=1000.0).contains(&options.scale_factor);
-    let message = format!("scale_factor is {}, but must be 0.001 to 1000", options.scale_factor);
+    let is_legal = (0.01..=1000.0).contains(&options.scale_factor);
+    let message = format!("scale_factor is {}, but must be 0.01 to 1000", options.scale_factor);
     (!is_legal).then_some(("scale_factor", message))
 }
 

@@ -39,8 +39,8 @@ pub enum Part {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dbt3 {
-    /// 1 is about 1 GB of rows, and 6 million of them in the largest table.
-    #[schemars(range(min = 0.001, max = 1000.0))]
+    /// 1 is about 1 GB of rows, and 6 million of them in the largest table. Below 0.01 the original's rows have keys twice.
+    #[schemars(range(min = 0.01, max = 1000.0))]
     pub scale_factor: f64,
     /// What runs after the load, in this order.
     #[schemars(extend("uniqueItems" = true))]
