@@ -7,8 +7,8 @@ use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Table, Tone};
 use crate::words::{TIMES_TABLE, listed, missed_text, pace_text, zero_rate_text};
 
-/// Title of the table, by which the page's script finds it.
-pub(crate) const RATIOS: &str = "Relative throughput";
+/// Titles of the table, of rates and of times, by which the page's script finds it.
+pub(crate) const RATIOS: [&str; 2] = ["Relative throughput", "Relative seconds"];
 
 /// A single variant has no ratios but to itself.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
@@ -18,7 +18,8 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     }
     let row =
         |step: &StepFindings| Some(step.variants.iter().map(|variant| cell(scope, step, variant)).collect());
-    let table = scope.by_step((RATIOS, &note(scope)), &variants, row);
+    let title = RATIOS[usize::from(scope.are_times())];
+    let table = scope.by_step((title, &note(scope)), &variants, row);
     let stalled = (Tone::Lowest, "answered nothing in a block in which the base answered");
     let [above, below] = of_ratios(scope.are_times());
     vec![explained(table, &[above, below, stalled])]

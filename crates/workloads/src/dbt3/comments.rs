@@ -44,32 +44,29 @@ struct Words {
 }
 
 impl Words {
+    /// Draws 46 million words: built without optimisation too, in a second or two, so in slices and without calls for each.
     fn new() -> Self {
-        let mut words = Self {
-            known: Vec::new(),
-            text: Vec::with_capacity(SIZE / 6),
-            marks: Vec::with_capacity(SIZE / STRIDE + 2),
-        };
+        let mut words = Self { known: Vec::new(), text: vec![0; SIZE / 6], marks: Vec::new() };
         let grammar = Grammar::new(&mut words);
-        let mut random = RowRandomInt::new(SEED, i32::MAX);
-        let mut length = 0;
+        let lengths: Vec<usize> = words.known.iter().map(|word| word.len()).collect();
+        let (text, lengths) = (&mut words.text[..], &lengths[..]);
+        let (mut seed, mut count, mut length, mut next_mark) = (SEED, 0, 0, 0);
         while length <= SIZE {
-            grammar.sentence(&mut random, |word| length += words.add(word, length));
+            let first = count;
+            grammar.sentence(&mut seed, text, &mut count);
+            for at in first..count {
+                let size = lengths[text[at] as usize];
+                if length + size > next_mark {
+                    let place = at << INTO_BITS | (next_mark - length);
+                    words.marks.push(u32::try_from(place).expect("2^27 words are more than the text has"));
+                    next_mark += STRIDE;
+                }
+                length += size;
+            }
         }
+        words.text.truncate(count);
         words.text.shrink_to_fit();
         words
-    }
-
-    /// Adds a word to the text, of which there are `length` bytes; returns how long the word is.
-    fn add(&mut self, word: u8, length: usize) -> usize {
-        let mark = self.marks.len() * STRIDE;
-        let size = self.known[usize::from(word)].len();
-        if length + size > mark {
-            let place = self.text.len() << INTO_BITS | (mark - length);
-            self.marks.push(u32::try_from(place).expect("2^27 words are more than the text has"));
-        }
-        self.text.push(word);
-        size
     }
 
     fn number(&mut self, text: String) -> u8 {
@@ -101,37 +98,38 @@ impl Words {
     }
 }
 
-/// Values of which each is drawn as often as its weight says.
-struct Draw<T>(Vec<T>);
-
-impl<T: Copy> Draw<T> {
-    fn new(distribution: &Distribution, mut value: impl FnMut(&'static str) -> T) -> Self {
-        let mut all = Vec::new();
-        for (at, text) in distribution.get_values().iter().enumerate() {
-            let value = value(text);
-            all.resize(usize::try_from(distribution.get_weight(at)).unwrap_or_default(), value);
-        }
-        Self(all)
+/// Each value as often as its weight says.
+fn weighted<T: Clone>(distribution: &Distribution, mut value: impl FnMut(&'static str) -> T) -> Vec<T> {
+    let mut all = Vec::new();
+    for (at, text) in distribution.get_values().iter().enumerate() {
+        let value = value(text);
+        all.resize(usize::try_from(distribution.get_weight(at)).unwrap_or_default(), value);
     }
-
-    fn next(&self, random: &mut RowRandomInt) -> T {
-        let last = i32::try_from(self.0.len() - 1).unwrap_or(i32::MAX);
-        self.0[random.next_int(0, last).unsigned_abs() as usize]
-    }
+    all
 }
+
+/// The place of the next value among so many: as [`RowRandomInt`] draws.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a length")]
+fn drawn(seed: &mut i64, length: usize) -> usize {
+    const MODULUS: i64 = 2_147_483_647;
+    *seed = *seed * 16_807 % MODULUS;
+    (*seed as f64 / MODULUS as f64 * length as f64) as usize
+}
+
+/// Words of a kind, by the letter of phrases: nouns, verbs, adjectives, adverbs, auxiliaries.
+const KINDS: [u8; 5] = *b"NVJDX";
+
+/// A phrase: places in [`KINDS`], and the number of the comma after all of those.
+type Phrase = Vec<usize>;
 
 /// Sentences of noun phrases (N), verb phrases (V), prepositions with noun phrases (P) and ends (T); phrases of words.
 struct Grammar {
-    sentences: Draw<&'static str>,
-    noun_phrases: Draw<&'static str>,
-    verb_phrases: Draw<&'static str>,
-    nouns: Draw<u8>,
-    adjectives: Draw<u8>,
-    adverbs: Draw<u8>,
-    verbs: Draw<u8>,
-    auxiliaries: Draw<u8>,
-    prepositions: Draw<u8>,
-    ends: Draw<u8>,
+    sentences: Vec<&'static [u8]>,
+    noun_phrases: Vec<Phrase>,
+    verb_phrases: Vec<Phrase>,
+    kinds: [Vec<u8>; KINDS.len()],
+    prepositions: Vec<u8>,
+    ends: Vec<u8>,
     the: u8,
     comma: u8,
 }
@@ -139,54 +137,61 @@ struct Grammar {
 impl Grammar {
     fn new(words: &mut Words) -> Self {
         let all = Distributions::static_default();
-        let mut spaced = |distribution| Draw::new(distribution, |word| words.number(format!(" {word}")));
+        let phrase = |text: &str| -> Phrase {
+            let place = |letter| match letter {
+                b',' => Some(KINDS.len()),
+                letter => KINDS.iter().position(|kind| *kind == letter),
+            };
+            text.bytes().filter_map(place).collect()
+        };
+        let mut spaced = |distribution| weighted(distribution, |word| words.number(format!(" {word}")));
         Self {
-            sentences: Draw::new(all.grammar(), |text| text),
-            noun_phrases: Draw::new(all.noun_phrase(), |text| text),
-            verb_phrases: Draw::new(all.verb_phrase(), |text| text),
-            nouns: spaced(all.nouns()),
-            adjectives: spaced(all.adjectives()),
-            adverbs: spaced(all.adverbs()),
-            verbs: spaced(all.verbs()),
-            auxiliaries: spaced(all.auxiliaries()),
+            sentences: weighted(all.grammar(), str::as_bytes),
+            noun_phrases: weighted(all.noun_phrase(), phrase),
+            verb_phrases: weighted(all.verb_phrase(), phrase),
+            kinds: [all.nouns(), all.verbs(), all.adjectives(), all.adverbs(), all.auxiliaries()]
+                .map(&mut spaced),
             prepositions: spaced(all.prepositions()),
-            ends: Draw::new(all.terminators(), |end| words.number(end.to_owned())),
+            ends: weighted(all.terminators(), |end| words.number(end.to_owned())),
             the: words.number(" the".to_owned()),
             comma: words.number(",".to_owned()),
         }
     }
 
-    fn sentence(&self, random: &mut RowRandomInt, mut add: impl FnMut(u8)) {
-        for part in self.sentences.next(random).bytes() {
+    /// Writes the next sentence into `text` from `at` on, and moves `at` to its end.
+    fn sentence(&self, seed: &mut i64, text: &mut [u8], at: &mut usize) {
+        let sentences = &self.sentences[..];
+        for part in sentences[drawn(seed, sentences.len())] {
             match part {
-                b'N' => self.phrase(&self.noun_phrases, random, &mut add),
-                b'V' => self.phrase(&self.verb_phrases, random, &mut add),
+                b'N' => self.phrase(&self.noun_phrases, seed, text, at),
+                b'V' => self.phrase(&self.verb_phrases, seed, text, at),
                 b'P' => {
-                    add(self.prepositions.next(random));
-                    add(self.the);
-                    self.phrase(&self.noun_phrases, random, &mut add);
+                    let all = &self.prepositions[..];
+                    text[*at] = all[drawn(seed, all.len())];
+                    text[*at + 1] = self.the;
+                    *at += 2;
+                    self.phrase(&self.noun_phrases, seed, text, at);
                 }
-                b'T' => add(self.ends.next(random)),
+                b'T' => {
+                    let all = &self.ends[..];
+                    text[*at] = all[drawn(seed, all.len())];
+                    *at += 1;
+                }
                 _ => {}
             }
         }
     }
 
-    fn phrase(&self, phrases: &Draw<&'static str>, random: &mut RowRandomInt, add: &mut impl FnMut(u8)) {
-        for part in phrases.next(random).bytes() {
-            let words = match part {
-                b'N' => &self.nouns,
-                b'J' => &self.adjectives,
-                b'D' => &self.adverbs,
-                b'V' => &self.verbs,
-                b'X' => &self.auxiliaries,
-                b',' => {
-                    add(self.comma);
-                    continue;
-                }
-                _ => continue,
+    fn phrase(&self, phrases: &[Phrase], seed: &mut i64, text: &mut [u8], at: &mut usize) {
+        let phrase = &phrases[drawn(seed, phrases.len())][..];
+        for &kind in phrase {
+            text[*at] = if kind == KINDS.len() {
+                self.comma
+            } else {
+                let all = &self.kinds[kind][..];
+                all[drawn(seed, all.len())]
             };
-            add(words.next(random));
+            *at += 1;
         }
     }
 }

@@ -49,6 +49,13 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "new orders are like loaded ones under keys that are left free for them; 100 orders in a transaction",
         );
     }
+    if options.analyze {
+        add(
+            "plans",
+            "EXPLAIN",
+            "each query is executed once more after its step, to count rows and time by operator",
+        );
+    }
     if options.verify != Verify::Off {
         add("verify", "nothing is checked", "rows are counted and answers compared outside the clock");
     }

@@ -18,7 +18,7 @@ use crate::dbt3::schema::Table;
 /// Between two columns; no text holds it.
 pub(crate) const SEPARATOR: char = '|';
 /// About so many bytes travel with one statement: a commit costs nothing compared with so many rows.
-const PORTION_BYTES: u64 = 4 << 20;
+pub(crate) const PORTION_BYTES: u64 = 4 << 20;
 /// Sets of refresh functions that there are, each of a thousandth of the orders.
 pub(crate) const REFRESH_SETS: i32 = 1_000;
 /// Distance of a new order's key from that of the loaded order that it is like. Of each 32 keys the load takes 8.

@@ -115,7 +115,7 @@ impl<'a> Charts<'a> {
         json!({
             "variants": self.names,
             "base": self.variant(&self.findings.run.base),
-            "relative": [RATIOS],
+            "relative": RATIOS,
             "steps": steps,
         })
     }

@@ -50,8 +50,9 @@ fn of_set(
     };
     let compared = charts.names.iter().enumerate().filter(|(_, name)| is_compared(name));
     let name = if name.is_empty() { String::new() } else { format!(", {name}") };
+    let what = if steps.iter().all(|step| step.less_is_better) { "seconds" } else { "rate" };
     Some(chart(
-        format!("Relative rate{name}: new ÷ base, 95 % interval; hollow: undecided. Base: {base}"),
+        format!("Relative {what}{name}: new ÷ base, 95 % interval; hollow: undecided. Base: {base}"),
         json!({
             "kind": "ratios",
             "margin": steps.iter().map(|step| step.margin).fold(0.0, f64::max),

@@ -10,11 +10,13 @@ use tokio::sync::mpsc;
 
 use crate::connection::{Connection, changed, indispensable};
 use crate::dbt3::Setup;
-use crate::dbt3::rows::{Portion, SEPARATOR, load_sql, write};
+use crate::dbt3::rows::{PORTION_BYTES, Portion, SEPARATOR, load_sql, write};
 use crate::dbt3::schema::Table;
 
-/// Portions that lie ready, so that neither side waits for the other.
-const AHEAD: usize = 2;
+/// Portions that lie ready, so that neither side waits for the other; one is made and one is sent meanwhile.
+const AHEAD: usize = 1;
+/// Room for a portion: it would double when it grows.
+const ROOM: usize = (PORTION_BYTES + PORTION_BYTES / 8) as usize;
 
 /// Rows of a portion as lines.
 #[derive(Debug)]
@@ -87,7 +89,7 @@ impl LoadLane {
         let (portions, scale_factor) = (self.portions[at..].to_vec(), self.scale_factor);
         let make = move || {
             for portion in portions {
-                let mut text = Vec::new();
+                let mut text = Vec::with_capacity(ROOM);
                 let rows = write(portion, scale_factor, &mut text);
                 if sender.blocking_send(Lines { text, rows }).is_err() {
                     return;
