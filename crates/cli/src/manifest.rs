@@ -17,10 +17,13 @@ pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
     let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     let WaitChoice { wait, reason } = plan.client_wait();
+    let known =
+        dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus));
     HostInfo {
+        hostname: plan.host.name.clone().unwrap_or(known.hostname),
         client_wait: Some(wait.word().to_owned()),
         client_wait_reason: Some(reason),
-        ..dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus))
+        ..known
     }
 }
 

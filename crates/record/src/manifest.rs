@@ -93,6 +93,9 @@ pub struct HostInfo {
     /// Folder that holds the data directories while the run goes on, its filesystem and block device.
     pub data_filesystem: String,
     pub data_device: String,
+    /// What else can be read of the machine at the start of the run, as name and value: SMT, governor, disk, time of an fsync, ...
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<(String, String)>,
 }
 
 impl HostInfo {

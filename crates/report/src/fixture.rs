@@ -86,6 +86,7 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
             client_cpus: None,
             client_wait: None,
             client_wait_reason: None,
+            facts: vec![("SMT".into(), "off".into()), ("fsync".into(), "median 40 us, p99 90 us".into())],
             data_filesystem: "xfs".into(),
             data_device: "nvme0n1".into(),
         },

@@ -239,6 +239,8 @@ fn compared(findings: &Findings) -> Vec<Block> {
     let mut blocks = vec![Block::section("What was compared", "compared")];
     blocks.push(variants(findings, |variant| variant_line(findings, variant)));
     blocks.push(Block::Text(Tone::Muted, host_line(&findings.run)));
+    let facts = &findings.run.host.facts;
+    blocks.extend((!facts.is_empty()).then(|| Block::Facts(facts.clone())));
     blocks.push(Block::Text(Tone::Muted, run_line(&findings.run)));
     blocks.extend(time_line(&findings.run).map(|line| Block::Text(Tone::Muted, line)));
     blocks.extend(notices(findings, Severity::Caution));

@@ -26,6 +26,7 @@ pub fn host_info(data_dir: &Path, server_cpus: Option<String>, client_cpus: Opti
         client_wait_reason: None,
         data_filesystem: filesystem_of(data_dir),
         data_device: device.or_else(|| mount_source_of(data_dir)).unwrap_or_else(unknown),
+        facts: Vec::new(),
     }
 }
 

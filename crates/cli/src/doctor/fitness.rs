@@ -42,6 +42,25 @@ pub(crate) fn at_once(data_dir: &Path) -> Vec<Finding> {
     machine(&HostFiles::here(), &existing(data_dir))
 }
 
+/// What a reader of a report may ask about the machine, as name and value; an fsync is measured for it.
+pub(crate) fn facts(data_dir: &Path) -> Vec<(String, String)> {
+    let (files, folder) = (HostFiles::here(), existing(data_dir));
+    let filesystem = dbdyno_sample::host_info(&folder, None, None).data_filesystem;
+    let device = dbdyno_sample::device_of(&folder);
+    let findings = [
+        cpu::cores(&files),
+        cpu::smt(&files),
+        cpu::numa(&files),
+        cpu::governor(&files),
+        cpu::turbo(&files),
+        cpu::virtualisation(&files),
+        disk::device(&files, device.as_ref()),
+        disk::filesystem(&files, device.as_ref(), &filesystem),
+        disk::fsync(folder.clone(), disk::measure_fsync(&folder)),
+    ];
+    findings.map(|finding| (finding.name.to_owned(), finding.found)).into()
+}
+
 fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
     let usable = host::usable_cpus().ok();
     let cpus = usable.as_ref().map_or(0, |usable| usable.0.len());
@@ -50,6 +69,7 @@ fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
     let device = dbdyno_sample::device_of(data_dir);
     vec![
         cpu::count(cpus, known.cpus, can_pin),
+        cpu::cores(files),
         cpu::governor(files),
         cpu::idle(files),
         cpu::turbo(files),
@@ -114,10 +134,10 @@ mod tests {
         let mut names: Vec<_> = findings.iter().map(|finding| finding.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!((names.len(), findings.len()), (35, 35));
+        assert_eq!((names.len(), findings.len()), (36, 36));
         for finding in &findings {
             assert_eq!(finding.advice.is_empty(), finding.verdict == Verdict::Good, "{finding:?}");
         }
-        assert_eq!(at_once(folder.path()).len(), 26);
+        assert_eq!(at_once(folder.path()).len(), 27);
     }
 }

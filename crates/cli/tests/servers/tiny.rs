@@ -37,7 +37,10 @@ const SIZES: &[(&str, &str)] = &[
 ];
 
 /// Steps of a plan that names none. The other tests run all of them.
-const STEPS: &str = "steps = [\"update-*\", \"read-write*\", \"point-query*\", \"scan\"]";
+const STEPS: &[(&str, &str)] = &[
+    ("microbenchmarks", "steps = [\"update-*\", \"read-write*\", \"point-query*\", \"scan\"]"),
+    ("dbt3", "queries = [3, 6]"),
+];
 
 /// Lengths that a number of operations takes the place of.
 const LENGTHS: &[&str] = &["time", "read_time", "write_time"];
@@ -66,12 +69,11 @@ pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
         let kind = name.split('@').next().unwrap();
         let (_, sizes) = SIZES.iter().find(|(known, _)| *known == kind).unwrap();
         let workload = workload.as_table_mut().unwrap();
-        workload.retain(|key, _| !LENGTHS.contains(&key));
+        workload.retain(|key, _| key != "settle" && !LENGTHS.contains(&key));
         workload.extend(sizes.parse::<Table>().unwrap());
-        if kind == "microbenchmarks" {
-            for (key, steps) in STEPS.parse::<Table>().unwrap() {
-                workload.entry(key).or_insert(steps);
-            }
+        let steps = STEPS.iter().filter(|(known, _)| *known == kind);
+        for (key, steps) in steps.flat_map(|(_, steps)| steps.parse::<Table>().unwrap()) {
+            workload.entry(key).or_insert(steps);
         }
     }
     Tiny { table, replaced, lost }

@@ -163,6 +163,8 @@ pub struct Host {
     pub client_work: Option<PlanDuration>,
     /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
     pub data_dir: Option<PathBuf>,
+    /// What reports call this machine; its host name when left out.
+    pub name: Option<String>,
     /// Memory of each server that dbdyno starts, e.g. `"2 GB"`: its own and the page cache of its files. As much as there is
     /// when left out.
     pub server_memory: Option<PlanBytes>,
@@ -196,6 +198,7 @@ impl Default for Host {
             client_wait: None,
             client_work: None,
             data_dir: None,
+            name: None,
             server_memory: None,
             no_memory_limit: NoLimit::Refuse,
             start_timeout: PlanDuration::from_secs(120),

@@ -59,6 +59,7 @@ fn manifest() -> Manifest {
             client_cpus: None,
             client_wait: None,
             client_wait_reason: None,
+            facts: vec![("governor".into(), "performance".into())],
             data_filesystem: "ext4 on /srv".into(),
             data_device: "nvme0n1".into(),
         },

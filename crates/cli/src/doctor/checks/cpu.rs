@@ -1,5 +1,7 @@
 //! CPUs: how many, at which clock rate, shared with whom.
 
+use std::collections::BTreeSet;
+
 use crate::doctor::finding::Finding;
 use crate::doctor::host_files::HostFiles;
 use crate::doctor::wakeups::{ONE_CORE_SHARE, Wait, WakeUps, percent};
@@ -22,6 +24,14 @@ pub(crate) fn count(usable: usize, online: u32, can_pin: bool) -> Finding {
         ),
         _ => Finding::good("CPUs", format!("{found} and pinned to")),
     }
+}
+
+/// Threads that one physical core runs have the same list of siblings.
+pub(crate) fn cores(files: &HostFiles) -> Finding {
+    let siblings = |cpu: &String| files.line(&format!("{CPUS}/{cpu}/topology/thread_siblings_list"));
+    let cores: BTreeSet<String> = files.names(CPUS).iter().filter_map(siblings).collect();
+    let found = if cores.is_empty() { "not visible".to_owned() } else { cores.len().to_string() };
+    Finding::good("physical cores", found)
 }
 
 pub(crate) fn governor(files: &HostFiles) -> Finding {
@@ -247,6 +257,20 @@ mod tests {
         let refused = wake_ups(Err(Ended::new(3, "cannot keep to CPUs 0")));
         assert_eq!((refused.verdict, refused.measured), (Verdict::Note, None));
         assert_eq!(refused.found, "not measured: cannot keep to CPUs 0");
+    }
+
+    #[test]
+    fn threads_of_one_core_are_counted_once() {
+        let siblings = |cpu: u32, list: &str| {
+            (format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list"), list.to_owned())
+        };
+        let files = [siblings(0, "0,2"), siblings(1, "1,3"), siblings(2, "0,2"), siblings(3, "1,3")];
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let (_folder, files) = machine(&files);
+        assert_eq!(cores(&files).found, "2");
+        let (_folder, files) = machine(&[]);
+        assert_eq!(cores(&files).found, "not visible");
     }
 
     #[test]

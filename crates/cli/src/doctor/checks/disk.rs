@@ -82,7 +82,7 @@ fn mount_options(files: &HostFiles, mount_point: &Path) -> String {
     text.lines().filter_map(options).next_back().unwrap_or_else(|| "options not visible".to_owned())
 }
 
-/// Queue of the device: of a partition its disk's.
+/// Model, array and queue of the device: of a partition its disk's.
 pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
     let Some(device) = device else {
         return Finding::note(
@@ -92,9 +92,13 @@ pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
         );
     };
     let name = &device.name;
-    let own = format!("/sys/class/block/{name}/queue");
-    let queue = if files.has(&own) { own } else { format!("/sys/class/block/{name}/../queue") };
+    let own = format!("/sys/class/block/{name}");
+    let disk = if files.has(&format!("{own}/queue")) { own } else { format!("{own}/..") };
+    let queue = format!("{disk}/queue");
     let mut found = vec![name.clone()];
+    found.extend(files.line(&format!("{disk}/device/model")));
+    let members = || files.names(&format!("{disk}/slaves")).join(", ");
+    found.extend(files.line(&format!("{disk}/md/level")).map(|level| format!("{level} of {}", members())));
     if let Some(rotates) = files.line(&format!("{queue}/rotational")) {
         found.push(if rotates == "1" { "rotating, or said to be" } else { "not rotating" }.to_owned());
     }
