@@ -80,8 +80,9 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
 /// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, a filesystem whose copies
 /// share blocks, what builds the script of the HTML page and shows it, what reads metrics, and a terminal that can be
 /// looked at.
-const HELPERS: [(&str, &str); 7] = [
+const HELPERS: [(&str, &str); 8] = [
     ("sysbench", "sysbench"),
+    ("pgbench", "postgresql-contrib"),
     ("mkfs.xfs", "xfsprogs"),
     ("npm", "npm"),
     ("chromium", "chromium"),

@@ -75,6 +75,7 @@ pub(crate) enum Command {
     Man(ManArgs),
     KnownAnswer(Box<KnownAnswerArgs>),
     Sysbench(SysbenchArgs),
+    Pgbench(PgbenchArgs),
 }
 
 /// Run a script of sysbench as sysbench does: its command line, its text output, dbdyno's load engine.
@@ -87,6 +88,21 @@ pub(crate) enum Command {
 pub(crate) struct SysbenchArgs {
     /// Script, options and command, in any order.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD", required = true)]
+    pub(crate) words: Vec<String>,
+}
+
+/// Run pgbench's scripts as pgbench does: its command line, its report, dbdyno's load engine.
+///
+/// Options are those of pgbench 15: -i and -s make the tables, -f and -b name scripts, -c -j -t -T -M -R -L -C -r -P and others say
+/// how they run; -h -p -U, a database, and libpq's variables say where. What is ignored is said.
+#[derive(Debug, Parser)]
+#[command(override_usage = "dbdyno pgbench [OPTION]... [DBNAME]", disable_help_flag = true)]
+pub(crate) struct PgbenchArgs {
+    /// Print this help. -h is pgbench's host.
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+    /// pgbench's own options, and a database.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
     pub(crate) words: Vec<String>,
 }
 

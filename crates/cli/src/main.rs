@@ -20,6 +20,7 @@ mod metrics;
 mod option_files;
 mod other_runs;
 mod parity;
+mod pgbench;
 mod plan_source;
 mod power;
 mod progress;
@@ -31,6 +32,7 @@ mod sysbench;
 mod templates;
 mod terminal;
 mod time;
+mod unrecorded;
 mod variants;
 
 use std::process::ExitCode;
@@ -79,5 +81,6 @@ fn obeyed(command: Option<Command>) -> Result<(), Ended> {
         Some(Command::Man(args)) => commands::manual::man(&args),
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
         Some(Command::Sysbench(script)) => sysbench::run(&script.words),
+        Some(Command::Pgbench(script)) => pgbench::run(&script.words),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::product::{Connection, Limited, Product};
 use crate::products::each_session;
-use crate::{Answer, AnySession, Cells, DbError, Encryption, Param, Session, Statement};
+use crate::{Answer, AnySession, Cells, DbError, Encryption, Param, Rows, Sent, Session, Statement};
 
 impl AnySession {
     /// What the connection agreed on; `None` in clear.
@@ -25,6 +25,23 @@ impl AnySession {
     /// As [`Session::query`]; `Refused` when `sql` asks for no rows, or the driver knows no such statement.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
         each_session!(self, session, P => Connection::load_rows(session, sql, rows).await)
+    }
+
+    /// Sends `statements`, none of them a text, without waiting in between, and then waits for all answers; what they counted is
+    /// summed up. After one that fails the others are passed over.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; `Refused` when the driver knows no such form.
+    pub async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, DbError> {
+        each_session!(self, session, P => Connection::pipeline(session, statements).await)
+    }
+
+    /// Sends `statement` and returns the rows of all its results, of which a text may have several. Not for the hot path.
+    ///
+    /// # Errors
+    /// As [`AnySession::pipeline`].
+    pub async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
+        each_session!(self, session, P => Connection::results(session, statement).await)
     }
 
     /// From now on a statement of this session that has no answer after `limit` fails, and the session is of no use any more. Sessions

@@ -53,5 +53,5 @@ pub use questions::{
     status, table_engines, tables, untold,
 };
 pub use roster::Roster;
-pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
+pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
 pub use tls::{Tls, TlsMode, TlsPem, TlsSettings};

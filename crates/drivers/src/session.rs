@@ -52,6 +52,22 @@ pub struct Statement {
 /// Rows as text, for everything that is not hot: `None` is NULL.
 pub type Cells = Vec<Vec<Option<String>>>;
 
+/// Rows as text under the names of their columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rows {
+    pub columns: Vec<String>,
+    pub cells: Cells,
+}
+
+/// A statement in one of the ways in which it travels.
+#[derive(Debug, Clone, Copy)]
+pub enum Sent<'a> {
+    Text(&'a str),
+    /// Parsed, bound and executed at once; parameters are `$1`, `$2`, ...
+    Parsed(&'a str, &'a [Param]),
+    Prepared(Statement, &'a [Param]),
+}
+
 /// One connection to one database. One statement at a time; the hot path allocates nothing once warm.
 pub trait Session {
     /// Sends `sql` and reads the whole answer, counting rows.

@@ -22,8 +22,9 @@ pub trait Observer {
     fn barrier(&mut self, _start: Instant) {}
     /// Response times of operations of `kind` between two cuts, in microseconds; before [`Observer::second`] of the same.
     fn times(&mut self, _kind: &str, _response: &Histogram<u64>) {}
-    /// How many statements of a kind the operations between two cuts held; as [`Observer::times`].
-    fn statements(&mut self, _name: &str, _done: u64) {}
+    /// How many statements of a kind the operations between two cuts held, and their times in microseconds where they have their own;
+    /// as [`Observer::times`].
+    fn statements(&mut self, _name: &str, _done: u64, _times: Option<&Histogram<u64>>) {}
     /// What all clients did between two cuts (usually one second).
     fn second(&mut self, _intervals: &[Interval]) {}
     /// The common window has just ended. Connections stay open until [`Observer::has_looked`].
@@ -354,8 +355,8 @@ impl<'a> Collector<'a> {
         for interval in &intervals {
             self.check(|writer| writer.interval(interval));
         }
-        for (name, done) in batch.statements.counts() {
-            self.observer.statements(name, done);
+        for (name, done, times) in batch.statements.counts() {
+            self.observer.statements(name, done, times);
         }
         for (kind, times) in &batch.times {
             let kind = self.kinds[*kind].clone();

@@ -162,8 +162,10 @@ impl LaneTask {
     fn next_operation(&mut self, count: u64) -> Option<Operation> {
         let number = match (&self.spec.pace, &self.due) {
             (Pace::Shared(schedule), Some(walk)) => {
-                let due_by_now = || walk.due_before(self.bounds, self.shared.control.now_ns());
-                let taken = schedule.take(due_by_now);
+                let due_before = |earlier_ns: u64| {
+                    walk.due_before(self.bounds, self.shared.control.now_ns().saturating_sub(earlier_ns))
+                };
+                let taken = schedule.take(due_before);
                 if taken.dropped > 0 {
                     self.shared.tick();
                     self.shared.recorder.borrow_mut().dropped(self.index, taken.dropped);

@@ -1,6 +1,7 @@
 //! One arrival stream for many connections: whichever is free takes the next operation, by an atomic counter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::Arrivals;
 
@@ -15,20 +16,22 @@ pub struct Schedule {
     /// The number that is taken next.
     next: AtomicU64,
     max_backlog: Option<u64>,
+    /// An arrival that has waited longer is given up.
+    max_wait_ns: Option<u64>,
 }
 
 /// What a lane has taken from a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) number: u64,
-    /// Operations before it that were given up, because too many were waiting.
+    /// Operations before it that were given up, because too many were waiting, or for too long.
     pub(crate) dropped: u64,
 }
 
 impl Schedule {
     /// A schedule in which every arrival waits until a connection is free.
     pub fn new(arrivals: Arrivals) -> Self {
-        Self { arrivals, next: AtomicU64::new(0), max_backlog: None }
+        Self { arrivals, next: AtomicU64::new(0), max_backlog: None, max_wait_ns: None }
     }
 
     /// A schedule in which at most `most` arrivals wait: a connection that becomes free gives up the oldest beyond
@@ -37,18 +40,26 @@ impl Schedule {
         Self { max_backlog: Some(most), ..Self::new(arrivals) }
     }
 
+    /// The same schedule; a connection that becomes free gives up arrivals that have waited for longer than `limit`.
+    #[must_use]
+    pub fn with_max_wait(self, limit: Duration) -> Self {
+        Self { max_wait_ns: Some(crate::arrivals::to_ns(limit)), ..self }
+    }
+
     /// The process that operations arrive by.
     pub fn arrivals(&self) -> Arrivals {
         self.arrivals
     }
 
-    /// Takes the next operation; `due` counts those that are due by now, and is only asked when a backlog has a limit.
-    pub(crate) fn take(&self, due: impl FnOnce() -> u64) -> Taken {
-        let Some(most) = self.max_backlog else {
+    /// Takes the next operation; `due` counts those that were due so many nanoseconds ago, and is only asked when waiting has a
+    /// limit.
+    pub(crate) fn take(&self, mut due: impl FnMut(u64) -> u64) -> Taken {
+        if self.max_backlog.is_none() && self.max_wait_ns.is_none() {
             return Taken { number: self.next.fetch_add(1, Ordering::Relaxed), dropped: 0 };
-        };
-        // The one that is taken waits no more: `most` may be left it.
-        let first = due().saturating_sub(most.saturating_add(1));
+        }
+        // The one that is taken waits no more: as many as may wait are left it.
+        let many = self.max_backlog.map_or(0, |most| due(0).saturating_sub(most.saturating_add(1)));
+        let first = self.max_wait_ns.map_or(0, &mut due).max(many);
         let mut before = self.next.load(Ordering::Relaxed);
         loop {
             let number = before.max(first);
@@ -64,7 +75,6 @@ impl Schedule {
 mod tests {
     use std::collections::HashSet;
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::*;
 
@@ -78,7 +88,7 @@ mod tests {
         let threads: Vec<_> = (0..8)
             .map(|_| {
                 let schedule = Arc::clone(&schedule);
-                std::thread::spawn(move || (0..5000).map(|n| schedule.take(|| due(n))).collect::<Vec<_>>())
+                std::thread::spawn(move || (0..5000).map(|n| schedule.take(|_| due(n))).collect::<Vec<_>>())
             })
             .collect();
         let taken: Vec<Taken> =
@@ -107,8 +117,17 @@ mod tests {
     #[test]
     fn the_oldest_beyond_the_greatest_backlog_are_given_up() {
         let schedule = Schedule::with_max_backlog(arrivals(), 5);
-        assert_eq!(schedule.take(|| 6), Taken { number: 0, dropped: 0 });
-        assert_eq!(schedule.take(|| 100), Taken { number: 94, dropped: 93 });
-        assert_eq!(schedule.take(|| 100), Taken { number: 95, dropped: 0 });
+        assert_eq!(schedule.take(|_| 6), Taken { number: 0, dropped: 0 });
+        assert_eq!(schedule.take(|_| 100), Taken { number: 94, dropped: 93 });
+        assert_eq!(schedule.take(|_| 100), Taken { number: 95, dropped: 0 });
+    }
+
+    #[test]
+    fn what_has_waited_too_long_is_given_up() {
+        let schedule = Schedule::new(arrivals()).with_max_wait(Duration::from_millis(10));
+        let due_at = |now_ms: u64| move |earlier_ns: u64| now_ms.saturating_sub(earlier_ns / 1_000_000);
+        assert_eq!(schedule.take(due_at(5)), Taken { number: 0, dropped: 0 });
+        assert_eq!(schedule.take(due_at(50)), Taken { number: 40, dropped: 39 });
+        assert_eq!(schedule.take(due_at(50)), Taken { number: 41, dropped: 0 });
     }
 }

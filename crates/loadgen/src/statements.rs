@@ -109,9 +109,9 @@ impl Statements {
         self.tallies[kind].resize(index + 1, None);
     }
 
-    /// Names of the kinds of statements, and how many were answered.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.all().map(|(_, _, tally)| (tally.name, tally.done))
+    /// Names of the kinds of statements, how many were answered, and their times.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64, Option<&Histogram<u64>>)> {
+        self.all().map(|(_, _, tally)| (tally.name, tally.done, tally.times.as_ref()))
     }
 
     /// Every tally with the two indices by which it is found, in their order.

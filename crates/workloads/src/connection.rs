@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{
-    Answer, AnySession, Cells, Class, DbError, Endpoint, Param, Session, Statement, first_i64,
+    Answer, AnySession, Cells, Class, DbError, Endpoint, Param, Rows, Sent, Session, Statement, first_i64,
 };
 use dbdyno_loadgen::{Done, Failure, Notes};
 use dbdyno_record::ErrorClass;
@@ -101,6 +101,16 @@ impl Connection {
         params: &[Param],
     ) -> Result<Answer, Failure> {
         self.session()?.execute(statement, params).await.map_err(failure)
+    }
+
+    /// See [`AnySession::pipeline`].
+    pub(crate) async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, Failure> {
+        self.session()?.pipeline(statements).await.map_err(failure)
+    }
+
+    /// See [`AnySession::results`].
+    pub(crate) async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, Failure> {
+        self.session()?.results(statement).await.map_err(failure)
     }
 
     /// Asks for one number and notes how long that took.

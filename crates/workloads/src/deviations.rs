@@ -105,11 +105,12 @@ mod tests {
     use crate::insert_benchmark::InsertBenchmark;
     use crate::microbenchmarks::Microbenchmarks;
 
-    const ALL: [Original; 5] = [
+    const ALL: [Original; 6] = [
         InsertBenchmark::ORIGINAL,
         Microbenchmarks::ORIGINAL,
         crate::oltp::Oltp::ORIGINAL,
         crate::sysbench::Sysbench::ORIGINAL,
+        crate::pgbench::Pgbench::ORIGINAL,
         crate::dbt3::Dbt3::ORIGINAL,
     ];
 

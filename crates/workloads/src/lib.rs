@@ -20,6 +20,7 @@ pub mod dbt3;
 pub mod insert_benchmark;
 pub mod microbenchmarks;
 pub mod oltp;
+pub mod pgbench;
 pub mod sysbench;
 
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
@@ -41,5 +42,6 @@ pub const ALL: &[&dyn Kind] = &[
     &Entry::<microbenchmarks::Microbenchmarks>::NEW,
     &Entry::<oltp::Oltp>::NEW,
     &Entry::<sysbench::Sysbench>::NEW,
+    &Entry::<pgbench::Pgbench>::NEW,
     &Entry::<dbt3::Dbt3>::NEW,
 ];

@@ -1,14 +1,15 @@
-//! Checks that a plan writes itself: a statement, and what the database must answer.
+//! Checks that a plan writes itself: a statement, and what the database must answer. And the rows of all tables.
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, Session};
+use dbdyno_drivers::{AnySession, Session, first_i64};
 use dbdyno_plan::Mistake;
 use dbdyno_record::{Check, CheckPart};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
 
-use crate::Error;
+use crate::{Error, Work};
 
 /// A statement that returns one value, and the value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,4 +49,16 @@ pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Re
         done.push(Check { table: check.sql.clone(), parts: vec![part], duration_us });
     }
     Ok(done)
+}
+
+/// Rows of every table of the database.
+pub(crate) async fn count_rows(names: &[String], session: &mut AnySession) -> Result<Work, Error> {
+    let began = Instant::now();
+    let mut details = Map::new();
+    for table in names {
+        let counting = Error::during(format!("counting the rows of table {table}"));
+        let cells = session.rows(&format!("SELECT COUNT(*) FROM {table}")).await.map_err(counting)?;
+        details.insert(table.clone(), json!(first_i64(&cells)));
+    }
+    Ok(Work { name: "count rows".to_owned(), duration: began.elapsed(), details })
 }

@@ -31,6 +31,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/cli/src/doctor/calibrate.rs", "protocols of the known-answer server"),
     ("crates/cli/src/commands/init.rs", "an example in a question"),
     ("crates/cli/src/sysbench/", "the options of sysbench, which name products"),
+    ("crates/cli/src/pgbench/", "pgbench asks PostgreSQL only"),
     ("crates/cli/src/commands/cards.rs", "a heading"),
     ("crates/cli/src/commands/overview.rs", "a hint"),
     ("crates/cli/src/commands/plan.rs", "the embedded database in a list of variants"),

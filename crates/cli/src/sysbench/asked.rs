@@ -111,9 +111,8 @@ fn draws(words: &Words, options: &mut Options) -> Result<(), String> {
 
 /// 1 unless another is given; 0 is the time.
 fn seed(words: &Words) -> Result<u64, String> {
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Ok(match words.number(&["rand_seed"], 1)? {
-        0 => now().map_or(1, |since| since.as_nanos() as u64),
+        0 => crate::unrecorded::time_seed(),
         seed => seed,
     })
 }

@@ -5,19 +5,18 @@ mod text;
 mod words;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
-use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
-use dbdyno_record::{Interval, Outcome, StepWriter};
+use dbdyno_loadgen::{Observer, StepEnd, Threads};
+use dbdyno_record::{Interval, Outcome};
+use dbdyno_workloads::Context;
 use dbdyno_workloads::sysbench::Sysbench;
-use dbdyno_workloads::{AnyWorkload, Context, Steps};
 use hdrhistogram::Histogram;
 
 use self::asked::Asked;
 use self::text::Counts;
 use self::words::Words;
-use crate::exit::{Ended, MACHINE, OURS, SERVER, USAGE};
-use crate::terminal;
+use crate::exit::{Ended, SERVER, USAGE};
+use crate::{terminal, unrecorded};
 
 /// Runs what the words ask for.
 pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
@@ -49,8 +48,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
 fn help(script: &str, mut workload: Sysbench) -> Result<(), Ended> {
     if workload.has_help() {
         // It prints.
-        let runtime = runtime()?;
-        runtime.block_on(workload.help()).map_err(|error| Ended::new(USAGE, error))?;
+        unrecorded::wait(workload.help())?.map_err(|error| Ended::new(USAGE, error))?;
         return printed(&workload);
     }
     let stem = script.strip_suffix(".lua").unwrap_or(script);
@@ -70,8 +68,7 @@ fn commanded(asked: &Asked, workload: Sysbench) -> Result<(), Ended> {
 
 fn measured(words: &Words, asked: &Asked, mut workload: Sysbench) -> Result<(), Ended> {
     terminal::out(&header(words, asked))?;
-    let runtime = runtime()?;
-    runtime.block_on(workload.begin()).map_err(|error| Ended::new(SERVER, error))?;
+    unrecorded::wait(workload.begin())?.map_err(|error| Ended::new(SERVER, error))?;
     printed(&workload)?;
     terminal::out("Initializing worker threads...\n\nThreads started!\n\n")?;
     let mut seen = Seen::new(asked, &workload);
@@ -89,7 +86,7 @@ fn measured(words: &Words, asked: &Asked, mut workload: Sysbench) -> Result<(), 
         let threads = seen.threads(&end);
         terminal::out(&text::cumulative(&seen.all, asked.percentile, seconds, &threads, seen.asks()))?;
     }
-    runtime.block_on(workload.end()).map_err(|error| Ended::new(SERVER, error))?;
+    unrecorded::wait(workload.end())?.map_err(|error| Ended::new(SERVER, error))?;
     printed(&workload)
 }
 
@@ -116,11 +113,6 @@ fn header(words: &Words, asked: &Asked) -> String {
     lines.join("\n")
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Ended> {
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))
-}
-
 fn printed(workload: &Sysbench) -> Result<(), Ended> {
     let text = workload.take_printed();
     if text.is_empty() { Ok(()) } else { terminal::out(&text) }
@@ -136,26 +128,11 @@ fn ended(end: &StepEnd) -> Result<(), Ended> {
     }
 }
 
-/// Runs the only step. The record of it is thrown away: what is shown was seen while it ran.
 fn engine(asked: &Asked, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<StepEnd, Ended> {
-    let place = std::env::temp_dir().join(format!("dbdyno-script-{}", std::process::id()));
-    std::fs::create_dir_all(&place)
-        .map_err(|error| Ended::new(MACHINE, format!("cannot make {}: {error}", place.display())))?;
-    let mut writer = StepWriter::open(place.clone())?;
-    let spec = workload.spec(0);
-    let cancel = AtomicBool::new(false);
+    let threads = Threads { blocking: asked.endpoint.capabilities.blocking, ..Threads::default() };
     let is_run = asked.options.commands == ["run"];
-    let step = Step {
-        spec: &spec,
-        threads: Threads { blocking: asked.endpoint.capabilities.blocking, ..Threads::default() },
-        connections: Connections::default(),
-        warmup: workload.warmup(0),
-        time_cap: asked.forced_shutdown.filter(|_| is_run).map(|more| asked.options.time.0 + more),
-        cancel: &cancel,
-    };
-    let end = AnyWorkload::run(workload, 0, step, &mut writer, seen);
-    let _ = std::fs::remove_dir_all(&place);
-    end.map_err(|error| Ended::new(OURS, error))
+    let time_cap = asked.forced_shutdown.filter(|_| is_run).map(|more| asked.options.time.0 + more);
+    unrecorded::step(workload, threads, time_cap, seen)
 }
 
 /// What is seen of a run while it goes on.
@@ -231,7 +208,7 @@ impl Observer for Seen<'_> {
         }
     }
 
-    fn statements(&mut self, name: &str, done: u64) {
+    fn statements(&mut self, name: &str, done: u64, _: Option<&Histogram<u64>>) {
         for counts in [&mut self.all, &mut self.part] {
             match name {
                 "read" => counts.reads += done,

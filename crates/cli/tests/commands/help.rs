@@ -76,6 +76,11 @@ fn help_explains_sysbench() {
 }
 
 #[test]
+fn help_explains_pgbench() {
+    golden("help-pgbench", &said(&["pgbench", "--help"]));
+}
+
+#[test]
 fn help_explains_servers() {
     let verbs = ["list", "get", "add", "start", "remove"].map(|verb| said(&["servers", verb, "--help"]));
     golden("help-servers", &format!("{}\n{}", said(&["servers", "--help"]), verbs.join("\n")));

@@ -98,11 +98,13 @@ fn workloads_are_listed() {
     microbenchmarks   27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the 32 of 2025: read tests run before the writes and again after them
     oltp              the classic tests on sbtest tables: point selects, read-only and read-write transactions, single writes, over ladders of connections and rates
     sysbench          scripts of sysbench, unchanged: its oltp_*.lua, sysbench-tpcc, and your own
+    pgbench           scripts of pgbench: tpcb-like, simple-update, select-only, and your own
     dbt3              22 analytical queries on eight tables at any scale factor, one by one, as a power test or in streams; derived from TPC-H, not comparable with published TPC-H results
 
     steps of insert-benchmark: l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000
     steps of oltp: load index, then one for each test, number of connections and rate: point-select read-only read-write write-only update-index update-non-index insert delete
     steps of sysbench: prepare, then SCRIPT.cN, one for each number of connections and rate
+    steps of pgbench: load, then SCRIPT.cN, one for each number of connections and rate
     steps of dbt3: load index statistics, then parts of: queries (q1 to q22), power, throughput
     steps of microbenchmarks, sequence 42: load index point-query.warm point-query.pre random-points.pre_range=10 random-points.pre_range=100 random-points.pre_range=1000 read-only.pre_range=10 read-only.pre_range=100 read-only.pre_range=10000 points-covered-pk.pre points-notcovered-pk.pre points-covered-si.pre points-notcovered-si.pre range-covered-pk.pre range-notcovered-pk.pre range-covered-si.pre range-notcovered-si.pre update-inlist update-index update-nonindex update-one update-zipf write-only read-write_range=10 read-write_range=100 read-only_range=10 read-only_range=100 read-only_range=10000 point-query random-points_range=10 random-points_range=100 random-points_range=1000 hot-points points-covered-pk points-notcovered-pk points-covered-si points-notcovered-si range-covered-pk range-notcovered-pk range-covered-si range-notcovered-si scan delete insert
     steps of microbenchmarks, sequence 32: load index point-query.warm scan.warmpre point-query.pre range-notcovered-si.pre update-inlist update-index update-nonindex update-one update-zipf write-only read-write_range=10 read-write_range=100 scan.warm scan read-only_range=10 read-only_range=100 read-only_range=10000 read-only-simple read-only-sum read-only-order read-only-distinct read-only-count point-query random-points_range=10 random-points_range=100 random-points_range=1000 hot-points points-covered-pk points-notcovered-pk range-covered-pk range-notcovered-pk points-covered-si.warm points-covered-si points-notcovered-si range-covered-si range-notcovered-si delete insert
@@ -186,6 +188,7 @@ fn steps_are_listed_for_programs_too() {
             ("microbenchmarks", 40),
             ("oltp", 10),
             ("sysbench", 2),
+            ("pgbench", 2),
             ("dbt3", 27)
         ]
     );
@@ -198,7 +201,7 @@ fn steps_are_listed_for_programs_too() {
 fn a_workload_that_is_none_is_refused_with_those_that_are() {
     let desk = Desk::new();
     let refusal = |args: &[&str]| desk.refusal(&desk.dbdyno(args));
-    insta::assert_snapshot!(refusal(&["list", "workloads", "tpcc"]), @r#"exit 2: error: there is no workload "tpcc"; its name must be one of: insert-benchmark, microbenchmarks, oltp, sysbench, dbt3"#);
+    insta::assert_snapshot!(refusal(&["list", "workloads", "tpcc"]), @r#"exit 2: error: there is no workload "tpcc"; its name must be one of: insert-benchmark, microbenchmarks, oltp, sysbench, pgbench, dbt3"#);
     insta::assert_snapshot!(refusal(&["list", "drivers", "sqlite"]), @"exit 2: error: a name goes with `dbdyno list workloads` only; leave it out");
 }
 

@@ -27,6 +27,7 @@ mod microbenchmarks;
 mod oltp;
 mod options;
 mod parity;
+mod pgbench;
 mod plans;
 mod postgres;
 mod restart;

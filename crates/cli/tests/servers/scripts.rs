@@ -22,7 +22,7 @@ const SCRIPTS: [(&str, &[&str]); 11] = [
 ];
 
 /// A statement without what is drawn: digits, texts, and numbers of tables.
-fn shape(sql: &str) -> String {
+pub(crate) fn shape(sql: &str) -> String {
     let mut out = String::new();
     let mut quoted = false;
     for sign in sql.chars() {
@@ -101,7 +101,7 @@ fn sysbench_and_dbdyno_send_postgresql_the_same_statements_of_every_script() {
 }
 
 /// Lines without figures, and without what names the program.
-fn frame(text: &str) -> Vec<String> {
+pub(crate) fn frame(text: &str) -> Vec<String> {
     let lines =
         text.lines().filter(|line| !line.starts_with("sysbench") && !line.starts_with("Initializing random"));
     let frame = |line: &str| {

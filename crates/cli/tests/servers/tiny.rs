@@ -28,6 +28,7 @@ const SIZES: &[(&str, &str)] = &[
         "tables = 2\ntable_size = 2000\nconnections = [2]\nevents = 300\nwarmup = \"0s\"\nsettle_wait = \"0s\"\n\
          time_cap = 100.0",
     ),
+    ("pgbench", "scale = 1\nconnections = [2]\ntransactions = 50\nsettle = { by = \"none\" }"),
     ("dbt3", "scale_factor = 0.01\nsettle = { by = \"none\" }"),
     (
         "microbenchmarks",

@@ -8,7 +8,7 @@ use super::fault::Fault;
 use super::message::Reader;
 use super::report;
 use super::wire::Wire;
-use crate::Cells;
+use crate::{Cells, Rows};
 
 /// Reads the whole answer to a text that was just sent. Where it holds several statements, the rows of the first one that
 /// has columns are returned.
@@ -52,6 +52,50 @@ where
         Some(fault) => Err(fault),
         None => Ok(found.unwrap_or_default()),
     }
+}
+
+/// Reads the whole answer to what was just sent: the rows of every statement in it that has columns.
+pub(super) async fn results<S>(wire: &mut Wire<S>) -> Result<Vec<Rows>, Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (mut body, mut fault, mut refused_copy) = (Vec::new(), None, false);
+    let mut found: Vec<Rows> = Vec::new();
+    loop {
+        match (read(wire, &mut body, &mut fault).await?, found.last_mut()) {
+            (b'T', _) => found.push(Rows { columns: names(&body)?, cells: Cells::new() }),
+            (b'D', Some(rows)) => {
+                wire.keep_row(rows.columns.len())?;
+                rows.cells.push(row(&body, rows.columns.len() as u16)?);
+            }
+            (b'1' | b'2' | b'n' | b'C' | b'I' | b'E' | b'H' | b'd' | b'c', _) => {}
+            (b'G', _) => {
+                refused_copy = true;
+                put_no_rows(wire.message());
+                wire.reply().await?;
+            }
+            (b'Z', _) => break,
+            _ => return Err(Fault::Malformed("a message that belongs to another answer")),
+        }
+    }
+    match fault {
+        Some(_) if refused_copy => Err(super::copy::no_copy_here()),
+        Some(fault) => Err(fault),
+        None => Ok(found),
+    }
+}
+
+/// Names of the columns that a message describes.
+fn names(body: &[u8]) -> Result<Vec<String>, Fault> {
+    /// Table, column, type, its size and modifier, format.
+    const REST: usize = 18;
+    let mut reader = Reader(body);
+    let count = reader.u16()?;
+    let mut name = || -> Result<String, Fault> {
+        let name = String::from_utf8_lossy(reader.text()?).into_owned();
+        reader.take(REST).map(|_| name)
+    };
+    (0..count).map(|_| name()).collect()
 }
 
 /// What a server says of a statement that it has just parsed: types of the parameters, number of columns.

@@ -15,6 +15,10 @@ const BINARY: [u8; 2] = [0, 1];
 /// Executes the unnamed portal to its end, then asks for the end of the exchange.
 const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
 
+/// The two apart.
+pub(super) const EXECUTE: &[u8] = EXECUTE_AND_SYNC.split_at(10).0;
+pub(super) const SYNC: &[u8] = EXECUTE_AND_SYNC.split_at(10).1;
+
 /// What a session keeps of a statement that it prepared.
 #[derive(Debug)]
 pub(super) struct Prepared {
@@ -44,23 +48,47 @@ impl Prepared {
     /// Appends the messages that execute the statement with `params`, whose number the caller has checked. Whole numbers
     /// go binary where the server takes a type of theirs, everything else as text; results are asked for as text.
     pub(super) fn put(&self, out: &mut Vec<u8>, params: &[Param]) {
-        // A statement has at most 65535 parameters.
-        let count = (params.len() as u16).to_be_bytes();
-        put(out, b'B', |body| {
-            body.push(0); // the unnamed portal
-            put_text(body, self.name.as_bytes());
-            body.extend_from_slice(&count);
-            for (param, &kind) in params.iter().zip(&self.types) {
-                body.extend_from_slice(if is_binary(param, kind) { &BINARY } else { &TEXT });
-            }
-            body.extend_from_slice(&count);
-            for (param, &kind) in params.iter().zip(&self.types) {
-                put_value(body, param, kind);
-            }
-            body.extend_from_slice(&[0, 0]); // all results as text
-        });
+        self.put_bind(out, params);
         out.extend_from_slice(EXECUTE_AND_SYNC);
     }
+
+    /// Appends the message that binds `params`.
+    pub(super) fn put_bind(&self, out: &mut Vec<u8>, params: &[Param]) {
+        put_bind(out, &self.name, params.iter().zip(self.types.iter().copied()));
+    }
+}
+
+/// Appends the messages that parse `sql` without a name and bind `params`, all as text.
+pub(super) fn put_parsed(out: &mut Vec<u8>, sql: &str, params: &[Param]) {
+    const UNKNOWN: u32 = 0;
+    put(out, b'P', |body| {
+        put_text(body, b"");
+        put_text(body, sql.as_bytes());
+        body.extend_from_slice(&[0, 0]);
+    });
+    put_bind(out, "", params.iter().zip(std::iter::repeat_n(UNKNOWN, params.len())));
+}
+
+fn put_bind<'a>(
+    out: &mut Vec<u8>,
+    name: &str,
+    params: impl ExactSizeIterator<Item = (&'a Param, u32)> + Clone,
+) {
+    // A statement has at most 65535 parameters.
+    let count = (params.len() as u16).to_be_bytes();
+    put(out, b'B', |body| {
+        body.push(0); // the unnamed portal
+        put_text(body, name.as_bytes());
+        body.extend_from_slice(&count);
+        for (param, kind) in params.clone() {
+            body.extend_from_slice(if is_binary(param, kind) { &BINARY } else { &TEXT });
+        }
+        body.extend_from_slice(&count);
+        for (param, kind) in params {
+            put_value(body, param, kind);
+        }
+        body.extend_from_slice(&[0, 0]); // all results as text
+    });
 }
 
 /// A number too large for its type goes as text, so that the server says what is wrong with it.

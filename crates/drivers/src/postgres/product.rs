@@ -6,7 +6,7 @@ use super::{Options, Postgres, PostgresSession, cancel, capabilities, debt, lock
 use crate::exchange::Exchange;
 use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Untold, Work, column};
 use crate::roster::Ticket;
-use crate::{Answer, Capabilities, DbError, Encryption};
+use crate::{Answer, Capabilities, DbError, Encryption, Rows, Sent};
 
 const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
                        AND datname = current_database()";
@@ -26,6 +26,14 @@ impl Connection for PostgresSession {
 
     async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
         self.copy_in(sql, [rows]).await
+    }
+
+    async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, DbError> {
+        self.connection_mut().pipeline(statements).await
+    }
+
+    async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
+        self.connection_mut().results(statement).await
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) enum Asked {
     Query,
     /// The execution of one prepared statement.
     Execute,
+    /// Executions of several statements up to one Sync, each parsed before or not.
+    Pipeline,
 }
 
 /// Where in an answer the next message belongs.
@@ -129,6 +131,8 @@ impl Scanner {
             (b'D' | b'd', Phase::Results) => self.answer.rows += 1,
             (b'T' | b'c', Phase::Results) => {}
             (b'2', Phase::Begun) => self.phase = Phase::Results,
+            (b'2', Phase::Over) if self.asked == Asked::Pipeline => self.phase = Phase::Results,
+            (b'1', Phase::Begun | Phase::Over) if self.asked == Asked::Pipeline => {}
             // An empty statement, and a portal that stopped at a row limit, which is never set.
             (b'I' | b's', Phase::Results) => self.end_of_statement(),
             (b'H', Phase::Results) => self.copies_out = true,
@@ -169,7 +173,7 @@ impl Scanner {
 
     fn end_of_statement(&mut self) {
         self.answered = true;
-        if self.asked == Asked::Execute {
+        if self.asked != Asked::Query {
             self.phase = Phase::Over;
         }
     }

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::copy::{copy_in, no_copy_here, put_no_rows};
-use super::execute::{Prepared, put_prepare};
+use super::execute::{EXECUTE, Prepared, SYNC, put_parsed, put_prepare};
 use super::fault::Fault;
 use super::login::{Agreed, login};
 use super::message::{put, put_text};
@@ -20,7 +20,7 @@ use crate::exchange::{Exchange, Fault as _};
 use crate::kept::Allowance;
 use crate::roster::Ticket;
 use crate::stream::Stream;
-use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
+use crate::{Answer, Cells, Class, DbError, Encryption, Param, Rows, Sent, Session, Statement};
 
 /// One connection to a PostgreSQL server.
 #[derive(Debug)]
@@ -87,6 +87,11 @@ impl PostgresSession {
     /// The same, to be changed.
     pub(crate) fn exchange_mut(&mut self) -> &mut Exchange {
         &mut self.connection.exchange
+    }
+
+    /// The connection itself.
+    pub(super) fn connection_mut(&mut self) -> &mut Connection<Stream> {
+        &mut self.connection
     }
 
     /// The server's process for this connection, as in `pg_stat_activity` and `pg_terminate_backend`.
@@ -267,6 +272,54 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
+    /// See [`AnySession::pipeline`](crate::AnySession::pipeline).
+    pub(super) async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, DbError> {
+        self.exchange.begin()?;
+        let out = self.wire.message();
+        for sent in statements {
+            put_sent(out, &self.statements, *sent);
+            out.extend_from_slice(EXECUTE);
+        }
+        out.extend_from_slice(SYNC);
+        let mut scanner = Scanner::new(Asked::Pipeline);
+        let outcome = match self.wire.reply_listening(&mut scanner).await {
+            Ok(true) => scanner.finish(),
+            Ok(false) => self.scanned(scanner).await,
+            Err(fault) => Err(fault),
+        };
+        let beginning = outcome.is_err().then(|| self.beginning(statements.first()));
+        self.exchange.end(outcome, || beginning.unwrap_or_default())
+    }
+
+    /// See [`AnySession::results`](crate::AnySession::results).
+    pub(super) async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
+        self.exchange.begin()?;
+        let out = self.wire.message();
+        put_sent(out, &self.statements, statement);
+        if !matches!(statement, Sent::Text(_)) {
+            put(out, b'D', |body| body.extend_from_slice(b"P\0"));
+            out.extend_from_slice(EXECUTE);
+            out.extend_from_slice(SYNC);
+        }
+        self.wire.allow(Allowance::ANSWER);
+        let outcome = match self.wire.send().await {
+            Ok(()) => cells::results(&mut self.wire).await,
+            Err(fault) => Err(fault),
+        };
+        let beginning = outcome.is_err().then(|| self.beginning(Some(&statement)));
+        self.exchange.end(outcome, || beginning.unwrap_or_default())
+    }
+
+    fn beginning(&self, sent: Option<&Sent<'_>>) -> String {
+        match sent {
+            Some(Sent::Text(sql) | Sent::Parsed(sql, _)) => excerpt(sql.as_bytes()),
+            Some(Sent::Prepared(statement, _)) => {
+                self.statements.get(statement.id as usize).map_or_else(String::new, |own| own.excerpt.clone())
+            }
+            None => "an empty pipeline".to_owned(),
+        }
+    }
+
     /// Says goodbye; the server closes the connection without an answer.
     pub(super) async fn quit(&mut self) {
         if !self.exchange.is_unfinished() {
@@ -278,7 +331,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Counts through the answer to what was sent.
     async fn answer(&mut self, asked: Asked) -> Result<Answer, Fault> {
-        let mut scanner = Scanner::new(asked);
+        self.scanned(Scanner::new(asked)).await
+    }
+
+    async fn scanned(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
         if poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? == Step::CopyIn {
             return self.without_copy(scanner).await;
         }
@@ -289,7 +345,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn without_copy(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
         let message = self.wire.message();
         put_no_rows(message);
-        if scanner.asked() == Asked::Execute {
+        if scanner.asked() != Asked::Query {
             // The server passed over the Sync that came before the COPY ended.
             put(message, b'S', |_| {});
         }
@@ -320,6 +376,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let params = types.len() as u16;
         self.statements.push(Prepared { name, types, excerpt: excerpt(sql.as_bytes()) });
         Ok(Statement { id, params, columns })
+    }
+}
+
+/// Appends the messages up to the execution of a statement; a text runs at once.
+fn put_sent(out: &mut Vec<u8>, statements: &[Prepared], sent: Sent<'_>) {
+    match sent {
+        Sent::Text(sql) => put_query(out, sql.as_bytes()),
+        Sent::Parsed(sql, params) => put_parsed(out, sql, params),
+        Sent::Prepared(statement, params) => {
+            if let Some(prepared) = statements.get(statement.id as usize) {
+                prepared.put_bind(out, params);
+            }
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) use upkeep::{Work, settle};
 use crate::exchange::Exchange;
 use crate::options::Options as Login;
 use crate::roster::Ticket;
-use crate::{Answer, Capabilities, Class, DbError, Encryption, Session};
+use crate::{Answer, Capabilities, Class, DbError, Encryption, Rows, Sent, Session};
 
 /// A session with what is not asked of it in a step.
 pub(crate) trait Connection: Session {
@@ -53,6 +53,18 @@ pub(crate) trait Connection: Session {
             "",
             "this database knows no statement that reads rows from the client",
         ))
+    }
+
+    /// See [`crate::AnySession::pipeline`].
+    async fn pipeline(&mut self, _statements: &[Sent<'_>]) -> Result<Answer, DbError> {
+        let text = "this database is sent no statements without waiting: only PostgreSQL's protocol has the extended form";
+        Err(DbError::new(Class::Refused, "", text))
+    }
+
+    /// See [`crate::AnySession::results`].
+    async fn results(&mut self, _statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
+        let text = "names of columns are read from PostgreSQL only";
+        Err(DbError::new(Class::Refused, "", text))
     }
 }
 

@@ -111,12 +111,7 @@ pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
     let stream = fnv1a(format!("{} pace", step.name).as_bytes());
     let draws = |connection| Draws::new(setup.context.seed, stream, connection);
     if let Some(rate) = rate {
-        let (operations, per) = (u64::from(rate), Duration::from_secs(1));
-        let arrivals = if options.pace == OltpPace::Poisson {
-            Arrivals::poisson(operations, per, draws(0))
-        } else {
-            Arrivals::Constant { operations, per, phase: Duration::ZERO }
-        };
+        let arrivals = arrivals(&step.name, options.pace, rate, setup.context.seed);
         let schedule = match options.max_backlog {
             Some(most) => Schedule::with_max_backlog(arrivals, most),
             None => Schedule::new(arrivals),
@@ -130,6 +125,16 @@ pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
         Think::Exponential => Pace::Thinking(ThinkTime::Exponential { mean, draws: draws(connection) }),
     };
     (0..connections).map(pace).collect()
+}
+
+/// When operations of step `name` are due.
+pub(crate) fn arrivals(name: &str, pace: OltpPace, rate: u32, seed: u64) -> Arrivals {
+    let (operations, per) = (u64::from(rate), Duration::from_secs(1));
+    if pace == OltpPace::Poisson {
+        Arrivals::poisson(operations, per, Draws::new(seed, fnv1a(format!("{name} pace").as_bytes()), 0))
+    } else {
+        Arrivals::Constant { operations, per, phase: Duration::ZERO }
+    }
 }
 
 /// What an operation of `test` is called.

@@ -22,9 +22,9 @@ mod steps;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, Session, drop_binlog, tables};
+use dbdyno_drivers::{AnySession, drop_binlog, tables};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value, json};
@@ -176,18 +176,6 @@ impl Sysbench {
     }
 }
 
-/// Rows of every table of the database.
-pub(crate) async fn count_rows(names: &[String], session: &mut AnySession) -> Result<Work, Error> {
-    let began = Instant::now();
-    let mut details = Map::new();
-    for table in names {
-        let counting = Error::during(format!("counting the rows of table {table}"));
-        let cells = session.rows(&format!("SELECT COUNT(*) FROM {table}")).await.map_err(counting)?;
-        details.insert(table.clone(), json!(dbdyno_drivers::first_i64(&cells)));
-    }
-    Ok(Work { name: "count rows".to_owned(), duration: began.elapsed(), details })
-}
-
 impl Steps for Sysbench {
     fn steps(&self) -> Vec<String> {
         self.steps.iter().map(|step| step.name.clone()).collect()
@@ -309,7 +297,7 @@ impl Workload for Sysbench {
         let mut works: Vec<Work> = self.printed().into_iter().collect();
         let names = tables(session).await.map_err(Error::during("listing the tables"))?;
         if !names.is_empty() {
-            works.push(count_rows(&names, session).await?);
+            works.push(sql_checks::count_rows(&names, session).await?);
         }
         self.drop_binlog(session).await?;
         let options = &self.setup.options;

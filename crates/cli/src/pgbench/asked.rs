@@ -1,0 +1,164 @@
+//! What pgbench's command line asks for, in the options of the workload, and where its database is.
+
+use std::time::Duration;
+
+use dbdyno_drivers::mysql::Options as Login;
+use dbdyno_drivers::{Endpoint, Target, postgres};
+use dbdyno_plan::PlanDuration;
+use dbdyno_workloads::oltp::options::OltpPace;
+use dbdyno_workloads::pgbench::builtin;
+use dbdyno_workloads::pgbench::options::{Pgbench as Options, QueryMode, Vacuum};
+use serde_json::Value;
+
+use super::words::Words;
+
+/// A command with all that it needs.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) options: Options,
+    pub(super) endpoint: Endpoint,
+    pub(super) initializes: bool,
+    pub(super) clients: u32,
+    pub(super) jobs: u32,
+    pub(super) progress: u64,
+    pub(super) per_command: bool,
+    pub(super) scale: Option<u32>,
+    pub(super) seed: u64,
+    pub(super) latency_limit: Option<Duration>,
+}
+
+impl Asked {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// The first value that is none.
+    pub(super) fn of(words: &Words) -> Result<Self, String> {
+        let clients = words.number("client")?.unwrap_or(1_u32);
+        let mut options = Options {
+            files: files(words)?,
+            connections: vec![clients],
+            use_existing: false,
+            connect: words.has("connect"),
+            max_tries: words.number("max-tries")?.unwrap_or(1),
+            vacuum: match (words.has("no-vacuum"), words.has("vacuum-all")) {
+                (true, _) => Vacuum::None,
+                (false, true) => Vacuum::All,
+                (false, false) => Vacuum::Small,
+            },
+            protocol: match words.text("protocol") {
+                None | Some("simple") => QueryMode::Simple,
+                Some("extended") => QueryMode::Extended,
+                Some("prepared") => QueryMode::Prepared,
+                Some(other) => {
+                    return Err(format!("--protocol is {other}, but must be simple, extended or prepared"));
+                }
+            },
+            fillfactor: words.number("fillfactor")?.unwrap_or(100),
+            scale: words.number("scale")?.unwrap_or(1),
+            ..Options::default()
+        };
+        let initializes = words.has("initialize") || words.has("init-steps");
+        options.init_steps = if initializes { init_steps(words) } else { String::new() };
+        match (words.number("transactions")?, words.number("time")?) {
+            (Some(_), Some(_)) => return Err("-t and -T exclude each other".to_owned()),
+            (None, Some(seconds)) => options.time = PlanDuration(Duration::from_secs(seconds)),
+            (each, None) => options.transactions = Some(each.unwrap_or(10)),
+        }
+        let latency_limit = words.number::<f64>("latency-limit")?.map(milliseconds).transpose()?;
+        if let Some(rate) = words.number::<f64>("rate")? {
+            if !(1.0..=1e8).contains(&rate) {
+                return Err(format!("--rate is {rate}, but must be 1 to 100000000"));
+            }
+            (options.pace, options.rates) = (OltpPace::Poisson, vec![rate.round() as u32]);
+            options.latency_limit = latency_limit.map(PlanDuration);
+        }
+        for (_, definition) in words.repeated.iter().filter(|(name, _)| *name == "define") {
+            let (name, value) = definition.split_once('=').ok_or("-D takes NAME=VALUE")?;
+            options.define.insert(name.to_owned(), Value::String(value.to_owned()));
+        }
+        Ok(Self {
+            endpoint: endpoint(words)?,
+            initializes,
+            clients,
+            jobs: words.number("jobs")?.unwrap_or(1).clamp(1, clients.max(1)),
+            progress: words.number("progress")?.unwrap_or(0),
+            per_command: words.has("report-per-command") || words.has("report-latencies"),
+            scale: words.number("scale")?,
+            seed: match words.text("random-seed") {
+                None => 1,
+                Some("time" | "rand") => crate::unrecorded::time_seed(),
+                Some(_) => words.number("random-seed")?.unwrap_or(1),
+            },
+            latency_limit,
+            options,
+        })
+    }
+}
+
+fn milliseconds(limit: f64) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(limit / 1e3)
+        .map_err(|_| format!("--latency-limit is {limit}, but must be above 0"))
+}
+
+fn init_steps(words: &Words) -> String {
+    let mut steps = words.text("init-steps").unwrap_or("dtgvp").replace(' ', "");
+    if words.has("no-vacuum") {
+        steps = steps.replace('v', "");
+    }
+    if words.has("foreign-keys") && !steps.contains('f') {
+        steps.push('f');
+    }
+    steps
+}
+
+/// Scripts in their order; the last of `-N` and `-S` comes after `-b` and `-f`.
+fn files(words: &Words) -> Result<Vec<String>, String> {
+    let mut files = Vec::new();
+    for (name, value) in &words.repeated {
+        match *name {
+            "file" => files.push(value.clone()),
+            "builtin" => {
+                let (name, weight) = value
+                    .split_once('@')
+                    .map_or((value.as_str(), None), |(name, weight)| (name, Some(weight)));
+                let own = builtin(name)?.name;
+                files.push(weight.map_or_else(|| own.to_owned(), |weight| format!("{own}@{weight}")));
+            }
+            _ => {}
+        }
+    }
+    for (flag, own) in [("skip-some-updates", "simple-update"), ("select-only", "select-only")] {
+        if words.has(flag) {
+            files.push(own.to_owned());
+        }
+    }
+    if files.is_empty() {
+        files.push("tpcb-like".to_owned());
+    }
+    Ok(files)
+}
+
+/// Where and who, from the options and libpq's variables.
+fn endpoint(words: &Words) -> Result<Endpoint, String> {
+    const SOCKETS: &str = "/var/run/postgresql";
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let text = |name: &str, of: &str| words.text(name).map(str::to_owned).or_else(|| variable(of));
+    let port = text("port", "PGPORT").unwrap_or_else(|| "5432".to_owned());
+    let port: u16 = port.parse().map_err(|_| format!("--port is {port}, but must be a port"))?;
+    let user = text("username", "PGUSER").or_else(|| variable("USER"));
+    let user = user.ok_or("-U names no user, and neither PGUSER nor USER does")?;
+    let database = words.database.clone().or_else(|| variable("PGDATABASE")).unwrap_or_else(|| user.clone());
+    let host = text("host", "PGHOST").unwrap_or_else(|| SOCKETS.to_owned());
+    let login = if host.starts_with('/') {
+        let socket = postgres::socket_path(std::path::Path::new(&host), port);
+        Login::socket(socket, &user)
+    } else {
+        Login::tcp(&host, port, &user)
+    };
+    let login = login.with_database(&database);
+    let login = match variable("PGPASSWORD") {
+        Some(password) => login.with_password(dbdyno_drivers::Secret::new(password)),
+        None => login,
+    };
+    Ok(Endpoint { target: Target::Postgres(login), capabilities: postgres::capabilities() })
+}

@@ -1,0 +1,171 @@
+//! `dbdyno pgbench`: pgbench's own command line and text output, with dbdyno's load engine.
+
+mod asked;
+mod text;
+mod words;
+
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{AnySession, Session};
+use dbdyno_loadgen::{Observer, StepEnd, Threads};
+use dbdyno_record::{Interval, Outcome};
+use dbdyno_workloads::Context;
+use dbdyno_workloads::pgbench::{Pgbench, builtin};
+use hdrhistogram::Histogram;
+
+use self::asked::Asked;
+use self::text::{Counts, Took, histogram};
+use crate::exit::{Ended, SERVER, USAGE};
+use crate::{terminal, unrecorded};
+
+/// Runs what the words ask for.
+pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
+    let usage = |problem: String| Ended::new(USAGE, problem);
+    let words = words::read(words).map_err(usage)?;
+    if let Some(name) = words.text("show-script") {
+        let own = builtin(name).map_err(usage)?;
+        return terminal::out(&format!("-- {}: {}\n{}", own.name, own.title, own.text));
+    }
+    if words.has("version") {
+        return terminal::out(&format!("pgbench (PostgreSQL) 15 (dbdyno {})", env!("CARGO_PKG_VERSION")));
+    }
+    if !words.ignored.is_empty() {
+        let names: Vec<String> = words.ignored.iter().map(|name| format!("--{name}")).collect();
+        terminal::note(&format!("without effect here: {}", names.join(", ")));
+    }
+    let asked = Asked::of(&words).map_err(usage)?;
+    let context = Context { endpoint: asked.endpoint.clone(), owned: false, seed: asked.seed, device: None };
+    let workload = Pgbench::alone(&asked.options, context).map_err(usage)?;
+    if asked.initializes { initialized(&asked, &workload) } else { measured(&asked, workload) }
+}
+
+fn initialized(asked: &Asked, workload: &Pgbench) -> Result<(), Ended> {
+    if asked.options.init_steps.is_empty() {
+        return Err(Ended::new(USAGE, "no initialization steps specified"));
+    }
+    let began = Instant::now();
+    terminal::note(&format!(
+        "making {} accounts ({})...",
+        100_000 * workload.scale(),
+        asked.options.init_steps
+    ));
+    let end = unrecorded::step(workload, Threads::default(), None, &mut Nothing)?;
+    ended(&end)?;
+    terminal::note(&format!("done in {:.2} s.", began.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+/// A load says nothing while it runs.
+struct Nothing;
+
+impl Observer for Nothing {}
+
+fn measured(asked: &Asked, mut workload: Pgbench) -> Result<(), Ended> {
+    unrecorded::wait(ready(asked, &mut workload))??;
+    let mut seen = Seen::new(asked);
+    let threads = Threads { count: Some(asked.jobs), ..Threads::default() };
+    let end = unrecorded::step(&workload, threads, None, &mut seen)?;
+    ended(&end)?;
+    let took = Took {
+        seconds: seen.last_us as f64 / 1e6,
+        connecting: seen.barrier.saturating_duration_since(seen.began),
+    };
+    let report = text::report(&seen.all, asked, &workload.scripts(), workload.scale(), took);
+    terminal::out(&format!("pgbench (PostgreSQL) 15 (dbdyno {})\n{report}", env!("CARGO_PKG_VERSION")))
+}
+
+/// Finds out the scale, and vacuums.
+async fn ready(asked: &Asked, workload: &mut Pgbench) -> Result<(), Ended> {
+    let server = |error: &dyn std::fmt::Display| Ended::new(SERVER, error.to_string());
+    let mut session = asked.endpoint.connect().await.map_err(|error| server(&error))?;
+    let done = prepared(asked, workload, &mut session).await.map_err(|error| server(&error));
+    session.close().await;
+    done
+}
+
+async fn prepared(
+    asked: &Asked,
+    workload: &mut Pgbench,
+    session: &mut AnySession,
+) -> Result<(), dbdyno_workloads::Error> {
+    if workload.scripts().iter().any(|script| script.title.starts_with("<builtin")) {
+        workload.find_scale(session).await?;
+        if asked.scale.is_some_and(|scale| u64::from(scale) != workload.scale()) {
+            let scale = workload.scale();
+            terminal::note(&format!("-s is ignored: pgbench_branches has {scale} rows"));
+        }
+    }
+    if workload.make_ready(session).await?.is_some() {
+        terminal::note("starting vacuum...end.");
+    }
+    Ok(())
+}
+
+fn ended(end: &StepEnd) -> Result<(), Ended> {
+    if end.outcome == Outcome::Completed {
+        return Ok(());
+    }
+    let message = end.message.as_deref().unwrap_or("the run did not complete");
+    Err(Ended::new(USAGE, format!("Run was aborted: {message}")))
+}
+
+/// What is seen of a run while it goes on.
+struct Seen<'a> {
+    asked: &'a Asked,
+    all: Counts,
+    /// Since the line before.
+    part: Counts,
+    began: Instant,
+    barrier: Instant,
+    last_us: u64,
+    line_us: u64,
+}
+
+impl<'a> Seen<'a> {
+    fn new(asked: &'a Asked) -> Self {
+        let now = Instant::now();
+        let (all, part) = (Counts::default(), Counts::default());
+        Self { asked, all, part, began: now, barrier: now, last_us: 0, line_us: 0 }
+    }
+}
+
+impl Observer for Seen<'_> {
+    fn barrier(&mut self, start: Instant) {
+        self.barrier = start;
+    }
+
+    fn times(&mut self, _: &str, response: &Histogram<u64>) {
+        for counts in [&mut self.all, &mut self.part] {
+            // Ranges grow: adding cannot fail.
+            let _ = counts.times.add(response);
+        }
+    }
+
+    fn statements(&mut self, name: &str, done: u64, times: Option<&Histogram<u64>>) {
+        let part = self.all.parts.entry(name.to_owned()).or_insert_with(|| (0, histogram()));
+        part.0 += done;
+        if let Some(times) = times {
+            let _ = part.1.add(times);
+        }
+    }
+
+    fn second(&mut self, intervals: &[Interval]) {
+        for interval in intervals {
+            self.last_us = self.last_us.max(interval.to_us);
+            for counts in [&mut self.all, &mut self.part] {
+                counts.done += interval.done;
+                counts.failed += interval.failed;
+                counts.retries += interval.errors.retry;
+                counts.skipped += interval.dropped;
+                counts.lag_us += interval.response_sum_us.saturating_sub(interval.service_sum_us);
+            }
+        }
+        let every = Duration::from_secs(self.asked.progress);
+        let since = Duration::from_micros(self.last_us.saturating_sub(self.line_us));
+        if !every.is_zero() && since >= every {
+            let total = self.last_us as f64 / 1e6;
+            terminal::note(&text::progress(&self.part, self.asked, since.as_secs_f64(), total));
+            (self.part, self.line_us) = (Counts::default(), self.last_us);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! pgbench's report, line by line as version 15 prints it, so that what reads it goes on working.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use dbdyno_workloads::pgbench::ScriptInfo;
+use hdrhistogram::Histogram;
+
+use super::asked::Asked;
+
+/// Counts of a run, or of a part of one.
+#[derive(Debug, Clone)]
+pub(super) struct Counts {
+    pub(super) done: u64,
+    pub(super) failed: u64,
+    pub(super) retries: u64,
+    pub(super) skipped: u64,
+    /// Microseconds from when a transaction was due to its end, and those before it was sent.
+    pub(super) times: Histogram<u64>,
+    pub(super) lag_us: u64,
+    /// By name of script or command.
+    pub(super) parts: BTreeMap<String, (u64, Histogram<u64>)>,
+}
+
+pub(super) fn histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("three digits are allowed")
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            done: 0,
+            failed: 0,
+            retries: 0,
+            skipped: 0,
+            times: histogram(),
+            lag_us: 0,
+            parts: BTreeMap::new(),
+        }
+    }
+}
+
+impl Counts {
+    fn part(&self, name: &str) -> (u64, f64, f64) {
+        let part = self.parts.get(name);
+        part.map_or((0, 0.0, 0.0), |(done, times)| (*done, times.mean() / 1e3, times.stdev() / 1e3))
+    }
+
+    fn lag_ms(&self) -> f64 {
+        self.lag_us as f64 / 1e3 / self.done.max(1) as f64
+    }
+}
+
+/// How long a run took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Took {
+    pub(super) seconds: f64,
+    pub(super) connecting: Duration,
+}
+
+fn percent(part: u64, of: u64) -> f64 {
+    if of == 0 { 0.0 } else { 100.0 * part as f64 / of as f64 }
+}
+
+/// A line of `--progress`; `total` and `seconds` are since the start and since the line before.
+pub(super) fn progress(counts: &Counts, asked: &Asked, seconds: f64, total: f64) -> String {
+    let rate = if seconds > 0.0 { counts.done as f64 / seconds } else { 0.0 };
+    let (mean, spread) = (counts.times.mean() / 1e3, counts.times.stdev() / 1e3);
+    let failed = counts.failed;
+    let mut line = format!(
+        "progress: {total:.1} s, {rate:.1} tps, lat {mean:.3} ms stddev {spread:.3}, {failed} failed"
+    );
+    // Writing to a text cannot fail.
+    if !asked.options.rates.is_empty() {
+        let _ = write!(line, ", lag {:.3} ms", counts.lag_ms());
+        if asked.latency_limit.is_some() {
+            let _ = write!(line, ", {} skipped", counts.skipped);
+        }
+    }
+    line
+}
+
+/// The report at the end.
+pub(super) fn report(
+    counts: &Counts,
+    asked: &Asked,
+    scripts: &[ScriptInfo],
+    scale: u64,
+    took: Took,
+) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| {
+        let _ = writeln!(out, "{text}");
+    };
+    let options = &asked.options;
+    let total = counts.done + counts.failed;
+    let title = if let [only] = scripts { only.title.as_str() } else { "multiple scripts" };
+    line(format!("transaction type: {title}"));
+    line(format!("scaling factor: {scale}"));
+    line(format!("query mode: {}", options.protocol.name()));
+    line(format!("number of clients: {}", asked.clients));
+    line(format!("number of threads: {}", asked.jobs));
+    line(format!("maximum number of tries: {}", options.max_tries));
+    match options.transactions {
+        Some(each) => {
+            line(format!("number of transactions per client: {each}"));
+            let all = each * u64::from(asked.clients);
+            line(format!("number of transactions actually processed: {}/{all}", counts.done));
+        }
+        None => {
+            line(format!("duration: {} s", options.time.0.as_secs()));
+            line(format!("number of transactions actually processed: {}", counts.done));
+        }
+    }
+    line(format!("number of failed transactions: {} ({:.3}%)", counts.failed, percent(counts.failed, total)));
+    if options.max_tries > 1 {
+        line(format!("total number of retries: {}", counts.retries));
+    }
+    late(counts, asked, &mut line);
+    latency(counts, asked, took, &mut line);
+    if !options.rates.is_empty() {
+        line(format!("rate limit schedule lag: avg {:.3} ms", counts.lag_ms()));
+    }
+    let tps = if took.seconds > 0.0 { counts.done as f64 / took.seconds } else { 0.0 };
+    if options.connect {
+        line(format!("average connection time = {:.3} ms", counts.part("connect").1));
+        line(format!("tps = {tps:.6} (including reconnection times)"));
+    } else {
+        line(format!("initial connection time = {:.3} ms", took.connecting.as_secs_f64() * 1e3));
+        line(format!("tps = {tps:.6} (without initial connection time)"));
+    }
+    each_script(counts, asked, scripts, took, &mut line);
+    out
+}
+
+fn late(counts: &Counts, asked: &Asked, line: &mut impl FnMut(String)) {
+    let Some(limit) = asked.latency_limit else { return };
+    if !asked.options.rates.is_empty() {
+        let all = counts.done + counts.failed + counts.skipped;
+        let skipped = counts.skipped;
+        line(format!("number of transactions skipped: {skipped} ({:.3}%)", percent(skipped, all)));
+    }
+    let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
+    let within = counts.times.count_between(0, limit_us);
+    let above = counts.times.len().saturating_sub(within);
+    let ms = limit.as_secs_f64() * 1e3;
+    let share = percent(above, counts.done);
+    line(format!(
+        "number of transactions above the {ms:.1} ms latency limit: {above}/{} ({share:.3}%)",
+        counts.done
+    ));
+}
+
+fn latency(counts: &Counts, asked: &Asked, took: Took, line: &mut impl FnMut(String)) {
+    let is_measured = asked.progress > 0 || asked.latency_limit.is_some() || !asked.options.rates.is_empty();
+    if is_measured {
+        line(format!("latency average = {:.3} ms", counts.times.mean() / 1e3));
+        line(format!("latency stddev = {:.3} ms", counts.times.stdev() / 1e3));
+    } else {
+        let each =
+            1e3 * took.seconds * f64::from(asked.clients) / (counts.done + counts.failed).max(1) as f64;
+        let note = if counts.failed > 0 { " (including failures)" } else { "" };
+        line(format!("latency average = {each:.3} ms{note}"));
+    }
+}
+
+fn each_script(
+    counts: &Counts,
+    asked: &Asked,
+    scripts: &[ScriptInfo],
+    took: Took,
+    line: &mut impl FnMut(String),
+) {
+    let is_single = scripts.len() == 1;
+    if is_single && !asked.per_command {
+        return;
+    }
+    let weights: u64 = scripts.iter().map(|script| script.weight).sum();
+    for (number, script) in (1..).zip(scripts) {
+        if !is_single {
+            let (done, mean, spread) = counts.part(script.name);
+            let (share, tps) = (percent(done, counts.done), done as f64 / took.seconds.max(1e-9));
+            let target = percent(script.weight, weights);
+            line(format!("SQL script {number}: {}", script.title));
+            line(format!(" - weight: {} (targets {target:.1}% of total)", script.weight));
+            line(format!(" - {done} transactions ({share:.1}% of total, tps = {tps:.6})"));
+            if counts.failed == 0 {
+                line(" - number of failed transactions: 0 (0.000%)".to_owned());
+            }
+            line(format!(" - latency average = {mean:.3} ms"));
+            line(format!(" - latency stddev = {spread:.3} ms"));
+        }
+        if asked.per_command {
+            let head = if is_single { "" } else { " - " };
+            let more = if asked.options.max_tries > 1 { ", failures and retries" } else { " and failures" };
+            line(format!("{head}statement latencies in milliseconds{more}:"));
+            // Which command a transaction failed at is not counted.
+            let failures = if counts.failed == 0 { "0" } else { "-" };
+            let retries = if counts.retries == 0 { "0" } else { "-" };
+            let retries =
+                if asked.options.max_tries > 1 { format!("  {retries:>10}") } else { String::new() };
+            for command in &script.commands {
+                let text = command.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                let ms = counts.part(command.name).1;
+                line(format!("   {ms:>11.3}  {failures:>10}{retries}  {text}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! pgbench's command line: short and long options in any order, and a database.
+
+use std::collections::BTreeMap;
+
+/// What an option is here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Flag,
+    Value,
+    /// Takes a value that may come again, or is one of the scripts.
+    Script,
+    /// Changes nothing, without and with a value.
+    Ignored,
+    IgnoredValue,
+    /// Would make other tables or files.
+    Refused,
+}
+
+/// Short and long name of each option.
+const OPTIONS: [(char, &str, Use); 45] = [
+    ('i', "initialize", Use::Flag),
+    ('I', "init-steps", Use::Value),
+    ('F', "fillfactor", Use::Value),
+    ('n', "no-vacuum", Use::Flag),
+    ('q', "quiet", Use::Ignored),
+    ('s', "scale", Use::Value),
+    (' ', "foreign-keys", Use::Flag),
+    (' ', "index-tablespace", Use::Refused),
+    (' ', "partition-method", Use::Refused),
+    (' ', "partitions", Use::Refused),
+    (' ', "tablespace", Use::Refused),
+    (' ', "unlogged-tables", Use::Refused),
+    ('b', "builtin", Use::Script),
+    ('f', "file", Use::Script),
+    ('N', "skip-some-updates", Use::Flag),
+    ('S', "select-only", Use::Flag),
+    ('c', "client", Use::Value),
+    ('C', "connect", Use::Flag),
+    ('D', "define", Use::Script),
+    ('j', "jobs", Use::Value),
+    ('l', "log", Use::Refused),
+    ('L', "latency-limit", Use::Value),
+    ('M', "protocol", Use::Value),
+    ('P', "progress", Use::Value),
+    ('r', "report-per-command", Use::Flag),
+    (' ', "report-latencies", Use::Flag),
+    ('R', "rate", Use::Value),
+    ('t', "transactions", Use::Value),
+    ('T', "time", Use::Value),
+    ('v', "vacuum-all", Use::Flag),
+    (' ', "aggregate-interval", Use::Refused),
+    (' ', "failures-detailed", Use::Ignored),
+    (' ', "log-prefix", Use::IgnoredValue),
+    (' ', "max-tries", Use::Value),
+    (' ', "progress-timestamp", Use::Ignored),
+    (' ', "random-seed", Use::Value),
+    (' ', "sampling-rate", Use::IgnoredValue),
+    (' ', "show-script", Use::Value),
+    (' ', "verbose-errors", Use::Ignored),
+    ('d', "debug", Use::Ignored),
+    ('h', "host", Use::Value),
+    ('p', "port", Use::Value),
+    ('U', "username", Use::Value),
+    ('V', "version", Use::Flag),
+    ('?', "help", Use::Flag),
+];
+
+/// What the words say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    options: BTreeMap<&'static str, String>,
+    /// Options that may come again: name and value, in their order.
+    pub(super) repeated: Vec<(&'static str, String)>,
+    pub(super) database: Option<String>,
+    /// Options that were given and change nothing.
+    pub(super) ignored: Vec<&'static str>,
+}
+
+/// Reads the words.
+///
+/// # Errors
+/// The first word that has no place.
+pub(super) fn read(words: &[String]) -> Result<Words, String> {
+    let mut read = Words::default();
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
+            let (name, value) =
+                long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let found = OPTIONS.iter().find(|(_, own, _)| *own == name);
+            let (_, name, of) = found.ok_or_else(|| format!("--{name} is no option of pgbench"))?;
+            read.take(name, *of, || value.or_else(|| words.next()))?;
+        } else if let Some(short) = word.strip_prefix('-').filter(|short| !short.is_empty()) {
+            read.cluster(short, &mut words)?;
+        } else if read.database.replace(word.to_owned()).is_some() {
+            return Err(format!("{word} is one word too many: [OPTION]... [DBNAME]"));
+        }
+    }
+    Ok(read)
+}
+
+impl Words {
+    /// Letters after one `-`; the rest of the word after one that takes a value is its value.
+    fn cluster<'a>(
+        &mut self,
+        short: &'a str,
+        words: &mut impl Iterator<Item = &'a str>,
+    ) -> Result<(), String> {
+        let mut rest = short;
+        while let Some(letter) = rest.chars().next() {
+            rest = &rest[letter.len_utf8()..];
+            let found = OPTIONS.iter().find(|(own, ..)| *own == letter && letter != ' ');
+            let (_, name, of) = found.ok_or_else(|| format!("-{letter} is no option of pgbench"))?;
+            let takes = matches!(of, Use::Value | Use::Script | Use::IgnoredValue);
+            let own = (takes && !rest.is_empty()).then_some(rest);
+            self.take(name, *of, || own.or_else(|| words.next()))?;
+            if takes {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn take<'a>(
+        &mut self,
+        name: &'static str,
+        of: Use,
+        value: impl FnOnce() -> Option<&'a str>,
+    ) -> Result<(), String> {
+        let missing = || format!("--{name} takes a value");
+        match of {
+            Use::Flag => drop(self.options.insert(name, String::new())),
+            Use::Value => drop(self.options.insert(name, value().ok_or_else(missing)?.to_owned())),
+            Use::Script => self.repeated.push((name, value().ok_or_else(missing)?.to_owned())),
+            Use::Ignored => self.ignored.push(name),
+            Use::IgnoredValue => {
+                value().ok_or_else(missing)?;
+                self.ignored.push(name);
+            }
+            Use::Refused => {
+                return Err(format!(
+                    "--{name} is not there: dbdyno makes no such tables and writes no such files"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.options.contains_key(name)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str)
+    }
+
+    pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, String> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| format!("--{name} is {text}, but must be a number"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<Words, String> {
+        read(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn short_and_long_options_are_read_as_pgbench_reads_them() {
+        let words =
+            of("-nr -c16 --jobs=2 -T 60 -f a.sql@9 -Dx=1 --file b.sql -q --max-tries 3 bench").unwrap();
+        assert!(words.has("no-vacuum") && words.has("report-per-command") && !words.has("connect"));
+        assert_eq!((words.number("client"), words.number("time")), (Ok(Some(16_u32)), Ok(Some(60_u64))));
+        assert_eq!(words.number("max-tries"), Ok(Some(3_u32)));
+        let repeated: Vec<(&str, &str)> =
+            words.repeated.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        assert_eq!(repeated, [("file", "a.sql@9"), ("define", "x=1"), ("file", "b.sql")]);
+        assert_eq!((words.database.as_deref(), words.ignored), (Some("bench"), vec!["quiet"]));
+    }
+
+    #[test]
+    fn words_without_a_place_are_named() {
+        assert_eq!(of("-Z").unwrap_err(), "-Z is no option of pgbench");
+        assert_eq!(of("--nix=1").unwrap_err(), "--nix is no option of pgbench");
+        assert_eq!(of("-c").unwrap_err(), "--client takes a value");
+        assert_eq!(of("a b").unwrap_err(), "b is one word too many: [OPTION]... [DBNAME]");
+        assert!(of("--partitions=3").unwrap_err().contains("--partitions is not there"));
+        assert_eq!(
+            of("-c x").unwrap().number::<u32>("client").unwrap_err(),
+            "--client is x, but must be a number"
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! Runs a workload's only step outside of a plan: the record of it is thrown away, what is shown was seen while it ran.
+
+use std::future::Future;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
+use dbdyno_record::StepWriter;
+use dbdyno_workloads::AnyWorkload;
+
+use crate::exit::{Ended, MACHINE, OURS};
+
+/// Runs step 0 of `workload`, cut off after `time_cap`.
+pub(crate) fn step(
+    workload: &impl AnyWorkload,
+    threads: Threads,
+    time_cap: Option<Duration>,
+    observer: &mut dyn Observer,
+) -> Result<StepEnd, Ended> {
+    let place = std::env::temp_dir().join(format!("dbdyno-script-{}", std::process::id()));
+    std::fs::create_dir_all(&place)
+        .map_err(|error| Ended::new(MACHINE, format!("cannot make {}: {error}", place.display())))?;
+    let mut writer = StepWriter::open(place.clone())?;
+    let spec = workload.spec(0);
+    let cancel = AtomicBool::new(false);
+    let step = Step {
+        spec: &spec,
+        threads,
+        connections: Connections::default(),
+        warmup: workload.warmup(0),
+        time_cap,
+        cancel: &cancel,
+    };
+    let end = workload.run(0, step, &mut writer, observer);
+    let _ = std::fs::remove_dir_all(&place);
+    end.map_err(|error| Ended::new(OURS, error))
+}
+
+/// Waits for work before or after the step.
+pub(crate) fn wait<T>(work: impl Future<Output = T>) -> Result<T, Ended> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        built.map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
+    Ok(runtime.block_on(work))
+}
+
+/// The system's time as a seed.
+pub(crate) fn time_seed() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(1, |since| since.as_nanos() as u64)
+}

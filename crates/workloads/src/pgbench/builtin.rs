@@ -1,0 +1,124 @@
+//! The scripts that pgbench brings along, and its four tables.
+
+/// A script of the original's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builtin {
+    pub name: &'static str,
+    /// What pgbench's report calls it.
+    pub title: &'static str,
+    pub text: &'static str,
+    /// It leaves branches and tellers as they are, so that their sums differ from those of the accounts.
+    pub(crate) only_accounts: bool,
+    /// Each transaction adds a row to the history.
+    pub(crate) writes: bool,
+}
+
+macro_rules! draws {
+    () => {
+        "\\set aid random(1, 100000 * :scale)\n\\set bid random(1, 1 * :scale)\n\\set tid random(1, 10 * :scale)\n\
+         \\set delta random(-5000, 5000)\nBEGIN;\n\
+         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+    };
+}
+
+macro_rules! history {
+    () => {
+        "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\nEND;\n"
+    };
+}
+
+/// In the order in which pgbench lists them.
+pub const BUILTINS: [Builtin; 3] = [
+    Builtin {
+        name: "tpcb-like",
+        title: "<builtin: TPC-B (sort of)>",
+        text: concat!(
+            draws!(),
+            "UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n\
+             UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n",
+            history!()
+        ),
+        only_accounts: false,
+        writes: true,
+    },
+    Builtin {
+        name: "simple-update",
+        title: "<builtin: simple update>",
+        text: concat!(draws!(), history!()),
+        only_accounts: true,
+        writes: true,
+    },
+    Builtin {
+        name: "select-only",
+        title: "<builtin: select only>",
+        text: "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+        only_accounts: false,
+        writes: false,
+    },
+];
+
+/// The one script whose name begins with `name`.
+///
+/// # Errors
+/// None, or more than one.
+pub fn builtin(name: &str) -> Result<&'static Builtin, String> {
+    let mut found = BUILTINS.iter().filter(|own| own.name.starts_with(name));
+    match (found.next(), found.next()) {
+        (Some(own), None) => Ok(own),
+        _ => {
+            let names = BUILTINS.map(|own| own.name).join(", ");
+            Err(format!("no single builtin script is named \"{name}\"; there are {names}"))
+        }
+    }
+}
+
+/// A table with its columns and its key.
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    /// Numbers of accounts are `AID`, whose width depends on the scale.
+    pub(crate) columns: &'static str,
+    pub(crate) key: &'static str,
+    /// Rows for each unit of scale.
+    pub(crate) rows: u64,
+}
+
+pub(crate) const ACCOUNTS: u64 = 100_000;
+pub(crate) const TELLERS: u64 = 10;
+
+/// In an order in which they can be dropped.
+pub(crate) const TABLES: [Table; 4] = [
+    Table {
+        name: "pgbench_history",
+        columns: "tid int,bid int,aid AID,delta int,mtime timestamp,filler char(22)",
+        key: "",
+        rows: 0,
+    },
+    Table {
+        name: "pgbench_tellers",
+        columns: "tid int not null,bid int,tbalance int,filler char(84)",
+        key: "tid",
+        rows: TELLERS,
+    },
+    Table {
+        name: "pgbench_accounts",
+        columns: "aid AID not null,bid int,abalance int,filler char(84)",
+        key: "aid",
+        rows: ACCOUNTS,
+    },
+    Table {
+        name: "pgbench_branches",
+        columns: "bid int not null,bbalance int,filler char(88)",
+        key: "bid",
+        rows: 1,
+    },
+];
+
+/// Constraints, as (table, column, table with that column as its key).
+pub(crate) const FOREIGN_KEYS: [(&str, &str, &str); 5] = [
+    ("pgbench_tellers", "bid", "pgbench_branches"),
+    ("pgbench_accounts", "bid", "pgbench_branches"),
+    ("pgbench_history", "bid", "pgbench_branches"),
+    ("pgbench_history", "tid", "pgbench_tellers"),
+    ("pgbench_history", "aid", "pgbench_accounts"),
+];

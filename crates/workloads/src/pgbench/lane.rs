@@ -1,0 +1,406 @@
+//! One connection of a step: draws a script for each transaction, and does what it says.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use dbdyno_drivers::{Param, Sent, Statement};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone};
+use dbdyno_record::ErrorClass;
+
+use super::Setup;
+use super::options::QueryMode;
+use super::random::Draws;
+use super::script::{Action, Keep, Piece, Sql};
+use super::variables::Variables;
+use crate::Philox;
+use crate::connection::Connection;
+
+/// A command of all scripts, as a connection has it.
+#[derive(Debug)]
+struct Own {
+    /// What its times are counted under.
+    name: &'static str,
+    /// With marks for its variables, where they are parameters.
+    text: String,
+    params: Vec<Param>,
+    prepared: Option<Statement>,
+}
+
+/// What all connections of a step share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) stream: Philox,
+    /// All connections take their transactions from one schedule: what number n draws does not depend on who sends it.
+    pub(crate) is_shared: bool,
+}
+
+pub struct ScriptLane {
+    setup: Arc<Setup>,
+    part: Part,
+    connection: Connection,
+    client: u32,
+    draws: Draws,
+    variables: Variables,
+    /// As they were when the transaction began, for another try.
+    before: Variables,
+    tries: u32,
+    /// By script and command.
+    own: Vec<Vec<Own>>,
+    names: Vec<&'static str>,
+    /// Commands that wait for the end of the pipeline.
+    pipeline: Option<Vec<(usize, usize)>>,
+    text: Vec<u8>,
+    done: Vec<StatementDone>,
+    /// The transaction so far.
+    sum: Done,
+}
+
+/// Where an action leads, and whether it was an exchange with the server.
+enum Next {
+    Following,
+    To(usize),
+}
+
+impl ScriptLane {
+    pub(crate) fn new(setup: Arc<Setup>, part: Part, client: u32) -> Self {
+        let scripts = setup.scripts.as_ref().ok();
+        let names = scripts.map(|scripts| Arc::clone(&scripts.names)).unwrap_or_default();
+        let mut variables = Variables::new(names);
+        setup.give_variables(client, &mut variables);
+        let own = scripts.map_or_else(Vec::new, |scripts| {
+            let commands = |(script, source): (usize, &super::sources::Source)| {
+                let commands = source.script.commands.iter().enumerate();
+                commands.map(|(command, of)| Own::new(&of.action, &setup, (script, command))).collect()
+            };
+            scripts.list.iter().enumerate().map(commands).collect()
+        });
+        Self {
+            connection: Connection::new(&setup.context.endpoint, "transaction"),
+            draws: Draws::new(part.stream),
+            names: setup.script_names(),
+            before: variables.clone(),
+            setup,
+            part,
+            client,
+            variables,
+            tries: 0,
+            own,
+            pipeline: None,
+            text: Vec::new(),
+            done: Vec::new(),
+            sum: Done::default(),
+        }
+    }
+
+    /// Opens the connection, on which nothing is prepared.
+    async fn connect(&mut self) -> Result<(), Failure> {
+        self.own.iter_mut().flatten().for_each(|own| own.prepared = None);
+        self.connection.open().await
+    }
+
+    fn begin(&mut self, number: u64) {
+        let client = if self.part.is_shared { 0 } else { self.client };
+        self.draws.begin(client, number);
+        if self.tries == 0 {
+            self.before.copy_from(&self.variables);
+        } else {
+            self.variables.copy_from(&self.before);
+        }
+        self.done.clear();
+        (self.sum, self.pipeline) = (Done::default(), None);
+    }
+
+    async fn transaction(&mut self) -> Result<(), Failure> {
+        let setup = Arc::clone(&self.setup);
+        let scripts = setup.scripts.as_ref().map_err(|problem| fatal(problem.clone()))?;
+        let began = Instant::now();
+        let script = if scripts.list.len() == 1 {
+            0
+        } else {
+            let draw = self.draws.uniform(0, scripts.weights() as i64 - 1);
+            scripts.chosen(draw as u64)
+        };
+        if setup.options.connect {
+            self.connect().await?;
+            let took = Some(began.elapsed());
+            self.done.push(StatementDone { index: 0, name: "connect", took, rows: 0 });
+        }
+        let source = &scripts.list[script];
+        let (mut at, mut has_waited) = (0, false);
+        while let Some(command) = source.script.commands.get(at) {
+            has_waited |= matches!(command.action, Action::Sql(_) | Action::Sleep(..));
+            match self.act(&command.action, (script, at)).await {
+                Ok(Next::Following) => at += 1,
+                Ok(Next::To(to)) => at = to,
+                Err(failure) => {
+                    let message =
+                        format!("script {}, line {}: {}", source.given, command.line, failure.message);
+                    return Err(Failure { message, ..failure });
+                }
+            }
+        }
+        if !has_waited {
+            // Others of this thread have their turn too.
+            tokio::task::yield_now().await;
+        }
+        if let Some(name) = self.names.get(script).filter(|_| self.names.len() > 1) {
+            let took = Some(began.elapsed());
+            self.done.push(StatementDone { index: 1 + script, name, took, rows: self.sum.rows });
+        }
+        if setup.options.connect {
+            self.connection.leave().await;
+        }
+        Ok(())
+    }
+
+    async fn act(&mut self, action: &Action, place: (usize, usize)) -> Result<Next, Failure> {
+        match action {
+            Action::Set(variable, value) => {
+                let began = self.setup.times_all.then(Instant::now);
+                let value = value.value(&self.variables, &mut self.draws).map_err(fatal)?;
+                self.variables.set(*variable, value);
+                if let Some(began) = began {
+                    self.count(place, began, 0);
+                }
+            }
+            Action::Unless(condition, to) => {
+                let value = condition.value(&self.variables, &mut self.draws).map_err(fatal)?;
+                return Ok(if value.is_true() { Next::Following } else { Next::To(*to) });
+            }
+            Action::Jump(to) => return Ok(Next::To(*to)),
+            Action::Sleep(amount, unit) => {
+                let began = self.setup.times_all.then(Instant::now);
+                let pause = amount.pause(*unit, |variable| self.variables.value(variable)).map_err(fatal)?;
+                tokio::time::sleep(pause).await;
+                if let Some(began) = began {
+                    self.count(place, began, 0);
+                }
+            }
+            Action::StartPipeline => {
+                if self.setup.options.protocol == QueryMode::Simple {
+                    return Err(fatal(
+                        "\\startpipeline needs protocol = \"extended\" or \"prepared\"".to_owned(),
+                    ));
+                }
+                self.pipeline = Some(Vec::new());
+            }
+            Action::SyncPipeline => {
+                self.flush(place).await?;
+                self.pipeline = Some(Vec::new());
+            }
+            Action::EndPipeline => self.flush(place).await?,
+            Action::Sql(sql) => self.sql(sql, place).await?,
+            Action::Nothing => {}
+        }
+        Ok(Next::Following)
+    }
+
+    async fn sql(&mut self, sql: &Sql, place: (usize, usize)) -> Result<(), Failure> {
+        let mode = self.setup.options.protocol;
+        let own = &mut self.own[place.0][place.1];
+        if mode == QueryMode::Prepared && own.prepared.is_none() {
+            own.prepared = Some(self.connection.prepare(&own.text).await?);
+        }
+        match mode {
+            QueryMode::Simple => fill_text(sql, &self.variables, &mut self.text),
+            QueryMode::Extended | QueryMode::Prepared => own.fill(sql, &self.variables),
+        }
+        if let Some(waiting) = &mut self.pipeline {
+            waiting.push(place);
+            return Ok(());
+        }
+        let began = Instant::now();
+        if let Some(keep) = &sql.keep {
+            let text = String::from_utf8_lossy(&self.text);
+            let results = self.connection.results(own.sent(mode, &text)).await?;
+            let rows = results.iter().map(|result| result.cells.len() as u64).sum();
+            self.sum.rows += rows;
+            self.count(place, began, rows);
+            return keep_rows(keep, &results, &mut self.variables);
+        }
+        let answer = match (mode, own.prepared) {
+            (QueryMode::Simple, _) => self.connection.query(&self.text).await?,
+            (QueryMode::Prepared, Some(statement)) => self.connection.execute(statement, &own.params).await?,
+            _ => self.connection.pipeline(&[Sent::Parsed(&own.text, &own.params)]).await?,
+        };
+        let rows = answer.rows.max(answer.affected);
+        self.sum.rows += rows;
+        self.sum.received_bytes += answer.bytes;
+        self.count(place, began, rows);
+        Ok(())
+    }
+
+    /// Sends what the pipeline holds; its time is that of the command that ends it.
+    async fn flush(&mut self, place: (usize, usize)) -> Result<(), Failure> {
+        let waiting = self.pipeline.take().unwrap_or_default();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let (mode, began) = (self.setup.options.protocol, Instant::now());
+        let sent = waiting.iter().map(|&(script, command)| self.own[script][command].sent(mode, ""));
+        let sent: Vec<Sent<'_>> = sent.collect();
+        let answer = self.connection.pipeline(&sent).await?;
+        let rows = answer.rows.max(answer.affected);
+        self.sum.rows += rows;
+        self.sum.received_bytes += answer.bytes;
+        self.count(place, began, rows);
+        Ok(())
+    }
+
+    fn count(&mut self, (script, command): (usize, usize), began: Instant, rows: u64) {
+        let name = self.own[script][command].name;
+        let before: usize = self.own[..script].iter().map(Vec::len).sum();
+        let index = 1 + self.own.len() + before + command;
+        self.done.push(StatementDone { index, name, took: Some(began.elapsed()), rows });
+    }
+
+    /// What a failed transaction means: another try, a failed transaction, or the end of the step.
+    async fn judged(&mut self, failure: Failure) -> Failure {
+        self.pipeline = None;
+        if failure.class == ErrorClass::Lost {
+            self.tries = 0;
+            return failure;
+        }
+        // A server that refuses ROLLBACK shows its state with the next statement.
+        let _ = self.connection.query(b"ROLLBACK").await;
+        if self.setup.options.connect {
+            self.connection.leave().await;
+        }
+        if failure.class != ErrorClass::Retry {
+            return Failure { class: ErrorClass::Fatal, ..failure };
+        }
+        self.tries += 1;
+        if self.tries < self.setup.options.max_tries {
+            return failure;
+        }
+        self.tries = 0;
+        Failure { class: ErrorClass::Refused, ..failure }
+    }
+}
+
+impl Own {
+    fn new(action: &Action, setup: &Setup, place: (usize, usize)) -> Self {
+        let name = setup.command_name(place);
+        let Action::Sql(sql) = action else {
+            return Self { name, text: String::new(), params: Vec::new(), prepared: None };
+        };
+        let mut params = Vec::new();
+        let mut text = String::new();
+        for piece in &sql.pieces {
+            match piece {
+                Piece::Text(literal) => text.push_str(literal),
+                Piece::Variable(_) => {
+                    params.push(Param::Null);
+                    match setup.options.protocol {
+                        QueryMode::Extended => text.push_str(&format!("${}", params.len())),
+                        QueryMode::Simple | QueryMode::Prepared => text.push('?'),
+                    }
+                }
+            }
+        }
+        Self { name, text, params, prepared: None }
+    }
+
+    /// Parameters from variables; one without a value is NULL.
+    fn fill(&mut self, sql: &Sql, variables: &Variables) {
+        let places = sql.pieces.iter().filter_map(|piece| match piece {
+            Piece::Variable(place) => Some(*place),
+            Piece::Text(_) => None,
+        });
+        for (param, place) in self.params.iter_mut().zip(places) {
+            match variables.param(place) {
+                Some(number) => *param = Param::Int(number),
+                None => {
+                    let mut has_value = false;
+                    param.set_text(|text| has_value = variables.write(place, text));
+                    if !has_value {
+                        *param = Param::Null;
+                    }
+                }
+            }
+        }
+    }
+
+    fn sent<'a>(&'a self, mode: QueryMode, text: &'a str) -> Sent<'a> {
+        match (mode, self.prepared) {
+            (QueryMode::Simple, _) => Sent::Text(text),
+            (QueryMode::Prepared, Some(statement)) => Sent::Prepared(statement, &self.params),
+            _ => Sent::Parsed(&self.text, &self.params),
+        }
+    }
+}
+
+/// The statement with values for its variables; the name of one without a value stays.
+fn fill_text(sql: &Sql, variables: &Variables, text: &mut Vec<u8>) {
+    text.clear();
+    for piece in &sql.pieces {
+        match piece {
+            Piece::Text(literal) => text.extend_from_slice(literal.as_bytes()),
+            Piece::Variable(place) => {
+                if !variables.write(*place, text) {
+                    text.push(b':');
+                    text.extend_from_slice(variables.name(*place).as_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// Gives variables the values of columns.
+fn keep_rows(
+    keep: &Keep,
+    results: &[dbdyno_drivers::Rows],
+    variables: &mut Variables,
+) -> Result<(), Failure> {
+    let first = if keep.all { 0 } else { results.len().saturating_sub(1) };
+    if results.is_empty() && !keep.all {
+        return Err(fatal("\\gset: the statement has no result".to_owned()));
+    }
+    for result in &results[first..] {
+        if !keep.all && result.cells.len() != 1 {
+            return Err(fatal(format!("\\gset: expected one row, got {}", result.cells.len())));
+        }
+        let Some(row) = result.cells.last() else { continue };
+        for (column, cell) in result.columns.iter().zip(row) {
+            variables.set_named(&format!("{}{column}", keep.prefix), cell.as_deref().unwrap_or(""));
+        }
+    }
+    Ok(())
+}
+
+/// Without a way on: the script is wrong.
+fn fatal(message: String) -> Failure {
+    Failure { class: ErrorClass::Fatal, code: "script".to_owned(), message }
+}
+
+impl Lane for ScriptLane {
+    async fn open(&mut self) -> Result<(), Failure> {
+        if self.setup.options.connect {
+            return Ok(());
+        }
+        self.connect().await
+    }
+
+    async fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        self.begin(number);
+        match self.transaction().await {
+            Ok(()) => {
+                self.tries = 0;
+                Ok(self.sum)
+            }
+            Err(failure) => Err(self.judged(failure).await),
+        }
+    }
+
+    fn statements(&self) -> &[StatementDone] {
+        &self.done
+    }
+
+    async fn close(self) {
+        self.connection.close().await;
+    }
+}

@@ -1,0 +1,207 @@
+//! Makes the four tables, as `pgbench -i` does.
+
+use std::fmt::Write;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use dbdyno_drivers::{Capabilities, RowStream};
+use dbdyno_loadgen::{Done, Failure};
+
+use super::Setup;
+use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
+use crate::connection::{Connection, of_load};
+
+/// Accounts that are sent at once: about 1 MB, or rows of one INSERT where there is no stream of rows.
+const STREAMED: u64 = 20_000;
+const INSERTED: u64 = 1_000;
+
+/// From this scale on numbers of accounts have 64 bits.
+const LARGE_SCALE: u32 = 20_000;
+
+/// One operation of the load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Portion {
+    Statements(Vec<String>),
+    /// Accounts with these numbers.
+    Accounts(RangeInclusive<u64>),
+}
+
+/// All operations, in their order.
+pub(crate) fn portions(setup: &Setup) -> Vec<Portion> {
+    let capabilities = &setup.context.endpoint.capabilities;
+    let options = &setup.options;
+    let scale = u64::from(options.scale);
+    let mut all = Vec::new();
+    for letter in options.init_steps.chars() {
+        match letter {
+            'd' => {
+                let drop = TABLES.iter().map(|table| format!("drop table if exists {}", table.name));
+                all.push(Portion::Statements(drop.collect()));
+            }
+            't' => all.push(Portion::Statements(creations(setup))),
+            'g' => {
+                all.push(Portion::Statements(small_tables(scale)));
+                let rows = if capabilities.row_stream == RowStream::CopyIn { STREAMED } else { INSERTED };
+                let firsts = (0..scale * ACCOUNTS).step_by(rows as usize);
+                all.extend(
+                    firsts.map(|first| Portion::Accounts(first + 1..=(first + rows).min(scale * ACCOUNTS))),
+                );
+            }
+            'G' => {
+                let insert = |table: &str, columns: &str, values: &str, rows: u64| {
+                    format!(
+                        "insert into {table}({columns}) select {values} from generate_series(1, {rows}) as n"
+                    )
+                };
+                all.push(Portion::Statements(vec![
+                    insert("pgbench_branches", "bid,bbalance", "n, 0", scale),
+                    insert(
+                        "pgbench_tellers",
+                        "tid,bid,tbalance",
+                        &format!("n, (n - 1) / {TELLERS} + 1, 0"),
+                        TELLERS * scale,
+                    ),
+                    insert(
+                        "pgbench_accounts",
+                        "aid,bid,abalance,filler",
+                        &format!("n, (n - 1) / {ACCOUNTS} + 1, 0, ''"),
+                        ACCOUNTS * scale,
+                    ),
+                ]));
+            }
+            'v' => {
+                let gather = |table: &super::builtin::Table| {
+                    format!("{} {}", capabilities.gather_statistics, table.name)
+                };
+                all.push(Portion::Statements(TABLES.iter().map(gather).collect()));
+            }
+            'p' if capabilities.foreign_keys => {
+                let keyed = TABLES.iter().filter(|table| !table.key.is_empty());
+                let add =
+                    keyed.map(|table| format!("alter table {} add primary key ({})", table.name, table.key));
+                all.push(Portion::Statements(add.collect()));
+            }
+            'f' if capabilities.foreign_keys => {
+                let add = FOREIGN_KEYS.iter().map(|(table, column, to)| {
+                    format!("alter table {table} add constraint {table}_{column}_fkey foreign key ({column}) references {to} ({column})")
+                });
+                all.push(Portion::Statements(add.collect()));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+fn creations(setup: &Setup) -> Vec<String> {
+    let capabilities = &setup.context.endpoint.capabilities;
+    let (options, has_keys) = (&setup.options, setup.options.init_steps.contains('p'));
+    let create = |table: &super::builtin::Table| {
+        let number = if options.scale >= LARGE_SCALE { "bigint" } else { "int" };
+        let columns = table.columns.replace("AID", number);
+        // Where no key can be added later, it is there from the start.
+        let key = if has_keys && !table.key.is_empty() && !capabilities.foreign_keys {
+            format!(",primary key ({})", table.key)
+        } else {
+            String::new()
+        };
+        let suffix = suffix(capabilities, options.fillfactor, table.key.is_empty());
+        format!("create table {}({columns}{key}){suffix}", table.name)
+    };
+    TABLES.iter().map(create).collect()
+}
+
+/// A heap may leave room in its pages.
+fn suffix(capabilities: &Capabilities, fillfactor: u32, is_history: bool) -> String {
+    match (capabilities.keeps_arrival_order, is_history) {
+        (true, false) => format!(" with (fillfactor={fillfactor})"),
+        (true, true) => String::new(),
+        (false, _) => capabilities.table_suffix.clone(),
+    }
+}
+
+fn small_tables(scale: u64) -> Vec<String> {
+    let insert = |table: &str, rows: u64, row: &dyn Fn(u64) -> String| {
+        let numbers: Vec<u64> = (1..=rows).collect();
+        let statement = |numbers: &[u64]| {
+            let rows: Vec<String> = numbers.iter().map(|number| row(*number)).collect();
+            format!("insert into {table} values {}", rows.join(","))
+        };
+        numbers.chunks(INSERTED as usize).map(statement).collect::<Vec<_>>()
+    };
+    let branches = insert("pgbench_branches(bid,bbalance)", scale, &|bid| format!("({bid},0)"));
+    let tellers = insert("pgbench_tellers(tid,bid,tbalance)", scale * TELLERS, &|tid| {
+        format!("({tid},{},0)", (tid - 1) / TELLERS + 1)
+    });
+    branches.into_iter().chain(tellers).collect()
+}
+
+/// The connection that loads.
+pub struct LoadLane {
+    connection: Connection,
+    portions: Vec<Portion>,
+    stream: bool,
+    text: String,
+}
+
+impl LoadLane {
+    pub(crate) fn new(setup: &Arc<Setup>) -> Self {
+        let endpoint = &setup.context.endpoint;
+        Self {
+            connection: Connection::new(endpoint, "load"),
+            portions: portions(setup),
+            stream: endpoint.capabilities.row_stream == RowStream::CopyIn,
+            text: String::new(),
+        }
+    }
+
+    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+        self.connection.open().await
+    }
+
+    pub(crate) fn prepare(&mut self, number: u64) {
+        let Some(Portion::Accounts(numbers)) = self.portions.get(number as usize) else { return };
+        self.text.clear();
+        if !self.stream {
+            self.text.push_str("insert into pgbench_accounts(aid,bid,abalance,filler) values ");
+        }
+        for aid in numbers.clone() {
+            let bid = (aid - 1) / ACCOUNTS + 1;
+            // Writing to a text cannot fail.
+            let _ = if self.stream {
+                writeln!(self.text, "{aid}\t{bid}\t0\t")
+            } else {
+                write!(self.text, "{}({aid},{bid},0,'')", if aid == *numbers.start() { "" } else { "," })
+            };
+        }
+    }
+
+    pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        let mut done = Done::default();
+        match self.portions.get(number as usize) {
+            None => {}
+            Some(Portion::Statements(statements)) => {
+                for sql in statements {
+                    let answer = self.connection.query(sql.as_bytes()).await.map_err(of_load)?;
+                    let inserts = sql.starts_with("insert");
+                    done.rows += if inserts { answer.affected } else { 0 };
+                    done.received_bytes += answer.bytes;
+                }
+            }
+            Some(Portion::Accounts(_)) if self.stream => {
+                let copy = "copy pgbench_accounts from stdin";
+                let answer = self.connection.load_rows(copy, self.text.as_bytes()).await.map_err(of_load)?;
+                (done.rows, done.received_bytes) = (answer.affected, answer.bytes);
+            }
+            Some(Portion::Accounts(_)) => {
+                let answer = self.connection.query(self.text.as_bytes()).await.map_err(of_load)?;
+                (done.rows, done.received_bytes) = (answer.affected, answer.bytes);
+            }
+        }
+        Ok(done)
+    }
+
+    pub(crate) async fn close(self) {
+        self.connection.close().await;
+    }
+}

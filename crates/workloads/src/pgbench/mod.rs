@@ -1,0 +1,443 @@
+//! Scripts of pgbench: its own three and yours, with its expressions, commands and tables.
+//!
+//! A transaction is one pass over a script, drawn by weight. Written from pgbench's manual and the formulas of its source; where
+//! it differs, [`deviations`] says so in every record.
+
+mod builtin;
+mod check;
+mod deviations;
+mod estimate;
+mod expression;
+mod in_plans;
+mod lane;
+mod load;
+pub mod options;
+mod parser;
+mod random;
+mod script;
+mod sources;
+mod statement_names;
+mod steps;
+mod value;
+mod variables;
+mod verify;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64, tables};
+use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes, StatementDone, StepEnd};
+use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
+use serde_json::{Map, Value as Json, json};
+
+pub use self::builtin::{BUILTINS, Builtin, builtin};
+use self::lane::ScriptLane;
+use self::load::LoadLane;
+use self::options::{Pgbench as Options, Vacuum};
+use self::script::Action;
+use self::sources::{CLIENT, SCALE, SEEDS, Scripts};
+use self::steps::Planned;
+use self::value::Value;
+use self::variables::Variables;
+use self::verify::Balances;
+use crate::cards::Words;
+use crate::cleanup::cleanup;
+use crate::{
+    Cards, Context, Error, Explained, Listing, Original, Philox, Steps, Work, Workload, cards, sql_checks,
+};
+
+/// A step gets this much longer than its time cap: connections may be slow to answer once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Builds a lane on the thread that will run it.
+pub type Factory = Box<dyn FnOnce() -> AnyLane + Send>;
+
+/// A lane of either kind of step.
+pub enum AnyLane {
+    Load(Box<LoadLane>),
+    Run(Box<ScriptLane>),
+}
+
+/// What all connections of a cell must know.
+pub(crate) struct Setup {
+    pub(crate) options: Options,
+    pub(crate) context: Context,
+    pub(crate) scripts: Result<Scripts, String>,
+    scale: AtomicU64,
+    /// Commands that send nothing are timed too.
+    pub(crate) times_all: bool,
+}
+
+impl Setup {
+    fn new(options: &Options, context: Context, times_all: bool) -> Arc<Self> {
+        // END is a word of PostgreSQL and SQLite.
+        let knows_end = context.endpoint.capabilities.key_source != KeySource::TableCounter;
+        let scripts = options.scripts(if knows_end { "END" } else { "COMMIT" });
+        let scale = AtomicU64::new(options.scale.into());
+        Arc::new(Self { options: options.clone(), context, scripts, scale, times_all })
+    }
+
+    pub(crate) fn scale(&self) -> u64 {
+        self.scale.load(Ordering::Relaxed)
+    }
+
+    /// Gives a connection the variables that do not come from its scripts.
+    pub(crate) fn give_variables(&self, client: u32, variables: &mut Variables) {
+        let seed = self.context.seed;
+        let [high, low, ..] = Philox::new(seed, 0).at(0, 0, 0);
+        variables.give(SCALE, Value::Int(self.scale() as i64));
+        variables.give(CLIENT, Value::Int(client.into()));
+        variables.give(SEEDS[0], Value::Int((u64::from(high) << 32 | u64::from(low)) as i64));
+        variables.give(SEEDS[1], Value::Int(seed as i64));
+        for (name, value) in &self.options.define {
+            match value {
+                Json::String(text) => variables.set_named(name, text),
+                other => variables.set_named(name, &other.to_string()),
+            }
+        }
+    }
+
+    pub(crate) fn script_names(&self) -> Vec<&'static str> {
+        let scripts = self.scripts.iter().flat_map(|scripts| &scripts.list);
+        scripts.map(|source| statement_names::kept(source.name.clone())).collect()
+    }
+
+    /// What a command is counted under: script, number and first word.
+    pub(crate) fn command_name(&self, (script, command): (usize, usize)) -> &'static str {
+        let Some(source) = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script)) else {
+            return "";
+        };
+        let commands = &source.script.commands;
+        let is_shown = |command: &&script::Command| !matches!(command.action, Action::Jump(_));
+        let number = commands[..=command].iter().filter(is_shown).count();
+        let word: String = commands[command]
+            .text
+            .trim_start_matches('\\')
+            .chars()
+            .take_while(char::is_ascii_alphabetic)
+            .collect();
+        statement_names::kept(format!("{}.{number}-{}", source.name, word.to_ascii_lowercase()))
+    }
+}
+
+/// The workload over one cell.
+pub struct Pgbench {
+    setup: Arc<Setup>,
+    steps: Vec<Planned>,
+    /// Before the step that runs.
+    balances: Option<Balances>,
+}
+
+/// A command of a script, for a report of its times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptCommand {
+    /// What its times are counted under.
+    pub name: &'static str,
+    pub text: String,
+}
+
+/// A script, for a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptInfo {
+    pub name: &'static str,
+    /// pgbench's own title, or the file.
+    pub title: String,
+    pub weight: u64,
+    pub commands: Vec<ScriptCommand>,
+}
+
+impl Pgbench {
+    /// The workload outside of a plan, with the times of every command.
+    ///
+    /// # Errors
+    /// The option that is wrong, and why.
+    pub fn alone(options: &Options, context: Context) -> Result<Self, String> {
+        if let Some((_, problem)) = check::values_problem(options) {
+            return Err(problem);
+        }
+        let setup = Setup::new(options, context, true);
+        setup.scripts.as_ref().map_err(Clone::clone)?;
+        Ok(Self { setup, steps: steps::plan(options), balances: None })
+    }
+
+    /// The scripts with their commands.
+    pub fn scripts(&self) -> Vec<ScriptInfo> {
+        let Ok(scripts) = &self.setup.scripts else { return Vec::new() };
+        let names = self.setup.script_names().into_iter();
+        let info = |(index, (source, name)): (usize, (&sources::Source, &'static str))| {
+            let commands = source.script.commands.iter().enumerate();
+            let shown = commands.filter(|(_, command)| !command.text.is_empty());
+            let shown = shown.map(|(at, command)| ScriptCommand {
+                name: self.setup.command_name((index, at)),
+                text: command.text.clone(),
+            });
+            let title = source.builtin.map_or_else(|| source.given.clone(), |own| own.title.to_owned());
+            ScriptInfo { name, title, weight: source.weight, commands: shown.collect() }
+        };
+        scripts.list.iter().zip(names).enumerate().map(info).collect()
+    }
+
+    /// Hundreds of thousands of accounts.
+    pub fn scale(&self) -> u64 {
+        self.setup.scale()
+    }
+
+    /// Takes the scale from the tables that are there, if they are.
+    ///
+    /// # Errors
+    /// The database does not say how many branches there are.
+    pub async fn find_scale(&mut self, session: &mut AnySession) -> Result<(), Error> {
+        let asking = Error::during("counting pgbench_branches");
+        let cells = session.rows("select count(*) from pgbench_branches").await.map_err(asking)?;
+        if let Some(branches) = first_i64(&cells).and_then(|count| u64::try_from(count).ok()) {
+            self.setup.scale.store(branches.max(1), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Vacuums, and empties the history, as before each run; only what is there.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    pub async fn make_ready(&self, session: &mut AnySession) -> Result<Option<Work>, Error> {
+        let names = tables(session).await.map_err(Error::during("listing the tables"))?;
+        let has = |table: &str| names.iter().any(|name| name == table);
+        let vacuum = self.setup.options.vacuum;
+        let all_are_there =
+            ["pgbench_branches", "pgbench_tellers", "pgbench_history"].iter().all(|name| has(name));
+        if vacuum == Vacuum::None || !all_are_there {
+            return Ok(None);
+        }
+        let capabilities = &self.setup.context.endpoint.capabilities;
+        let began = Instant::now();
+        let mut statements = Vec::new();
+        if capabilities.keeps_arrival_order {
+            statements.extend(["vacuum pgbench_branches", "vacuum pgbench_tellers"]);
+        }
+        let empties = if capabilities.foreign_keys { "truncate table" } else { "delete from" };
+        let emptied = format!("{empties} pgbench_history");
+        statements.push(&emptied);
+        if vacuum == Vacuum::All && capabilities.keeps_arrival_order {
+            statements.push("vacuum analyze pgbench_accounts");
+        }
+        for sql in statements {
+            session.query(sql.as_bytes()).await.map_err(Error::during(sql))?;
+        }
+        Ok(Some(Work { name: "vacuum".to_owned(), duration: began.elapsed(), details: Map::new() }))
+    }
+
+    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
+        let Context { owned, endpoint, .. } = &self.setup.context;
+        if *owned {
+            drop_binlog(session, &endpoint.capabilities)
+                .await
+                .map_err(Error::during("dropping binary logs"))?;
+        }
+        Ok(())
+    }
+
+    fn scripts_read(&self) -> Result<&Scripts, Error> {
+        self.setup.scripts.as_ref().map_err(|problem| Error::Script {
+            script: self.setup.options.files.join(", "),
+            message: problem.clone(),
+        })
+    }
+
+    /// The scripts with their texts, for the record.
+    fn sources(&self) -> Result<Work, Error> {
+        let scripts = self.scripts_read()?;
+        let texts = scripts.list.iter().map(|source| (source.given.clone(), json!(source.text)));
+        let details = Map::from_iter([
+            ("sha256".to_owned(), json!(scripts.hash())),
+            ("files".to_owned(), Json::Object(texts.collect())),
+        ]);
+        Ok(Work { name: "read script".to_owned(), duration: Duration::ZERO, details })
+    }
+
+    /// Whether balances are compared: only the original's own scripts keep them.
+    fn is_balanced(&self) -> bool {
+        let stores = self.setup.context.endpoint.capabilities.stores_data;
+        let scripts = self.setup.scripts.as_ref();
+        stores && scripts.is_ok_and(|scripts| scripts.list.iter().all(|source| source.builtin.is_some()))
+    }
+}
+
+impl Steps for Pgbench {
+    fn steps(&self) -> Vec<String> {
+        self.steps.iter().map(|step| step.name.clone()).collect()
+    }
+
+    fn load_steps(&self) -> usize {
+        usize::from(self.setup.options.has_load())
+    }
+
+    fn knowledge(&self) -> Json {
+        json!({})
+    }
+
+    fn recall(&mut self, _: &Json) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn spec(&self, index: usize) -> StepSpec {
+        self.steps[index].spec(&self.setup)
+    }
+
+    fn warmup(&self, index: usize) -> Duration {
+        self.steps[index].run.map_or(Duration::ZERO, |_| self.setup.options.shared().warmup.0)
+    }
+
+    fn time_cap(&self, index: usize) -> Option<Duration> {
+        let length = self.setup.options.length().filter(|_| self.steps[index].run.is_some())?;
+        Some(length.mul_f64(self.setup.options.time_cap) + PATIENCE)
+    }
+
+    fn explained(&self, _: usize) -> Vec<Explained> {
+        Vec::new()
+    }
+}
+
+impl Workload for Pgbench {
+    const NAME: &'static str = "pgbench";
+    const PURPOSE: &'static str = "scripts of pgbench: tpcb-like, simple-update, select-only, and your own";
+    const VERSION: u32 = 1;
+    const ORIGINAL: Original = Original {
+        rest: (Duration::ZERO, "none: it runs once"),
+        postgres_transport: "as its command line says: a unix socket by default",
+    };
+
+    type Options = Options;
+    type Lane = AnyLane;
+    type Factory = Factory;
+
+    fn listing() -> Listing {
+        let each = "SCRIPT.cN, one for each number of connections and rate";
+        Listing { steps: format!("steps of {}: load, then {each}\n", Self::NAME), details: String::new() }
+    }
+
+    fn cards() -> Vec<Cards> {
+        let workload = Self::new(&Options::default(), cards::context());
+        let words = |name: &str| match name {
+            "load" => Words {
+                purpose: "Makes accounts, tellers, branches and an empty history, as pgbench -i does.",
+                parameters: "100,000 accounts, 10 tellers and 1 branch for each unit of scale; all balances are 0",
+                trap: "",
+            },
+            _ => Words {
+                purpose: "Transactions of the scripts, drawn by weight, on each connection.",
+                parameters: "as the script says; all draws by seed, connection and number of the transaction",
+                trap: "With more connections than branches, tpcb-like measures waits for their row locks.",
+            },
+        };
+        let card = |spec: StepSpec| cards::card(&spec, None, words(&spec.name));
+        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+    }
+
+    fn follows(_: &Options) -> &'static str {
+        "pgbench of PostgreSQL 15"
+    }
+
+    fn deviations(options: &Options) -> Vec<Deviation> {
+        deviations::deviations(options)
+    }
+
+    fn new(options: &Options, context: Context) -> Self {
+        Self { setup: Setup::new(options, context, false), steps: steps::plan(options), balances: None }
+    }
+
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        let mut works = vec![];
+        if index == 0 {
+            works.push(self.sources()?);
+        }
+        if self.steps[index].run.is_some() {
+            if self.setup.options.use_existing && self.is_balanced() {
+                self.find_scale(session).await?;
+            }
+            works.extend(self.make_ready(session).await?);
+            if self.is_balanced() {
+                self.balances = Some(Balances::read(session).await?);
+            }
+        }
+        self.drop_binlog(session).await?;
+        Ok(works)
+    }
+
+    fn lanes(&self, index: usize) -> Vec<(LaneSpec, Factory)> {
+        self.steps[index].lanes(&self.setup)
+    }
+
+    async fn verify(
+        &mut self,
+        index: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>, Error> {
+        let stores = self.setup.context.endpoint.capabilities.stores_data;
+        if end.outcome != Outcome::Completed || !stores {
+            return Ok(Vec::new());
+        }
+        let mut checks = match self.balances.take() {
+            Some(before) => vec![before.compare(self.scripts_read()?, end, session).await?],
+            None if self.steps[index].run.is_none() => verify::loaded(&self.setup, session).await?,
+            None => Vec::new(),
+        };
+        checks.extend(sql_checks::compare(&self.setup.options.checks, session).await?);
+        Ok(checks)
+    }
+
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        let names = tables(session).await.map_err(Error::during("listing the tables"))?;
+        let mut works = Vec::new();
+        if !names.is_empty() {
+            works.push(sql_checks::count_rows(&names, session).await?);
+        }
+        self.drop_binlog(session).await?;
+        let settle = self.setup.options.settling();
+        if index + 1 == self.load_steps() && settle.behind().is_some() {
+            let place = format!("after {}", self.steps[index].name);
+            works.push(
+                cleanup(session, &self.setup.context, &names, (&settle, Duration::ZERO), &place).await?,
+            );
+        }
+        Ok(works)
+    }
+}
+
+impl Lane for AnyLane {
+    async fn open(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Load(lane) => lane.open().await,
+            Self::Run(lane) => lane.open().await,
+        }
+    }
+
+    async fn prepare(&mut self, number: u64, _: &mut Notes) -> Result<(), Failure> {
+        if let Self::Load(lane) = self {
+            lane.prepare(number);
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        match self {
+            Self::Load(lane) => lane.perform(number).await,
+            Self::Run(lane) => lane.perform(number).await,
+        }
+    }
+
+    fn statements(&self) -> &[StatementDone] {
+        match self {
+            Self::Load(_) => &[],
+            Self::Run(lane) => lane.statements(),
+        }
+    }
+
+    async fn close(self) {
+        match self {
+            Self::Load(lane) => lane.close().await,
+            Self::Run(lane) => lane.close().await,
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Reads expressions: tokens, then operators by their precedence in pgbench's grammar.
+
+use super::expression::{Expression, Function, NAMED};
+use super::value::Value;
+use super::variables::{Names, is_name_sign};
+
+/// Brackets and signs within each other beyond this would take the stack.
+const DEEPEST: u32 = 200;
+
+/// One more than the greatest whole number: it may only be negated.
+const BEYOND: u64 = 1 << 63;
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Number(u64),
+    Double(f64),
+    Variable(String),
+    Word(String),
+    Sign(&'static str),
+}
+
+/// Longer signs first.
+const SIGNS: [&str; 19] =
+    ["<=", ">=", "<>", "!=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", ",", "&", "|"];
+const MORE_SIGNS: [&str; 2] = ["#", "~"];
+
+/// How tightly operators bind.
+const OR: u8 = 1;
+const AND: u8 = 2;
+const NOT: u8 = 3;
+const IS: u8 = 4;
+const COMPARE: u8 = 5;
+const BITS: u8 = 6;
+const SUM: u8 = 7;
+const PRODUCT: u8 = 8;
+const UNARY: u8 = 9;
+
+/// Reads `text`, all of it. Variables get places among `names`.
+///
+/// # Errors
+/// What is wrong, and where.
+pub(crate) fn expression(text: &str, names: &mut Names) -> Result<Expression, String> {
+    let tokens = tokens(text)?;
+    let mut parser = Parser { tokens, at: 0, depth: 0, names };
+    let expression = parser.operators(OR)?;
+    match parser.tokens.get(parser.at) {
+        None => Ok(expression),
+        Some(token) => Err(unexpected(Some(token))),
+    }
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>, String> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let second = rest[first.len_utf8()..].chars().next();
+        let (token, length) = if first == ':' && second.is_some_and(is_name_sign) {
+            let length = 1 + name_length(&rest[1..]);
+            (Token::Variable(rest[1..length].to_owned()), length)
+        } else if first.is_ascii_digit() || first == '.' && second.is_some_and(|sign| sign.is_ascii_digit()) {
+            number(rest)?
+        } else if is_name_sign(first) {
+            let length = name_length(rest);
+            (Token::Word(rest[..length].to_ascii_lowercase()), length)
+        } else {
+            let mut signs = SIGNS.iter().chain(&MORE_SIGNS);
+            let sign = signs.find(|sign| rest.starts_with(**sign));
+            let sign = sign.ok_or_else(|| format!("unexpected character \"{first}\""))?;
+            (Token::Sign(sign), sign.len())
+        };
+        tokens.push(token);
+        rest = rest[length..].trim_start();
+    }
+    Ok(tokens)
+}
+
+fn name_length(text: &str) -> usize {
+    text.find(|sign| !is_name_sign(sign)).unwrap_or(text.len())
+}
+
+/// `12`, `1.5`, `.5`, `1e-3`.
+fn number(text: &str) -> Result<(Token, usize), String> {
+    let digits = |text: &str| text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
+    let mut length = digits(text);
+    let whole = length;
+    if text[length..].starts_with('.') {
+        length += 1 + digits(&text[length + 1..]);
+    }
+    if text[length..].starts_with(['e', 'E']) {
+        let signed = usize::from(text[length + 1..].starts_with(['+', '-']));
+        let exponent = digits(&text[length + 1 + signed..]);
+        if exponent > 0 {
+            length += 1 + signed + exponent;
+        }
+    }
+    let token = if length == whole {
+        let number = text[..whole].parse().ok().filter(|number| *number <= BEYOND);
+        Token::Number(number.ok_or("bigint constant overflow")?)
+    } else {
+        Token::Double(text[..length].parse().map_err(|_| "double constant overflow")?)
+    };
+    Ok((token, length))
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: u32,
+    names: &'a mut Names,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn takes_sign(&mut self, sign: &str) -> bool {
+        let is_next = matches!(self.peek(), Some(Token::Sign(next)) if *next == sign);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn takes_word(&mut self, word: &str) -> bool {
+        let is_next = matches!(self.peek(), Some(Token::Word(next)) if next == word);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn expects(&mut self, took: bool) -> Result<(), String> {
+        if took { Ok(()) } else { Err(unexpected(self.peek())) }
+    }
+
+    /// Operands joined by operators that bind at least as tightly as `least`.
+    fn operators(&mut self, least: u8) -> Result<Expression, String> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(format!("more than {DEEPEST} expressions within each other"));
+        }
+        let mut left = self.operand()?;
+        // Comparisons and IS stand alone: `a < b < c` is no expression.
+        let mut most = UNARY;
+        while let Some((precedence, operator)) = self.operator().filter(|(of, _)| (least..=most).contains(of))
+        {
+            self.at += 1;
+            left = if precedence == IS {
+                self.is(left, operator)?
+            } else {
+                let right = self.operators(precedence + 1)?;
+                binary(operator, left, right)
+            };
+            if matches!(precedence, IS | COMPARE) {
+                most = precedence - 1;
+            }
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    /// The operator that comes next, and how tightly it binds.
+    fn operator(&self) -> Option<(u8, &'static str)> {
+        Some(match self.peek()? {
+            Token::Sign(sign) => match *sign {
+                "<" | ">" | "=" | "<=" | ">=" | "<>" | "!=" => (COMPARE, sign),
+                "|" | "#" | "&" | "<<" | ">>" => (BITS, sign),
+                "+" | "-" => (SUM, sign),
+                "*" | "/" | "%" => (PRODUCT, sign),
+                _ => return None,
+            },
+            Token::Word(word) => match word.as_str() {
+                "or" => (OR, "or"),
+                "and" => (AND, "and"),
+                "is" => (IS, "is"),
+                "isnull" => (IS, "isnull"),
+                "notnull" => (IS, "notnull"),
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// `IS [NOT] NULL | TRUE | FALSE`, `ISNULL`, `NOTNULL`.
+    fn is(&mut self, left: Expression, operator: &str) -> Result<Expression, String> {
+        let (negated, value) = match operator {
+            "isnull" => (false, Value::Null),
+            "notnull" => (true, Value::Null),
+            _ => {
+                let negated = self.takes_word("not");
+                let value = match self.peek() {
+                    Some(Token::Word(word)) => constant(word),
+                    _ => None,
+                };
+                let value = value.ok_or_else(|| unexpected(self.peek()))?;
+                self.at += 1;
+                (negated, value)
+            }
+        };
+        let is = Expression::Call(Function::Is, vec![left, Expression::Constant(value)]);
+        Ok(if negated { Expression::Call(Function::Not, vec![is]) } else { is })
+    }
+
+    fn operand(&mut self) -> Result<Expression, String> {
+        let Some(token) = self.peek().cloned() else { return Err(unexpected(None)) };
+        self.at += 1;
+        match token {
+            Token::Number(number) => match i64::try_from(number) {
+                Ok(number) => Ok(Expression::Constant(Value::Int(number))),
+                Err(_) => Err("bigint constant overflow".to_owned()),
+            },
+            Token::Double(number) => Ok(Expression::Constant(Value::Double(number))),
+            Token::Variable(name) => Ok(Expression::Variable(self.names.place(&name))),
+            Token::Sign("(") => {
+                let inner = self.operators(OR)?;
+                let closes = self.takes_sign(")");
+                self.expects(closes).map(|()| inner)
+            }
+            Token::Sign("+") => self.operators(UNARY),
+            Token::Sign("-") if self.peek() == Some(&Token::Number(BEYOND)) => {
+                self.at += 1;
+                Ok(Expression::Constant(Value::Int(i64::MIN)))
+            }
+            Token::Sign("-") => {
+                let right = self.operators(UNARY)?;
+                Ok(binary("-", Expression::Constant(Value::Int(0)), right))
+            }
+            Token::Sign("~") => {
+                let right = self.operators(UNARY)?;
+                Ok(binary("#", Expression::Constant(Value::Int(-1)), right))
+            }
+            Token::Word(word) => self.word(&word),
+            Token::Sign(_) => Err(unexpected(Some(&token))),
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Result<Expression, String> {
+        if let Some(value) = constant(word) {
+            return Ok(Expression::Constant(value));
+        }
+        match word {
+            "not" => Ok(Expression::Call(Function::Not, vec![self.operators(NOT)?])),
+            "case" => self.case(),
+            word => self.call(word),
+        }
+    }
+
+    fn case(&mut self) -> Result<Expression, String> {
+        let mut arguments = Vec::new();
+        while self.takes_word("when") {
+            arguments.push(self.operators(OR)?);
+            let then = self.takes_word("then");
+            self.expects(then)?;
+            arguments.push(self.operators(OR)?);
+        }
+        self.expects(!arguments.is_empty())?;
+        arguments.push(if self.takes_word("else") {
+            self.operators(OR)?
+        } else {
+            Expression::Constant(Value::Null)
+        });
+        let ends = self.takes_word("end");
+        self.expects(ends).map(|()| Expression::Call(Function::Case, arguments))
+    }
+
+    fn call(&mut self, name: &str) -> Result<Expression, String> {
+        let opens = self.takes_sign("(");
+        self.expects(opens)?;
+        let known = NAMED.iter().find(|(own, ..)| *own == name);
+        let (_, function, numbers) = known.ok_or_else(|| {
+            let names = NAMED.iter().map(|(own, ..)| *own).collect::<Vec<_>>().join(", ");
+            format!("unexpected function name \"{name}\"; there are {names}")
+        })?;
+        let mut arguments = Vec::new();
+        while !self.takes_sign(")") {
+            if !arguments.is_empty() {
+                let goes_on = self.takes_sign(",");
+                self.expects(goes_on)?;
+            }
+            arguments.push(self.operators(OR)?);
+        }
+        if !numbers.contains(&arguments.len()) {
+            return Err(format!("unexpected number of arguments of {name}: {}", arguments.len()));
+        }
+        let has_seed = matches!(function, Function::Fnv1a | Function::Murmur2 | Function::Permute);
+        if has_seed && arguments.len() < *numbers.end() {
+            arguments.push(Expression::Variable(self.names.place("default_seed")));
+        }
+        Ok(Expression::Call(*function, arguments))
+    }
+}
+
+fn constant(word: &str) -> Option<Value> {
+    match word {
+        "null" => Some(Value::Null),
+        "true" => Some(Value::Bool(true)),
+        "false" => Some(Value::Bool(false)),
+        _ => None,
+    }
+}
+
+fn binary(operator: &str, left: Expression, right: Expression) -> Expression {
+    use Function as F;
+    let (function, swaps) = match operator {
+        "or" => (F::Or, false),
+        "and" => (F::And, false),
+        "+" => (F::Add, false),
+        "-" => (F::Subtract, false),
+        "*" => (F::Multiply, false),
+        "/" => (F::Divide, false),
+        "%" => (F::Modulo, false),
+        "&" => (F::BitAnd, false),
+        "|" => (F::BitOr, false),
+        "#" => (F::BitXor, false),
+        "<<" => (F::ShiftLeft, false),
+        ">>" => (F::ShiftRight, false),
+        "=" => (F::Equal, false),
+        "<>" | "!=" => (F::Unequal, false),
+        "<=" => (F::LessOrEqual, false),
+        ">=" => (F::LessOrEqual, true),
+        ">" => (F::Less, true),
+        _ => (F::Less, false),
+    };
+    Expression::Call(function, if swaps { vec![right, left] } else { vec![left, right] })
+}
+
+fn unexpected(token: Option<&Token>) -> String {
+    let text = match token {
+        None => return "syntax error at the end of the expression".to_owned(),
+        Some(Token::Number(number)) => number.to_string(),
+        Some(Token::Double(number)) => number.to_string(),
+        Some(Token::Variable(name)) => format!(":{name}"),
+        Some(Token::Word(word)) => word.clone(),
+        Some(Token::Sign(sign)) => (*sign).to_owned(),
+    };
+    format!("syntax error at \"{text}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::random::Draws;
+    use super::super::variables::Variables;
+    use super::*;
+    use crate::Philox;
+
+    fn shown(text: &str) -> String {
+        let mut names = Names::default();
+        let found = expression(text, &mut names).and_then(|expression| {
+            let mut variables = Variables::new(Arc::new(names.clone()));
+            variables.set_named("x", "7");
+            variables.set_named("t", "true");
+            variables.set_named("bad", "abc");
+            variables.set_named("default_seed", "5432");
+            expression.value(&variables, &mut Draws::new(Philox::new(1, 1)))
+        });
+        match found {
+            Ok(value) => {
+                let mut out = Vec::new();
+                value.write(&mut out);
+                String::from_utf8(out).unwrap()
+            }
+            Err(problem) => format!("error: {problem}"),
+        }
+    }
+
+    /// Expressions with what Debian's pgbench gives for them; `servers/pgbench.rs` asks it.
+    #[test]
+    fn expressions_have_the_values_of_the_original() {
+        for line in include_str!("expressions.txt").lines() {
+            let (text, value) = line.split_once(" => ").unwrap();
+            assert_eq!(shown(text), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, problem) in [
+            ("1 +", "error: syntax error at the end of the expression"),
+            ("1 2", "error: syntax error at \"2\""),
+            ("1 < 2 < 3", "error: syntax error at \"<\""),
+            ("nix(1)", "error: unexpected function name \"nix\"; there are abs"),
+            ("abs(1, 2)", "error: unexpected number of arguments of abs: 2"),
+            ("9223372036854775808", "error: bigint constant overflow"),
+            ("9223372036854775807 + 1", "error: bigint add out of range"),
+            ("(-9223372036854775808) / -1", "error: bigint div out of range"),
+            ("1 / 0", "error: division by zero"),
+            (":y", "error: undefined variable \"y\""),
+            (":bad + 1", "error: malformed variable \"bad\" value: \"abc\""),
+            ("not 1", "error: cannot coerce int to boolean"),
+            ("permute(1, 0)", "error: permute size parameter must be greater than zero"),
+            ("case end", "error: syntax error at \"end\""),
+            ("1 $ 2", "error: unexpected character \"$\""),
+        ] {
+            assert!(shown(text).starts_with(problem), "{text}: {}", shown(text));
+        }
+        assert!(shown(&"(".repeat(100_000)).contains("more than 200"));
+        assert!(shown(&"-".repeat(100_000)).contains("more than 200"));
+    }
+}

@@ -1,0 +1,578 @@
+//! Reads scripts of pgbench: SQL up to `;`, and commands that begin with a backslash.
+
+use super::expression::Expression;
+use super::parser::expression;
+use super::value::Value;
+use super::variables::{Names, is_name_sign};
+
+/// A script in the order in which it runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    pub(crate) commands: Vec<Command>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Command {
+    /// Of its first sign, from 1.
+    pub(crate) line: u32,
+    /// As it is in the script.
+    pub(crate) text: String,
+    pub(crate) action: Action,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    Sql(Sql),
+    Set(usize, Expression),
+    Sleep(Amount, Unit),
+    /// Goes on at this command unless the condition holds.
+    Unless(Expression, usize),
+    /// A branch is over.
+    Jump(usize),
+    StartPipeline,
+    EndPipeline,
+    SyncPipeline,
+    /// Ends a choice; for the list of commands only.
+    Nothing,
+}
+
+/// A statement.
+#[derive(Debug, Clone)]
+pub(crate) struct Sql {
+    /// Literal text, and the variables between.
+    pub(crate) pieces: Vec<Piece>,
+    /// What becomes of its rows: nothing, or variables with this prefix.
+    pub(crate) keep: Option<Keep>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(String),
+    Variable(usize),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Keep {
+    pub(crate) prefix: String,
+    /// `\aset`: of each statement of the text, where it has rows; else of the last, which must have one row.
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Amount {
+    Fixed(i64),
+    Variable(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Micros,
+    Millis,
+    Seconds,
+}
+
+impl Script {
+    /// Reads `text`. Variables get places among `names`.
+    ///
+    /// # Errors
+    /// The line, and what is wrong with it.
+    pub(crate) fn read(text: &str, names: &mut Names) -> Result<Self, String> {
+        let mut reader = Reader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
+        let (mut rest, mut line) = (text, 1);
+        while !rest.is_empty() {
+            let (sql, used) = sql(rest);
+            let lead = sql.len() - uncommented(&sql).len();
+            reader.sql(uncommented(&sql), line + lines(&sql[..lead]))?;
+            line += lines(&rest[..used]);
+            rest = &rest[used..];
+            if let Some(after) = rest.strip_prefix('\\') {
+                let (command, used) = logical_line(after);
+                reader.command(command.trim(), line).map_err(|problem| format!("line {line}: {problem}"))?;
+                line += lines(&after[..used]);
+                rest = &after[used..];
+            }
+        }
+        reader.end()
+    }
+}
+
+fn lines(text: &str) -> u32 {
+    text.matches('\n').count() as u32
+}
+
+/// Without blanks and whole comments in front.
+fn uncommented(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while rest.starts_with("--") {
+        rest = rest.split_once('\n').map_or("", |(_, rest)| rest).trim_start();
+    }
+    rest
+}
+
+/// Up to the end of the line; a backslash at the end goes on with the next one.
+fn logical_line(text: &str) -> (String, usize) {
+    let (mut line, mut used) = (String::new(), 0);
+    loop {
+        let rest = &text[used..];
+        let end = rest.find('\n').unwrap_or(rest.len());
+        let part = rest[..end].trim_end_matches('\r');
+        used += (end + 1).min(rest.len());
+        match part.strip_suffix('\\') {
+            Some(part) if end < rest.len() => {
+                line.push_str(part);
+                line.push(' ');
+            }
+            _ => {
+                line.push_str(part);
+                return (line, used);
+            }
+        }
+    }
+}
+
+/// Where in SQL a sign is.
+#[derive(Clone, Copy, PartialEq)]
+enum Place<'a> {
+    Plain,
+    /// In quotes, and whether a backslash hides the next sign.
+    Quoted(char, bool),
+    Dollar(&'a str),
+    Line,
+    Block(u32),
+}
+
+/// The statement that `text` begins with, and how much of it that is: up to `;`, which belongs to it, or to a backslash, which
+/// is left.
+fn sql(text: &str) -> (String, usize) {
+    let (mut place, mut depth, mut at) = (Place::Plain, 0_u32, 0);
+    let mut out = String::new();
+    while let Some(sign) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let mut length = sign.len_utf8();
+        place = match place {
+            Place::Plain => match sign {
+                ';' if depth == 0 => {
+                    out.push(';');
+                    return (out, at + 1);
+                }
+                '\\' if rest.starts_with("\\;") || rest.starts_with("\\:") => {
+                    // A text of several statements.
+                    out.push_str(&rest[1..2]);
+                    at += 2;
+                    continue;
+                }
+                '\\' => return (out, at),
+                '\'' | '"' => Place::Quoted(sign, sign == '\'' && begins_escaped(&text[..at])),
+                '(' => {
+                    depth += 1;
+                    place
+                }
+                ')' => {
+                    depth = depth.saturating_sub(1);
+                    place
+                }
+                '$' => match dollar_tag(&text[..at], rest) {
+                    Some(tag) => {
+                        length = tag.len();
+                        Place::Dollar(tag)
+                    }
+                    None => place,
+                },
+                '-' if rest.starts_with("--") => Place::Line,
+                '/' if rest.starts_with("/*") => {
+                    length = 2;
+                    Place::Block(1)
+                }
+                _ => place,
+            },
+            Place::Quoted(quote, escapes) => match sign {
+                '\\' if escapes => {
+                    length += rest[1..].chars().next().map_or(0, char::len_utf8);
+                    place
+                }
+                _ if sign == quote => Place::Plain,
+                _ => place,
+            },
+            Place::Dollar(tag) if rest.starts_with(tag) => {
+                length = tag.len();
+                Place::Plain
+            }
+            Place::Line if sign == '\n' => Place::Plain,
+            Place::Block(depth) if rest.starts_with("/*") => {
+                length = 2;
+                Place::Block(depth + 1)
+            }
+            Place::Block(depth) if rest.starts_with("*/") => {
+                length = 2;
+                if depth == 1 { Place::Plain } else { Place::Block(depth - 1) }
+            }
+            Place::Dollar(_) | Place::Line | Place::Block(_) => place,
+        };
+        out.push_str(&rest[..length]);
+        at += length;
+    }
+    (out, text.len())
+}
+
+fn is_word(sign: char) -> bool {
+    is_name_sign(sign) || sign == '$'
+}
+
+/// Whether the quote after `before` belongs to an `E` that is a word of its own.
+fn begins_escaped(before: &str) -> bool {
+    let mut signs = before.chars().rev();
+    matches!(signs.next(), Some('e' | 'E')) && !signs.next().is_some_and(is_word)
+}
+
+/// `$$` or `$tag$` at the front of `rest`.
+fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
+    if before.chars().next_back().is_some_and(is_word)
+        || rest[1..].starts_with(|sign: char| sign.is_ascii_digit())
+    {
+        return None;
+    }
+    let end = 1 + rest[1..].find(|sign| sign == '$' || !is_name_sign(sign))?;
+    rest[end..].starts_with('$').then(|| &rest[..=end])
+}
+
+/// A choice that is not over yet.
+struct Open {
+    /// The condition whose way on is not known yet.
+    condition: Option<usize>,
+    /// Ends of branches, which go on after the choice.
+    ends: Vec<usize>,
+}
+
+struct Reader<'a> {
+    names: &'a mut Names,
+    commands: Vec<Command>,
+    open: Vec<Open>,
+    /// The line where a pipeline began.
+    pipeline: Option<u32>,
+}
+
+impl Reader<'_> {
+    fn push(&mut self, line: u32, text: &str, action: Action) {
+        self.commands.push(Command { line, text: text.to_owned(), action });
+    }
+
+    fn sql(&mut self, text: &str, line: u32) -> Result<(), String> {
+        if !text.is_empty() {
+            let pieces = pieces(text, self.names);
+            self.push(line, text.trim_end(), Action::Sql(Sql { pieces, keep: None }));
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, text: &str, line: u32) -> Result<(), String> {
+        let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let rest = rest.trim();
+        let shown = format!("\\{text}");
+        let alone =
+            |action| if rest.is_empty() { Ok(action) } else { Err(format!("\\{name} takes no arguments")) };
+        let action = match name.to_ascii_lowercase().as_str() {
+            "set" => {
+                let (variable, value) =
+                    rest.split_once(char::is_whitespace).ok_or("\\set takes a variable and an expression")?;
+                check_name(variable)?;
+                let value = expression(value, self.names)?;
+                Action::Set(self.names.place(variable), value)
+            }
+            "sleep" => self.sleep(rest)?,
+            "if" => {
+                self.open.push(Open { condition: Some(self.commands.len()), ends: Vec::new() });
+                Action::Unless(self.condition(name, rest)?, 0)
+            }
+            "elif" => {
+                self.end_branch(name)?;
+                let at = self.commands.len();
+                let condition = self.condition(name, rest)?;
+                if let Some(open) = self.open.last_mut() {
+                    open.condition = Some(at);
+                }
+                Action::Unless(condition, 0)
+            }
+            "else" => {
+                let nothing = alone(Action::Nothing)?;
+                self.end_branch(name)?;
+                nothing
+            }
+            "endif" => {
+                let nothing = alone(Action::Nothing)?;
+                let open = self.open.pop().ok_or("\\endif without matching \\if")?;
+                let here = self.commands.len();
+                open.condition.into_iter().chain(open.ends).for_each(|from| self.leads(from, here));
+                nothing
+            }
+            "gset" | "aset" => return self.keep(name, rest),
+            "startpipeline" => {
+                if self.pipeline.replace(line).is_some() {
+                    return Err("\\startpipeline within a pipeline".to_owned());
+                }
+                alone(Action::StartPipeline)?
+            }
+            "syncpipeline" if self.pipeline.is_some() => alone(Action::SyncPipeline)?,
+            "endpipeline" if self.pipeline.take().is_some() => alone(Action::EndPipeline)?,
+            "syncpipeline" | "endpipeline" => return Err(format!("\\{name} without \\startpipeline")),
+            "setshell" | "shell" => {
+                let why = "a script starts no programs: the time they take is that of the client's machine";
+                return Err(format!("\\{name} is refused: {why}"));
+            }
+            _ => return Err(format!("invalid command \\{name}")),
+        };
+        self.push(line, &shown, action);
+        Ok(())
+    }
+
+    fn condition(&mut self, name: &str, text: &str) -> Result<Expression, String> {
+        if text.is_empty() {
+            return Err(format!("\\{name} takes an expression"));
+        }
+        expression(text, self.names)
+    }
+
+    /// `\elif` or `\else`: the branch before it goes on after the choice, its condition leads to what follows.
+    fn end_branch(&mut self, name: &str) -> Result<(), String> {
+        let at = self.commands.len();
+        let open = self.open.last_mut().ok_or_else(|| format!("\\{name} without matching \\if"))?;
+        let condition = open.condition.take().ok_or_else(|| format!("\\{name} after \\else"))?;
+        open.ends.push(at);
+        self.push(0, "", Action::Jump(0));
+        self.leads(condition, at + 1);
+        Ok(())
+    }
+
+    fn leads(&mut self, from: usize, to: usize) {
+        if let Some(Action::Unless(_, place) | Action::Jump(place)) =
+            self.commands.get_mut(from).map(|command| &mut command.action)
+        {
+            *place = to;
+        }
+    }
+
+    fn sleep(&mut self, text: &str) -> Result<Action, String> {
+        let mut words = text.split_whitespace();
+        let amount = words.next().ok_or("\\sleep takes a time")?;
+        // The unit may follow without a blank.
+        let digits =
+            amount.find(|sign: char| sign.is_ascii_alphabetic()).filter(|_| !amount.starts_with(':'));
+        let (amount, own) = amount.split_at(digits.unwrap_or(amount.len()));
+        let unit = if own.is_empty() { words.next().unwrap_or("s") } else { own };
+        let unit = match unit {
+            "us" => Unit::Micros,
+            "ms" => Unit::Millis,
+            "s" => Unit::Seconds,
+            other => return Err(format!("unrecognized time unit \"{other}\", must be us, ms or s")),
+        };
+        if let Some(more) = words.next() {
+            return Err(format!("\\sleep takes a time and a unit, not {more}"));
+        }
+        let amount = match amount.strip_prefix(':') {
+            Some(name) => Amount::Variable(self.names.place(name)),
+            None => {
+                Amount::Fixed(amount.parse().map_err(|_| format!("invalid time \"{amount}\" of \\sleep"))?)
+            }
+        };
+        Ok(Action::Sleep(amount, unit))
+    }
+
+    fn keep(&mut self, name: &str, prefix: &str) -> Result<(), String> {
+        if self.pipeline.is_some() {
+            return Err(format!("\\{name} is not allowed in a pipeline"));
+        }
+        if !prefix.is_empty() {
+            check_name(prefix)?;
+        }
+        let last = self.commands.last_mut().map(|command| &mut command.action);
+        let Some(Action::Sql(sql)) =
+            last.filter(|action| matches!(action, Action::Sql(Sql { keep: None, .. })))
+        else {
+            return Err(format!("\\{name} must follow an SQL command"));
+        };
+        sql.keep = Some(Keep { prefix: prefix.to_owned(), all: name.eq_ignore_ascii_case("aset") });
+        Ok(())
+    }
+
+    fn end(self) -> Result<Script, String> {
+        if !self.open.is_empty() {
+            return Err("\\if without matching \\endif".to_owned());
+        }
+        if let Some(line) = self.pipeline {
+            return Err(format!("line {line}: \\startpipeline without \\endpipeline"));
+        }
+        if self.commands.is_empty() {
+            return Err("it has no commands".to_owned());
+        }
+        Ok(Script { commands: self.commands })
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    if !name.is_empty() && name.chars().all(is_name_sign) {
+        return Ok(());
+    }
+    Err(format!("\"{name}\" is no name of a variable: letters, digits and _"))
+}
+
+/// Text, and variables by `:name`; `::` is a cast.
+fn pieces(text: &str, names: &mut Names) -> Vec<Piece> {
+    let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
+    while let Some(colon) = rest.find(':') {
+        literal.push_str(&rest[..colon]);
+        let after = &rest[colon + 1..];
+        let length = after.find(|sign| !is_name_sign(sign)).unwrap_or(after.len());
+        if length == 0 {
+            let colons = rest[colon..].find(|sign| sign != ':').unwrap_or(rest.len() - colon);
+            literal.push_str(&rest[colon..colon + colons]);
+            rest = &rest[colon + colons..];
+            continue;
+        }
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(std::mem::take(&mut literal)));
+        }
+        pieces.push(Piece::Variable(names.place(&after[..length])));
+        rest = &after[length..];
+    }
+    literal.push_str(rest);
+    if !literal.is_empty() {
+        pieces.push(Piece::Text(literal));
+    }
+    pieces
+}
+
+impl Amount {
+    /// The pause, from the value of the variable if it is one.
+    pub(crate) fn pause(
+        &self,
+        unit: Unit,
+        value: impl FnOnce(usize) -> Result<Value, String>,
+    ) -> Result<std::time::Duration, String> {
+        let amount = match self {
+            Self::Fixed(amount) => *amount,
+            Self::Variable(place) => value(*place)?.to_int()?,
+        };
+        let amount = u64::try_from(amount).unwrap_or(0);
+        Ok(match unit {
+            Unit::Micros => std::time::Duration::from_micros(amount),
+            Unit::Millis => std::time::Duration::from_millis(amount),
+            Unit::Seconds => std::time::Duration::from_secs(amount),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::variables::Variables;
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        let mut names = Names::default();
+        let script = Script::read(text, &mut names)?;
+        let variables = Variables::new(names.into());
+        let shown = |command: &Command| {
+            let action = match &command.action {
+                Action::Sql(sql) => {
+                    let piece = |piece: &Piece| match piece {
+                        Piece::Text(text) => text.clone(),
+                        Piece::Variable(place) => format!("<{}>", variables.name(*place)),
+                    };
+                    let text: String = sql.pieces.iter().map(piece).collect();
+                    let keep = sql.keep.as_ref();
+                    let keep =
+                        keep.map_or(String::new(), |keep| format!(" keep {} {}", keep.prefix, keep.all));
+                    format!("{text}{keep}")
+                }
+                Action::Set(place, _) => format!("set {}", variables.name(*place)),
+                Action::Unless(_, to) => format!("unless -> {to}"),
+                Action::Jump(to) => format!("jump -> {to}"),
+                other => format!("{other:?}"),
+            };
+            format!("{}: {action}", command.line)
+        };
+        Ok(script.commands.iter().map(shown).collect())
+    }
+
+    #[test]
+    fn statements_end_at_semicolons_outside_of_quotes_brackets_and_comments() {
+        let text = "-- a comment\n\\set x 1\nSELECT ';', \";\", E'\\';', $a$;$a$, (1;2) /* ; /* ; */ ; */ -- ;\n;\n SELECT :x::int, ':x', a[1:2];SELECT 1 \\; SELECT 2";
+        assert_eq!(
+            read(text).unwrap(),
+            [
+                "2: set x",
+                "3: SELECT ';', \";\", E'\\';', $a$;$a$, (1;2) /* ; /* ; */ ; */ -- ;\n;",
+                "5: SELECT <x>::int, '<x>', a[1<2>];",
+                "5: SELECT 1 ; SELECT 2"
+            ]
+        );
+    }
+
+    #[test]
+    fn choices_become_jumps() {
+        let text = "\\if :a\nSELECT 1;\n\\elif :b\nSELECT 2;\n\\else\n\\if 0\nSELECT 3;\n\\endif\n\\endif\nSELECT 4;";
+        assert_eq!(
+            read(text).unwrap(),
+            [
+                "1: unless -> 3",
+                "2: SELECT 1;",
+                "0: jump -> 10",
+                "3: unless -> 6",
+                "4: SELECT 2;",
+                "0: jump -> 10",
+                "5: Nothing",
+                "6: unless -> 9",
+                "7: SELECT 3;",
+                "8: Nothing",
+                "9: Nothing",
+                "10: SELECT 4;"
+            ]
+        );
+    }
+
+    #[test]
+    fn rows_become_variables_and_lines_go_on() {
+        let text = "SELECT 1 AS a \\gset p_\nSELECT 2 AS b;\n\\aset\n\\set x \\\n 1 + \\\n 2\n\\sleep 10 ms\n\\sleep :x us\n\\sleep 3s\n\\startpipeline\nSELECT 3;\n\\syncpipeline\n\\endpipeline";
+        assert_eq!(
+            read(text).unwrap(),
+            [
+                "1: SELECT 1 AS a  keep p_ false",
+                "2: SELECT 2 AS b; keep  true",
+                "4: set x",
+                "7: Sleep(Fixed(10), Millis)",
+                "8: Sleep(Variable(0), Micros)",
+                "9: Sleep(Fixed(3), Seconds)",
+                "10: StartPipeline",
+                "11: SELECT 3;",
+                "12: SyncPipeline",
+                "13: EndPipeline"
+            ]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        for (text, problem) in [
+            ("", "it has no commands"),
+            ("\\if 1", "\\if without matching \\endif"),
+            ("\\endif", "line 1: \\endif without matching \\if"),
+            ("SELECT 1;\n\\else", "line 2: \\else without matching \\if"),
+            ("\\if 1\n\\else\n\\elif 1\n\\endif", "line 3: \\elif after \\else"),
+            ("\\gset", "line 1: \\gset must follow an SQL command"),
+            ("\\set x", "line 1: \\set takes a variable and an expression"),
+            ("\\set a-b 1", "line 1: \"a-b\" is no name of a variable: letters, digits and _"),
+            ("\\nix", "line 1: invalid command \\nix"),
+            ("\\sleep 1 h", "line 1: unrecognized time unit \"h\", must be us, ms or s"),
+            (
+                "\n\\shell date",
+                "line 2: \\shell is refused: a script starts no programs: the time they take is that of the client's machine",
+            ),
+            ("\\startpipeline\nSELECT 1", "line 1: \\startpipeline without \\endpipeline"),
+            ("\\endpipeline", "line 1: \\endpipeline without \\startpipeline"),
+            (
+                "\\startpipeline\nSELECT 1 AS a \\gset\n\\endpipeline",
+                "line 2: \\gset is not allowed in a pipeline",
+            ),
+        ] {
+            assert_eq!(read(text).unwrap_err(), problem, "{text}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The scripts of a step: where their texts are, how often each is drawn.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::builtin::{BUILTINS, Builtin};
+use super::script::Script;
+use super::variables::Names;
+
+/// No script is longer.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Variables that every connection has.
+pub(crate) const SCALE: &str = "scale";
+pub(crate) const CLIENT: &str = "client_id";
+pub(crate) const SEEDS: [&str; 2] = ["default_seed", "random_seed"];
+
+/// One script.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    /// File, or name of a script of the original's.
+    pub(crate) given: String,
+    /// In step names and counts.
+    pub(crate) name: String,
+    pub(crate) weight: u64,
+    pub(crate) text: String,
+    pub(crate) script: Script,
+    pub(crate) builtin: Option<&'static Builtin>,
+}
+
+/// All scripts of a step, and the variables that they speak of.
+#[derive(Debug, Clone)]
+pub(crate) struct Scripts {
+    pub(crate) list: Vec<Source>,
+    pub(crate) names: Arc<Names>,
+}
+
+impl Scripts {
+    /// Reads `files`; `more` are names of variables that they need not speak of, `commit` is what ends a transaction of the
+    /// original's own scripts.
+    ///
+    /// # Errors
+    /// The file and what is wrong with it.
+    pub(crate) fn read<'a>(
+        files: &[String],
+        more: impl Iterator<Item = &'a str>,
+        commit: &str,
+    ) -> Result<Self, String> {
+        let mut names = Names::default();
+        for name in more.chain([SCALE, CLIENT]).chain(SEEDS) {
+            names.place(name);
+        }
+        let mut list = Vec::new();
+        for (file, name) in files.iter().zip(names_of(files)) {
+            let (given, weight) = weighted(file)?;
+            let builtin = BUILTINS.iter().find(|own| own.name == given);
+            let text = builtin.map_or_else(
+                || text_of(given),
+                |own| Ok(own.text.replace("\nEND;", &format!("\n{commit};"))),
+            )?;
+            let script =
+                Script::read(&text, &mut names).map_err(|problem| format!("script {given}: {problem}"))?;
+            list.push(Source { given: given.to_owned(), name, weight, text, script, builtin });
+        }
+        if list.iter().all(|source| source.weight == 0) {
+            return Err("no script has a weight above 0".to_owned());
+        }
+        Ok(Self { list, names: Arc::new(names) })
+    }
+
+    /// The script that a draw from 0 to below the sum of weights chooses.
+    pub(crate) fn chosen(&self, mut draw: u64) -> usize {
+        for (index, source) in self.list.iter().enumerate() {
+            match draw.checked_sub(source.weight) {
+                None => return index,
+                Some(rest) => draw = rest,
+            }
+        }
+        self.list.len() - 1
+    }
+
+    pub(crate) fn weights(&self) -> u64 {
+        self.list.iter().map(|source| source.weight).sum()
+    }
+
+    pub(crate) fn hash(&self) -> String {
+        let mut hash = Sha256::new();
+        self.list.iter().for_each(|source| hash.update(source.text.as_bytes()));
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// File and weight of `FILE@WEIGHT`.
+fn weighted(file: &str) -> Result<(&str, u64), String> {
+    match file.rsplit_once('@') {
+        None => Ok((file, 1)),
+        Some((given, weight)) => {
+            let weight = weight.parse().ok().filter(|weight| *weight <= u64::from(u32::MAX));
+            let weight =
+                weight.ok_or_else(|| format!("{file}: the weight after @ must be a whole number from 0"))?;
+            Ok((given, weight))
+        }
+    }
+}
+
+/// Names of scripts: files without folder and end; a name that comes again has a number.
+pub(crate) fn names_of(files: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for file in files {
+        let given = weighted(file).map_or(file.as_str(), |(given, _)| given);
+        let stem = Path::new(given).file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+        let is_plain = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_');
+        let plain: String = stem.chars().map(|sign| if is_plain(sign) { sign } else { '_' }).collect();
+        let again =
+            names.iter().filter(|own| **own == plain || own.starts_with(&format!("{plain}-"))).count();
+        names.push(if again == 0 { plain } else { format!("{plain}-{}", again + 1) });
+    }
+    names
+}
+
+fn text_of(path: &str) -> Result<String, String> {
+    let problem = |error: std::io::Error| {
+        let names = BUILTINS.map(|own| own.name).join(", ");
+        format!("cannot read script {path}: {error}; pgbench's own are {names}")
+    };
+    if std::fs::metadata(path).map_err(problem)?.len() > MOST_BYTES {
+        return Err(format!("{path} is no script: it has more than {MOST_BYTES} bytes"));
+    }
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_drawn_by_weight_and_have_names_of_their_own() {
+        let files = ["tpcb-like@9", "select-only@0", "select-only"].map(str::to_owned);
+        let scripts = Scripts::read(&files, std::iter::empty(), "END").unwrap();
+        let names: Vec<&str> = scripts.list.iter().map(|source| source.name.as_str()).collect();
+        assert_eq!((names, scripts.weights()), (vec!["tpcb-like", "select-only", "select-only-2"], 10));
+        assert_eq!([0, 8, 9].map(|draw| scripts.chosen(draw)), [0, 0, 2]);
+    }
+
+    #[test]
+    fn mistakes_name_the_script() {
+        let read = |file: &str| Scripts::read(&[file.to_owned()], std::iter::empty(), "END").unwrap_err();
+        assert_eq!(read("tpcb-like@x"), "tpcb-like@x: the weight after @ must be a whole number from 0");
+        assert_eq!(read("tpcb-like@0"), "no script has a weight above 0");
+        assert!(read("missing.sql").starts_with("cannot read script missing.sql: No such file"));
+    }
+}

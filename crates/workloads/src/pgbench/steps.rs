@@ -1,0 +1,156 @@
+//! The steps: the load, and a run of the scripts for each rung of the ladders.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dbdyno_loadgen::{LaneSpec, Limit, Pace, Role, Schedule};
+use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use serde_json::{Map, Value, json};
+
+use super::lane::{Part, ScriptLane};
+use super::load::{LoadLane, portions};
+use super::options::Pgbench;
+use super::script::Action;
+use super::{AnyLane, Factory, Setup};
+use crate::oltp::steps::{arrivals, clients, stream};
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) name: String,
+    /// Connections and rate of a run; `None` of the load.
+    pub(crate) run: Option<(u32, Option<u32>)>,
+}
+
+/// All steps in order.
+pub(crate) fn plan(options: &Pgbench) -> Vec<Planned> {
+    let rungs =
+        options.shared().test_steps().into_iter().map(|(_, connections, rate)| Some((connections, rate)));
+    let runs = options.has_load().then_some(None).into_iter().chain(rungs);
+    options.step_names().into_iter().zip(runs).map(|(name, run)| Planned { name, run }).collect()
+}
+
+impl Planned {
+    pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Vec<(LaneSpec, Factory)> {
+        let Some((connections, rate)) = self.run else {
+            let limit = Limit::Operations(portions(setup).len() as u64);
+            let own = Arc::clone(setup);
+            let factory: Factory = Box::new(move || AnyLane::Load(Box::new(LoadLane::new(&own))));
+            return vec![(spec(1, Pace::Closed, limit), factory)];
+        };
+        let part = Part { stream: stream(&self.name, setup.context.seed), is_shared: rate.is_some() };
+        let per_client = connections / clients(connections, rate);
+        let pace = self.pace(setup);
+        let limit = match (setup.options.length(), setup.options.transactions, rate) {
+            (Some(length), ..) => Limit::Time(length),
+            (None, each, Some(_)) => Limit::Operations(each.unwrap_or(1) * u64::from(connections)),
+            (None, each, None) => Limit::Operations(each.unwrap_or(1)),
+        };
+        let lane = |client: u32| {
+            let own = Arc::clone(setup);
+            let factory: Factory =
+                Box::new(move || AnyLane::Run(Box::new(ScriptLane::new(own, part, client))));
+            (spec(1 + client / per_client, pace.clone(), limit), factory)
+        };
+        (0..connections).map(lane).collect()
+    }
+
+    fn pace(&self, setup: &Setup) -> Pace {
+        let Some((_, Some(rate))) = self.run else { return Pace::Closed };
+        let options = &setup.options;
+        let arrivals = arrivals(&self.name, options.pace, rate, setup.context.seed);
+        let schedule = match options.max_backlog {
+            Some(most) => Schedule::with_max_backlog(arrivals, most),
+            None => Schedule::new(arrivals),
+        };
+        Pace::Shared(Arc::new(match options.latency_limit {
+            Some(limit) => schedule.with_max_wait(limit.0),
+            None => schedule,
+        }))
+    }
+
+    /// The step's description for the record.
+    pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
+        let (kind, unit, label, connections, clients) = match self.run {
+            None => ("load", Unit::Rows, "rows/s", 1, 1),
+            Some((connections, rate)) => {
+                ("transaction", Unit::Operations, "transactions/s", connections, clients(connections, rate))
+            }
+        };
+        let statement = if self.run.is_some() { described(setup) } else { load_described(setup) };
+        let is_timed = self.run.is_some() && setup.options.transactions.is_none();
+        let kind_spec = KindSpec {
+            kind: kind.to_owned(),
+            connections_per_client: connections / clients,
+            pace: self.pace(setup).to_string(),
+            protocol: if self.run.is_some() { setup.options.protocol.name() } else { "simple" }.to_owned(),
+            rows_per_operation: 0,
+            statements_per_operation: 0,
+            user_bytes_per_operation: 0.0,
+            statement,
+        };
+        StepSpec {
+            name: self.name.clone(),
+            clients,
+            headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
+            window: if is_timed { WindowRule::FirstEnded } else { WindowRule::LastEnded },
+            target: None,
+            kinds: vec![kind_spec],
+            options: self.options(setup),
+            groups: BTreeMap::new(),
+            is_warm_up: false,
+        }
+    }
+
+    fn options(&self, setup: &Setup) -> Map<String, Value> {
+        let options = &setup.options;
+        let mut map = Map::from_iter([
+            ("scale".to_owned(), json!(setup.scale())),
+            ("seed".to_owned(), json!(setup.context.seed)),
+        ]);
+        let Some((connections, rate)) = self.run else { return map };
+        map.insert("files".to_owned(), json!(options.files));
+        map.insert("connections".to_owned(), json!(connections));
+        map.insert("connect".to_owned(), json!(options.connect));
+        if let Ok(scripts) = &setup.scripts {
+            map.insert("script_sha256".to_owned(), json!(scripts.hash()));
+        }
+        match options.transactions {
+            Some(each) => map.insert("operations".to_owned(), json!(each * u64::from(connections))),
+            None => map.insert("time_seconds".to_owned(), json!(options.time.0.as_secs_f64())),
+        };
+        let warmup = options.shared().warmup.0.as_secs_f64();
+        map.insert("warmup_seconds".to_owned(), json!(warmup));
+        if let Some(rate) = rate {
+            map.insert("rate_per_second".to_owned(), json!(rate));
+        }
+        map
+    }
+}
+
+fn spec(client: u32, pace: Pace, limit: Limit) -> LaneSpec {
+    LaneSpec { client, kind: 0, pace, limit, role: Role::Decides, coupling: None }
+}
+
+/// Each script with its weight and its statements.
+fn described(setup: &Setup) -> String {
+    let Ok(scripts) = &setup.scripts else { return setup.options.files.join("; ") };
+    let one = |source: &super::sources::Source| {
+        let commands = source.script.commands.iter().filter(|command| !command.text.is_empty());
+        let commands = commands.filter(|command| !matches!(command.action, Action::Nothing));
+        let texts: Vec<&str> = commands.map(|command| command.text.as_str()).collect();
+        format!("{} (weight {}): {}", source.name, source.weight, texts.join("; "))
+    };
+    scripts.list.iter().map(one).collect::<Vec<_>>().join(" | ")
+}
+
+fn load_described(setup: &Setup) -> String {
+    let texts = portions(setup).into_iter().filter_map(|portion| match portion {
+        super::load::Portion::Statements(statements) => statements.into_iter().next(),
+        super::load::Portion::Accounts(numbers) if *numbers.start() == 1 => {
+            Some("copy pgbench_accounts from stdin".to_owned())
+        }
+        super::load::Portion::Accounts(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("; ")
+}

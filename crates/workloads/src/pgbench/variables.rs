@@ -1,0 +1,115 @@
+//! Variables of scripts: names become places when scripts are read, so that a transaction looks nothing up.
+
+use std::sync::Arc;
+
+use super::value::Value;
+
+/// Names of all variables that scripts and options speak of.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names(Vec<String>);
+
+impl Names {
+    /// The place of a variable, a new one for a new name.
+    pub(crate) fn place(&mut self, name: &str) -> usize {
+        self.find(name).unwrap_or_else(|| {
+            self.0.push(name.to_owned());
+            self.0.len() - 1
+        })
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|own| own == name)
+    }
+}
+
+/// Letters, also beyond ASCII, digits and `_`.
+pub(crate) fn is_name_sign(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || sign == '_' || !sign.is_ascii()
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Held {
+    Nothing,
+    Value(Value),
+    /// From outside: an option or a column.
+    Text(String),
+}
+
+/// The variables of one connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Variables {
+    names: Arc<Names>,
+    held: Vec<Held>,
+}
+
+impl Variables {
+    /// None of them has a value.
+    pub(crate) fn new(names: Arc<Names>) -> Self {
+        let held = names.0.iter().map(|_| Held::Nothing).collect();
+        Self { names, held }
+    }
+
+    /// Gives a variable a text from outside; one that no script speaks of is passed over.
+    pub(crate) fn set_named(&mut self, name: &str, text: &str) {
+        if let Some(place) = self.names.find(name) {
+            self.put(place, Held::Text(text.to_owned()));
+        }
+    }
+
+    /// The same with a value.
+    pub(crate) fn give(&mut self, name: &str, value: Value) {
+        if let Some(place) = self.names.find(name) {
+            self.set(place, value);
+        }
+    }
+
+    /// Takes over the values of `other`, in the memory of its own.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.held.clone_from(&other.held);
+    }
+
+    pub(crate) fn set(&mut self, place: usize, value: Value) {
+        self.put(place, Held::Value(value));
+    }
+
+    fn put(&mut self, place: usize, held: Held) {
+        if let Some(own) = self.held.get_mut(place) {
+            *own = held;
+        }
+    }
+
+    /// The value of a variable in an expression.
+    ///
+    /// # Errors
+    /// There is none, or it is a text that is no value.
+    pub(crate) fn value(&self, place: usize) -> Result<Value, String> {
+        match self.held.get(place) {
+            Some(Held::Value(value)) => Ok(*value),
+            Some(Held::Text(text)) => Value::of_text(text)
+                .ok_or_else(|| format!("malformed variable \"{}\" value: \"{text}\"", self.name(place))),
+            Some(Held::Nothing) | None => Err(format!("undefined variable \"{}\"", self.name(place))),
+        }
+    }
+
+    pub(crate) fn name(&self, place: usize) -> &str {
+        self.names.0.get(place).map_or("", String::as_str)
+    }
+
+    /// The value of a variable that is a whole number.
+    pub(crate) fn param(&self, place: usize) -> Option<i64> {
+        match self.held.get(place) {
+            Some(Held::Value(Value::Int(number))) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Appends the value of a variable as a statement has it; says whether it has one.
+    pub(crate) fn write(&self, place: usize, out: &mut Vec<u8>) -> bool {
+        match self.held.get(place) {
+            Some(Held::Value(value)) => value.write(out),
+            Some(Held::Text(text)) => out.extend_from_slice(text.as_bytes()),
+            Some(Held::Nothing) | None => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,87 @@
+//! Money that neither comes nor goes: sums of balances and of the history, compared with what they were before the step.
+
+use std::time::Instant;
+
+use dbdyno_drivers::{AnySession, Session, first_i64};
+use dbdyno_loadgen::StepEnd;
+use dbdyno_record::{Check, CheckPart};
+
+use super::Setup;
+use super::builtin::TABLES;
+use super::sources::Scripts;
+use crate::Error;
+
+/// Sums over the four tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Balances {
+    accounts: i128,
+    tellers: i128,
+    branches: i128,
+    history: i128,
+    history_rows: i128,
+}
+
+async fn number(session: &mut AnySession, sql: &str) -> Result<i128, Error> {
+    let asking = Error::during(sql);
+    let cells = session.rows(sql).await.map_err(asking)?;
+    Ok(first_i64(&cells).unwrap_or(0).into())
+}
+
+impl Balances {
+    pub(crate) async fn read(session: &mut AnySession) -> Result<Self, Error> {
+        Ok(Self {
+            accounts: number(session, "select sum(abalance) from pgbench_accounts").await?,
+            tellers: number(session, "select sum(tbalance) from pgbench_tellers").await?,
+            branches: number(session, "select sum(bbalance) from pgbench_branches").await?,
+            history: number(session, "select sum(delta) from pgbench_history").await?,
+            history_rows: number(session, "select count(*) from pgbench_history").await?,
+        })
+    }
+
+    /// What the step has changed: accounts and history by the same sum, tellers and branches too where each script pays them.
+    pub(crate) async fn compare(
+        self,
+        scripts: &Scripts,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Check, Error> {
+        let began = Instant::now();
+        let after = Self::read(session).await?;
+        let paid = after.history - self.history;
+        let part = |name: &str, expected, actual| CheckPart { name: name.to_owned(), expected, actual };
+        let mut parts = vec![part("sum of accounts", paid, after.accounts - self.accounts)];
+        let mut builtins =
+            scripts.list.iter().filter(|source| source.weight > 0).filter_map(|source| source.builtin);
+        if builtins.clone().all(|own| !own.only_accounts) {
+            parts.push(part("sum of tellers", paid, after.tellers - self.tellers));
+            parts.push(part("sum of branches", paid, after.branches - self.branches));
+        }
+        // An operation whose connection was lost may have been committed or not.
+        let done: u64 = end.lanes.iter().map(|lane| lane.done).sum();
+        let is_known = end.lanes.iter().all(|lane| lane.unknown_numbers.is_empty());
+        if is_known && builtins.clone().all(|own| own.writes) {
+            parts.push(part("rows of history", done.into(), after.history_rows - self.history_rows));
+        } else if builtins.all(|own| !own.writes) {
+            parts.push(part("rows of history", 0, after.history_rows - self.history_rows));
+        }
+        let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
+        Ok(Check { table: "pgbench_history".to_owned(), parts, duration_us })
+    }
+}
+
+/// Rows of the tables that were loaded.
+pub(crate) async fn loaded(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>, Error> {
+    if !setup.options.init_steps.contains(['g', 'G']) {
+        return Ok(Vec::new());
+    }
+    let mut checks = Vec::new();
+    for table in &TABLES {
+        let began = Instant::now();
+        let rows = number(session, &format!("select count(*) from {}", table.name)).await?;
+        let expected = i128::from(table.rows) * i128::from(setup.options.scale);
+        let parts = vec![CheckPart { name: "rows".to_owned(), expected, actual: rows }];
+        let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
+        checks.push(Check { table: table.name.to_owned(), parts, duration_us });
+    }
+    Ok(checks)
+}
