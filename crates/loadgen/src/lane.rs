@@ -95,6 +95,8 @@ pub enum Limit {
     /// Sends operations until this time after the barrier, and waits for the answers that are then on their way. When the
     /// common window ends with this lane, it ends at exactly this time.
     Time(Duration),
+    /// So many operations, but until this time after the barrier at most.
+    Either(u64, Duration),
     /// Goes on until a deciding lane of the same client has ended.
     UntilClientEnds,
 }
@@ -114,6 +116,7 @@ impl LaneSpec {
         match self.limit {
             Limit::Operations(operations) => Bounds { operations, ..unbounded },
             Limit::Time(time) => Bounds { until_ns: crate::arrivals::to_ns(time), ..unbounded },
+            Limit::Either(operations, time) => Bounds { operations, until_ns: crate::arrivals::to_ns(time) },
             Limit::UntilClientEnds => unbounded,
         }
     }

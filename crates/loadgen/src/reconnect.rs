@@ -22,8 +22,10 @@ impl LaneTask {
         let give_up_at = began + how.give_up_after;
         // A lane that is limited in time ends with its time, connected or not.
         let end_at = match self.spec.limit {
-            Limit::Time(time) => Some(began + time.saturating_sub(Duration::from_nanos(lost_ns)))
-                .filter(|end| *end < give_up_at),
+            Limit::Time(time) | Limit::Either(_, time) => {
+                Some(began + time.saturating_sub(Duration::from_nanos(lost_ns)))
+                    .filter(|end| *end < give_up_at)
+            }
             _ => None,
         };
         let mut last_failure = None;

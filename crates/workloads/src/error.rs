@@ -34,6 +34,11 @@ pub enum Error {
     NoIndexHints,
     #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
     Answer { work: String, answer: String },
+    #[error(
+        "the check {sql} failed before step {step}: {name} is {found}, but the plan expects {expected}; correct the data, or say at = \"after\" \
+         if it holds only then"
+    )]
+    Check { step: String, sql: String, name: String, found: i128, expected: i128 },
     #[error("script {script}: {message}")]
     Script { script: String, message: String },
     #[error("what is kept with the snapshot of the data is not of this workload: {0}; start a new run")]

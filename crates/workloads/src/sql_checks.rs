@@ -11,6 +11,16 @@ use serde_json::{Map, json};
 
 use crate::{Error, Work};
 
+/// When a check is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckAt {
+    Before,
+    After,
+    #[default]
+    Both,
+}
+
 /// A statement that returns one value, and the value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +28,9 @@ pub struct SqlCheck {
     pub sql: String,
     /// Whole numbers are compared as numbers, all else as text.
     pub expect: String,
+    /// Before measured steps, after steps, or both.
+    #[serde(default)]
+    pub at: CheckAt,
 }
 
 /// The first check that asks for nothing.
@@ -29,8 +42,42 @@ pub(crate) fn problem(checks: &[SqlCheck]) -> Option<Mistake> {
         .map(|_| ("checks", "a check has no sql: write the statement to send".to_owned()))
 }
 
-/// Sends each statement and compares. A text that differs is 0 where 1 is expected: figures of a check are numbers.
+/// Makes the checks that hold before a step.
+///
+/// # Errors
+/// The first that fails: the step would run on other data than it is meant for.
+pub(crate) async fn before(
+    checks: &[SqlCheck],
+    step: &str,
+    session: &mut AnySession,
+) -> Result<Option<Work>, Error> {
+    let own = |check: &&SqlCheck| check.at != CheckAt::After;
+    let began = Instant::now();
+    for check in compared(checks.iter().filter(own), session).await? {
+        if let Some(part) = check.parts.iter().find(|part| part.expected != part.actual) {
+            let (sql, name) = (check.table.clone(), part.name.clone());
+            let (found, expected) = (part.actual, part.expected);
+            return Err(Error::Check { step: step.to_owned(), sql, name, found, expected });
+        }
+    }
+    let is_there = checks.iter().any(|check| own(&check));
+    Ok(is_there.then(|| Work {
+        name: "checks before".to_owned(),
+        duration: began.elapsed(),
+        details: Map::new(),
+    }))
+}
+
+/// Makes the checks that hold after a step.
 pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Result<Vec<Check>, Error> {
+    compared(checks.iter().filter(|check| check.at != CheckAt::Before), session).await
+}
+
+/// Sends each statement and compares. A text that differs is 0 where 1 is expected: figures of a check are numbers.
+async fn compared(
+    checks: impl Iterator<Item = &SqlCheck>,
+    session: &mut AnySession,
+) -> Result<Vec<Check>, Error> {
     let mut done = Vec::new();
     for check in checks {
         let began = Instant::now();

@@ -55,6 +55,7 @@ impl Asked {
             prepare_connections: threads.min(1024),
             time: PlanDuration(time),
             events: (events > 0).then_some(events),
+            time_ends_too: true,
             warmup: PlanDuration(Duration::from_secs(words.number(&["warmup_time"], 0)?)),
             db_ps_mode: if words.text("db_ps_mode") == Some("disable") {
                 PsMode::Disable
@@ -63,7 +64,6 @@ impl Asked {
             },
             ignore_errors: ignored_errors(words),
             strict: true,
-            jit: words.text("luajit_cmd").is_some_and(|command| command != "off"),
             ..Options::default()
         };
         if rate > 0 {

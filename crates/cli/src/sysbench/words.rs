@@ -14,7 +14,7 @@ pub(super) struct Words {
 }
 
 /// Options that have a meaning here.
-const TAKEN: [&str; 39] = [
+const TAKEN: [&str; 38] = [
     "threads",
     "num_threads",
     "events",
@@ -28,7 +28,6 @@ const TAKEN: [&str; 39] = [
     "histogram",
     "forced_shutdown",
     "thread_init_timeout",
-    "luajit_cmd",
     "rand_type",
     "rand_seed",
     "rand_spec_iter",
@@ -57,7 +56,8 @@ const TAKEN: [&str; 39] = [
 ];
 
 /// sysbench's options without one; their use is said.
-const IGNORED: [&str; 13] = [
+const IGNORED: [&str; 14] = [
+    "luajit_cmd",
     "thread_stack_size",
     "report_checkpoints",
     "verbosity",

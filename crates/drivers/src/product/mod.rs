@@ -57,13 +57,14 @@ pub(crate) trait Connection: Session {
 
     /// See [`crate::AnySession::pipeline`].
     async fn pipeline(&mut self, _statements: &[Sent<'_>]) -> Result<Answer, DbError> {
-        let text = "this database is sent no statements without waiting: only PostgreSQL's protocol has the extended form";
+        let text = "statements with parameters cannot be sent at once, or without waiting, to this database; use protocol = \"simple\" or \"prepared\"";
         Err(DbError::new(Class::Refused, "", text))
     }
 
     /// See [`crate::AnySession::results`].
     async fn results(&mut self, _statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
-        let text = "names of columns are read from PostgreSQL only";
+        let text =
+            "the driver of this database reads no names of columns, so that rows cannot become variables";
         Err(DbError::new(Class::Refused, "", text))
     }
 }

@@ -355,6 +355,10 @@ impl Workload for Pgbench {
             if self.setup.options.use_existing && self.is_balanced() {
                 self.find_scale(session).await?;
             }
+            if self.setup.context.endpoint.capabilities.stores_data {
+                let checks = &self.setup.options.checks;
+                works.extend(sql_checks::before(checks, &self.steps[index].name, session).await?);
+            }
             works.extend(self.make_ready(session).await?);
             if self.is_balanced() {
                 self.balances = Some(Balances::read(session).await?);

@@ -38,15 +38,9 @@ pub(crate) fn deviations(options: &Sysbench) -> Vec<Deviation> {
             "whatever the user may do",
             "files of the script's folder can be read; programs and other files are off unless allow names them",
         ),
+        deviation("compiler", "LuaJIT compiles", "LuaJIT interprets, so that an endless loop can be ended"),
         binary_logs(false),
     ];
-    if !options.jit {
-        list.push(deviation(
-            "compiler",
-            "LuaJIT compiles",
-            "LuaJIT interprets, so that an endless loop can be ended; jit = true changes that",
-        ));
-    }
     if !options.use_existing && options.settling().behind().is_some() {
         list.push(deviation(
             "settle",

@@ -14,7 +14,7 @@ use super::Setup;
 use super::draws::Draw;
 use super::files::Script;
 
-/// After so many instructions the limits of time and memory are looked at.
+/// After so many instructions the limit of time is looked at.
 const INSTRUCTIONS: u32 = 10_000;
 
 /// Rows of a text query, for the result of one generation.
@@ -56,8 +56,6 @@ impl Host {
         host.set("driver", driver_name(&self.setup))?;
         host.set("text_only", self.setup.is_text_only())?;
         host.set("allows_os", options.allows_os())?;
-        host.set("memory_bytes", self.setup.memory_bytes())?;
-        host.set("jit", options.jit)?;
         self.add_draws(lua, &host)?;
         self.add_files(lua, &host)?;
         self.add_rest(lua, &host)?;
@@ -162,34 +160,33 @@ impl Host {
         Ok(Some(table))
     }
 
-    /// Ends a script that goes on for too long without a statement, or takes too much memory.
+    /// Ends a script that goes on for too long without a statement; one that takes too much memory gets no more.
     pub(crate) fn watch(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
+        lua.set_memory_limit(self.setup.memory_bytes())?;
         let own = Rc::clone(self);
         let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS);
-        lua.set_global_hook(triggers, move |lua, _| match own.passed(lua) {
+        lua.set_global_hook(triggers, move |_, _| match own.passed() {
             None => Ok(VmState::Continue),
             Some(text) => Err(mlua::Error::runtime(text)),
         })
     }
 
     /// The limit that the script has passed; it is never under it again.
-    fn passed(&self, lua: &Lua) -> Option<String> {
+    fn passed(&self) -> Option<String> {
         let mut over = self.over.borrow_mut();
-        if over.is_none() {
-            let stretch = self.resumed.get().elapsed();
-            *over = if stretch > self.limit {
-                Some(format!(
-                    "the script ran for {} s without a statement: look for an endless loop",
-                    stretch.as_secs()
-                ))
-            } else if lua.used_memory() > self.setup.memory_bytes() {
-                let megabytes = self.setup.options.memory_mb;
-                Some(format!("the script's state takes more than memory_mb = {megabytes}"))
-            } else {
-                None
-            };
+        let stretch = self.resumed.get().elapsed();
+        if over.is_none() && stretch > self.limit {
+            let seconds = stretch.as_secs();
+            *over =
+                Some(format!("the script ran for {seconds} s without a statement: look for an endless loop"));
         }
         over.clone()
+    }
+
+    /// The script was refused memory: what it would do without it is not known.
+    pub(crate) fn is_full(&self) {
+        let megabytes = self.setup.options.memory_mb;
+        *self.over.borrow_mut() = Some(format!("the script's state takes more than memory_mb = {megabytes}"));
     }
 }
 

@@ -202,12 +202,6 @@ end
 function pcall(...) return unless_over(real_pcall(...)) end
 function xpcall(...) return unless_over(real_xpcall(...)) end
 
-local real_rep = string.rep
-function string.rep(text, count, ...)
-   if #tostring(text) * (tonumber(count) or 0) > host.memory_bytes then error("string.rep: not enough memory", 2) end
-   return real_rep(text, count, ...)
-end
-
 -- The same draws for each variant, whatever the script seeds.
 function math.random(low, high)
    if not low then return rand.uniform_double() end

@@ -204,6 +204,10 @@ impl Machine {
 
     /// What an error of the script means for its event.
     fn judged(&mut self, is_sql: bool, message: String) -> Failure {
+        const FULL: &str = "not enough memory";
+        if message.contains(FULL) {
+            self.host.is_full();
+        }
         if let Some(text) = self.host.over.borrow().clone() {
             return of_script(format!("{text}: {message}"));
         }

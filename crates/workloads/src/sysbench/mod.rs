@@ -138,6 +138,13 @@ impl Sysbench {
         }
     }
 
+    async fn check_before(&self, index: usize, session: &mut AnySession) -> Result<Option<Work>, Error> {
+        if !self.setup.context.endpoint.capabilities.stores_data {
+            return Ok(None);
+        }
+        sql_checks::before(&self.setup.options.checks, &self.steps[index].name, session).await
+    }
+
     async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
         let Context { owned, endpoint, .. } = &self.setup.context;
         if *owned {
@@ -269,6 +276,7 @@ impl Workload for Sysbench {
             works.extend(self.apart("cleanup").await?);
         }
         if matches!(self.steps[index].act, Act::Run { .. }) {
+            works.extend(self.check_before(index, session).await?);
             self.init(index).await?;
         }
         self.drop_binlog(session).await?;

@@ -63,6 +63,9 @@ pub struct Sysbench {
     /// Events of each `run`, all connections together, in place of `time`; the warm-up is left out then.
     #[schemars(range(min = 1))]
     pub events: Option<u64>,
+    /// With `events`: `time` ends a `run` too. For the original's command line.
+    #[serde(skip)]
+    pub time_ends_too: bool,
     /// Load before the clock of a `run` counts, in whole seconds.
     pub warmup: PlanDuration,
     /// When a connection begins its next event.
@@ -94,8 +97,6 @@ pub struct Sysbench {
     /// What a script may do beyond its folder and its database: nothing unless it is named here.
     #[schemars(extend("uniqueItems" = true))]
     pub allow: Vec<Allowed>,
-    /// LuaJIT compiles. Compiled code is not watched: an endless loop in it does not end.
-    pub jit: bool,
     /// What the state of one connection may take.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub memory_mb: u32,
@@ -270,6 +271,7 @@ impl Default for Sysbench {
             prepare_connections: 4,
             time: PlanDuration::from_secs(10),
             events: None,
+            time_ends_too: false,
             warmup: PlanDuration::from_secs(0),
             pace: OltpPace::Closed,
             rates: Vec::new(),
@@ -284,7 +286,6 @@ impl Default for Sysbench {
             ignore_errors: None,
             strict: false,
             allow: Vec::new(),
-            jit: false,
             memory_mb: 64,
             checks: Vec::new(),
             use_existing: false,

@@ -3,7 +3,8 @@
 local host = ...
 
 -- Compiled code is not watched, so that an endless loop in it would not end.
-if not host.jit then jit.off() end
+-- Compiled loops could not be ended.
+jit.off()
 
 local yield, xpcall, type, tostring, tonumber = coroutine.yield, xpcall, type, tostring, tonumber
 local error, setmetatable, unpack, select, rawget, rawset = error, setmetatable, unpack, select, rawget, rawset
@@ -430,6 +431,8 @@ end
 -- Takes what xpcall returned of an event: whether it went well.
 local function went_well(ok, result)
    if ok then return true end
+   -- Without memory there is no handler.
+   if type(result) ~= "table" then result = { text = tostring(result) } end
    if result.errcode == sysbench.error.RESTART_EVENT then
       if hooks.before_restart_event then hooks.before_restart_event(result) end
       yield(RESTART, tostring(result.sql_errno or ""), tostring(result.sql_errmsg or "a request of the script"))

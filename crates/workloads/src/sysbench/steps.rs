@@ -80,7 +80,13 @@ impl Planned {
         };
         let per_client = if is_run { connections / clients(connections, rate) } else { 1 };
         let lane = |(tid, pace)| {
-            let limit = if is_run { limit(&shared, tid, connections) } else { Limit::Operations(1) };
+            let limit = match limit(&shared, tid, connections) {
+                _ if !is_run => Limit::Operations(1),
+                Limit::Operations(events) if setup.options.time_ends_too => {
+                    Limit::Either(events, setup.options.time.0)
+                }
+                limit => limit,
+            };
             let spec = LaneSpec {
                 client: 1 + tid / per_client,
                 kind: 0,

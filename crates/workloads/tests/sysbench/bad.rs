@@ -84,8 +84,14 @@ fn a_state_that_takes_too_much_memory_ends() {
     };
     let said = limited("all = {} function event() while true do all[#all + 1] = { 'x' .. #all } end end");
     assert!(said.contains("memory_mb = 8"), "{said}");
-    let said = limited("function event() return ('x'):rep(100 * 1024 * 1024) end");
-    assert!(said.contains("not enough memory"), "{said}");
+    for at_once in [
+        "function event() return ('x'):rep(100 * 1024 * 1024) end",
+        "function event() local t = 'x' for i = 1, 30 do t = t .. t end end",
+        "function event() return table.concat({ ('x'):rep(3e6), ('y'):rep(3e6), ('z'):rep(3e6) }) end",
+    ] {
+        let said = limited(at_once);
+        assert!(said.contains("memory_mb = 8") && said.contains("not enough memory"), "{said}");
+    }
 }
 
 #[test]
