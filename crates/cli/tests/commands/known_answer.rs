@@ -74,6 +74,63 @@ async fn it_serves_postgres_in_a_folder_and_writes_what_it_did_to_a_file() {
     check(&serde_json::from_str(&json).unwrap(), "postgres", "40P01");
 }
 
+/// Every script of Debian's package that has events.
+const SCRIPTS: [&str; 11] = [
+    "bulk_insert",
+    "oltp_delete",
+    "oltp_insert",
+    "oltp_point_select",
+    "oltp_read_only",
+    "oltp_read_write",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_write_only",
+    "select_random_points",
+    "select_random_ranges",
+];
+
+/// What a run says of statements and events.
+fn statistics(text: &str) -> Vec<&str> {
+    let names = [
+        "read:",
+        "write:",
+        "other:",
+        "total:",
+        "transactions:",
+        "ignored errors:",
+        "total number of events:",
+    ];
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| names.iter().any(|name| line.starts_with(name)));
+    lines.map(|line| line.split(" (").next().unwrap_or(line).trim_end()).collect()
+}
+
+/// The server answers each statement at once, so that nothing but the scripts decides what is sent.
+#[test]
+fn every_script_of_sysbench_does_as_much_in_both() {
+    let desk = Desk::new();
+    let running = listening(&desk, &["--protocol", "mysql", "--socket", "s"]);
+    let socket = format!("--mysql-socket={}", desk.path("s").display());
+    let words = [&socket, "--mysql-user=any", "--threads=1", "--events=30", "--time=0"];
+    for script in SCRIPTS {
+        let line: Vec<&str> = [script].into_iter().chain(words).chain(["run"]).collect();
+        let sysbench = std::process::Command::new("sysbench").args(&line).output();
+        let sysbench = sysbench.expect("sysbench; install it with `cargo xtask servers`");
+        assert!(sysbench.status.success(), "{script}: {sysbench:?}");
+        let ours = desk.dbdyno(&[&["sysbench"], &line[..]].concat()).expect_ok().out.clone();
+        let theirs = String::from_utf8_lossy(&sysbench.stdout).into_owned();
+        assert_eq!(statistics(&theirs).len(), 7, "{theirs}");
+        if script == "bulk_insert" {
+            // All of its rows go when the clock has stopped.
+            assert_eq!(statistics(&ours).last(), statistics(&theirs).last());
+        } else {
+            assert_eq!(statistics(&ours), statistics(&theirs), "{script}");
+        }
+    }
+    running.signal(Signal::SIGTERM);
+    running.wait().expect_ok();
+}
+
 #[test]
 fn what_cannot_be_had_is_refused_by_name() {
     let desk = Desk::new();
