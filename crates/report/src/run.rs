@@ -32,7 +32,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
         blocks.extend(linked(answer(Scope::of(findings, workload)), workload, number));
         blocks.extend(
             charts
-                .filter(|_| findings.variants.len() > 1)
+                .filter(|_| number == 0 && findings.variants.len() > 1)
                 .map(|_| Block::Text(Tone::Muted, HOW_TO_READ.to_owned())),
         );
     }
@@ -353,13 +353,16 @@ fn configurations(findings: &Findings) -> Vec<Block> {
 /// Server and version, without what rarely matters.
 fn version(variant: &VariantSummary) -> String {
     let version = variant.version_text.as_str();
-    let mut parts = vec![variant.server.clone()];
-    parts.extend((!variant.server.contains(version)).then(|| version.to_owned()));
+    // Without where it comes from: `MySQL 5.7.22 (mysql-5.7.22)`.
+    let server = variant.server.split(" (").next().unwrap_or_default();
+    let says_version = server.split(' ').any(|word| version.starts_with(word));
+    let mut parts: Vec<String> = (!says_version).then(|| version.to_owned()).into_iter().collect();
     // An engine that has the server's version is named alone.
     parts
         .extend(variant.engine.as_ref().map(|engine| engine.trim_end_matches(version).trim_end().to_owned()));
     parts.extend(variant.memory_limit_bytes.map(|bytes| format!("memory limited to {}", size_text(bytes))));
     parts.extend(variant.encryption.as_ref().map(|encryption| format!("connections {encryption}")));
-    parts.retain(|part| !part.is_empty() && !variant.server.starts_with(part.as_str()));
+    parts.retain(|part| !part.is_empty() && !server.starts_with(part.as_str()));
+    parts.insert(0, server.to_owned());
     parts.join(" · ")
 }

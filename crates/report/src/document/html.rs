@@ -219,6 +219,7 @@ impl Page {
                 () if cell.tone != Tone::Plain => class(cell.tone),
                 () if table.columns[at].is_words => " class=\"word\"",
                 () if cell.text.chars().count() > LONG => " class=\"long\"",
+                () if is_phrase(&cell.text) => " class=\"wrap\"",
                 () => "",
             };
             let _ = write!(self.out, "<td{class}{}>{text}", attribute("title", &cell.note));
@@ -235,6 +236,11 @@ impl Page {
         }
         self.out.push('\n');
     }
+}
+
+/// Words that may be broken into lines where a table is wide, other than `40.5 → 7.88`.
+fn is_phrase(text: &str) -> bool {
+    text.chars().count() > 16 && text.contains(' ') && !text.contains('→')
 }
 
 /// How far from 1 the intervals of a table reach, as a logarithm. One that is far wider than most does not press the others
