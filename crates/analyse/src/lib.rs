@@ -60,19 +60,19 @@ pub use model::failure::words as failure_words;
 pub use model::metrics;
 pub use model::{
     Account, Aging, AgingVariant, Agreement, Beside, Bound, Bucket, Budget, CONFIDENCE, Cause, ClientReach,
-    ComparedSide, ComparedStep, Comparison, Composite, Cost, Debt, DebtLevel, Decided, DeviceLoad,
+    Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, Debt, DebtLevel, Decided, DeviceLoad,
     DeviceSecond, Effect, Efficiency, ExecutedPlan, Execution, Failure, FindingSeen, Findings, GroupFindings,
     GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut, LeftOutKind, Lookups, MetricRow,
     Notice, Operator, Paired, Part, PercentileRatio, PlanDifference, Prose, PublishedComparison,
-    PublishedRow, Quantity, RateOf, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint,
-    SectionFindings, Seen, ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference,
-    StallFigure, Standstills, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep,
-    SweepRung, SweepVariant, TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
+    PublishedRow, Quantity, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen,
+    ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure,
+    Standstills, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepRung,
+    SweepVariant, TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
 };
 pub use model::{Code, Figure};
 pub use notices::invalid_runs::{first_clause, reason_class};
 pub use notices::settling::restless;
-pub use words::numbered;
+pub use words::{grouped, numbered};
 
 /// What a reader may choose about the findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -169,7 +169,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         .collect();
     let (prose, sections) = assemble::sections::of_plan(run, &workloads, rules);
     Findings {
-        run: assemble::overview::run_summary(run, base),
+        run: RunSummary { colours: prose.colours, ..assemble::overview::run_summary(run, base) },
         variants: manifest
             .variants
             .iter()

@@ -5,7 +5,7 @@ use std::fmt::Display;
 /// `1 step`, `7 steps`: for nouns that take an s.
 pub fn numbered<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
-    format!("{number} {noun}{plural}")
+    format!("{} {noun}{plural}", grouped(&number.to_string()))
 }
 
 /// `a, b and c`
@@ -14,6 +14,21 @@ pub(crate) fn listed(names: &[&str]) -> String {
         [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
         _ => names.concat(),
     }
+}
+
+/// A number with its thousands apart: `189,324`.
+pub fn grouped(number: &str) -> String {
+    let (whole, rest) = number.split_once('.').map_or((number, None), |(whole, rest)| (whole, Some(rest)));
+    let digits = whole.trim_start_matches('-').len();
+    let mut text = String::new();
+    for (at, character) in whole.chars().enumerate() {
+        let left = whole.len() - at;
+        if at > whole.len() - digits && left % 3 == 0 {
+            text.push(',');
+        }
+        text.push(character);
+    }
+    rest.map_or(text.clone(), |rest| format!("{text}.{rest}"))
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ fn a_recorded_run_gives_its_rates_ratios_percentiles_and_costs() {
     // 12 s of 120 statements; the median of 700..=711 us, 120 each, is the 720th of 1440: 705 us.
     let service = &run.kinds[0].service;
     assert_eq!((service.count, service.p50_us, service.max_us), (1_440, 705, 711));
-    assert_eq!((run.metrics.p50, run.metrics.maxop), (Some(12_000.0), Some(0.001_011)));
+    assert_eq!((run.metrics.median_second_rate, run.metrics.maxop), (Some(12_000.0), Some(0.001_011)));
     assert_eq!((run.cost.client_cpu_us, run.cost.server_cpu_us), (Some(2.0), None));
     assert_eq!((findings.run.cells_completed, findings.variants[1].version_text.as_str()), (4, "3.50.0"));
 }

@@ -331,9 +331,9 @@ pub(crate) enum ComparisonFormat {
     Json,
 }
 
-/// Show many runs of one plan in order, and when the rate of a step changed.
+/// Show many runs of one plan in order, and when the rate or the p99 of a step changed.
 ///
-/// Each series, a step of a variant, has one value a run. The greatest shift of its level is tested
+/// Each series, the rate or the p99 of a step of a variant, has one value a run. The greatest shift of its level is tested
 /// against shuffled series, and corrected over all series, so that noise rarely counts as a change.
 /// Runs must be comparable, as for `dbdyno compare`.
 #[derive(Debug, Parser)]
@@ -358,6 +358,10 @@ pub(crate) struct HistoryArgs {
     /// What ends with status 1; `never` when left out.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "never", hide_default_value = true)]
     pub(crate) fail_on: HistoryFailOn,
+    /// Which series decide about the status: `rate`, `p99` (response times) or `rate,p99`. Of a step whose rate is the plan's, p99
+    /// is followed instead of the rate.
+    #[arg(long, value_enum, value_name = "FIGURES", value_delimiter = ',', default_value = "rate")]
+    pub(crate) gate: Vec<Gate>,
     /// How the history is written. When left out, the ending of --output decides; without --output it is `terminal`.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<HistoryFormat>,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dbdyno_plan::{Plan, QUICKSTART};
-use dbdyno_workloads::plans::{parse_with, read_with};
+use dbdyno_workloads::plans::{parse, parse_with, read_with};
 use toml::{Table, Value};
 
 use crate::args::{PlanSource, Spelt};
@@ -75,10 +75,40 @@ pub(crate) fn table(spelt: &Spelt) -> Result<Table, Ended> {
     if let Some(connections) = &spelt.connections {
         options.insert("connections".to_owned(), numbers(connections));
     }
+    let workload = spelt.workload.as_deref().unwrap_or_default();
     if let Some(time) = &spelt.time {
-        options.insert("time".to_owned(), time.to_string().into());
+        options.extend(times_of(workload).into_iter().map(|key| (key.to_owned(), time.to_string().into())));
     }
-    Ok(plan_of(variants, spelt.workload.as_deref().unwrap_or_default(), options))
+    Ok(plan_of(variants, workload, options))
+}
+
+/// Options that say how long a step takes, those of them that the workload has.
+fn times_of(workload: &str) -> Vec<&'static str> {
+    let plan = plan_of(variants(&["sqlite".to_owned()], &[], &[]), workload, Table::new());
+    let known = resolved(&plan).map(|plan| self::options(&plan, workload)).unwrap_or_default();
+    let found: Vec<_> = TIMES.into_iter().filter(|key| known.contains_key(*key)).collect();
+    if found.is_empty() { vec![TIMES[0]] } else { found }
+}
+
+/// What `--time` sets.
+const TIMES: [&str; 4] = ["time", "read_time", "write_time", "read_write_time"];
+
+/// The plan with all its defaults.
+///
+/// # Errors
+/// What is wrong with the plan.
+pub(crate) fn resolved(plan: &Table) -> Result<Table, Ended> {
+    let fault = |error: &dyn std::fmt::Display| Ended::new(OURS, error);
+    let text = toml::to_string(plan).map_err(|error| fault(&error))?;
+    let plan = parse(&text, "the plan")?;
+    let text = toml::to_string(&plan).map_err(|error| fault(&error))?;
+    text.parse().map_err(|error: toml::de::Error| fault(&error))
+}
+
+/// Of a workload of the plan.
+pub(crate) fn options(plan: &Table, workload: &str) -> Table {
+    let of = |table: &Table, key: &str| table.get(key).and_then(Value::as_table).cloned().unwrap_or_default();
+    of(&of(plan, "workload"), workload)
 }
 
 /// A plan of these variants with one workload.
@@ -195,6 +225,14 @@ mod tests {
         tests = ["point-select"]
         time = "30s"
         "#);
+    }
+
+    #[test]
+    fn the_time_is_that_of_all_kinds_of_steps_of_a_workload() {
+        let of = ["oltp", "microbenchmarks", "insert-benchmark", "nonesuch"].map(times_of);
+        let expected: [&[&str]; 4] =
+            [&["time"], &["read_time", "write_time"], &["read_write_time"], &["time"]];
+        assert_eq!(of.each_ref().map(Vec::as_slice), expected);
     }
 
     #[test]

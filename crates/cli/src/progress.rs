@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::Observer;
-use dbdyno_plan::{Estimate, grouped};
+use dbdyno_plan::Estimate;
 use dbdyno_record::{CellId, Headline, Interval, StepSpec, Unit};
-use dbdyno_report::milliseconds;
+use dbdyno_report::{milliseconds, rate as rate_text};
 use dbdyno_sample::{Mark, Sampler};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -284,10 +284,9 @@ impl Observer for Watcher<'_> {
         if let Some(metrics) = &self.progress.metrics {
             metrics.second(intervals, rate, &headline.label);
         }
-        let rate = grouped(rate.round() as u64);
         let line = Line {
             what,
-            rate: format!("{rate} {}", headline.label),
+            rate: format!("{} {}", rate_text(Some(rate)), headline.label),
             latency: std::mem::take(&mut self.latency),
             times: format!("{} / {}", time::about(at), time::about(self.forecast)),
             ..Line::default()

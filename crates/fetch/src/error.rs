@@ -10,8 +10,8 @@ pub enum Error {
     Server(#[from] dbdyno_provision::Error),
 
     /// No server of that name in the servers folder.
-    #[error("no server {name} in {folder} (there: {there}); {help}", folder = .folder.display())]
-    NotInFolder { name: String, folder: PathBuf, there: String, help: String },
+    #[error("no server {name} in {folder}; {help}", folder = .folder.display())]
+    NotInFolder { name: String, folder: PathBuf, help: String },
 
     /// A catalogue entry that does not exist.
     #[error("no server {name} in the catalogue; {help}")]

@@ -8,14 +8,14 @@ use crate::{Error, near};
 /// Opens the base directory `name` in the servers folder.
 ///
 /// # Errors
-/// [`Error::NotInFolder`], which lists what is there and says how to get it; those of [`Base::open`].
+/// [`Error::NotInFolder`], which says how to get it; those of [`Base::open`].
 pub fn find_named(name: &str) -> Result<Base, Error> {
     use dbdyno_provision::Error::NotInFolder;
 
     dbdyno_provision::find_named(name).map_err(|error| match error {
-        NotInFolder { name, folder, there } => {
+        NotInFolder { name, folder, .. } => {
             let help = how_to_get(&name, &list(&servers_dir()));
-            Error::NotInFolder { name, folder, there, help }
+            Error::NotInFolder { name, folder, help }
         }
         other => other.into(),
     })

@@ -24,9 +24,8 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
     let is_there = check_name(name).is_ok() && fs::symlink_metadata(&place).is_ok();
     if !is_there && card.is_none() {
         let names = list(folder);
-        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         let help = near::help(name, names.iter().map(String::as_str));
-        return Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), there, help });
+        return Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), help });
     }
     let card = card.filter(|card| card.origin != Origin::Found).ok_or_else(|| {
         stays(format!("dbdyno has neither got nor added it; remove {} yourself", place.display()))

@@ -42,8 +42,8 @@ pub use model::{
 pub use needed_steps::needed_steps;
 pub use parse::{QUICKSTART, parse_with, read_with};
 pub use report::{
-    GroupFigures, PlanSize, Published, PublishedFigures, PublishedFinding, Quantity, Relation, Report,
-    Section, StepFigures,
+    Colours, GroupFigures, PlanSize, Published, PublishedFigures, PublishedFinding, Quantity, Relation,
+    Report, Section, StepFigures,
 };
 pub use setup::name_parts;
 pub use table::{Table, TableError, TableValue};

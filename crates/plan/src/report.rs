@@ -30,6 +30,8 @@ pub struct Report {
     pub notes: BTreeMap<String, String>,
     /// Figures that were published: a TOML file, relative to the plan, or what it holds.
     pub published: Option<Published>,
+    /// What colours ratios in tables.
+    pub colours: Colours,
     /// The size that the plan was read in, and its rules; set by `--size`.
     pub size: Option<String>,
 }
@@ -38,6 +40,17 @@ impl Report {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// What decides about the colour of a ratio.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Colours {
+    /// Faster and slower are coloured, all else is not.
+    #[default]
+    Verdict,
+    /// As in published reports: 0.95 and less is red, 1.05 and more green, what is between grey.
+    Threshold,
 }
 
 /// A part of the report with tables of its own.

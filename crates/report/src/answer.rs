@@ -77,13 +77,14 @@ fn unit(steps: &[&StepFindings]) -> String {
 }
 
 /// Picks a figure, in microseconds.
-type Percentile = fn(&Latency) -> u64;
+type Figure = fn(&Latency) -> u64;
 
 /// A run of one variant.
 fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
     let head = if scope.are_times() { "time" } else { "rate" };
     let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(head, &unit(steps), 0)];
-    let figures: [(&str, Percentile); 4] = [
+    let figures: [(&str, Figure); 5] = [
+        ("mean", |latency| latency.mean_us.round() as u64),
         ("p50", |latency| latency.p50_us),
         ("p95", |latency| latency.p95_us),
         ("p99", |latency| latency.p99_us),

@@ -3,19 +3,30 @@
 mod left_out;
 
 use dbdyno_analyse::statistics::describe::Group;
-use dbdyno_analyse::{ComparedStep, Comparison, Verdict, p_text};
+use dbdyno_analyse::{ComparedStep, Comparison, PercentileRatio, Verdict, grouped, numbered, p_text};
 
 use crate::answer::{NONE, arrow};
 use crate::document::html::escaped;
-use crate::document::text::one_line;
-use crate::document::{self, Block, Table, Tone};
+use crate::document::text::{cut, one_line};
+use crate::document::{self, Block, Column, Table, Tone};
 use crate::notices::texts;
 use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, margins_text, milliseconds, rate, ratio};
 use crate::{Error, TerminalOptions, json};
 
-const HEADS: [&str; 9] =
-    ["step", "base", "new", "unit", "ratio", "95 % interval", "verdict", "adjusted p", "p99 ms, base → new"];
+/// Heads of columns; those of a higher rank make room first on a narrow terminal.
+const HEADS: [(&str, u8); 10] = [
+    ("step", 0),
+    ("base", 2),
+    ("new", 1),
+    ("unit", 3),
+    ("ratio", 0),
+    ("95 % interval", 1),
+    ("verdict", 0),
+    ("adjusted p", 4),
+    ("p99 ms, base → new", 0),
+    ("p99 ratio", 4),
+];
 /// The column that is painted.
 const VERDICT: usize = 6;
 /// Notes that a comment on a pull request has.
@@ -40,17 +51,32 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
     let all: Vec<&ComparedStep> = comparison.steps.iter().collect();
     let others: Vec<&ComparedStep> =
         all.iter().copied().filter(|step| step.verdict != Some(Verdict::Same)).collect();
-    let mut text = markdown(comparison, &all, true);
+    let text = markdown(comparison, &all, true);
+    if fits(&text) {
+        return text;
+    }
     let mut shown = others.len();
-    while text.chars().count() > COMMENT_MAX && shown > 0 {
-        text = markdown(comparison, &others[..shown], false);
+    loop {
+        let text = markdown(comparison, &others[..shown], false);
+        if fits(&text) {
+            return text;
+        }
+        if shown == 0 {
+            return cut(&text, COMMENT_MAX - CUT.len()) + CUT;
+        }
         shown -= shown.div_ceil(10);
     }
-    text
 }
 
+fn fits(text: &str) -> bool {
+    text.chars().count() <= COMMENT_MAX
+}
+
+/// Names and notes of any length end somewhere.
+const CUT: &str = "\n\nThe rest is not shown.\n";
+
 /// What GitHub takes of a comment is 65,536.
-const COMMENT_MAX: usize = 60_000;
+const COMMENT_MAX: usize = 59_999;
 
 fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool) -> String {
     let mut blocks = vec![Block::heading(3, title(comparison))];
@@ -59,7 +85,11 @@ fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool)
     blocks.push(table(comparison, steps));
     let missing = comparison.steps.len() - steps.len();
     if missing > 0 {
-        blocks.push(Block::text(format!("{missing} of {} steps are not shown.", comparison.steps.len())));
+        blocks.push(Block::text(format!(
+            "{} of {} are not shown.",
+            grouped(&missing.to_string()),
+            numbered(comparison.steps.len(), "step")
+        )));
     }
     if has_details {
         blocks.extend(exclusions(comparison));
@@ -76,7 +106,8 @@ fn notes(comparison: &Comparison, most: usize) -> Option<Block> {
 
 fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
     let note = rates_and_ratios(comparison).to_owned();
-    let mut table = Table { note, ..Table::with_heads(1, HEADS) };
+    let columns = HEADS.iter().map(|(head, rank)| Column::ranked(head, "", *rank)).collect();
+    let mut table = Table { note, labels: 1, columns, ..Table::default() };
     for step in steps {
         table.push(row(comparison, step));
         if let Some(cell) = table.rows.last_mut().and_then(|row| row.get_mut(VERDICT)) {
@@ -102,7 +133,7 @@ pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedSt
         .steps
         .iter()
         .map(|step| {
-            let [_, base, new, unit, ratio, interval, verdict, _, p99] = row(comparison, step);
+            let [_, base, new, unit, ratio, interval, verdict, _, p99, _] = row(comparison, step);
             let said = format!("{verdict}: {base} → {new} {unit}, ratio {ratio} ({interval}), p99 {p99} ms");
             let failed = is_failure(step);
             let element = match step.verdict {
@@ -186,7 +217,18 @@ fn margins(comparison: &Comparison) -> String {
 }
 
 fn answer(comparison: &Comparison) -> String {
-    let of = |verdict: Verdict| comparison.steps.iter().filter(|step| step.verdict == Some(verdict)).count();
+    let verdicts = comparison.steps.iter().map(|step| step.verdict);
+    let of_p99 = comparison.steps.iter().filter_map(|step| step.p99.as_ref()?.verdict);
+    let p99 = match of_p99.clone().count() {
+        0 => String::new(),
+        _ => format!(" p99: {}.", counted(of_p99.map(Some))),
+    };
+    format!("Steps: {}.{p99}", counted(verdicts))
+}
+
+fn counted(verdicts: impl Iterator<Item = Option<Verdict>>) -> String {
+    let verdicts: Vec<Option<Verdict>> = verdicts.collect();
+    let of = |verdict: Verdict| verdicts.iter().filter(|found| **found == Some(verdict)).count();
     let words = [
         Verdict::Slower,
         Verdict::Faster,
@@ -198,12 +240,12 @@ fn answer(comparison: &Comparison) -> String {
         Verdict::Invalid,
     ];
     // Few comparisons have a word for these.
-    let rare = [Verdict::Missed, Verdict::Stalled, Verdict::Paced];
+    let rare = [Verdict::Missed, Verdict::Stalled, Verdict::Paced, Verdict::Invalid];
     let shown = words.into_iter().filter(|verdict| !rare.contains(verdict) || of(*verdict) > 0);
     let counts: Vec<String> = shown.map(|verdict| format!("{} {}", of(verdict), verdict.word())).collect();
-    let without = comparison.steps.iter().filter(|step| step.verdict.is_none()).count();
+    let without = verdicts.iter().filter(|verdict| verdict.is_none()).count();
     let without = if without > 0 { format!(", {without} without a verdict") } else { String::new() };
-    format!("Steps: {}{without}.", counts.join(", "))
+    format!("{}{without}", counts.join(", "))
 }
 
 /// All steps in one line. An average over steps is a summary of a table, not a finding: it has no verdict.
@@ -243,7 +285,16 @@ fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEADS.len()] {
         step.verdict.map_or("none", Verdict::word).to_owned(),
         inference.map_or_else(none, |inference| p_text(inference.q_difference)),
         p99(step),
+        step.p99.as_ref().map_or(NONE.to_owned(), p99_ratio),
     ]
+}
+
+/// `1.250 1.102–1.418 slower`
+fn p99_ratio(found: &PercentileRatio) -> String {
+    let value = Some(ratio(Some(found.ratio.value), 3));
+    let interval = found.ratio.inference.as_ref().map(|inference| interval_text(inference.interval));
+    let verdict = found.verdict.map(|verdict| verdict.word().to_owned());
+    value.into_iter().chain(interval).chain(verdict).collect::<Vec<_>>().join(" ")
 }
 
 /// Both percentiles, and where they differ for sure in which way.

@@ -7,7 +7,7 @@ mod sweeps;
 
 use dbdyno_analyse::metrics::{Cost, DeviceLoad, Efficiency, Figures, MetricRow};
 use dbdyno_analyse::{
-    Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
+    Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, Verdict, WorkloadFindings,
 };
 
 use crate::evidence::rates::block_ratio;
@@ -36,6 +36,19 @@ const HEAD: [&str; 15] = [
     "ratio_high",
     "adjusted_p_difference",
     "verdict",
+];
+
+/// Columns of the headline's response times, all valid blocks together, and of the ratio of p99 to the base's.
+const LATENCY_OVER_BLOCKS: [&str; 9] = [
+    "mean_us_over_blocks",
+    "p50_us_over_blocks",
+    "p95_us_over_blocks",
+    "p99_us_over_blocks",
+    "max_us_over_blocks",
+    "p99_ratio_over_blocks",
+    "p99_ratio_low",
+    "p99_ratio_high",
+    "p99_verdict",
 ];
 
 /// Columns of how steady the run's seconds were.
@@ -129,6 +142,7 @@ fn all_kinds(findings: &Findings) -> Vec<String> {
 
 fn header(shared: &Shared) -> Vec<String> {
     let mut names: Vec<String> = HEAD.map(str::to_owned).to_vec();
+    names.extend(LATENCY_OVER_BLOCKS.map(str::to_owned));
     names.extend(MetricRow::in_tables().map(|metric| metric.id.to_owned()));
     names.push("tag".to_owned());
     let of_unit = || Efficiency::in_tables().chain(Cost::in_tables());
@@ -181,6 +195,7 @@ fn row(
         number(block_ratio(variant, run.block)),
     ];
     row.extend(over_blocks(variant));
+    row.extend(latency_over_blocks(variant));
     push_figures(&mut row, &run.metrics);
     row.push(run.metrics.tag.clone());
     push_figures(&mut row, &run.efficiency);
@@ -217,6 +232,28 @@ fn over_blocks(variant: &VariantStep) -> [String; 5] {
         number(inference.map(|inference| inference.interval.high)),
         number(inference.map(|inference| inference.q_difference)),
         variant.verdict.map_or(NOT_AVAILABLE, |verdict| verdict.word()).to_owned(),
+    ]
+}
+
+/// Of the headline's response times.
+fn latency_over_blocks(variant: &VariantStep) -> [String; LATENCY_OVER_BLOCKS.len()] {
+    let latency = variant.latency.as_ref();
+    let time = |of: fn(&Latency) -> u64| {
+        latency.map_or_else(|| NOT_AVAILABLE.to_owned(), |latency| of(latency).to_string())
+    };
+    let p99 = variant.p99.as_ref();
+    let inference = p99.and_then(|p99| p99.ratio.inference.as_ref());
+    let verdict = p99.and_then(|p99| p99.verdict);
+    [
+        number(latency.map(|latency| latency.mean_us)),
+        time(|latency| latency.p50_us),
+        time(|latency| latency.p95_us),
+        time(|latency| latency.p99_us),
+        time(|latency| latency.max_us),
+        number(p99.map(|p99| p99.ratio.value)),
+        number(inference.map(|inference| inference.interval.low)),
+        number(inference.map(|inference| inference.interval.high)),
+        verdict.map_or(NOT_AVAILABLE, Verdict::word).to_owned(),
     ]
 }
 

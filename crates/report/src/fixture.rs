@@ -102,6 +102,7 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
         cells_completed: cells - usize::from(variants > 1),
         cells_planned: cells,
         unchecked_steps: None,
+        colours: Default::default(),
         order,
     }
 }
@@ -323,8 +324,8 @@ fn metrics(step: usize, rate: f64, variant: usize) -> MetricRow {
         dbgb2: Some(5.01),
         rss: (variant == 1).then_some(6.54),
         maxop: Some(2.314),
-        p50: (step != 1).then_some(rate * 1.01),
-        p99: (step != 1).then_some(rate * 0.35),
+        median_second_rate: (step != 1).then_some(rate * 1.01),
+        slow_second_rate: (step != 1).then_some(rate * 0.35),
         tag: format!("v{variant}"),
     }
 }

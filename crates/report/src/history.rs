@@ -142,8 +142,10 @@ fn method(history: &History) -> String {
         _ => String::new(),
     };
     let what = match history.measure {
-        Measure::Rate => "Geometric mean of the blocks' rates, 0 if any block had rate zero",
-        Measure::Ratio => "Ratio to the base of the same run, 0 if any block had rate zero",
+        Measure::Rate => {
+            "Geometric mean of the blocks' rates, 0 if any block had rate zero, and of their p99"
+        }
+        Measure::Ratio => "Ratios to the base of the same run, 0 if any block had rate zero",
     };
     let newest = match history.reach {
         Reach { series, least_newest: Some(runs), .. } => {
@@ -155,7 +157,8 @@ fn method(history: &History) -> String {
     let of_steps = history.series.iter().map(|series| (series.step.as_str(), series.margin));
     one_line(&format!(
         "{span}{what}. Changes are the greatest shift of level, then the greatest before and after \
-         it; the p of each is by permutation of the runs, adjusted over all series.{newest} Margin \
+         it; the p of each is by permutation of the runs, adjusted over all series of rates, and over those \
+         of p99.{newest} Margin \
          {}.",
         margins_text(history.margin, of_steps)
     ))
@@ -199,8 +202,9 @@ fn sentence(history: &History, series: &Series, change: &Change) -> String {
         (false, _) => "rate zero before".to_owned(),
         (_, false) => "rate zero now".to_owned(),
     };
+    let of = if series.follows == Followed::ResponseP99 { " p99" } else { "" };
     format!(
-        "{} {} is {} since run {}: {how} ({before} to {after}{}).",
+        "{} {}{of} is {} since run {}: {how} ({before} to {after}{}).",
         series.variant,
         series.step,
         change.verdict.word(),

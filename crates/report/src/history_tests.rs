@@ -15,6 +15,7 @@ pub(crate) fn history() -> History {
         step: step.to_owned(),
         variant: "dev".to_owned(),
         follows: Followed::Rate,
+        is_beside_rate: false,
         rate_label: "queries/s".to_owned(),
         margin: 0.02,
         values: values.to_vec(),
@@ -49,46 +50,47 @@ pub(crate) fn history() -> History {
 
 #[test]
 fn a_terminal_gets_the_table_and_the_changes_last() {
-    insta::assert_snapshot!(history_terminal(&history(), &TerminalOptions::PLAIN), @r"
+    insta::assert_snapshot!(history_terminal(&history(), &TerminalOptions::PLAIN), @"
     dbdyno history: nightly, 6 runs
     ! Run 5 is not comparable to the first: seed 7 and 8.
     Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if
-      any block had rate zero. Changes are the greatest shift of level, then the greatest before and
-      after it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
+      any block had rate zero, and of their p99. Changes are the greatest shift of level, then the
+      greatest before and after it; the p of each is by permutation of the runs, adjusted over all
+      series of rates, and over those of p99. Margin 2.0 %.
 
-    step   variant  runs  first  last       unit  course        change  adjusted p
-    ──────────────────────────────────────────────────────────────────────────────
-    qr100  dev         6   9010  8200  queries/s  ███▁▁▁  slower 0.910       0.008
-    qp100  dev         5   12.1  12.2  queries/s  ▅·█▁▅▆          none       0.400
+    step   variant  runs  first   last       unit  course        change  adjusted p
+    ───────────────────────────────────────────────────────────────────────────────
+    qr100  dev         6  9,010  8,200  queries/s  ███▁▁▁  slower 0.910       0.008
+    qp100  dev         5   12.1   12.2  queries/s  ▅·█▁▅▆          none       0.400
 
     Changes
-    • dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to
-      8210, 12.0.1 to 12.0.2).
+    • dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9,020 to
+      8,210, 12.0.1 to 12.0.2).
     ");
 }
 
 #[test]
 fn markdown_begins_with_the_changes() {
-    insta::assert_snapshot!(history_markdown(&history()), @r"
+    insta::assert_snapshot!(history_markdown(&history()), @"
     # dbdyno history: nightly, 6 runs
 
     > **Warning:** Run 5 is not comparable to the first: seed 7 and 8.
 
-    - dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to 8210, 12.0.1 to 12.0.2).
+    - dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9,020 to 8,210, 12.0.1 to 12.0.2).
 
     | step | variant | runs | first | last | unit | course | change | adjusted p |
     | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-    | qr100 | dev | 6 | 9010 | 8200 | queries/s | ███▁▁▁ | slower 0.910 | 0.008 |
+    | qr100 | dev | 6 | 9,010 | 8,200 | queries/s | ███▁▁▁ | slower 0.910 | 0.008 |
     | qp100 | dev | 5 | 12.1 | 12.2 | queries/s | ▅·█▁▅▆ | none | 0.400 |
 
-    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if any block had rate zero. Changes are the greatest shift of level, then the greatest before and after it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
+    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if any block had rate zero, and of their p99. Changes are the greatest shift of level, then the greatest before and after it; the p of each is by permutation of the runs, adjusted over all series of rates, and over those of p99. Margin 2.0 %.
     ");
 }
 
 #[test]
 fn a_program_gets_every_value() {
     let value: serde_json::Value = serde_json::from_str(&history_json(&history()).unwrap()).unwrap();
-    assert_eq!((&value["schema"], &value["series"][0]["changes"][0]["ratio"]), (&3.into(), &0.91.into()));
+    assert_eq!((&value["schema"], &value["series"][0]["changes"][0]["ratio"]), (&4.into(), &0.91.into()));
     assert_eq!(value["series"][1]["values"][1], serde_json::Value::Null);
 }
 
@@ -121,7 +123,7 @@ fn a_level_of_standstills_has_no_ratio_to_it() {
     (change.before, change.ratio, change.verdict) = (0.0, f64::INFINITY, Verdict::Faster);
     assert_eq!(row(&history, &history.series[0])[CHANGE], "faster");
     let said = "dev qr100 is faster since run 20240104T000000Z-nightly: rate zero before (0.00 to \
-                8210, 12.0.1 to 12.0.2).";
+                8,210, 12.0.1 to 12.0.2).";
     assert_eq!(answers(&history), [said]);
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{Error, Format};
 
 /// Version of the JSON report's shape. It rises when a key is removed or changes its meaning; new keys do not raise it.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// The JSON report: the findings as they are, with `schema` as first key. No number is rounded.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ mod tests {
     fn the_schema_comes_first_and_the_findings_follow_unrounded() {
         let findings = fixture::findings();
         let text = Json.render(&findings).expect("plain data");
-        assert!(text.starts_with("{\n  \"schema\": 3,\n  \"run\": {"));
+        assert!(text.starts_with("{\n  \"schema\": 4,\n  \"run\": {"));
         let value: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
         assert_eq!(value["variants"][1]["name"], "<b>&\"");
         let rate = findings.workloads[0].steps[0].variants[0].rate;

@@ -44,7 +44,7 @@ pub use history::{history_html, history_json, history_markdown, history_terminal
 pub use index::{HistoryEntry, RunEntry, index_html};
 pub use json::{Json, SCHEMA};
 pub use notices::texts as notice_texts;
-pub use number::milliseconds;
+pub use number::{milliseconds, rate};
 pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, OpenMetrics};
 pub use parquet::parquet;
 

@@ -287,8 +287,8 @@ mod tests {
         let missed =
             Notice::new(Code::ScheduleMissed).at("b l.i0").with("reached", 476.0).with("asked", 1_000.0);
         let dropped = missed.clone().with("dropped", 0.524);
-        insta::assert_snapshot!(text(&missed), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached; response times are of answered operations only.");
-        insta::assert_snapshot!(text(&dropped), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached, 52.4 % of the operations dropped; response times are of answered operations only.");
+        insta::assert_snapshot!(text(&missed), @"b l.i0: the schedule was not kept: 476/s of 1,000/s were reached; response times are of answered operations only.");
+        insta::assert_snapshot!(text(&dropped), @"b l.i0: the schedule was not kept: 476/s of 1,000/s were reached, 52.4 % of the operations dropped; response times are of answered operations only.");
         insta::assert_snapshot!(text(&Notice::new(Code::Resumed).with("times", 1_u32)), @"The run was stopped and resumed once.");
     }
 }

@@ -1,5 +1,7 @@
-//! Numbers as text: one rounding for every format.
+//! Numbers as text: one rounding and one rule for thousands, `51,167`, wherever people read. Files for programs (CSV, JSON,
+//! Parquet, OpenMetrics) have neither.
 
+use dbdyno_analyse::grouped;
 use dbdyno_analyse::statistics::Interval;
 
 /// What stands where there is no number; the original's word.
@@ -14,10 +16,9 @@ pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
         Some(value) if value.is_finite() => {
             let text = format!("{value:.decimals$}");
             // A tiny negative difference must not print as "-0.0".
-            if text.trim_start_matches(['-', '0', '.']).is_empty() {
-                text.trim_start_matches('-').to_owned()
-            } else {
-                text
+            match text.trim_start_matches(['-', '0', '.']).is_empty() {
+                true => text.trim_start_matches('-').to_owned(),
+                false => grouped(&text),
             }
         }
         _ => NOT_AVAILABLE.to_owned(),
@@ -46,7 +47,7 @@ pub(crate) fn interval_text(interval: Interval) -> String {
 }
 
 /// A rate per second: three figures or more, never a false fourth for small ones.
-pub(crate) fn rate(value: Option<f64>) -> String {
+pub fn rate(value: Option<f64>) -> String {
     let decimals = match value {
         Some(value) if value.abs() < 9.995 => 2,
         Some(value) if value.abs() < 99.95 => 1,
@@ -55,19 +56,9 @@ pub(crate) fn rate(value: Option<f64>) -> String {
     fixed(value, decimals)
 }
 
-/// The same number with its thousands apart: `189,324`.
-pub(crate) fn grouped(number: &str) -> String {
-    let (whole, rest) = number.split_once('.').map_or((number, None), |(whole, rest)| (whole, Some(rest)));
-    let digits = whole.trim_start_matches('-').len();
-    let mut text = String::new();
-    for (at, character) in whole.chars().enumerate() {
-        let left = whole.len() - at;
-        if at > whole.len() - digits && left % 3 == 0 {
-            text.push(',');
-        }
-        text.push(character);
-    }
-    rest.map_or(text.clone(), |rest| format!("{text}.{rest}"))
+/// A whole number.
+pub(crate) fn count(number: impl Into<u64>) -> String {
+    grouped(&number.into().to_string())
 }
 
 /// Microseconds as milliseconds with three figures: `0.812`, `15.2`, `2310`.
@@ -80,7 +71,7 @@ pub fn milliseconds(us: u64) -> String {
         ms if ms < 99.95 => 1,
         _ => 0,
     };
-    grouped(&format!("{ms:.decimals$}"))
+    fixed(Some(ms), decimals)
 }
 
 /// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have a margin of their own; each is named once.
@@ -134,7 +125,7 @@ fn three_figures(value: f64, unit: &str) -> String {
     } else {
         0
     };
-    format!("{value:.decimals$} {unit}")
+    format!("{} {unit}", fixed(Some(value), decimals))
 }
 
 #[cfg(test)]
@@ -199,7 +190,7 @@ mod tests {
     fn a_rate_keeps_at_least_three_figures() {
         let texts: Vec<_> =
             [0.123, 9.994, 9.996, 99.94, 99.96, 123_456.7].into_iter().map(|v| rate(Some(v))).collect();
-        assert_eq!(texts, ["0.12", "9.99", "10.0", "99.9", "100", "123457"]);
+        assert_eq!(texts, ["0.12", "9.99", "10.0", "99.9", "100", "123,457"]);
     }
 
     #[test]

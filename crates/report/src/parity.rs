@@ -1,5 +1,6 @@
 //! How the variants were configured, in words and as a table that every format shares.
 
+use dbdyno_analyse::numbered;
 use dbdyno_analyse::parity::{ClassRow, Knowledge, Parity, Remark, RemarkKind, Standing};
 
 use crate::document::{Block, Column, Table, Tone};
@@ -41,15 +42,37 @@ fn short_line(remark: &Remark) -> String {
 
 /// The remarks first; the table is evidence.
 pub(crate) fn blocks(parity: &Parity) -> Vec<Block> {
-    let lines = lines(parity);
-    let mut blocks = vec![Block::section(TITLE, "parity")];
-    blocks.extend((!lines.is_empty()).then_some(Block::List(Tone::Doubt, lines)));
-    blocks.push(Block::Table(table(parity)));
+    let mut blocks = remarks(parity);
+    blocks.push(Block::Table(table(parity, |_| true)));
     blocks
 }
 
+/// Of a plan: the remarks, and only the settings that differ. Nothing where there is neither.
+pub(crate) fn blocks_of_plan(parity: &Parity) -> Vec<Block> {
+    let differing = |class: &ClassRow| matches!(class.standing, Standing::Differs | Standing::Declared);
+    let differs = parity.classes.iter().any(differing);
+    if parity.remarks.is_empty() && !differs {
+        return Vec::new();
+    }
+    let mut blocks = remarks(parity);
+    let same = parity.classes.iter().filter(|class| class.standing == Standing::Same).count();
+    if differs {
+        blocks.push(Block::Table(table(parity, differing)));
+    }
+    if same > 0 {
+        blocks.push(Block::text(format!("The same in all variants: {}.", numbered(same, "setting"))));
+    }
+    blocks
+}
+
+fn remarks(parity: &Parity) -> Vec<Block> {
+    let lines = lines(parity);
+    let list = (!lines.is_empty()).then_some(Block::List(Tone::Doubt, lines));
+    std::iter::once(Block::section(TITLE, "parity")).chain(list).collect()
+}
+
 /// A row a class, a column a variant.
-fn table(parity: &Parity) -> Table {
+fn table(parity: &Parity, is_shown: impl Fn(&ClassRow) -> bool) -> Table {
     let labels = vec![
         Column::new("class", "", "its name in `differs` of a plan"),
         Column::new("what", "", "effective value"),
@@ -58,7 +81,7 @@ fn table(parity: &Parity) -> Table {
     let compared = Column::new("compared", "", "whether the variants agree");
     let columns = variants.chain([compared]);
     let mut table = Table::new("Settings by class", &note(parity), labels, columns);
-    parity.classes.iter().for_each(|class| table.push(row(class)));
+    parity.classes.iter().filter(|class| is_shown(class)).for_each(|class| table.push(row(class)));
     table
 }
 
@@ -96,9 +119,9 @@ mod tests {
     #[test]
     fn remarks_say_what_it_is_what_it_does_and_what_to_write() {
         insta::assert_snapshot!(lines(&fixture::parity(&fixture::NAMES)).join("\n"), @r#"
-        differs: buffer pool: 2000 KiB | 1 GiB. A commit waits for the disk. Remedy: PRAGMA cache_size.
+        differs: buffer pool: 2,000 KiB | 1 GiB. A commit waits for the disk. Remedy: PRAGMA cache_size.
         trap: SQLite syncs nothing (<b>&"). A commit waits for the disk. Remedy: synchronous = full.
-        intended: redo log, total: 4000 KiB; listed in differs
+        intended: redo log, total: 4,000 KiB; listed in differs
         "#);
     }
 
@@ -112,12 +135,12 @@ mod tests {
 
     #[test]
     fn the_table_has_a_row_a_class_and_marks_defaults() {
-        let table = table(&fixture::parity(&fixture::NAMES));
+        let table = table(&fixture::parity(&fixture::NAMES), |_| true);
         let rows: Vec<String> = table.rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
         commit | commit | synced* | synced | same
-        buffer-pool | buffer pool | 2000 KiB* | 1 GiB | DIFFERS
-        redo | redo log, total | – | 4000 KiB | intended
+        buffer-pool | buffer pool | 2,000 KiB* | 1 GiB | DIFFERS
+        redo | redo log, total | – | 4,000 KiB | intended
         ");
     }
 }

@@ -1,6 +1,6 @@
 //! The answer in sentences: one for each variant, in how many steps it is faster, slower and the same.
 
-use dbdyno_analyse::{StepFindings, VariantStep, Verdict, numbered};
+use dbdyno_analyse::{Ratio, StepFindings, VariantStep, Verdict, numbered};
 
 use crate::document::Tone;
 use crate::evidence::explanations;
@@ -66,8 +66,8 @@ impl<'a> Against<'a> {
     fn verdicts(self) -> String {
         let base = &self.scope.run.base;
         let mut parts: Vec<String> = self.stalled().into_iter().collect();
-        parts.extend(named("faster", self.with(Verdict::Faster)));
-        parts.extend(named("slower", self.with(Verdict::Slower)));
+        parts.extend(extreme("slower", self.with(Verdict::Slower)));
+        parts.extend(extreme("faster", self.with(Verdict::Faster)));
         parts.extend(counted("same", self.with(Verdict::Same).count()));
         parts.extend(counted("undecided", self.with(Verdict::Undecided).count()));
         let missed: Vec<String> = self
@@ -214,14 +214,18 @@ fn ratio_of((step, variant): Found<'_>) -> String {
     format!("{} {ratio}", step.name)
 }
 
-/// `faster in 2 steps (l.i1 2.50, l.i2 9.87)`; of many only some are named. Nothing without a step.
-fn named<'a>(word: &str, steps: impl Iterator<Item = Found<'a>>) -> Option<String> {
-    const NAMED: usize = 3;
-    let steps: Vec<String> = steps.map(ratio_of).collect();
-    let shown = &steps[..steps.len().min(NAMED)];
-    let more = if steps.len() > NAMED { ", …" } else { "" };
-    let count = numbered(steps.len(), "step");
-    (!steps.is_empty()).then(|| format!("{word} in {count} ({}{more})", shown.join(", ")))
+/// `slower in 5 steps (down to 0.78 in qp100)`: the one that is furthest from 1. Nothing without a step.
+fn extreme<'a>(word: &str, steps: impl Iterator<Item = Found<'a>>) -> Option<String> {
+    let steps: Vec<(&Ratio, &str)> =
+        steps.filter_map(|(step, found)| Some((found.ratio.as_ref()?, step.name.as_str()))).collect();
+    let distance = |ratio: &Ratio| ratio.value.ln().abs();
+    let (ratio, name) = steps.iter().max_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
+    let to = match (steps.len(), ratio.value < 1.0) {
+        (1, _) => "",
+        (_, true) => "down to ",
+        (_, false) => "up to ",
+    };
+    Some(format!("{word} in {} ({to}{} in {name})", numbered(steps.len(), "step"), bounded_text(ratio)))
 }
 
 /// `same in 3 steps`; nothing without a step.
@@ -247,7 +251,7 @@ mod tests {
 
     #[test]
     fn with_several_blocks_the_answer_is_made_of_verdicts() {
-        insta::assert_snapshot!(first(&fixture::with_blocks(3)), @r#"<b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+        insta::assert_snapshot!(first(&fixture::with_blocks(3)), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 3 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
     /// The second variant wrote half of what the base wrote in these steps.
@@ -265,7 +269,7 @@ mod tests {
     #[test]
     fn steps_with_fewer_writes_than_the_base_kept_up_are_named() {
         insta::assert_snapshot!(missed(fixture::findings(), &[5]), @r#"<b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), in 1 of them with fewer background writes than planned; more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
-        insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; target missed in 1 step (qp100 1.30: not slower, but rollback kept a background rate that it missed); no ratio in 2 steps. It missed the background target in qr500, qr1000, which rollback kept."#);
+        insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; target missed in 1 step (qp100 1.30: not slower, but rollback kept a background rate that it missed); no ratio in 2 steps. It missed the background target in qr500, qr1000, which rollback kept."#);
     }
 
     #[test]
@@ -289,7 +293,7 @@ mod tests {
     #[test]
     fn a_standstill_is_the_first_thing_that_is_said() {
         insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); more than 5 % above in 2 steps (up to 9.87 in l.i2); more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
-        insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+        insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
     #[test]
@@ -309,6 +313,6 @@ mod tests {
     fn steps_whose_rate_is_the_plans_are_counted_apart_with_their_response_times() {
         let mut findings = fixture::with_blocks(3);
         findings.workloads[0].steps[5].variants[1].verdict = Some(Verdict::Paced);
-        insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; paced in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+        insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; paced in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 }

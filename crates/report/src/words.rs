@@ -2,6 +2,8 @@
 
 use dbdyno_analyse::{Pace, Standstills, StepFindings, Validity, VariantStep, keeps_target, least_accepted};
 
+use crate::number::fixed;
+
 /// Where a step shows its response times.
 pub(crate) const TIMES_TABLE: &str = "Service and response time";
 
@@ -20,9 +22,14 @@ pub(crate) fn blocks_text(blocks: &[u32]) -> String {
     format!("{} {}", if blocks.len() == 1 { "block" } else { "blocks" }, listed(&names))
 }
 
-/// `476/s of 3000/s were reached, 84.1 % of the operations dropped`
+/// A rate in a sentence.
+fn whole(rate: f64) -> String {
+    fixed(Some(rate), 0)
+}
+
+/// `476/s of 3,000/s were reached, 84.1 % of the operations dropped`
 pub(crate) fn pace_text(pace: Pace) -> String {
-    let mut text = format!("{:.0}/s of {:.0}/s were reached", pace.reached, pace.asked);
+    let mut text = format!("{}/s of {}/s were reached", whole(pace.reached), whole(pace.asked));
     if pace.dropped_share > 0.0 {
         text.push_str(&format!(", {:.1} % of the operations dropped", 100.0 * pace.dropped_share));
     }
@@ -48,16 +55,16 @@ pub(crate) fn zero_rate_text(found: &Standstills, base: &str) -> Option<String> 
 pub(crate) fn missed_text(step: &StepFindings, variant: &VariantStep) -> Option<String> {
     let (target, share) = step.target.filter(|_| step.misses(variant))?;
     let (judged, rate) = (variant.judged_background_rate?, variant.background_rate?);
-    let shown = rate.round();
+    let [shown, target_text] = [rate, target].map(whole);
     let text = if keeps_target(rate, target, share) {
         let [part, least] = [judged / target, share].map(|share| (100.0 * share).floor());
         format!(
-            "background inserts {shown:.0}/s of {target:.0}/s, and the slowest client {part:.0} % of its part, \
+            "background inserts {shown}/s of {target_text}/s, and the slowest client {part:.0} % of its part, \
              at least {least:.0} % needed"
         )
     } else {
-        let least = least_accepted(target, share);
-        format!("background inserts {shown:.0}/s, at least {least:.0}/s of {target:.0}/s needed")
+        let least = whole(least_accepted(target, share));
+        format!("background inserts {shown}/s, at least {least}/s of {target_text}/s needed")
     };
     let blocks = some_blocks(variant).map(|blocks| format!("; missed in {blocks}"));
     Some(text + &blocks.unwrap_or_default())

@@ -31,6 +31,7 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         cells_completed: completed.count(),
         cells_planned: manifest.order.len(),
         unchecked_steps: unchecked_steps(run),
+        colours: Default::default(),
         order: manifest
             .order
             .iter()

@@ -338,7 +338,10 @@ mod tests {
         step.intervals[0].errors.lost = 4;
         let run = step_run(&step, around());
         assert_eq!((run.validity, run.rate, run.window_seconds), (Validity::Interrupted, 0.0, 0.0));
-        assert_eq!((run.kinds[0].operations, run.seconds.len(), run.metrics.p50), (0, 0, None));
+        assert_eq!(
+            (run.kinds[0].operations, run.seconds.len(), run.metrics.median_second_rate),
+            (0, 0, None)
+        );
         assert_eq!((run.metrics.qps, run.metrics.maxop, run.efficiency.o_s), (None, None, None));
         let kind = run.kinds.iter().find(|kind| kind.kind == step.intervals[0].kind).unwrap();
         assert_eq!((kind.failed, kind.errors.lost), (4, 4), "what went wrong is told all the same");

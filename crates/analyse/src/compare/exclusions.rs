@@ -112,13 +112,13 @@ mod tests {
         assert_snapshot!(text(&found.steps[0].new_left_out), @r#"
         1 invalid: "clock jumped"
         2 failed: "server gone"
-        3 its cell failed: "died at start; its log is l"
+        3 its cell failed: "died at start: y; its log is l"
         5 its cell did not run: ""
         "#);
         assert_eq!(text(&found.steps[0].base_left_out), "");
         assert_eq!(found.steps[0].base_blocks, 1);
         assert_snapshot!(text(&found.steps[1].new_left_out), @r#"
-        3 its cell failed: "died at start; its log is l"
+        3 its cell failed: "died at start: y; its log is l"
         5 its cell did not run: ""
         "#);
     }

@@ -2,6 +2,7 @@
 
 use crate::model::runs::valid;
 use crate::model::{Bound, Ratio, StepRun};
+use crate::words::grouped;
 
 /// Headline ÷ the base's headline, block by block, over the blocks in which both are valid.
 ///
@@ -46,10 +47,10 @@ pub fn ratio_text(ratio: f64, decimals: usize) -> String {
         return "<0.000001".to_owned();
     }
     if ratio > GREATEST && ratio.is_finite() {
-        return ">1000000".to_owned();
+        return ">1,000,000".to_owned();
     }
     if (1_000.0..=GREATEST).contains(&ratio) {
-        return format!("{ratio:.0}");
+        return grouped(&format!("{ratio:.0}"));
     }
     // Half up by way of whole hundredths, so that what is shown with two decimals is the number that is coloured.
     let shown = if decimals == 2 { whole_percent(ratio) / 100.0 } else { ratio };
@@ -67,7 +68,7 @@ pub fn seconds_text(seconds: f64) -> String {
         s if s < 0.9995 => format!("{s:.3}"),
         s if s < 9.995 => format!("{s:.2}"),
         s if s < 99.95 => format!("{s:.1}"),
-        s => format!("{s:.0}"),
+        s => grouped(&format!("{s:.0}")),
     }
 }
 
@@ -130,7 +131,7 @@ mod tests {
             ["0.00700", "0.0321", "0.000340", "0.0994", "0.10", "0.13", "1.00", "12.35", "0.00", "inf"];
         assert_eq!(texts, expected);
         let wide = [1e-12, 0.000_001_5, 999.4, 1_234.56, 1e6, 1.082e15].map(|ratio| ratio_text(ratio, 3));
-        assert_eq!(wide, ["<0.000001", "0.00000150", "999.400", "1235", "1000000", ">1000000"]);
+        assert_eq!(wide, ["<0.000001", "0.00000150", "999.400", "1,235", "1,000,000", ">1,000,000"]);
         assert_eq!([0.007, 0.0321, 0.991].map(|ratio| ratio_text(ratio, 3)), ["0.00700", "0.0321", "0.991"]);
     }
 

@@ -1,11 +1,8 @@
 //! Sweeps: one test on a ladder of connections, rung by rung, as published comparisons of scaling show it.
 
 use crate::compare::sweep_point::Rung;
-use crate::measure::scans::SCAN;
-use crate::measure::steadiness::rates_of;
 use crate::model::runs::valid;
-use crate::model::{RateOf, StepFindings, StepRun, Sweep, SweepRung, SweepVariant};
-use crate::statistics::describe::median;
+use crate::model::{Latency, StepFindings, Sweep, SweepRung, SweepVariant};
 
 /// Fewer rungs than this are a pair of steps, not a sweep.
 const LEAST_RUNGS: usize = 3;
@@ -34,7 +31,6 @@ fn sweep(test: String, mut rungs: Vec<&StepFindings>) -> Sweep {
     Sweep {
         test,
         rate_label: rungs[0].rate_label.clone(),
-        rate_of: RateOf::of_kind(&rungs[0].headline_kind),
         connections: rungs.iter().map(|step| step.connections).collect(),
         steps: rungs.iter().map(|step| step.name.clone()).collect(),
         variants: variants.map(of_variant).collect(),
@@ -43,35 +39,17 @@ fn sweep(test: String, mut rungs: Vec<&StepFindings>) -> Sweep {
 
 fn rung(step: &StepFindings, variant: &str) -> Option<SweepRung> {
     let found = step.variants.iter().find(|found| found.variant == variant)?;
-    let runs: Vec<&StepRun> = valid(&found.runs).collect();
-    let rates: Vec<f64> = runs.iter().map(|run| rate(run, &step.headline_kind)).collect();
-    let of_time = |time: fn(&crate::model::Latency) -> u64| {
-        let kinds =
-            runs.iter().filter_map(|run| run.kinds.iter().find(|kind| kind.kind == step.headline_kind));
-        let times = kinds.map(|kind| &kind.response).filter(|response| response.count > 0);
-        median(&times.map(|response| time(response) as f64).collect::<Vec<_>>())
-    };
+    let latency = found.latency.as_ref().filter(|latency| latency.count > 0);
+    let time = |of: fn(&Latency) -> u64| latency.map(|latency| of(latency) as f64);
     Some(SweepRung {
-        median_rate: median(&rates)?,
-        p50_us: of_time(|times| times.p50_us),
-        p95_us: of_time(|times| times.p95_us),
-        p99_us: of_time(|times| times.p99_us),
-        blocks: runs.len(),
+        median_rate: found.rate?,
+        mean_us: latency.map(|latency| latency.mean_us),
+        p50_us: time(|latency| latency.p50_us),
+        p95_us: time(|latency| latency.p95_us),
+        p99_us: time(|latency| latency.p99_us),
+        max_us: time(|latency| latency.max_us),
+        blocks: valid(&found.runs).count(),
     })
-}
-
-/// Of one block.
-fn rate(run: &StepRun, headline_kind: &str) -> f64 {
-    if RateOf::of_kind(headline_kind) == RateOf::Window {
-        return run.rate;
-    }
-    median(&rates_of(&run.seconds, headline_kind, run.tail_from_second)).unwrap_or(run.rate)
-}
-
-impl RateOf {
-    fn of_kind(headline_kind: &str) -> Self {
-        if headline_kind == SCAN { Self::Window } else { Self::MedianSecond }
-    }
 }
 
 #[cfg(test)]
@@ -121,19 +99,16 @@ mod tests {
     }
 
     #[test]
-    fn a_rung_has_the_median_second_of_its_median_block() {
+    fn a_rung_has_the_rate_of_its_median_block() {
         let block = |last: [u64; 2]| {
             vec![rung("ro.c1", 1, [100, 300]), rung("ro.c2", 2, [10, 10]), rung("ro.c4", 4, last)]
         };
         let sweeps = found(vec![block([1, 3]), block([5, 7]), block([900, 900])]);
         let rates: Vec<f64> =
             sweeps[0].variants[0].rungs.iter().map(|rung| rung.unwrap().median_rate).collect();
-        // Medians of two seconds are their means: 200; 10; of 2, 6 and 900 the middle one.
+        // Of 2, 6 and 900 rows a second the middle one.
         assert_eq!(rates, [200.0, 10.0, 6.0]);
-        assert_eq!(
-            (sweeps[0].variants[0].rungs[2].unwrap().blocks, sweeps[0].rate_of),
-            (3, RateOf::MedianSecond)
-        );
+        assert_eq!(sweeps[0].variants[0].rungs[2].unwrap().blocks, 3);
     }
 
     #[test]
@@ -153,14 +128,12 @@ mod tests {
             step
         });
         let sweeps = found(vec![ladder.to_vec()]);
-        assert_eq!(sweeps[0].rate_of, RateOf::Window);
         sweeps[0].variants[0].rungs.iter().map(|rung| rung.unwrap().median_rate / 1e6).collect()
     }
 
     #[test]
     fn a_rung_of_scans_has_the_rate_of_the_window_which_counts_their_parts() {
-        // Scans of 37.8 s, in most seconds of which nothing is answered; of 0.6 s and 90 ms, of which the median second has
-        // 2 and 11 answers; and of 70 s, of which the window has no answer at all.
+        // Scans of 37.8 s, in most seconds of which nothing is answered; of 0.6 s and 90 ms; and of 70 s, of which the window has no answer at all.
         for scan_us in [37_800_000, 600_000, 90_000, 70_000_000] {
             let rates = scan_rates(scan_us, (0, 60_000_000));
             for (rate, connections) in rates.iter().zip([1.0, 2.0, 4.0]) {

@@ -1,7 +1,7 @@
 //! Many runs of one plan in order: where the rate of a step changed its level, and whether noise would do that too.
 //!
-//! One value a run and step: of the rate (of response times, where the rate is the plan's), or of the ratio to the plan's base, which what the machine does from night to
-//! night is not in. Changes are judged by permutations of the series, adjusted over all series; docs/concepts/statistics.md
+//! Two values a run and step: of the rate, and of the 99th percentile of response times; or of their ratios to the plan's base,
+//! which what the machine does from night to night is not in. Changes are judged by permutations of the series, adjusted over all series; docs/concepts/statistics.md
 //! has the sources.
 
 pub(crate) mod values;
@@ -72,8 +72,8 @@ pub enum Followed {
     Rate,
     /// The seconds of the headline: less is better.
     Seconds,
-    /// The 99th percentile of its response times, in microseconds. Of an open loop whose schedule was kept in any run: its rate is the
-    /// plan's, night after night.
+    /// The 99th percentile of its response times, in microseconds. The only one of an open loop whose schedule was kept in any run: its
+    /// rate is the plan's, night after night.
     ResponseP99,
 }
 
@@ -120,6 +120,9 @@ pub struct Series {
     pub step: String,
     pub variant: String,
     pub follows: Followed,
+    /// Another series follows the rate of this step. What the step lacks is said there, and changes are a family of their own.
+    #[serde(skip)]
+    pub is_beside_rate: bool,
     /// Unit of the values, where they are no ratios.
     pub rate_label: String,
     /// Changes below this fraction count as none.
@@ -204,7 +207,7 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
     let mut series = series(&findings, choices, margins);
     notes.extend(paced_note(&series));
-    for own in &mut series {
+    for own in series.iter_mut().filter(|own| !own.is_beside_rate) {
         own.newest = Lapse::of_newest(&own.values, is_planned(own, last));
     }
     notes.extend(findings.iter().filter_map(|found| told(&found.run.run_id, &standstills(found, choices))));
@@ -214,7 +217,10 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
         return Err(Error::UnknownVariant { run, asked: asked.to_owned(), known });
     }
     let runs: Vec<HistoryRun> = findings.iter().map(history_run).collect();
-    judge(&mut series, &runs, first.manifest.seed);
+    for is_beside_rate in [false, true] {
+        let family = series.iter_mut().filter(|own| own.is_beside_rate == is_beside_rate);
+        judge(&mut family.collect::<Vec<_>>(), &runs, first.manifest.seed);
+    }
     let reach = reach(&series);
     notes.extend(reach.too_few());
     let (name, margin) = (last.manifest.name.clone(), margins.general());
@@ -254,7 +260,8 @@ fn refuse_no_ratios(last: &Run, choices: HistoryChoices<'_>) -> Result<(), Error
 }
 
 fn reach(series: &[Series]) -> Reach {
-    let count = |series: &Series| series.values.iter().flatten().count();
+    let series: Vec<&Series> = series.iter().filter(|series| !series.is_beside_rate).collect();
+    let count = |series: &&Series| series.values.iter().flatten().count();
     let runs = series.iter().map(count).max().unwrap_or(0);
     let judged = series.iter().filter(|series| series.p.is_some()).count();
     let judged = if judged == 0 { series.len().max(1) } else { judged };
@@ -284,7 +291,7 @@ fn history_run(findings: &Findings) -> HistoryRun {
     }
 }
 
-/// What a series has instead of rates, where its schedule was kept in any run.
+/// Response times of a step, and whether its schedule was kept in any run.
 struct Times {
     values: Vec<Option<f64>>,
     is_paced: bool,
@@ -312,6 +319,7 @@ fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'
                         step: step.name.clone(),
                         variant: variant.variant.clone(),
                         follows: if step.less_is_better { Followed::Seconds } else { Followed::Rate },
+                        is_beside_rate: false,
                         rate_label: step.rate_label.clone(),
                         margin: margins.of(&step.name),
                         values: vec![None; findings.len()],
@@ -330,17 +338,28 @@ fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'
             }
         }
     }
-    for (series, times) in all.iter_mut().zip(times).filter(|(_, times)| times.is_paced) {
-        (series.follows, series.values) = (Followed::ResponseP99, times.values);
-        series.rate_label = "p99 µs".to_owned();
-    }
+    let mut all: Vec<Series> =
+        all.into_iter().zip(times).flat_map(|(rates, times)| followed(rates, times)).collect();
     all.retain(|series| series.values.iter().any(Option::is_some));
     all
 }
 
+/// The series of the rate, where it is not the plan's, and that of the response times.
+fn followed(rates: Series, Times { values, is_paced }: Times) -> impl Iterator<Item = Series> {
+    let times = Series {
+        follows: Followed::ResponseP99,
+        is_beside_rate: !is_paced,
+        rate_label: "p99 µs".to_owned(),
+        // A standstill has no times; that the step stood still is said of its rate.
+        values: values.into_iter().map(|value| value.filter(|value| is_paced || *value > 0.0)).collect(),
+        ..rates.clone()
+    };
+    (!is_paced).then_some(rates).into_iter().chain([times])
+}
+
 /// Looks for changes on a log scale, where a change is a ratio whatever the level.
-fn judge(series: &mut [Series], runs: &[HistoryRun], seed: u64) {
-    let logs: Vec<Vec<f64>> = series.iter().map(logs).collect();
+fn judge(series: &mut [&mut Series], runs: &[HistoryRun], seed: u64) {
+    let logs: Vec<Vec<f64>> = series.iter().map(|series| logs(series)).collect();
     for (series, found) in series.iter_mut().zip(changes_of_all(&logs, LEVEL, seed)) {
         (series.p, series.adjusted_p) = (found.p, found.adjusted_p);
         series.changes = changes(series, &found, runs);

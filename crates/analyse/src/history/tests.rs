@@ -179,7 +179,7 @@ fn noise_has_a_change_in_5_percent_of_histories_at_most() {
             series.values = (0..15).map(noise).collect();
             series.margin = 0.0;
         }
-        judge(&mut series, &template.runs, 7 + study);
+        judge(&mut series.iter_mut().collect::<Vec<_>>(), &template.runs, 7 + study);
         series.iter().any(|series| !series.changes.is_empty())
     });
     let share = with_change.count() as f64 / studies as f64;
@@ -269,6 +269,24 @@ fn where_the_rate_is_the_plans_response_times_are_followed() {
 }
 
 #[test]
+fn p99_is_followed_next_to_the_rate_and_changes_by_itself() {
+    // Loops that answer half of what is due at once, and from the eighth night on later.
+    let mut runs = paced_nights();
+    for (number, run) in (0_u64..).zip(&mut runs) {
+        let wait_us = if number < 7 { 900_000 } else { 990_000 } + 500 * (number % 3);
+        run.cells.iter_mut().for_each(|cell| cell.steps = vec![open_loop(500, true, wait_us)]);
+    }
+    let found = found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
+    let [rate, p99] = found.series.as_slice() else { panic!("{:?}", found.series) };
+    assert_eq!((rate.follows, rate.is_beside_rate, rate.is_worse_now()), (Followed::Rate, false, false));
+    assert_eq!((p99.follows, p99.is_beside_rate), (Followed::ResponseP99, true));
+    let [change] = p99.changes.as_slice() else { panic!("{p99:?}") };
+    assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
+    assert!(p99.is_worse_now() && (change.ratio - 1.1).abs() < 0.01, "{change:?}");
+    assert_eq!(found.reach.series, 1, "each family by itself");
+}
+
+#[test]
 fn nights_that_miss_the_schedule_and_stand_still_are_slower_in_response_times_too() {
     let mut runs = paced_nights();
     for run in &mut runs[7..] {
@@ -292,7 +310,8 @@ fn nights_that_miss_the_schedule_and_stand_still_are_slower_in_response_times_to
     }
     let saturated = self::found(&runs, HistoryChoices::default());
     assert!(
-        saturated.series.iter().all(|series| series.follows == Followed::Rate) && saturated.notes.is_empty()
+        saturated.series.iter().all(|series| (series.follows == Followed::Rate) != series.is_beside_rate)
+            && saturated.notes.is_empty()
     );
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn value(step: &StepFindings, variant: &VariantStep, base: &str, meas
     }
 }
 
-/// The same of response times, for a step whose rate is the plan's: 99th percentile in microseconds, or its ratio to the base's in the
+/// The same of response times: 99th percentile in microseconds, or its ratio to the base's in the
 /// same block; geometric mean over the blocks. 0 as soon as a block stalled, as above: then there are no times.
 pub(crate) fn response_p99(
     step: &StepFindings,
@@ -79,7 +79,8 @@ pub(crate) fn response_p99(
 
 /// Which series follow response times, for a history's reader.
 pub(crate) fn paced_note(series: &[Series]) -> Option<String> {
-    let paced = series.iter().filter(|series| series.follows == Followed::ResponseP99);
+    let paced =
+        series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_beside_rate);
     let names: Vec<String> = paced.map(|series| format!("{} {}", series.variant, series.step)).collect();
     let mut named: Vec<String> = names.iter().take(NAMED).cloned().collect();
     if names.len() > NAMED {

@@ -24,8 +24,8 @@ pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
         ips: step.in_window(step.insert_kind().map_or(0.0, |kind| step.rate_of(kind))),
         qps: step.in_window(if queries { step.headline_rate() } else { 0.0 }),
         maxop: step.in_window(greatest_service_time_seconds(step)),
-        p50: throughput_percentile(step.spec, step.intervals, step.window, 50.0),
-        p99: throughput_percentile(step.spec, step.intervals, step.window, 99.0),
+        median_second_rate: throughput_percentile(step.spec, step.intervals, step.window, 50.0),
+        slow_second_rate: throughput_percentile(step.spec, step.intervals, step.window, 99.0),
         tag: tag.to_owned(),
         ..MetricRow::default()
     };
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!((row.cpups, row.cpupq), (Some(40.0), Some(8_000.0))); // 4 s of 10 CPU s, 4e6 us / 500
         assert_eq!((row.dbgb1, row.dbgb2, row.rss), (Some(1.0), Some(1.5), Some(0.5)));
         // The window's last interval ends at 2.5 s: the 9 s after it is not its affair. Two seconds: no percentiles.
-        assert_eq!((row.maxop, row.p50, row.p99), (Some(0.0), None, None));
+        assert_eq!((row.maxop, row.median_second_rate, row.slow_second_rate), (Some(0.0), None, None));
         assert_eq!(row.tag, "a");
     }
 

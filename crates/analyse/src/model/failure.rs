@@ -44,15 +44,28 @@ fn log_of_step(cell: &CellRecord) -> Option<String> {
     messages.find_map(log)
 }
 
-/// What a message says itself: its first line, in which a log after it is named by its path, without a full stop.
+/// What a message says itself: its first line, with the decisive line of a log after it and the log's path, without a full stop.
 pub fn words(message: &str) -> String {
     let line = message.trim_start().lines().next().unwrap_or_default();
     let line = line.trim_end().trim_end_matches(['.', ':']);
-    match line.split_once(LEADS_TO_LOG) {
-        Some((said, "")) => said.to_owned(),
-        Some((said, path)) => format!("{said}; its log is{path}"),
-        None => line.to_owned(),
+    let Some((said, path)) = line.split_once(LEADS_TO_LOG) else { return line.to_owned() };
+    let why = log(message).as_deref().and_then(decisive).map_or_else(String::new, |why| format!(": {why}"));
+    let path = if path.is_empty() { String::new() } else { format!("; its log is{path}") };
+    format!("{said}{why}{path}")
+}
+
+/// How servers mark errors in their logs.
+const MARKS: [&str; 4] = ["[ERROR] ", "FATAL: ", "PANIC: ", "ERROR: "];
+
+/// The first error of a log, without its time and its codes in brackets: what follows is mostly a result of it.
+fn decisive(log: &str) -> Option<String> {
+    let after_mark =
+        |line: &str| MARKS.iter().find_map(|mark| Some(line.split_once(mark)?.1.trim().to_owned()));
+    let mut line = log.lines().find_map(after_mark)?;
+    while let Some((_, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        line = rest.to_owned();
     }
+    Some(line.trim_end_matches('.').to_owned())
 }
 
 /// The lines after the first, as they were logged; `None` for a message of one line.
@@ -80,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_its_first_line_and_the_log_stands_apart() {
-        assert_eq!(words(DIED), "mysqld died at start (exit status: 1); its log is a.log");
+        assert_eq!(words(DIED), "mysqld died at start (exit status: 1): one; its log is a.log");
         assert_eq!(log(DIED).as_deref(), Some("[ERROR] one\n\n[ERROR] two"));
         assert_eq!(
             words("the server ended with signal 9; the end of its log:\nx"),
@@ -89,6 +102,18 @@ mod tests {
         assert_eq!((words("server died.").as_str(), log("server died.")), ("server died", None));
         assert_eq!((words("\nserver died.\n").as_str(), log("\nserver died.\n")), ("server died", None));
         assert_eq!((words("").as_str(), log("")), ("", None));
+    }
+
+    #[test]
+    fn the_decisive_line_of_a_log_is_its_first_error() {
+        let of = |log: &str| decisive(log).unwrap_or_default();
+        let mysql = "2026-11-24T12:34:22Z 0 [Warning] [MY-010068] [Server] CA certificate ca.pem is self signed.\n\
+                     2026-11-24T12:34:22Z 0 [ERROR] [MY-000067] [Server] unknown variable 'x=3'.\n\
+                     2026-11-24T12:34:22Z 0 [ERROR] [MY-010119] [Server] Aborting";
+        let postgres = "2026-11-24 12:34:22 UTC [1] FATAL:  invalid value for parameter \"wal_level\": \"x\"";
+        assert_eq!(of(mysql), "unknown variable 'x=3'");
+        assert_eq!(of(postgres), "invalid value for parameter \"wal_level\": \"x\"");
+        assert_eq!(of("all is well"), "");
     }
 
     #[test]
@@ -106,7 +131,7 @@ mod tests {
             logs,
             [
                 (
-                    "mysqld died at start (exit status: 1); its log is a.log",
+                    "mysqld died at start (exit status: 1): one; its log is a.log",
                     Some("[ERROR] one\n\n[ERROR] two")
                 ),
                 ("gone", Some("signal 11")),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::model::failure::Failure;
 use crate::model::notice::Notice;
-use crate::model::report_words::{Prose, PublishedComparison};
+use crate::model::report_words::{Colours, Prose, PublishedComparison};
 use crate::model::step_sets::{Aging, GroupFindings, Sweep};
 use crate::model::steps::StepFindings;
 use crate::parity::Parity;
@@ -69,6 +69,9 @@ pub struct RunSummary {
     /// Steps that ended and whose files have no checksums, of a run that has such: an earlier dbdyno recorded them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchecked_steps: Option<usize>,
+    /// Of tables of ratios.
+    #[serde(skip)]
+    pub colours: Colours,
     /// The order in which cells were planned, as `block variant workload`.
     pub order: Vec<String>,
 }

@@ -29,12 +29,14 @@ pub use findings::{
 };
 pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
 pub use notice::{Code, Figure, Notice, Severity};
-pub use report_words::{Agreement, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen};
+pub use report_words::{
+    Agreement, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,
+};
 pub use state::{Debt, DebtLevel, GroupMemory, HostCheck, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
     ServerEventKind, StatementResult, StepRun, Validity,
 };
-pub use step_sets::{Aging, AgingVariant, GroupFindings, RateOf, Sweep, SweepRung, SweepVariant};
+pub use step_sets::{Aging, AgingVariant, GroupFindings, Sweep, SweepRung, SweepVariant};
 pub use steps::{PercentileRatio, RelativeMetrics, Standstills, StepFindings, VariantStep};
 pub use verdict::{Bound, CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

@@ -31,16 +31,29 @@ pub struct Prose {
     /// By name of a step or title of a section.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, String>,
+    #[serde(skip_serializing)]
+    pub colours: Colours,
     /// The size that was asked for, and by which rules it was scaled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
 }
 
 impl Prose {
-    /// The plan says nothing of its report.
+    /// The plan has no words on its report.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        *self == Self { colours: self.colours, ..Self::default() }
     }
+}
+
+/// What decides about the colour of a ratio.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Colours {
+    /// Faster and slower are coloured, all else is not.
+    #[default]
+    Verdict,
+    /// As in published reports: 0.95 and less is red, 1.05 and more green, what is between grey.
+    Threshold,
 }
 
 /// A published report compared with the run.

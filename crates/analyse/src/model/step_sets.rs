@@ -60,33 +60,11 @@ pub struct Sweep {
     pub test: String,
     /// `transactions/s`
     pub rate_label: String,
-    pub rate_of: RateOf,
     /// Ascending.
     pub connections: Vec<u32>,
     /// Names of the steps, a rung each.
     pub steps: Vec<String>,
     pub variants: Vec<SweepVariant>,
-}
-
-/// What of a block's window the rate of a rung is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RateOf {
-    /// The median whole second, as published comparisons of scaling show it; the window where it has no whole second.
-    MedianSecond,
-    /// The whole window. Scans end so seldom that a second holds a few of them or none, and their parts count only in the
-    /// window's rate; also where they are shorter, so that one sweep has one measure.
-    Window,
-}
-
-impl RateOf {
-    /// As captions say it: `the median second`.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::MedianSecond => "the median second",
-            Self::Window => "the whole window",
-        }
-    }
 }
 
 /// One variant on all rungs.
@@ -97,15 +75,17 @@ pub struct SweepVariant {
     pub rungs: Vec<Option<SweepRung>>,
 }
 
-/// One variant on one rung: medians over the valid blocks.
+/// One variant on one rung.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SweepRung {
-    /// Of the median second or of the window, as the sweep says.
+    /// The step's: the median over the valid blocks.
     pub median_rate: f64,
-    /// Response times of the headline's kind; `None` where nothing was answered.
+    /// Response times of the headline's kind, all valid blocks together; `None` where nothing was answered.
+    pub mean_us: Option<f64>,
     pub p50_us: Option<f64>,
     pub p95_us: Option<f64>,
     pub p99_us: Option<f64>,
+    pub max_us: Option<f64>,
     pub blocks: usize,
 }
 

@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(shown("redo", &mysql("8.0.31", &capacity)), "100 MiB");
         assert_eq!(shown("redo", &effective("PostgreSQL", "15.1.0", &[("max_wal_size", "2GB")])), "2 GiB");
         let wal = [("journal_mode", "wal"), ("wal_autocheckpoint", "1000"), ("page_size", "4096")];
-        assert_eq!(shown("redo", &effective("SQLite", "3.50.0", &wal)), "4000 KiB");
+        assert_eq!(shown("redo", &effective("SQLite", "3.50.0", &wal)), "4,000 KiB");
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(of("rocksdb"), said("MyRocks", "512 MiB"));
         assert_eq!(of("myisam"), said("MyISAM", "8 MiB"));
         let sqlite = effective("SQLite", "3.50.0", &[("cache_size", "-2000"), ("page_size", "4096")]);
-        assert_eq!(shown("buffer-pool", &sqlite), "2000 KiB");
+        assert_eq!(shown("buffer-pool", &sqlite), "2,000 KiB");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::words::grouped;
+
 /// Sizes closer than this count as equal: servers round them to chunks, pages and files.
 const SIZE_TOLERANCE: f64 = 0.05;
 
@@ -126,7 +128,7 @@ pub fn size_text(bytes: u64) -> String {
         .find(|(_, shift)| shift <= greatest && bytes.is_multiple_of(1 << shift))
         .filter(|(_, shift)| bytes >> shift < 10_000);
     match (whole, fits) {
-        (Some((unit, shift)), _) => format!("{} {unit}", bytes >> shift),
+        (Some((unit, shift)), _) => format!("{} {unit}", grouped(&(bytes >> shift).to_string())),
         (None, Some((unit, shift))) => format!("{:.2} {unit}", bytes as f64 / (1_u64 << shift) as f64),
         (None, None) => format!("{bytes} B"),
     }
@@ -157,7 +159,7 @@ mod tests {
     #[test]
     fn sizes_are_written_in_the_unit_that_shows_them_whole() {
         let texts = [0, 512, 8 << 10, 100_663_296, 1 << 30, (1 << 30) + 1, 3 << 29].map(size_text);
-        assert_eq!(texts, ["0 B", "512 B", "8 KiB", "96 MiB", "1 GiB", "1.00 GiB", "1536 MiB"]);
+        assert_eq!(texts, ["0 B", "512 B", "8 KiB", "96 MiB", "1 GiB", "1.00 GiB", "1,536 MiB"]);
     }
 
     #[test]

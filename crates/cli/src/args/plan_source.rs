@@ -45,7 +45,7 @@ pub(crate) struct Spelt {
     /// Option `connections` of that workload: `16`, `1,4,16` or `1..64`.
     #[arg(long, alias = "threads", value_name = "N", requires = "workload")]
     pub(crate) connections: Option<String>,
-    /// Option `time` of that workload. Other options: --set workload.NAME.OPTION=VALUE.
+    /// How long each step of that workload takes: its option `time`, or those for reads and writes. Other options: --set workload.NAME.OPTION=VALUE.
     #[arg(long, value_name = "TIME", requires = "workload")]
     pub(crate) time: Option<PlanDuration>,
 }

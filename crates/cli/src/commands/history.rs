@@ -7,7 +7,7 @@ use dbdyno_analyse::{HistoryChoices, Measure, Series, history as history_of, num
 use dbdyno_record::Run;
 use dbdyno_report::{history_html, history_json, history_markdown, history_terminal};
 
-use crate::args::{HistoryArgs, HistoryFailOn, HistoryFormat};
+use crate::args::{Gate, HistoryArgs, HistoryFailOn, HistoryFormat};
 use crate::commands::report::unknown_ending;
 use crate::exit::{Ended, SLOWER, USAGE};
 use crate::terminal;
@@ -64,8 +64,10 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
         HistoryFormat::Json => history_json(&found)?,
     };
     terminal::deliver("history", &text, args.output.as_deref())?;
+    let decides =
+        |series: &&Series| args.gate.contains(&if series.is_beside_rate { Gate::P99 } else { Gate::Rate });
     match args.fail_on {
-        HistoryFailOn::Slower if found.series.iter().any(Series::is_worse_now) => {
+        HistoryFailOn::Slower if found.series.iter().filter(decides).any(Series::is_worse_now) => {
             Err(Ended { code: SLOWER, message: None })
         }
         _ => Ok(()),

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use dbdyno_workloads::ALL;
-use dbdyno_workloads::plans::parse;
 use toml::{Table, Value};
 
 use crate::args::InitArgs;
-use crate::exit::{Ended, OURS, USAGE};
-use crate::plan_source::{self, save, table};
+use crate::exit::{Ended, USAGE};
+use crate::plan_source::{self, options, resolved, save, table};
 use crate::terminal;
 
 /// Options that are asked for, where the workload has them.
@@ -95,20 +94,6 @@ fn like(default: &Value, answer: &str) -> Value {
         Value::Integer(_) => number(answer),
         _ => answer.into(),
     }
-}
-
-/// The plan with all its defaults.
-fn resolved(plan: &Table) -> Result<Table, Ended> {
-    let fault = |error: &dyn std::fmt::Display| Ended::new(OURS, error);
-    let text = toml::to_string(plan).map_err(|error| fault(&error))?;
-    let plan = parse(&text, "the plan")?;
-    let text = toml::to_string(&plan).map_err(|error| fault(&error))?;
-    text.parse().map_err(|error: toml::de::Error| fault(&error))
-}
-
-fn options(plan: &Table, workload: &str) -> Table {
-    let of = |table: &Table, key: &str| table.get(key).and_then(Value::as_table).cloned().unwrap_or_default();
-    of(&of(plan, "workload"), workload)
 }
 
 /// The plan with what a reader is to know of it.

@@ -4,16 +4,17 @@ use crate::exit::Ended;
 use crate::terminal;
 
 const OVERVIEW: &str = "\
-dbdyno runs the same workload on database servers and configurations and compares the results.
+dbdyno runs the same work on database servers and says which is faster.
 
-  dbdyno run [PLAN]             run a plan; without one the Insert Benchmark on SQLite, about a minute
-  dbdyno plan PLAN              what a plan would run, how long it takes, how much disk it needs
-  dbdyno report RUN             results of a run: tables; with -o FILE.html also charts
-  dbdyno compare RUN:A RUN:B    is B faster, slower or the same; status 1 if slower, for a CI job
-  dbdyno history RUNS           many runs of one plan: when did a rate change
-  dbdyno servers list           servers that can be installed, and installed ones
-  dbdyno list workloads         what can be run (also: drivers, metrics, runs)
-
+  dbdyno run                SQLite in two modes: a minute, no server needed
+  dbdyno run --server A --server B --workload oltp --get      two servers
+  dbdyno init               a plan from a few questions; `plans` lists some
+  dbdyno plan PLAN          what it would run, how long, with how much disk
+  dbdyno report latest      the answer; with -o FILE.html also charts
+  dbdyno compare RUN:A :B   ends with status 1 if B is slower, for CI
+  dbdyno history RUNS       many runs of one plan: what changed, and when
+  dbdyno servers list       servers that can be got, and those that are here
+  dbdyno list workloads     what can be run
 `dbdyno COMMAND --help` explains a command.
 ";
 

@@ -51,9 +51,9 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     for name in dbdyno_plan::variants_without_figures(&plan) {
         terminal::note(&format!("note: published figures of {name} have no variant in this plan"));
     }
-    if let Some(parity) = parity.filter(|parity| !parity.classes.is_empty()) {
-        let options = terminal::options();
-        terminal::out(&format!("\n{}", parity_terminal(&parity, &options)))?;
+    let settings = parity.map(|parity| parity_terminal(&parity, &terminal::options())).unwrap_or_default();
+    if !settings.is_empty() {
+        terminal::out(&format!("\n{settings}"))?;
     }
     can_run(&absent)
 }

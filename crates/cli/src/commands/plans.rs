@@ -9,7 +9,7 @@ use crate::terminal;
 
 pub(crate) fn plans(args: &PlansArgs) -> Result<(), Ended> {
     match &args.verb {
-        None => terminal::out(&list()),
+        None => terminal::out_folded(&list()),
         Some(PlansVerb::Show { name }) => {
             let (_, text) = file(name.trim_start_matches('@'))?;
             terminal::out(text.trim_end())

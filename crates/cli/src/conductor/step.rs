@@ -8,7 +8,7 @@ use std::time::Duration;
 use dbdyno_analyse::{Validity, first_clause, headline_rate, seconds_text, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain, explain_executed};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
-use dbdyno_plan::{ClientWait, CpuList, grouped};
+use dbdyno_plan::{ClientWait, CpuList};
 use dbdyno_record::{
     CellId, CellWriter, Check, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter,
 };
@@ -367,7 +367,7 @@ fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> Stri
     let Some((rate, seconds)) = headline_rate(&step) else { return "no common window".to_owned() };
     let figure = match step.spec.headline.unit.is_time() {
         true => seconds_text(rate),
-        false => grouped(rate.round() as u64),
+        false => dbdyno_report::rate(Some(rate)),
     };
     let reason = match manifest.map(|manifest| step_validity(manifest, variant, &step)) {
         Some(Validity::Invalid { reasons }) => reasons.into_iter().next(),

@@ -56,7 +56,7 @@ fn table(power: &Power, steps: &[StepPower]) -> Table {
         _ => true,
     };
     let shown: Vec<usize> = (0..heads.len()).filter(is_shown).collect();
-    let columns = shown.iter().map(|at| Column::new(&heads[*at], "", "")).collect();
+    let columns = shown.iter().map(|at| Column::ranked(&heads[*at], "", RANKS[*at])).collect();
     let mut table = Table { labels: usize::from(power.noise_from.is_some()), columns, ..Table::default() };
     for step in steps {
         let row = row(step, power);
@@ -64,6 +64,9 @@ fn table(power: &Power, steps: &[StepPower]) -> Table {
     }
     table
 }
+
+/// Of the columns: those of a higher rank make room first on a narrow terminal.
+const RANKS: [u8; 8] = [0, 0, 0, 3, 2, 2, 1, 4];
 
 fn row(step: &StepPower, power: &Power) -> Vec<String> {
     let seen = step.forecast.as_ref();

@@ -22,6 +22,7 @@ fn said(args: &[&str]) -> String {
 fn the_overview_fits_a_dozen_lines() {
     let text = said(&[]);
     assert!(text.trim_end().lines().count() <= 12, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     golden("overview", &text);
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod bad_input;
+mod ci;
 mod compare;
 mod configs;
 mod damage;
@@ -27,6 +28,7 @@ mod misloaded;
 mod oltp;
 mod oltp_options;
 mod parity;
+mod recorded;
 mod refused_plans;
 mod repeated;
 mod rests;
@@ -37,6 +39,7 @@ mod silence;
 mod spellings;
 #[path = "../support/mod.rs"]
 mod support;
+mod terminal;
 
 /// A slow and a fast SQLite; neither waits for the disk, so that tests are quick.
 const TWO_VARIANTS: &str = "

@@ -167,7 +167,7 @@ fn a_ladder_of_connections_is_shown_as_a_sweep_in_every_report() {
             "{format}: {text}"
         );
     }
-    assert!(report("html").contains("point-select: queries/s of the median second"));
+    assert!(report("html").contains("point-select: queries/s and response time against connections"));
     let json: serde_json::Value = serde_json::from_str(&report("json")).unwrap();
     let sweeps = &json["workloads"][0]["sweeps"];
     assert_eq!(sweeps.as_array().map(Vec::len), Some(2), "{sweeps}");

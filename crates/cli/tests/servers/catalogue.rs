@@ -83,7 +83,7 @@ fn a_server_is_added_listed_played_with_and_removed() {
         format!("mine: forgotten; the base directory {base} stays as it is\n")
     );
     let again = desk.ended(&mut command(&desk, &tmp, &["servers", "remove", "mine"]));
-    insta::assert_snapshot!(desk.refusal(&again), @"exit 4: error: no server mine in FOLDER/servers (there: none); `dbdyno servers list` shows all");
+    insta::assert_snapshot!(desk.refusal(&again), @"exit 4: error: no server mine in FOLDER/servers; `dbdyno servers list` shows all");
 }
 
 #[test]

@@ -11,10 +11,15 @@ const MAX_NAME: usize = 64;
 /// Databases that belong to the servers themselves. Not even a mark makes them dbdyno's.
 const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
 
+/// Whether dbdyno may make and use a database of this name.
+pub(super) fn check(database: &str) -> Result<(), Error> {
+    check_name(database)?;
+    check_not_system(database, &SYSTEM)
+}
+
 /// See [`crate::Family::claim`]. `session` needs no current database, and is left without change in that.
 pub(super) async fn claim<S: Session>(session: &mut S, database: &str) -> Result<Claim, Error> {
-    check_name(database)?;
-    check_not_system(database, &SYSTEM)?;
+    check(database)?;
     if count(session, &exists_sql(database), database).await? == 0 {
         for sql in create_sql(database) {
             session

@@ -53,6 +53,7 @@ impl Family for Mysql {
 
     fn claim<'a>(&'a self, options: &'a Options, database: &'a str) -> Work<'a, Result<Claim, Error>> {
         Box::pin(async move {
+            claim::check(database)?;
             let refused = |source| refused("looking for database", database, source);
             // It may not exist yet, so the first login goes without it.
             let target = self.target(Options { database: None, ..options.clone() });

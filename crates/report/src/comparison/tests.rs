@@ -75,20 +75,20 @@ fn a_terminal_gets_the_table_and_the_count_last() {
 
     Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the
     blocks. It may differ from the quotient of the two medians.
-    step    base    new       unit  ratio  95 % interval    verdict  adjusted p  p99 ms, base → new
-    ───────────────────────────────────────────────────────────────────────────────────────────────
-    qr100   9000   9360  queries/s  1.040    0.988–1.095  undecided       0.123         1.52 → 1.90
-    qp100   9400  12220  queries/s  1.300    1.274–1.327     faster       0.012         1.52 → 1.90
-    qr500   8100   7857  queries/s  0.970    0.921–1.021  undecided       0.123         1.52 → 1.90
-    qp500   8500     NA  queries/s     NA             NA    invalid          NA            1.52 → –
-    qr1000  7000   5600  queries/s  0.800    0.784–0.816     slower       0.012         1.52 → 1.90
-    qp1000  7100     NA  queries/s     NA             NA    invalid          NA            1.52 → –
+    step     base     new       unit  ratio  95 % interval    verdict  p99 ms, base → new
+    ─────────────────────────────────────────────────────────────────────────────────────
+    qr100   9,000   9,360  queries/s  1.040    0.988–1.095  undecided         1.52 → 1.90
+    qp100   9,400  12,220  queries/s  1.300    1.274–1.327     faster         1.52 → 1.90
+    qr500   8,100   7,857  queries/s  0.970    0.921–1.021  undecided         1.52 → 1.90
+    qp500   8,500      NA  queries/s     NA             NA    invalid            1.52 → –
+    qr1000  7,000   5,600  queries/s  0.800    0.784–0.816     slower         1.52 → 1.90
+    qp1000  7,100      NA  queries/s     NA             NA    invalid            1.52 → –
     Left out:
     • qp500 of new <b>&": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
     • qr1000, qp1000 of new <b>&": its cell failed in block 2: server <went> away
     • qp1000 of new <b>&": its cell did not run in block 1
 
-    Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.
+    Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid. p99: 0 slower, 0 faster, 0 same, 4 undecided.
     Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard
     deviation 0.208.
     "#);
@@ -98,7 +98,10 @@ fn a_terminal_gets_the_table_and_the_count_last() {
 fn steps_that_missed_their_target_are_counted_where_there_are_some() {
     let mut comparison = comparison();
     comparison.steps[1].verdict = Some(Verdict::Missed);
-    assert_eq!(answer(&comparison), "Steps: 1 slower, 0 faster, 0 same, 1 missed, 2 undecided, 2 invalid.");
+    assert_eq!(
+        answer(&comparison),
+        "Steps: 1 slower, 0 faster, 0 same, 1 missed, 2 undecided, 2 invalid. p99: 0 slower, 0 faster, 0 same, 4 undecided."
+    );
 }
 
 #[test]
@@ -106,20 +109,20 @@ fn a_pull_request_gets_the_count_first() {
     insta::assert_snapshot!(comparison_markdown(&comparison()), @r#"
     ### dbdyno compare: &lt;b>&amp;" against rollback
 
-    **Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.**
+    **Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid. p99: 0 slower, 0 faster, 0 same, 4 undecided.**
 
     > **Warning:** Measured with a debug build of dbdyno: its numbers are not worth comparing.
 
     Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks. It may differ from the quotient of the two medians.
 
-    | step | base | new | unit | ratio | 95 % interval | verdict | adjusted p | p99 ms, base → new |
-    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-    | qr100 | 9000 | 9360 | queries/s | 1.040 | 0.988–1.095 | undecided | 0.123 | 1.52 → 1.90 |
-    | qp100 | 9400 | 12220 | queries/s | 1.300 | 1.274–1.327 | faster | 0.012 | 1.52 → 1.90 |
-    | qr500 | 8100 | 7857 | queries/s | 0.970 | 0.921–1.021 | undecided | 0.123 | 1.52 → 1.90 |
-    | qp500 | 8500 | NA | queries/s | NA | NA | invalid | NA | 1.52 → – |
-    | qr1000 | 7000 | 5600 | queries/s | 0.800 | 0.784–0.816 | slower | 0.012 | 1.52 → 1.90 |
-    | qp1000 | 7100 | NA | queries/s | NA | NA | invalid | NA | 1.52 → – |
+    | step | base | new | unit | ratio | 95 % interval | verdict | adjusted p | p99 ms, base → new | p99 ratio |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | qr100 | 9,000 | 9,360 | queries/s | 1.040 | 0.988–1.095 | undecided | 0.123 | 1.52 → 1.90 | 1.250 undecided |
+    | qp100 | 9,400 | 12,220 | queries/s | 1.300 | 1.274–1.327 | faster | 0.012 | 1.52 → 1.90 | 1.250 undecided |
+    | qr500 | 8,100 | 7,857 | queries/s | 0.970 | 0.921–1.021 | undecided | 0.123 | 1.52 → 1.90 | 1.250 undecided |
+    | qp500 | 8,500 | NA | queries/s | NA | NA | invalid | NA | 1.52 → – | – |
+    | qr1000 | 7,000 | 5,600 | queries/s | 0.800 | 0.784–0.816 | slower | 0.012 | 1.52 → 1.90 | 1.250 undecided |
+    | qp1000 | 7,100 | NA | queries/s | NA | NA | invalid | NA | 1.52 → – | – |
 
     Left out:
 
@@ -155,7 +158,7 @@ fn steps_with_a_margin_of_their_own_are_named() {
 fn a_program_gets_everything_unrounded() {
     let text = comparison_json(&comparison()).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert!(text.starts_with("{\n  \"schema\": 3,\n  \"base\""), "{text}");
+    assert!(text.starts_with("{\n  \"schema\": 4,\n  \"base\""), "{text}");
     assert_eq!(value["steps"][0]["verdict"], "undecided");
     assert_eq!(value["steps"][0]["inference"]["q_difference"], 0.123);
     let (invalid, left_out) = (&value["steps"][3], &value["steps"][3]["new_left_out"][0]);
@@ -195,12 +198,12 @@ fn ci_gets_a_test_case_a_step_and_comments_have_an_end() {
     insta::assert_snapshot!(comparison_junit(&comparison(), slower), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuite name="dbdyno compare: &lt;b&gt;&amp;&quot; against rollback" tests="6" failures="1">
-      <testcase classname="insert-benchmark" name="qr100"><skipped message="undecided: 9000 → 9360 queries/s, ratio 1.040 (0.988–1.095), p99 1.52 → 1.90 ms"/></testcase>
-      <testcase classname="insert-benchmark" name="qp100"><system-out>faster: 9400 → 12220 queries/s, ratio 1.300 (1.274–1.327), p99 1.52 → 1.90 ms</system-out></testcase>
-      <testcase classname="insert-benchmark" name="qr500"><skipped message="undecided: 8100 → 7857 queries/s, ratio 0.970 (0.921–1.021), p99 1.52 → 1.90 ms"/></testcase>
-      <testcase classname="insert-benchmark" name="qp500"><skipped message="invalid: 8500 → NA queries/s, ratio NA (NA), p99 1.52 → – ms"/></testcase>
-      <testcase classname="insert-benchmark" name="qr1000"><failure message="slower: 7000 → 5600 queries/s, ratio 0.800 (0.784–0.816), p99 1.52 → 1.90 ms"/></testcase>
-      <testcase classname="insert-benchmark" name="qp1000"><skipped message="invalid: 7100 → NA queries/s, ratio NA (NA), p99 1.52 → – ms"/></testcase>
+      <testcase classname="insert-benchmark" name="qr100"><skipped message="undecided: 9,000 → 9,360 queries/s, ratio 1.040 (0.988–1.095), p99 1.52 → 1.90 ms"/></testcase>
+      <testcase classname="insert-benchmark" name="qp100"><system-out>faster: 9,400 → 12,220 queries/s, ratio 1.300 (1.274–1.327), p99 1.52 → 1.90 ms</system-out></testcase>
+      <testcase classname="insert-benchmark" name="qr500"><skipped message="undecided: 8,100 → 7,857 queries/s, ratio 0.970 (0.921–1.021), p99 1.52 → 1.90 ms"/></testcase>
+      <testcase classname="insert-benchmark" name="qp500"><skipped message="invalid: 8,500 → NA queries/s, ratio NA (NA), p99 1.52 → – ms"/></testcase>
+      <testcase classname="insert-benchmark" name="qr1000"><failure message="slower: 7,000 → 5,600 queries/s, ratio 0.800 (0.784–0.816), p99 1.52 → 1.90 ms"/></testcase>
+      <testcase classname="insert-benchmark" name="qp1000"><skipped message="invalid: 7,100 → NA queries/s, ratio NA (NA), p99 1.52 → – ms"/></testcase>
     </testsuite>
     "#);
     let mut long = comparison();
@@ -208,8 +211,16 @@ fn ci_gets_a_test_case_a_step_and_comments_have_an_end() {
     long.steps = (0..2_000).map(|n| ComparedStep { step: format!("step-{n}"), ..step.clone() }).collect();
     let text = comparison_markdown(&long);
     assert!(
-        text.chars().count() <= COMMENT_MAX && text.contains(" of 2000 steps are not shown."),
+        text.chars().count() <= COMMENT_MAX && text.contains(" of 2,000 steps are not shown."),
         "{}",
         text.len()
     );
+    for step in &mut long.steps {
+        step.verdict = Some(Verdict::Same);
+    }
+    let text = comparison_markdown(&long);
+    assert!(fits(&text) && text.contains("2,000 of 2,000 steps are not shown."), "{}", text.len());
+    long.new.version_text = "x".repeat(70_000);
+    let text = comparison_markdown(&long);
+    assert!(fits(&text) && text.ends_with("The rest is not shown.\n"), "{}", text.len());
 }

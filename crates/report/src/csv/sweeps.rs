@@ -5,17 +5,8 @@ use dbdyno_analyse::{Findings, StepFindings, VariantStep, WorkloadFindings};
 use super::number;
 use crate::number::NOT_AVAILABLE;
 
-/// There only in reports of runs with a sweep. Rate and response times are medians over the blocks, the rate of the median
-/// second, or of the whole window where the step scans.
-const COLUMNS: [&str; 7] = [
-    "sweep",
-    "sweep_connections",
-    "sweep_blocks",
-    "sweep_median_rate_per_second",
-    "sweep_p50_us",
-    "sweep_p95_us",
-    "sweep_p99_us",
-];
+/// There only in reports of runs with a sweep. The rate is the step's: the median over the blocks.
+const COLUMNS: [&str; 4] = ["sweep", "sweep_connections", "sweep_blocks", "sweep_median_rate_per_second"];
 
 /// Whether any workload of the run has a sweep.
 pub(super) fn are_there(findings: &Findings) -> bool {
@@ -46,11 +37,6 @@ pub(super) fn push(
     row.push(sweep.connections.get(at).map_or_else(not_available, u32::to_string));
     row.push(rung.map_or_else(|| "0".to_owned(), |rung| rung.blocks.to_string()));
     row.push(number(rung.map(|rung| rung.median_rate)));
-    row.extend([
-        number(rung.and_then(|rung| rung.p50_us)),
-        number(rung.and_then(|rung| rung.p95_us)),
-        number(rung.and_then(|rung| rung.p99_us)),
-    ]);
 }
 
 #[cfg(test)]
@@ -72,17 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_a_ladder_has_its_test_its_rung_and_the_medians_of_its_variant() {
-        assert_eq!(
-            rungs("read-only.c4"),
-            ["read-only,4,1,4000,1600,2000,3600", "read-only,4,1,4800,1600,2000,3600"]
-        );
+    fn a_step_of_a_ladder_has_its_test_its_rung_and_the_rate_of_its_variant() {
+        assert_eq!(rungs("read-only.c4"), ["read-only,4,1,4000", "read-only,4,1,4800"]);
         assert_eq!(
             rungs("read-only.c1024")[1],
-            "read-only,1024,0,NA,NA,NA,NA",
+            "read-only,1024,0,NA",
             "of the variant that did not get so far"
         );
-        assert_eq!(rungs("l.i0"), ["NA,NA,NA,NA,NA,NA,NA"; 2], "a step of no ladder");
+        assert_eq!(rungs("l.i0"), ["NA,NA,NA,NA"; 2], "a step of no ladder");
     }
 
     #[test]

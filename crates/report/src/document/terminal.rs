@@ -107,7 +107,7 @@ impl Screen {
     fn table(&mut self, table: &Table) {
         if !table.title.is_empty() {
             self.heading(&table.title);
-        } else if !self.text.is_empty() {
+        } else if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.line("");
         }
         if !table.note.is_empty() {

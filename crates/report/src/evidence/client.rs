@@ -4,7 +4,7 @@ use dbdyno_analyse::{ClientReach, StepFindings};
 
 use super::{run_columns, run_labels, runs};
 use crate::document::{Column, Table};
-use crate::number::{fixed, rate};
+use crate::number::{count, fixed, rate};
 
 /// No rows for runs without a calibration of the client.
 pub(super) fn grid(step: &StepFindings) -> Table {
@@ -44,7 +44,7 @@ fn figures_of(reach: &ClientReach) -> [String; 4] {
     [
         rate(Some(reach.statements_per_second)),
         format!("{least}{}", rate(Some(reach.could_per_second))),
-        reach.could_connections.to_string(),
+        count(reach.could_connections),
         fixed(Some(100.0 * reach.share()), 0),
     ]
 }
@@ -69,8 +69,8 @@ mod tests {
         step.variants[1].runs[0].client_reach = Some(ClientReach { at_least: true, ..reach });
         let rows: Vec<String> = grid(&step).rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r#"
-        rollback | 50000 | 200000 | 16 | 25 | NA
-        <b>&" | 50000 | ≥ 200000 | 16 | 25 | 0.412
+        rollback | 50,000 | 200,000 | 16 | 25 | NA
+        <b>&" | 50,000 | ≥ 200,000 | 16 | 25 | 0.412
         "#);
     }
 }

@@ -1,6 +1,6 @@
 //! What the server had put off before and after each run of a step.
 
-use dbdyno_analyse::{Debt, DebtLevel, StepFindings};
+use dbdyno_analyse::{Debt, DebtLevel, StepFindings, grouped};
 
 use super::{run_columns, run_labels, runs};
 use crate::document::{Column, Table};
@@ -35,7 +35,7 @@ pub(super) fn grid(step: &StepFindings) -> Table {
 }
 
 fn figures_of(debt: &Debt, level: &DebtLevel) -> [String; 4] {
-    let figure = |value: i64| if level.is_bytes() { megabytes(value) } else { value.to_string() };
+    let figure = |value: i64| if level.is_bytes() { megabytes(value) } else { grouped(&value.to_string()) };
     let share = debt.share_of_written(level).filter(|_| level.more() > 0);
     [
         figure(level.before),

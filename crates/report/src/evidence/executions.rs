@@ -4,7 +4,7 @@ use dbdyno_analyse::{StepFindings, seconds_text};
 
 use super::{run_columns, run_labels, runs};
 use crate::document::{Column, Table};
-use crate::number::fixed;
+use crate::number::{count, fixed};
 
 /// No rows where no time counts by itself.
 pub(super) fn grid(step: &StepFindings) -> Table {
@@ -28,7 +28,7 @@ pub(super) fn grid(step: &StepFindings) -> Table {
             let sign = if execution.cut_off { "> " } else { "" };
             row.push(execution.repetition.to_string());
             row.push(format!("{sign}{}", seconds_text(execution.seconds)));
-            row.push(execution.rows.to_string());
+            row.push(count(execution.rows));
             grid.push(row);
         }
     }

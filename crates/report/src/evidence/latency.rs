@@ -1,28 +1,42 @@
 //! Service and response time of one kind of operation.
 
-use dbdyno_analyse::{Latency, StepFindings};
+use dbdyno_analyse::{Latency, PercentileRatio, StepFindings};
 
 use super::{kind_of, run_columns, run_labels, runs};
-use crate::document::{Column, Table};
-use crate::number::{duration_us, duration_whole_us};
+use crate::document::{Cell, Column, Table, Tone};
+use crate::number::{count, duration_us, duration_whole_us, ratio};
 
 /// Response times of the headline operations of several steps, a row a variant.
 pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
-    let note = "Response time of each step's headline operation: all clients and all valid blocks \
-                together.";
+    let has_ratios = steps.iter().flat_map(|step| &step.variants).any(|variant| variant.p99.is_some());
+    let ratio = if has_ratios { " p99 ÷ base: geometric mean over the blocks." } else { "" };
+    let note = format!(
+        "Response time of each step's headline operation: all clients and all valid blocks together.{ratio}"
+    );
     let labels = vec![Column::new("step", "", ""), Column::new("variant", "", "")];
-    let figures =
-        ["count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"].map(|name| Column::new(name, "", ""));
-    let mut grid = Table::new("Latency", note, labels, figures);
+    let figures = ["count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"]
+        .into_iter()
+        .chain(has_ratios.then_some("p99 ÷ base"));
+    let figures = figures.map(|name| Column::new(name, "", ""));
+    let mut grid = Table::new("Latency", &note, labels, figures);
     for step in steps {
         for variant in &step.variants {
             let Some(latency) = &variant.latency else { continue };
-            let mut row = vec![step.name.clone(), variant.variant.clone()];
-            row.extend(figures_of(latency));
+            let mut row = vec![Cell::from(step.name.as_str()), Cell::from(variant.variant.as_str())];
+            row.extend(figures_of(latency).into_iter().map(Cell::from));
+            row.extend(has_ratios.then(|| variant.p99.as_ref().map_or(Cell::from(""), p99_ratio)));
             grid.push(row);
         }
     }
     grid
+}
+
+fn p99_ratio(found: &PercentileRatio) -> Cell {
+    Cell {
+        interval: found.ratio.inference.as_ref().map(|inference| inference.interval),
+        verdict: found.verdict,
+        ..Cell::toned(ratio(Some(found.ratio.value), 2), Tone::of(found.verdict))
+    }
 }
 
 pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
@@ -46,7 +60,7 @@ pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
 }
 
 fn figures_of(latency: &Latency) -> Vec<String> {
-    let mut row = vec![latency.count.to_string()];
+    let mut row = vec![count(latency.count)];
     if latency.count == 0 {
         row.resize(8, crate::number::NOT_AVAILABLE.to_owned());
         return row;

@@ -4,7 +4,7 @@ use dbdyno_analyse::{Lookups, StepFindings};
 
 use super::{run_columns, run_labels, runs};
 use crate::document::{Column, Table};
-use crate::number::fixed;
+use crate::number::{count, fixed};
 
 /// No rows where nothing was asked outside the operations.
 pub(super) fn grid(step: &StepFindings) -> Table {
@@ -39,7 +39,7 @@ fn words(name: &str) -> &str {
 fn figures_of(found: &Lookups) -> [String; 4] {
     let milliseconds = |seconds: f64| fixed(Some(1000.0 * seconds), 3);
     [
-        found.count.to_string(),
+        count(found.count),
         fixed(Some(found.seconds), 3),
         milliseconds(found.mean_seconds),
         milliseconds(found.max_seconds),
@@ -61,9 +61,9 @@ mod tests {
             Lookups::of("insert", &[2_500]),
         ];
         let rows: Vec<String> = grid(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r"
-        rollback | least id, min() | 2 | 99.801 | 49900.500 | 99800.000
-        rollback | greatest id, max() | 2000 | 0.300 | 0.150 | 0.150
+        insta::assert_snapshot!(rows.join("\n"), @"
+        rollback | least id, min() | 2 | 99.801 | 49,900.500 | 99,800.000
+        rollback | greatest id, max() | 2,000 | 0.300 | 0.150 | 0.150
         rollback | INSERT before the indexes | 1 | 0.003 | 2.500 | 2.500
         ");
         step.variants[0].runs[0].lookups.clear();

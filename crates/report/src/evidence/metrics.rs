@@ -90,7 +90,7 @@ mod tests {
     fn a_row_has_rates_sizes_times_and_percent_and_a_device_out_of_sight_has_none() {
         let mut findings = fixture::findings();
         let step = &mut findings.workloads[0].steps[4];
-        let expected = "rollback 12.4 256.0 20.6 0.21 3210.6 185385.0 57.7 1.50 NA NA 4.82 83.1";
+        let expected = "rollback 12.4 256.0 20.6 0.21 3,210.6 185,385.0 57.7 1.50 NA NA 4.82 83.1";
         assert_eq!(device(step).rows[0].join(" "), expected);
         for run in step.variants.iter_mut().flat_map(|variant| &mut variant.runs) {
             run.device = None;

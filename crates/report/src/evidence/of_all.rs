@@ -6,7 +6,6 @@ use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
 
 use crate::document::{Cell, Column, Table};
 use crate::number::{fixed, ratio};
-use crate::rates::ratio_tone;
 
 /// Of the costs, those that reports of microbenchmarks have as well.
 const COSTS: [&str; 4] = ["server_cpu_us", "client_cpu_us", "fsyncs_per_commit", "write_amplification"];
@@ -68,13 +67,9 @@ fn of_metric(
     table
 }
 
-/// With the sign of its colour, which says more or less, not better or worse.
 fn relative_cell(value: Option<f64>) -> Cell {
     match value {
-        Some(value) if value.is_finite() => {
-            let tone = ratio_tone(value, false);
-            Cell { sign: tone.sign(), ..Cell::toned(ratio(Some(value), 2), tone) }
-        }
+        Some(value) if value.is_finite() => Cell::from(ratio(Some(value), 2)),
         Some(_) => Cell::from("inf"),
         None => Cell::from("n/a"),
     }

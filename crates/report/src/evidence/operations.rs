@@ -4,7 +4,7 @@ use dbdyno_analyse::StepFindings;
 
 use super::{run_columns, run_labels, runs};
 use crate::document::{Column, Table};
-use crate::number::rate;
+use crate::number::{count, rate};
 
 pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Operations in the window. Dropped: due, but never sent. Retried attempts are not \
@@ -41,13 +41,11 @@ pub(super) fn grid(step: &StepFindings) -> Table {
         for kind in &run.kinds {
             let mut row = run_labels(step, variant, run);
             row.extend([kind.kind.clone(), kind.pace.clone()]);
-            row.extend(
-                [u64::from(kind.connections), kind.operations, kind.rows].map(|count| count.to_string()),
-            );
+            row.extend([u64::from(kind.connections), kind.operations, kind.rows].map(count));
             row.extend([kind.operations_per_second, kind.rows_per_second].map(|value| rate(Some(value))));
             let errors = &kind.errors;
             let counts = [kind.failed, kind.dropped, errors.retry, errors.refused, errors.lost, errors.fatal];
-            row.extend(counts.map(|count| count.to_string()));
+            row.extend(counts.map(count));
             if several {
                 row.push(rate(Some(kind.statements_per_second)));
             }

@@ -3,7 +3,7 @@
 use dbdyno_analyse::{ExecutedPlan, StepFindings, seconds_text};
 
 use crate::document::{Column, Table};
-use crate::number::{fixed, grouped};
+use crate::number::fixed;
 
 /// Of the first block. No rows where queries were not executed once more.
 pub(super) fn grid(step: &StepFindings) -> Table {
@@ -43,8 +43,8 @@ fn push(grid: &mut Table, variant: &str, plan: &ExecutedPlan) {
             format!("{}{}", "· ".repeat(operator.depth), operator.name),
             own.map_or_else(|| "n/a".to_owned(), seconds_text),
             fixed(share, 1),
-            operator.rows.map_or_else(|| "n/a".to_owned(), |rows| grouped(&format!("{rows:.0}"))),
-            grouped(&format!("{:.0}", operator.loops)),
+            operator.rows.map_or_else(|| "n/a".to_owned(), |rows| fixed(Some(rows), 0)),
+            fixed(Some(operator.loops), 0),
         ]);
     }
 }

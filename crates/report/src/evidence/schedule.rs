@@ -4,7 +4,7 @@ use dbdyno_analyse::{KindResult, Schedule, StepFindings};
 
 use super::{run_columns, run_labels, runs};
 use crate::document::{Column, Table};
-use crate::number::{NOT_AVAILABLE, duration_whole_us, rate};
+use crate::number::{NOT_AVAILABLE, count, duration_whole_us, rate};
 
 /// No rows for steps of closed loops.
 pub(super) fn grid(step: &StepFindings) -> Table {
@@ -41,8 +41,8 @@ fn figures_of(kind: &KindResult, schedule: &Schedule) -> [String; 6] {
     [
         rate(Some(schedule.asked_per_second)),
         rate(Some(kind.operations_per_second)),
-        schedule.backlog_max.to_string(),
-        kind.dropped.to_string(),
+        count(schedule.backlog_max),
+        count(kind.dropped),
         lag(schedule.lag.p50_us),
         lag(schedule.lag.p99_us),
     ]
@@ -72,8 +72,8 @@ mod tests {
         kinds[0].schedule = Some(schedule.clone());
         kinds[1].schedule = Some(Schedule { lag: Latency::default(), ..schedule });
         let rows: Vec<String> = grid(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r"
-        rollback | query | poisson | 500 | 9000 | 17 | 1 | 41 µs | 1.23 ms
+        insta::assert_snapshot!(rows.join("\n"), @"
+        rollback | query | poisson | 500 | 9,000 | 17 | 1 | 41 µs | 1.23 ms
         rollback | delete | poisson | 500 | 8.00 | 17 | 1 | NA | NA
         ");
     }

@@ -4,7 +4,7 @@ use dbdyno_analyse::{StatementResult, StepFindings};
 
 use super::{run_columns, run_labels, runs};
 use crate::document::{Column, Table};
-use crate::number::{NOT_AVAILABLE, duration_us, duration_whole_us, fixed, rate};
+use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed, rate};
 
 pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Statements of the operations answered, over the window. Time: from sending to answered.";
@@ -36,13 +36,13 @@ pub(super) fn grid(step: &StepFindings) -> Table {
 }
 
 fn figures_of(found: &StatementResult) -> Vec<String> {
-    let mut row = vec![found.count.to_string(), rate(Some(found.per_second))];
+    let mut row = vec![count(found.count), rate(Some(found.per_second))];
     // A statement that begins or ends a transaction looks for nothing.
     if ["begin", "commit"].contains(&found.statement.as_str()) || found.count == 0 {
         row.extend(["", "", ""].map(|_| NOT_AVAILABLE.to_owned()));
     } else {
         let share = 100.0 * found.empty as f64 / found.count as f64;
-        row.extend([found.rows.to_string(), found.empty.to_string(), fixed(Some(share), 1)]);
+        row.extend([count(found.rows), count(found.empty), fixed(Some(share), 1)]);
     }
     let service = &found.service;
     if service.count == 0 {

@@ -65,8 +65,8 @@ mod tests {
         let grid = grid(&fixture::findings().workloads[0].steps[4]);
         let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r#"
-        rollback | 9000 | 2970 | 33 | 0 | 6.7 | 5 | 13 | no
-        <b>&" | 9360 | 3089 | 33 | 0 | 6.7 | never steady | none | 4680 (20 %) and 9360
+        rollback | 9,000 | 2,970 | 33 | 0 | 6.7 | 5 | 13 | no
+        <b>&" | 9,360 | 3,089 | 33 | 0 | 6.7 | never steady | none | 4,680 (20 %) and 9,360
         "#);
     }
 

@@ -157,7 +157,7 @@ fn steps_are_rows_that_link_to_their_sections() {
         rows > 5,
         "answer, rates, ratios, latency of two variants, and each metric of hardware efficiency: {rows}"
     );
-    let missed = "<td class=\"grey\" title=\"background inserts 3600/s, at least 3800/s of 4000/s needed\">5600 <i>SLA</i>";
+    let missed = "<td class=\"grey\" title=\"background inserts 3,600/s, at least 3,800/s of 4,000/s needed\">5,600 <i>SLA</i>";
     assert!(page.contains(missed), "{missed}");
 }
 

@@ -98,9 +98,9 @@ impl Format for Terminal {
     }
 }
 
-/// How the variants of a plan would be configured, for a terminal: remarks and the table of classes.
+/// How the variants of a plan would be configured, for a terminal: remarks, and the settings that differ.
 pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
-    document::terminal(&parity::blocks(parity), options.width, options.colour)
+    document::terminal(&parity::blocks_of_plan(parity), options.width, options.colour)
 }
 
 /// The Markdown report, for a pull request or a blog post.

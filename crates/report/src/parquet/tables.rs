@@ -105,7 +105,7 @@ fn steps(findings: &Findings) -> Table {
     for (workload, step, variant) in all_steps(findings) {
         let ratio = variant.ratio.as_ref();
         let inference = ratio.and_then(|ratio| ratio.inference.as_ref());
-        let latency = variant.latency.as_ref();
+        let (latency, p99) = (variant.latency.as_ref(), variant.p99.as_ref());
         let time = |of: fn(&dbdyno_analyse::Latency) -> u64| {
             Value::Whole(latency.and_then(|latency| i64::try_from(of(latency)).ok()))
         };
@@ -122,12 +122,18 @@ fn steps(findings: &Findings) -> Table {
             ("ratio_high", Value::Number(inference.map(|inference| inference.interval.high))),
             ("q_difference", Value::Number(inference.map(|inference| inference.q_difference))),
             ("verdict", Value::Text(variant.verdict.map(Verdict::word).map(str::to_owned))),
+            ("mean_us", Value::Number(latency.map(|latency| latency.mean_us))),
             ("operations", time(|latency| latency.count)),
             ("p50_us", time(|latency| latency.p50_us)),
             ("p95_us", time(|latency| latency.p95_us)),
             ("p99_us", time(|latency| latency.p99_us)),
             ("p999_us", time(|latency| latency.p999_us)),
             ("max_us", time(|latency| latency.max_us)),
+            ("p99_ratio", Value::Number(p99.map(|p99| p99.ratio.value))),
+            (
+                "p99_verdict",
+                Value::Text(p99.and_then(|p99| p99.verdict).map(Verdict::word).map(str::to_owned)),
+            ),
         ];
         rows.push(
             of_run(findings).into_iter().chain(place(workload, &step.name, &variant.variant)).chain(columns),

@@ -4,16 +4,12 @@ use dbdyno_analyse::{Aging, AgingVariant};
 use serde_json::Value;
 
 use super::cells::{absent, joined, ratio_cell, word};
-use super::{Scope, explained, of};
-use crate::document::{Cell, Column, Table, Tone};
+use super::{BY_THRESHOLD, Scope, explained, of};
+use crate::document::{Cell, Column, Table};
 use crate::words::blocks_text;
 
 /// Data modes in which each step has tables of its own, so that none ages.
 const FRESH: [&str; 2] = ["reset", "restore-each-step"];
-const MEANINGS: [(Tone, &str); 2] = [
-    (Tone::Above, "more than 5 % above the rate before the writes"),
-    (Tone::Below, "more than 5 % below the rate before the writes"),
-];
 
 /// None without a test that ran before and after the steps that write.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
@@ -26,7 +22,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
         let cells = test.variants.iter().map(|variant| cell(scope, test, variant));
         table.push(std::iter::once(Cell::from(test.after.as_str())).chain(cells));
     }
-    vec![explained(table, &MEANINGS)]
+    vec![explained(table, &BY_THRESHOLD)]
 }
 
 fn note(scope: Scope<'_>) -> String {
@@ -57,7 +53,7 @@ fn cell(scope: Scope<'_>, test: &Aging, variant: &AgingVariant) -> Cell {
             None => gap(scope, test, &variant.variant),
         };
     };
-    let cell = ratio_cell(ratio, 2, false, "the rate before the writes");
+    let cell = ratio_cell(ratio, 2, false, scope.run.colours);
     Cell { interval: variant.interval, note: joined([Some(cell.note.clone()), without]), ..cell }
 }
 

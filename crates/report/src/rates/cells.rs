@@ -1,13 +1,13 @@
 //! Cells of the tables of rates: rates, ratios, and the word where there is none.
 
 use dbdyno_analyse::{
-    Bound, Decided, Ratio, StepFindings, Validity, VariantStep, Verdict, failure_words, p_text, ratio_text,
-    seconds_text,
+    Bound, Colours, Decided, Ratio, RunSummary, StepFindings, Validity, VariantStep, Verdict, failure_words,
+    p_text, ratio_text, seconds_text,
 };
 
 use super::{Scope, colours};
 use crate::document::{Cell, Tone};
-use crate::number::{grouped, rate};
+use crate::number::rate;
 
 /// What is shown of a variant that has no valid run of a step, and why.
 pub(crate) struct Word {
@@ -65,19 +65,10 @@ pub(super) fn absent(why: &str) -> Cell {
     Cell { note: why.to_owned(), ..Cell::from("n/a") }
 }
 
-/// Whole numbers as in the original; decimals only where a slow step would lose its figures.
-pub(super) fn rate_text(rate: f64) -> String {
-    match rate {
-        rate if rate < 10.0 => format!("{rate:.2}"),
-        rate if rate < 100.0 => format!("{rate:.1}"),
-        rate => format!("{rate:.0}"),
-    }
-}
-
 /// A step's rate, or its seconds: `> 7200` of seconds that were cut off.
 pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> String {
     match (step.less_is_better, cut_off) {
-        (false, _) => grouped(&rate(Some(figure))),
+        (false, _) => rate(Some(figure)),
         (true, false) => seconds_text(figure),
         (true, true) => format!("> {}", seconds_text(figure)),
     }
@@ -112,17 +103,18 @@ pub(super) fn bounded(cell: Cell, value: f64, bound: Option<Bound>) -> Cell {
     }
 }
 
-/// A ratio in the colour of its value, of times or not; `base` is what it is a ratio to.
-pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, base: &str) -> Cell {
-    let tone = colours::relative_to(value, is_time);
-    let note = match tone {
-        Tone::Above if is_time => format!("faster than {base} by more than 5 %"),
-        Tone::Below if is_time => format!("slower than {base} by more than 5 %"),
-        Tone::Above => format!("more than 5 % above {base}"),
-        Tone::Below => format!("more than 5 % below {base}"),
-        _ => String::new(),
+/// A ratio without a verdict, of times or not: it has a colour only by threshold.
+pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, colours: Colours) -> Cell {
+    let tone = match colours {
+        Colours::Verdict => Tone::Plain,
+        Colours::Threshold => colours::by_threshold(value, is_time),
     };
-    Cell { sign: tone.sign(), note, ..Cell::toned(ratio_text(value, decimals), tone) }
+    Cell { sign: ratio_sign(tone), ..Cell::toned(ratio_text(value, decimals), tone) }
+}
+
+/// Grey is for ratios near 1, and needs no sign.
+fn ratio_sign(tone: Tone) -> &'static str {
+    if tone == Tone::Missed { "" } else { tone.sign() }
 }
 
 /// A ratio with its interval and verdict.
@@ -131,9 +123,15 @@ pub(super) fn judged_cell(
     verdict: Option<Verdict>,
     decided: Option<Decided>,
     is_time: bool,
-    base: &str,
+    run: &RunSummary,
 ) -> Cell {
-    let mut cell = bounded(ratio_cell(ratio.value, 2, is_time, base), ratio.value, ratio.bound);
+    let (base, colours) = (&run.base, run.colours);
+    let mut cell = ratio_cell(ratio.value, 2, is_time, colours);
+    if colours == Colours::Verdict {
+        cell.tone = colours::by_verdict(verdict);
+        cell.sign = ratio_sign(cell.tone);
+    }
+    let mut cell = bounded(cell, ratio.value, ratio.bound);
     let bound = ratio.bound.map(|bound| match bound {
         Bound::MoreThan => "it was cut off at its time limit".to_owned(),
         Bound::LessThan => format!("{base} was cut off at its time limit"),
@@ -148,7 +146,7 @@ pub(super) fn judged_cell(
         )
     });
     let decided = decided.map(|at| format!("decided at interim analysis {} of {}", at.look, at.of));
-    cell.note = joined([Some(cell.note), bound, inference, decided]);
+    cell.note = joined([bound, inference, decided]);
     cell.interval = ratio.inference.as_ref().map(|inference| inference.interval);
     cell.verdict = verdict;
     cell

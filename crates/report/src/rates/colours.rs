@@ -1,6 +1,9 @@
 //! Colour rules of the original's report, verified by its author's published tables cell by cell.
 //!
-//! They say what is unusual in a column, not what is significant.
+//! They say what is unusual in a column, not what is significant. Ratios are coloured by their verdicts, unless the plan wants
+//! thresholds.
+
+use dbdyno_analyse::Verdict;
 
 use crate::document::Tone;
 
@@ -40,15 +43,6 @@ pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
     column.iter().map(|cell| cell.as_ref().map_or(Tone::Plain, tone)).collect()
 }
 
-/// Colour of a ratio: above 1.05 blue, below 0.95 yellow, on two decimals, so that 1.05 and 0.95 are uncoloured.
-fn relative(ratio: f64) -> Tone {
-    match (100.0 * ratio).round() {
-        percent if percent > 105.0 => Tone::Above,
-        percent if percent < 95.0 => Tone::Below,
-        _ => Tone::Plain,
-    }
-}
-
 /// The same of times: the greater one has the lower speed. Speeds are in millionths, because whole numbers are compared.
 pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
     let speed = |seconds: &Option<f64>| {
@@ -57,13 +51,37 @@ pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
     absolute(&seconds.iter().map(speed).collect::<Vec<_>>())
 }
 
-/// [`relative`]; of a ratio of times by that of their speeds.
-pub(crate) fn relative_to(ratio: f64, is_time: bool) -> Tone {
-    match is_time {
-        true if ratio > 0.0 => relative(1.0 / ratio),
-        true => Tone::Plain,
-        false => relative(ratio),
+/// Of a ratio: more than 5 % above 1, more than 5 % below, or near; on two decimals. Of times, by the ratio of their speeds.
+pub(crate) fn distance(ratio: f64, is_time: bool) -> Tone {
+    match percent(ratio, is_time) {
+        percent if percent > 105.0 => Tone::Above,
+        percent if percent < 95.0 => Tone::Below,
+        _ => Tone::Plain,
     }
+}
+
+/// By threshold, as in published reports: 0.95 and less is red, 1.05 and more green, what is between grey.
+pub(super) fn by_threshold(ratio: f64, is_time: bool) -> Tone {
+    match percent(ratio, is_time) {
+        percent if percent >= 105.0 => Tone::Highest,
+        percent if percent <= 95.0 => Tone::Lowest,
+        _ => Tone::Missed,
+    }
+}
+
+/// By verdict: only what was decided has a colour.
+pub(super) fn by_verdict(verdict: Option<Verdict>) -> Tone {
+    match verdict {
+        Some(Verdict::Faster) => Tone::Above,
+        Some(Verdict::Slower) => Tone::Below,
+        Some(Verdict::Missed) => Tone::Missed,
+        _ => Tone::Plain,
+    }
+}
+
+fn percent(ratio: f64, is_time: bool) -> f64 {
+    let ratio = if is_time && ratio > 0.0 { 1.0 / ratio } else { ratio };
+    (100.0 * ratio).round()
 }
 
 #[cfg(test)]
@@ -131,13 +149,25 @@ mod tests {
     fn of_times_the_least_is_the_best_and_a_ratio_below_1_is_faster() {
         let (low, plain, high) = (Tone::Lowest, Tone::Plain, Tone::Highest);
         assert_eq!(absolute_times(&[Some(0.05), Some(0.07), Some(0.2), None]), [high, plain, low, plain]);
-        assert_eq!([0.94, 1.0, 1.2].map(|ratio| relative_to(ratio, true)), [Tone::Above, plain, Tone::Below]);
+        assert_eq!([0.94, 1.0, 1.2].map(|ratio| distance(ratio, true)), [Tone::Above, plain, Tone::Below]);
+        assert_eq!([0.94, 1.0, 1.2].map(|ratio| by_threshold(ratio, true)), [high, Tone::Missed, low]);
     }
 
     #[test]
-    fn five_percent_either_way_is_uncoloured() {
-        let colours = [1.05, 0.95, 1.0549, 1.055, 0.9449, 1.0].map(relative);
+    fn five_percent_either_way_is_near_and_reaches_the_threshold() {
+        let ratios = [1.05, 0.95, 1.0549, 1.055, 0.9449, 1.0];
         let (n, b, y) = (Tone::Plain, Tone::Above, Tone::Below);
-        assert_eq!(colours, [n, n, n, b, y, n]);
+        assert_eq!(ratios.map(|ratio| distance(ratio, false)), [n, n, n, b, y, n]);
+        let (green, red, grey) = (Tone::Highest, Tone::Lowest, Tone::Missed);
+        let colours = ratios.map(|ratio| by_threshold(ratio, false));
+        assert_eq!(colours, [green, red, green, green, red, grey]);
+    }
+
+    #[test]
+    fn only_verdicts_that_differ_have_a_colour() {
+        let of = [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Undecided, Verdict::Paced];
+        let (n, b, y) = (Tone::Plain, Tone::Above, Tone::Below);
+        assert_eq!(of.map(|verdict| by_verdict(Some(verdict))), [b, y, n, n, n]);
+        assert_eq!(by_verdict(None), n, "one block");
     }
 }

@@ -19,8 +19,9 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     }
     let of_step = |step: &StepFindings| {
         let find = |name: &&str| step.effects.iter().find(|effect| effect.name == *name);
-        let cells =
-            names.iter().map(|name| find(name).map_or_else(none, |effect| cell(effect, step.less_is_better)));
+        let cells = names
+            .iter()
+            .map(|name| find(name).map_or_else(none, |effect| cell(scope, effect, step.less_is_better)));
         Some(cells.collect())
     };
     let note = format!(
@@ -28,15 +29,15 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
          factors; for two factors (×), by what the ratio of the one changes when the other changes too.",
         scope.run.base
     );
-    vec![explained(scope.by_step(("Effects", &note), &names, of_step), &of_ratios(scope.are_times()))]
+    vec![explained(scope.by_step(("Effects", &note), &names, of_step), &of_ratios(scope))]
 }
 
 fn none() -> Cell {
     absent("no block in which all of its variants are valid")
 }
 
-fn cell(effect: &Effect, is_time: bool) -> Cell {
-    let cell = judged_cell(&effect.ratio, effect.verdict, None, is_time, "the base's level");
+fn cell(scope: Scope<'_>, effect: &Effect, is_time: bool) -> Cell {
+    let cell = judged_cell(&effect.ratio, effect.verdict, None, is_time, scope.run);
     let stalled = (!effect.stalled.is_empty())
         .then(|| format!("without {}, in which a variant answered nothing", blocks_text(&effect.stalled)));
     let names: Vec<&str> = effect.missed.iter().map(String::as_str).collect();

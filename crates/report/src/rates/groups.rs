@@ -1,9 +1,9 @@
 //! Groups of steps: a row a group, a column a figure.
 
-use dbdyno_analyse::{GroupFindings, numbered};
+use dbdyno_analyse::{Colours, GroupFindings, RunSummary, numbered};
 
 use super::cells::{absent, bounded, joined, ratio_cell};
-use super::{Scope, explained, of_ratios};
+use super::{BY_THRESHOLD, Scope, explained};
 use crate::document::{Cell, Column, Table, Tone};
 use crate::words::listed;
 
@@ -15,10 +15,11 @@ const COLUMNS: [&str; 9] =
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let same =
         |a: &GroupFindings, b: &GroupFindings| a.grouping == b.grouping && a.connections == b.connections;
-    scope.workload.groups.chunk_by(same).map(|groups| table(groups, &scope.run.base)).collect()
+    scope.workload.groups.chunk_by(same).map(|groups| table(groups, scope.run)).collect()
 }
 
-fn table(groups: &[GroupFindings], base: &str) -> Table {
+fn table(groups: &[GroupFindings], run: &RunSummary) -> Table {
+    let base = &run.base;
     let first = &groups[0];
     let connections =
         first.connections.map_or_else(String::new, |number| format!(", {}", numbered(number, "connection")));
@@ -38,12 +39,12 @@ fn table(groups: &[GroupFindings], base: &str) -> Table {
     let mut table = Table::new(&title, &note, vec![Column::new("group", "", "")], heads);
     for group in groups {
         let label = if several { format!("{}: {}", group.variant, group.group) } else { group.group.clone() };
-        table.push(std::iter::once(Cell::from(label)).chain(cells(group, base)));
+        table.push(std::iter::once(Cell::from(label)).chain(cells(group, run.colours)));
     }
-    explained(table, &of_ratios(first.less_is_better))
+    explained(table, &BY_THRESHOLD)
 }
 
-fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
+fn cells(group: &GroupFindings, colours: Colours) -> Vec<Cell> {
     let Some(figures) = group.figures else {
         return COLUMNS.iter().map(|_| absent(&without(group))).collect();
     };
@@ -56,14 +57,19 @@ fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
         bounds => format!("{count}, {}", dbdyno_analyse::numbered(bounds, "bound")),
     };
     let is_time = group.less_is_better;
-    let of_all =
-        |value: f64, decimals| bounded(ratio_cell(value, decimals, is_time, base), value, group.bound(None));
+    let of_all = |value: f64, decimals| {
+        bounded(ratio_cell(value, decimals, is_time, colours), value, group.bound(None))
+    };
     // The ends are single steps, whose own cells have the colour.
     let end = |value: f64, step: Option<&str>| Cell {
         tone: Tone::Plain,
         sign: "",
         note: step.unwrap_or_default().to_owned(),
-        ..bounded(ratio_cell(value, 2, is_time, base), value, step.and_then(|step| group.bound(Some(step))))
+        ..bounded(
+            ratio_cell(value, 2, is_time, colours),
+            value,
+            step.and_then(|step| group.bound(Some(step))),
+        )
     };
     let name = |step: Option<&str>| Cell::from(step.unwrap_or("n/a"));
     let geometric = figures.geometric_mean.map(|value| of_all(value, 3));

@@ -1,6 +1,6 @@
 //! Queries with hints: the best of them compared with what the optimiser chooses by itself.
 
-use dbdyno_analyse::{StepFindings, VariantStep, seconds_text};
+use dbdyno_analyse::{Colours, StepFindings, VariantStep, seconds_text};
 
 use super::cells::{headline_text, ratio_cell};
 use super::{Scope, of};
@@ -24,13 +24,13 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
         let hinted: Vec<&StepFindings> =
             scope.steps().filter(|other| other.name.starts_with(&prefix)).collect();
         if !hinted.is_empty() {
-            step.variants.iter().for_each(|own| table.push(row(step, own, &hinted)));
+            step.variants.iter().for_each(|own| table.push(row(step, own, &hinted, scope.run.colours)));
         }
     }
     if table.rows.is_empty() { Vec::new() } else { vec![table] }
 }
 
-fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings]) -> Vec<Cell> {
+fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours: Colours) -> Vec<Cell> {
     let mut ended: Vec<(&str, f64)> = Vec::new();
     for other in hinted {
         let found = of(other, &own.variant).filter(|found| !found.cut_off).and_then(|found| found.rate);
@@ -41,7 +41,7 @@ fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings]) -> Vec<
     let (name, seconds) = best.map_or(("none ended", "n/a".to_owned()), |(name, s)| (name, seconds_text(s)));
     let ratio = match (best, own.rate) {
         (Some((_, best)), Some(rate)) if rate > 0.0 => {
-            let cell = ratio_cell(best / rate, 2, true, "the optimiser's choice");
+            let cell = ratio_cell(best / rate, 2, true, colours);
             let sign = if own.cut_off { "< " } else { "" };
             Cell { text: format!("{sign}{}", cell.text), ..cell }
         }

@@ -14,10 +14,10 @@ mod sweeps;
 mod targets;
 mod throughput;
 
-use dbdyno_analyse::{Failure, Findings, RunSummary, StepFindings, VariantStep, WorkloadFindings};
+use dbdyno_analyse::{Colours, Failure, Findings, RunSummary, StepFindings, VariantStep, WorkloadFindings};
 
 pub(crate) use self::cells::{bounded_text, headline_text, ratio_word, word};
-pub(crate) use self::colours::relative_to as ratio_tone;
+pub(crate) use self::colours::distance as ratio_tone;
 pub(crate) use self::ratios::RATIOS;
 pub(crate) use self::side_by_side::side_by_side;
 use crate::document::{Block, Cell, Column, Table, Tone};
@@ -119,13 +119,15 @@ fn explained(mut table: Table, meanings: &[(Tone, &'static str)]) -> Table {
     table
 }
 
+/// The signs of ratios that are coloured by threshold.
+const BY_THRESHOLD: [(Tone, &str); 2] =
+    [(Tone::Highest, "5 % or more faster, or above"), (Tone::Lowest, "5 % or more slower, or below")];
+
 /// The signs of ratios to the base.
-const fn of_ratios(are_times: bool) -> [(Tone, &'static str); 2] {
-    match are_times {
-        true => [(Tone::Above, "more than 5 % faster"), (Tone::Below, "more than 5 % slower")],
-        false => {
-            [(Tone::Above, "more than 5 % above the base"), (Tone::Below, "more than 5 % below the base")]
-        }
+fn of_ratios(scope: Scope<'_>) -> Vec<(Tone, &'static str)> {
+    match scope.run.colours {
+        Colours::Verdict => vec![(Tone::Above, "faster"), (Tone::Below, "slower")],
+        Colours::Threshold => BY_THRESHOLD.to_vec(),
     }
 }
 

@@ -21,15 +21,15 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let title = RATIOS[usize::from(scope.are_times())];
     let table = scope.by_step((title, &note(scope)), &variants, row);
     let stalled = (Tone::Lowest, "answered nothing in a block in which the base answered");
-    let [above, below] = of_ratios(scope.are_times());
-    vec![explained(table, &[above, below, stalled])]
+    vec![explained(table, &[of_ratios(scope), vec![stalled]].concat())]
 }
 
 pub(super) fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
     let base = scope.run.base.as_str();
     let mut cell = match &variant.ratio {
         Some(ratio) => {
-            let mut cell = judged_cell(ratio, variant.verdict, variant.decided, step.less_is_better, base);
+            let mut cell =
+                judged_cell(ratio, variant.verdict, variant.decided, step.less_is_better, scope.run);
             if step.misses_target_of(base, &variant.variant) {
                 cell.note = joined([Some(cell.note), missed_text(step, variant)]);
             }

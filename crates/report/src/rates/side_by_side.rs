@@ -1,7 +1,7 @@
 //! The set-ups of a workload next to each other: a table of relative rates and one of group figures for each variant.
 
 use dbdyno_analyse::statistics::describe::Group;
-use dbdyno_analyse::{GroupFindings, RunSummary, WorkloadFindings, workload_and_setup};
+use dbdyno_analyse::{Colours, GroupFindings, RunSummary, WorkloadFindings, workload_and_setup};
 
 use super::cells::{absent, ratio_cell};
 use super::{Scope, explained, of, of_ratios, ratios};
@@ -62,7 +62,7 @@ fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Tab
         let cells = setups.iter().map(|setup| cell(setup).unwrap_or_else(lacking));
         table.push(std::iter::once(Cell::from(name)).chain(cells));
     }
-    explained(table, &of_ratios(are_times))
+    explained(table, &of_ratios(scope(run, &setups[0])))
 }
 
 fn scope<'a>(run: &'a RunSummary, workload: &'a WorkloadFindings) -> Scope<'a> {
@@ -96,21 +96,26 @@ fn groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<T
             for (figure, value) in FIGURES {
                 let cells = figures
                     .iter()
-                    .map(|group| figure_cell(group.as_ref(), (figure, value), are_times, &run.base));
+                    .map(|group| figure_cell(group.as_ref(), (figure, value), are_times, run.colours));
                 table.push(std::iter::once(Cell::from(format!("{name}: {figure}"))).chain(cells));
             }
         }
-        explained(table, &of_ratios(are_times))
+        explained(table, &of_ratios(scope(run, &setups[0])))
     };
     places.into_iter().map(table).collect()
 }
 
-fn figure_cell(group: Option<&Group>, (figure, value): (&str, Figure), is_time: bool, base: &str) -> Cell {
+fn figure_cell(
+    group: Option<&Group>,
+    (figure, value): (&str, Figure),
+    is_time: bool,
+    colours: Colours,
+) -> Cell {
     let Some(group) = group else { return lacking() };
     match value(group) {
         None => absent("of one step"),
         Some(value) if figure == "stddev" => Cell::from(format!("{value:.2}")),
-        Some(value) => ratio_cell(value, 2, is_time, base),
+        Some(value) => ratio_cell(value, 2, is_time, colours),
     }
 }
 

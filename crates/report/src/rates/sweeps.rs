@@ -3,18 +3,21 @@
 
 use dbdyno_analyse::{Sweep, SweepRung, SweepVariant};
 
-use super::cells::{absent, rate_text, word};
+use super::cells::{absent, word};
 use super::{Scope, of};
 use crate::document::{Cell, Column, Table};
+use crate::number::{count, milliseconds, rate};
 
 /// What is shown of a rung: name, and value as text.
 type Figure = (&'static str, fn(&SweepRung) -> Option<String>);
 
-const FIGURES: [Figure; 4] = [
-    ("rate", |rung| Some(rate_text(rung.median_rate))),
-    ("p50 ms", |rung| rung.p50_us.map(milliseconds)),
-    ("p95 ms", |rung| rung.p95_us.map(milliseconds)),
-    ("p99 ms", |rung| rung.p99_us.map(milliseconds)),
+const FIGURES: [Figure; 6] = [
+    ("rate", |rung| Some(rate(Some(rung.median_rate)))),
+    ("mean ms", |rung| rung.mean_us.map(time)),
+    ("p50 ms", |rung| rung.p50_us.map(time)),
+    ("p95 ms", |rung| rung.p95_us.map(time)),
+    ("p99 ms", |rung| rung.p99_us.map(time)),
+    ("max ms", |rung| rung.max_us.map(time)),
 ];
 
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
@@ -27,15 +30,12 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 
 fn table(scope: Scope<'_>, sweep: &Sweep, figures: &[Figure]) -> Table {
     let columns = || figures.iter().flat_map(|figure| sweep.variants.iter().map(move |of| (figure, of)));
-    let blocks = sweep.variants.iter().flat_map(|of| &of.rungs).flatten().map(|rung| rung.blocks).max();
-    let over = if blocks > Some(1) { " Medians over the blocks." } else { "" };
-    let (rate_of, unit) = (sweep.rate_of.text(), &sweep.rate_label);
     let note = match figures {
-        [("rate", _)] => format!("Rate of {rate_of}, {unit}.{over}"),
+        [("rate", _)] => format!("{}.", sweep.rate_label),
         [_] => String::new(),
-        _ => format!(
-            "By number of connections: rate of {rate_of}, {unit}, then percentiles of response times.{over}"
-        ),
+        _ => {
+            format!("{} and response times by number of connections, all blocks together.", sweep.rate_label)
+        }
     };
     let heads = columns().map(|((name, _), of)| Column::new(&of.variant, name, ""));
     let label = vec![Column::new("connections", "", "")];
@@ -46,7 +46,7 @@ fn table(scope: Scope<'_>, sweep: &Sweep, figures: &[Figure]) -> Table {
     let mut table = Table::new(&title, &note, label, heads);
     for (at, connections) in sweep.connections.iter().enumerate() {
         let cells = columns().map(|(figure, of)| cell(scope, sweep, figure, of, at));
-        table.push(std::iter::once(Cell::from(connections.to_string())).chain(cells));
+        table.push(std::iter::once(Cell::from(count(*connections))).chain(cells));
     }
     table
 }
@@ -60,25 +60,6 @@ fn cell(scope: Scope<'_>, sweep: &Sweep, (_, text): &Figure, variant: &SweepVari
     found.map_or_else(|| absent("did not run"), |found| word(scope, found).into())
 }
 
-/// Three figures, or whole ones.
-fn milliseconds(us: f64) -> String {
-    match us / 1e3 {
-        value if value < 1.0 => format!("{value:.3}"),
-        value if value < 10.0 => format!("{value:.2}"),
-        value if value < 100.0 => format!("{value:.1}"),
-        value => format!("{value:.0}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn response_times_have_three_figures() {
-        assert_eq!(
-            [61.0, 9_994.0, 12_340.0, 1_234_500.0].map(milliseconds),
-            ["0.061", "9.99", "12.3", "1234"]
-        );
-    }
+fn time(us: f64) -> String {
+    milliseconds(us.round() as u64)
 }

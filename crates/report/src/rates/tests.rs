@@ -1,6 +1,6 @@
 //! What the tables of rates say, by changes to the fixture.
 
-use dbdyno_analyse::{Effect, Findings, Ratio, Standstills, Verdict};
+use dbdyno_analyse::{Colours, Effect, Findings, Ratio, Standstills, Verdict};
 
 use super::*;
 use crate::fixture;
@@ -37,15 +37,45 @@ fn each_kind_of_table_is_there_only_where_there_is_something_of_it() {
 
 #[test]
 fn a_rate_in_the_lowest_quarter_that_missed_its_target_says_both() {
-    let mut findings = fixture::findings();
+    let mut findings = fixture::sized(&["a", "b", "c", "d"], 1, 5);
     let step = &mut findings.workloads[0].steps[8];
     step.variants[1].rate = Some(1_000.0);
     let found = cell(&findings, "Throughput", 8);
     assert_eq!((found.tone, found.sign), (Tone::Lowest, "▼ SLA"));
-    let note = "lowest quarter of this step; background inserts 3600/s, at least 3800/s of 4000/s needed";
+    let note = "lowest quarter of this step; background inserts 3,600/s, at least 3,800/s of 4,000/s needed";
     assert_eq!(found.note, note);
     let tones: Vec<Tone> = table(&findings, "Throughput").legend.iter().map(|(tone, _)| *tone).collect();
     assert_eq!(tones, [Tone::Highest, Tone::Lowest, Tone::Missed]);
+}
+
+#[test]
+fn quarters_take_four_variants_and_a_difference() {
+    let tone = |names: &[&str], verdict| {
+        let mut findings = fixture::sized(names, 1, 5);
+        let variant = &mut findings.workloads[0].steps[0].variants[1];
+        (variant.rate, variant.verdict) = (Some(1_000.0), verdict);
+        cell(&findings, "Throughput", 0).tone
+    };
+    let four = ["a", "b", "c", "d"];
+    assert_eq!(tone(&four, None), Tone::Lowest);
+    assert_eq!(tone(&four, Some(Verdict::Slower)), Tone::Lowest);
+    assert_eq!(tone(&four, Some(Verdict::Undecided)), Tone::Plain);
+    assert_eq!(tone(&four, Some(Verdict::Same)), Tone::Plain);
+    assert_eq!(tone(&four[..3], Some(Verdict::Slower)), Tone::Plain);
+}
+
+#[test]
+fn ratios_are_coloured_by_verdict_or_by_threshold() {
+    let tones = |mut findings: Findings, colours| {
+        findings.run.colours = colours;
+        // 1.02 undecided, 2.50 faster, 1.04 undecided, 0.80 slower.
+        [0, 2, 4, 8].map(|step| cell(&findings, "Relative throughput", step).tone)
+    };
+    let (plain, above, below) = (Tone::Plain, Tone::Above, Tone::Below);
+    assert_eq!(tones(fixture::with_blocks(3), Colours::Verdict), [plain, above, plain, below]);
+    assert_eq!(tones(fixture::findings(), Colours::Verdict), [plain; 4], "one block decides nothing");
+    let (green, grey, red) = (Tone::Highest, Tone::Missed, Tone::Lowest);
+    assert_eq!(tones(fixture::findings(), Colours::Threshold), [grey, green, grey, red]);
 }
 
 #[test]
@@ -104,8 +134,7 @@ fn an_effect_says_which_variants_missed_their_writes() {
     };
     findings.workloads[0].steps[4].effects = vec![effect];
     let table = table(&findings, "Effects");
-    let note = "more than 5 % below the base's level; without block 2, in which a variant answered nothing; \
-                d did not keep the background rate";
+    let note = "without block 2, in which a variant answered nothing; d did not keep the background rate";
     assert_eq!((table.rows[4][1].note.as_str(), table.rows[0][1].text.as_str()), (note, "n/a"));
 }
 

@@ -1,8 +1,8 @@
 //! The rate of each step by variant.
 
-use dbdyno_analyse::{Pace, StepFindings, Validity, VariantStep};
+use dbdyno_analyse::{Pace, StepFindings, Validity, VariantStep, Verdict};
 
-use super::cells::{headline_text, joined, rate_text, word};
+use super::cells::{headline_text, joined, word};
 use super::colours::{self, Rated};
 use super::{Scope, explained};
 use crate::document::{Cell, Table, Tone};
@@ -34,6 +34,14 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     vec![explained(scope.by_step(("Throughput", &note), &scope.variants(), row), &MEANINGS)]
 }
 
+/// Of fewer variants a quarter is no position among the others.
+const LEAST_FOR_QUARTERS: usize = 4;
+
+/// A rate whose difference to the base's was not shown, or shown to be small, is neither high nor low.
+fn is_not_different(variant: &VariantStep) -> bool {
+    matches!(variant.verdict, Some(Verdict::Same | Verdict::Undecided))
+}
+
 fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
     let is_paced = step.is_paced(&scope.run.base);
     // A rate that is the plan's is neither high nor low.
@@ -45,26 +53,27 @@ fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
         }
         false => colours::absolute(&rated),
     };
+    let has_quarters = step.variants.len() >= LEAST_FOR_QUARTERS;
     let cells = step.variants.iter().zip(rated.iter().zip(tones));
     cells
         .map(|(variant, (rated, tone))| match variant.rate {
+            Some(rate) if !has_quarters || is_not_different(variant) => {
+                let tone = if rated.is_some_and(|rated| !rated.kept) { Tone::Missed } else { Tone::Plain };
+                let text = headline_text(step, rate, variant.cut_off);
+                Cell { sign: tone.sign(), note: note(step, variant, tone), ..Cell::toned(text, tone) }
+            }
             Some(rate) => {
                 let misses = rated.is_some_and(|rated| !rated.kept);
                 let sign = if misses && tone == Tone::Lowest { "▼ SLA" } else { tone.sign() };
                 Cell {
                     sign,
                     note: note(step, variant, tone),
-                    ..Cell::toned(text(step, rate, variant.cut_off), tone)
+                    ..Cell::toned(headline_text(step, rate, variant.cut_off), tone)
                 }
             }
             None => word(scope, variant).into(),
         })
         .collect()
-}
-
-/// In the table of rates without groups of thousands, as the original has them.
-fn text(step: &StepFindings, figure: f64, cut_off: bool) -> String {
-    if step.less_is_better { headline_text(step, figure, cut_off) } else { rate_text(figure) }
 }
 
 fn rated(step: &StepFindings, variant: &VariantStep) -> Option<Rated> {
@@ -85,7 +94,7 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
     let blocks = variant.runs.iter().filter(|run| run.validity == Validity::Valid).count();
     let range = match (blocks, variant.rate_min, variant.rate_max) {
         (2.., Some(least), Some(greatest)) => {
-            let [least, greatest] = [least, greatest].map(|figure| text(step, figure, false));
+            let [least, greatest] = [least, greatest].map(|figure| headline_text(step, figure, false));
             Some(format!("median of {blocks} blocks, {least} to {greatest}"))
         }
         _ => None,

@@ -27,10 +27,10 @@ group! {
         dbgb2: "dbgb2", "GiB", 3, Less, "Size of the whole data directory with its logs.";
         rss: "rss", "GiB", 3, Less, "Greatest resident memory of the server process.";
         maxop: "maxop", "s", 3, Less, "Longest service time of an insert (l.*) or a query (q*).";
-        p50: "p50", "1/s", 0, More,
+        median_second_rate: "p50", "1/s", 0, More,
             "Rate of client 1 in its median second: it was at least this fast in half of the \
              seconds. Not a response time.";
-        p99: "p99", "1/s", 0, More,
+        slow_second_rate: "p99", "1/s", 0, More,
             "Rate of client 1 in a slow second: it was at least this fast in 99 % of them. Not a \
              response time.";
     }

@@ -20,7 +20,7 @@ use crate::{signals, terminal};
 pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
     match &args.verb {
         ServersVerb::List(args) => list::show(args),
-        ServersVerb::Get(args) => get(&args.names, args.from.as_deref()),
+        ServersVerb::Get(args) => get(&args.names, args.from.as_deref(), terminal::out),
         ServersVerb::Add(args) => add(&args.name, &args.basedir),
         ServersVerb::Start(args) => start::start(args),
         ServersVerb::Remove(args) => remove(&args.name),
@@ -29,8 +29,8 @@ pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
 
 /// Gets one server after the other. One that cannot be got does not keep the next from being tried.
 ///
-/// `from`: a tarball of the one server, or the folder of those of all.
-pub(crate) fn get(names: &[String], from: Option<&Path>) -> Result<(), Ended> {
+/// `from`: a tarball of the one server, or the folder of those of all. `say` prints what was got.
+fn get(names: &[String], from: Option<&Path>, say: impl Fn(&str) -> Result<(), Ended>) -> Result<(), Ended> {
     let mut catalogue = Catalogue::read().map_err(ended)?;
     if let Some(from) = from {
         for entry in catalogue.entries.iter_mut().filter(|entry| names.contains(&entry.name)) {
@@ -45,7 +45,7 @@ pub(crate) fn get(names: &[String], from: Option<&Path>) -> Result<(), Ended> {
     for entry in entries {
         let begun = Instant::now();
         match servers::get(entry, &servers_dir(), &cancel, &mut |line| terminal::note(line)) {
-            Ok(card) => terminal::out(&told(&entry.name, &card, begun))?,
+            Ok(card) => say(&told(&entry.name, &card, begun))?,
             Err(error @ Error::Cancelled { .. }) => return Err(ended(error)),
             Err(error) => {
                 let failure = ended(error);
@@ -77,7 +77,14 @@ pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), Ended> {
             missing.push(name);
         }
     }
-    if missing.is_empty() || !(at_once || wants(&missing)) { Ok(()) } else { get(&missing, None) }
+    if missing.is_empty() || !(at_once || wants(&missing)) {
+        return Ok(());
+    }
+    // Results on standard output are those of the run.
+    get(&missing, None, |line| {
+        terminal::note(line);
+        Ok(())
+    })
 }
 
 /// Asks whether to get servers, with their sizes; no where there is no one to ask, or one of them cannot be got.

@@ -20,9 +20,9 @@ pub(super) fn sweep(charts: &Charts<'_>, sweep: &Sweep) -> Chart {
             "p99": values(|rung| Some(rung.p99_us? / 1e3)),
         })
     };
-    let (test, unit, of) = (&sweep.test, &sweep.rate_label, sweep.rate_of.text());
+    let (test, unit) = (&sweep.test, &sweep.rate_label);
     chart(
-        format!("{test}: {unit} of {of}, and response time, against connections; logarithmic axes."),
+        format!("{test}: {unit} and response time against connections; logarithmic axes."),
         json!({
             "kind": "sweep",
             "unit": unit,
