@@ -125,7 +125,7 @@ fn manifest() -> Manifest {
     let variant = |name: &str| VariantInfo {
         name: name.to_owned(),
         driver: "mysql".to_owned(),
-        server: name.to_owned(),
+        server: format!("MySQL {} ({name})", name.trim_start_matches("mysql-")),
         ..VariantInfo::default()
     };
     let id =
