@@ -7,7 +7,7 @@ const OVERVIEW: &str = "\
 dbdyno runs the same work on database servers and says which is faster.
 
   dbdyno run                SQLite in two modes: a minute, no server needed
-  dbdyno run --server A --server B --workload oltp --get      two servers
+  dbdyno run --server A --server B --workload NAME --get      two servers
   dbdyno init               a plan from a few questions; `plans` lists some
   dbdyno plan PLAN          what it would run, how long, with how much disk
   dbdyno report latest      the answer; with -o FILE.html also charts
