@@ -21,6 +21,7 @@ dbdyno run --set workload.insert-benchmark.load_rows=2000 --set workload.insert-
     --set workload.insert-benchmark.read_write_time=1s --set workload.insert-benchmark.settle_wait=0s
 dbdyno report latest --format md --output report.md
 grep -q qr100 report.md
+echo '127.0.0.1 localhost' > /etc/hosts
 dbdyno run --address mysql://root@localhost:1/x --workload oltp 2>&1 | grep 'Connection refused'
 dbdyno servers list | grep -q mysql-8
 ";
