@@ -1,6 +1,7 @@
 //! What a person sees in a terminal of 80 and of 120 columns, with colours and without: sessions in tmux.
 
 use std::process::Command;
+use std::time::Duration;
 
 use dbdyno_record::Run;
 
@@ -149,14 +150,15 @@ fn while_a_run_goes_on_one_line_has_rate_p99_and_the_time_that_is_left() {
         let options = "--server sqlite --workload oltp --test point-select --connections 1 --time 60s \
                        --set workload.oltp.table_size=100 --set workload.oltp.tables=1 --blocks 5";
         let session = Session::start(&desk, columns, false, &format!("run {options}"));
-        let line = wait_for("a rate and a p99", || {
-            let screen = session.screen();
-            screen
-                .lines()
-                .last()
-                .filter(|line| line.contains("/s") && line.contains("p99"))
-                .map(str::to_owned)
+        let is_progress = |line: &&str| line.contains("/s") && line.contains("p99");
+        // What is on the screen is shown by a failure.
+        let mut screen = String::new();
+        let line = (0..600).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(500));
+            screen = session.screen();
+            screen.lines().find(is_progress).map(str::to_owned)
         });
+        let line = line.unwrap_or_else(|| panic!("no rate and p99 in:\n{screen}"));
         assert!(line.chars().count() <= usize::from(columns), "{line}");
         let masked = masked(&line);
         assert!(always.iter().chain(parts).all(|part| masked.contains(part)), "{line}");

@@ -32,6 +32,8 @@ const ON_PURPOSE: &[(&str, &str)] = &[
     ("microbenchmarks-2024", "commit-not-synced"),
     ("microbenchmarks-2024", "no-fsync-after-direct"),
     ("microbenchmarks-2024", "checksum-slow"),
+    ("microbenchmarks-2024", "flush-method-split"),
+    ("oltp-2012", "checksum-slow"),
     ("sysbench-io-bound-2021", "commit-not-synced"),
     ("sysbench-io-bound-2021", "no-fsync-after-direct"),
     ("sysbench-io-bound-2021", "checksum-slow"),
