@@ -45,6 +45,7 @@ pub use compare::comparability::host_class;
 pub use compare::comparison::{CompareChoices, compare};
 pub use compare::fixed_rate::Pace;
 pub use compare::forecast::{Forecast, fixed_blocks, forecast};
+pub use compare::groups::unique;
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};

@@ -3,7 +3,7 @@
 use dbdyno_drivers::{Endpoint, Target, null};
 use dbdyno_record::StepSpec;
 
-use crate::{Card, CardOperation, Context, Steps};
+use crate::{Card, CardOperation, Cards, Context, Steps, Workload};
 
 /// What must be said of a step in words.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,13 @@ pub(crate) fn context() -> Context {
 /// The steps of a workload, to make cards of.
 pub(crate) fn specs(workload: &impl Steps) -> impl Iterator<Item = StepSpec> {
     (0..workload.steps().len()).map(|index| workload.spec(index))
+}
+
+/// The cards of a workload whose steps have one list: what `words` says of each step's name.
+pub(crate) fn of<W: Workload>(options: &W::Options, words: impl Fn(&str) -> Words) -> Vec<Cards> {
+    let card = |spec: StepSpec| card(&spec, None, words(&spec.name));
+    let steps = specs(&W::new(options, context())).map(card).collect();
+    vec![Cards { workload: W::NAME, title: "", steps }]
 }
 
 /// The card of a step.

@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 /// A binary may have so many bytes.
-const MOST_BYTES: u64 = 30_000_000;
+const MOST_BYTES: u64 = 25_000_000;
 
 pub(crate) fn go(args: &Args) -> Result<()> {
     let out = args.out.clone().unwrap_or_else(|| places::target().join("dist-files"));

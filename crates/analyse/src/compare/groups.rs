@@ -103,7 +103,8 @@ fn interval(ratios: &[&Ratio]) -> Option<Interval> {
     Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
 }
 
-fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+/// Each of `items` once, in their order.
+pub fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for item in items {
         if !seen.contains(&item) {

@@ -214,11 +214,12 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     warn_of_margins(&manifest);
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(&args.out);
-    manifest.host.facts = fitness::facts(data_dir);
+    let machine = fitness::at_once(data_dir);
+    manifest.host.facts = fitness::facts(&machine, data_dir);
     let mut writer = RunWriter::create(&args.out, &manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: Some(tool()) })?;
     let clock = RunClock::start();
-    if let Some(text) = finding::doubts(&fitness::at_once(data_dir)) {
+    if let Some(text) = finding::doubts(&machine) {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;
     }
     tell(&mut writer, &holds.doubts)?;

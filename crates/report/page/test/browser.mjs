@@ -42,6 +42,8 @@ async function checkPage(file) {
   const name = path.basename(path.dirname(file)).replace(/^\.|^[\dTZ]+-/g, "") + "-" + path.basename(file, ".html");
   for (const [width, colorScheme] of WINDOWS) {
     await opened(file, { viewport: { width, height: 900 }, colorScheme }, async (page) => {
+      const early = await page.evaluate(() => [...document.querySelectorAll("figure.chart")].filter((figure) => figure.chart.instance && figure.getBoundingClientRect().top > innerHeight + 900).length);
+      assert.equal(early, 0, "charts far below the window are not drawn yet");
       await page.screenshot({ path: path.join(screenshots, `${name}-${width}-${colorScheme}.png`), clip: { x: 0, y: 0, width, height: 4000 }, fullPage: true });
       await showAll(page);
       await checkLayout(page, width);

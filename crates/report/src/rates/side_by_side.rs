@@ -1,7 +1,7 @@
 //! The set-ups of a workload next to each other: a table of relative rates and one of group figures for each variant.
 
 use dbdyno_analyse::statistics::describe::Group;
-use dbdyno_analyse::{Colours, GroupFindings, RunSummary, WorkloadFindings, workload_and_setup};
+use dbdyno_analyse::{Colours, GroupFindings, RunSummary, WorkloadFindings, unique, workload_and_setup};
 
 use super::cells::{absent, ratio_cell};
 use super::{Scope, explained, of, of_ratios, ratios};
@@ -129,16 +129,6 @@ fn heads(setups: &[WorkloadFindings]) -> Vec<Column> {
         Column::new(name.unwrap_or(workload), "", "")
     };
     setups.iter().map(name).collect()
-}
-
-fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    for item in items {
-        if !seen.contains(&item) {
-            seen.push(item);
-        }
-    }
-    seen
 }
 
 #[cfg(test)]

@@ -170,9 +170,7 @@ impl Workload for Dbt3 {
     fn cards() -> Vec<Cards> {
         let options =
             Options { parts: vec![Part::Queries, Part::Power, Part::Throughput], ..Options::default() };
-        let workload = Self::new(&options, cards::context());
-        let card = |spec: StepSpec| cards::card(&spec, None, words::words(&spec.name));
-        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+        cards::of::<Self>(&options, words::words)
     }
 
     fn follows(_options: &Options) -> &'static str {

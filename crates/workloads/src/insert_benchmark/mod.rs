@@ -201,9 +201,7 @@ impl Workload for InsertBenchmark {
     }
 
     fn cards() -> Vec<Cards> {
-        let workload = Self::new(&Options::default(), cards::context());
-        let card = |spec: StepSpec| cards::card(&spec, None, words::words(&spec.name));
-        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+        cards::of::<Self>(&Options::default(), words::words)
     }
 
     fn follows(_: &Options) -> &'static str {

@@ -1,4 +1,4 @@
-//! What a plan is told by the options: mistakes, needs, steps, a forecast.
+//! What a plan asks of the options: mistakes, needs, steps, a forecast.
 
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, values_of};
 use serde_json::{Map, Value};

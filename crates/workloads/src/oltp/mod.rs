@@ -266,9 +266,7 @@ impl Workload for Oltp {
 
     fn cards() -> Vec<Cards> {
         let options = Options { tests: Test::ALL.to_vec(), ..Options::default() };
-        let workload = Self::new(&options, cards::context());
-        let card = |spec: StepSpec| cards::card(&spec, None, words(&spec.name));
-        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+        cards::of::<Self>(&options, words)
     }
 
     fn follows(options: &Options) -> &'static str {

@@ -317,7 +317,6 @@ impl Workload for Pgbench {
     }
 
     fn cards() -> Vec<Cards> {
-        let workload = Self::new(&Options::default(), cards::context());
         let words = |name: &str| match name {
             "load" => Words {
                 purpose: "Makes accounts, tellers, branches and an empty history, as pgbench -i does.",
@@ -330,8 +329,7 @@ impl Workload for Pgbench {
                 trap: "With more connections than branches, tpcb-like measures waits for their row locks.",
             },
         };
-        let card = |spec: StepSpec| cards::card(&spec, None, words(&spec.name));
-        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+        cards::of::<Self>(&Options::default(), words)
     }
 
     fn follows(_: &Options) -> &'static str {

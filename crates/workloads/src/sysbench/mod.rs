@@ -237,7 +237,6 @@ impl Workload for Sysbench {
     }
 
     fn cards() -> Vec<Cards> {
-        let workload = Self::new(&Options::default(), cards::context());
         let words = |name: &str| match name {
             "prepare" => Words {
                 purpose: "What the script's command prepare does: it makes tables and fills them.",
@@ -250,8 +249,7 @@ impl Workload for Sysbench {
                 trap: "",
             },
         };
-        let card = |spec: StepSpec| cards::card(&spec, None, words(&spec.name));
-        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+        cards::of::<Self>(&Options::default(), words)
     }
 
     fn follows(_: &Options) -> &'static str {
