@@ -46,6 +46,11 @@ pub(crate) fn interval_text(interval: Interval) -> String {
     format!("{}–{}", end(interval.low), end(interval.high))
 }
 
+/// A fraction in percent. What few scattered blocks would need can have any number of digits: above 1000 it is `>1000`.
+pub(crate) fn percent(fraction: f64) -> String {
+    if fraction > 10.0 { ">1000".to_owned() } else { fixed(Some(100.0 * fraction), 2) }
+}
+
 /// A rate per second: three figures or more, never a false fourth for small ones.
 pub fn rate(value: Option<f64>) -> String {
     let decimals = match value {
@@ -137,6 +142,11 @@ mod tests {
         assert_eq!(fixed(None, 1), "NA");
         assert_eq!(fixed(Some(f64::NAN), 1), "NA");
         assert_eq!(fixed(Some(f64::INFINITY), 1), "NA");
+    }
+
+    #[test]
+    fn percentages_that_say_nothing_are_not_spelt_out() {
+        assert_eq!([percent(0.0123), percent(10.0), percent(1e12)], ["1.23", "1,000.00", ">1000"]);
     }
 
     #[test]

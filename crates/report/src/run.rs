@@ -239,8 +239,9 @@ fn compared(findings: &Findings) -> Vec<Block> {
     let mut blocks = vec![Block::section("What was compared", "compared")];
     blocks.push(variants(findings, |variant| variant_line(findings, variant)));
     blocks.push(Block::Text(Tone::Muted, host_line(&findings.run)));
-    let facts = &findings.run.host.facts;
-    blocks.extend((!facts.is_empty()).then(|| Block::Facts(facts.clone())));
+    let facts: Vec<String> =
+        findings.run.host.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    blocks.extend((!facts.is_empty()).then(|| Block::Text(Tone::Muted, facts.join(" · "))));
     blocks.push(Block::Text(Tone::Muted, run_line(&findings.run)));
     blocks.extend(time_line(&findings.run).map(|line| Block::Text(Tone::Muted, line)));
     blocks.extend(notices(findings, Severity::Caution));

@@ -3,6 +3,7 @@
 mod analysis;
 mod client_effect;
 mod connections;
+mod dbt3_load;
 mod grid;
 mod information;
 mod insert_benchmark;
@@ -10,6 +11,7 @@ mod kills;
 mod load;
 mod machine;
 mod runs;
+mod scripts;
 mod spread;
 mod sysbench;
 mod truth;
@@ -32,11 +34,15 @@ use machine::Moment;
 /// client-effect: ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (seven minutes a round);
 /// needs Debian's sysbench.
 /// connections: memory and time that 4096 connections take, compared with sysbench (half a minute a round); needs Debian's sysbench.
+/// dbt3-load: rate of loading DBT3 compared with files by tpchgen's command and LOAD DATA or COPY (four minutes a round); gets that
+/// command from PyPI.
 /// information: a budget of time against a fixed number of blocks on the 42 microbenchmarks (five hours, once).
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
 /// kills: 200 times `kill -9` of dbdyno at random moments, with --resume: what was lost and what was left (ten minutes, once).
 /// load: rate of loading sbtest tables and building their indexes compared with sysbench (twenty minutes a round with ten million
 /// rows, a quarter of an hour with --only "1 table"); needs Debian's sysbench.
+/// scripts: client CPU, rate and memory of sysbench's and pgbench's scripts run by dbdyno and by them (six minutes a round); needs
+/// Debian's sysbench and pgbench.
 /// sysbench: client CPU and rate of OLTP transactions compared with sysbench, and above the floor of a bare epoll loop (three
 /// minutes a round); needs Debian's sysbench.
 /// truth: what is reported of a server whose delays, freezes and CPU use are programmed, whether schedules are kept, and
@@ -53,7 +59,8 @@ pub(crate) struct Args {
     /// Rows that bench load loads; ten million when left out.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1000..))]
     rows: Option<u64>,
-    /// Cases of bench load whose name holds this, as "1 table" or "mariadb"; all when left out.
+    /// Cases of bench load or scripts whose name holds this, as "1 table" or "point_select", or servers of
+    /// bench dbt3-load; all when left out.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Keep the run directories, in this folder.
@@ -74,15 +81,19 @@ struct Bench {
 }
 
 const LOAD: &str = "load";
+const DBT3_LOAD: &str = "dbt3-load";
+const SCRIPTS: &str = "scripts";
 
 const ALL: &[Bench] = &[
     Bench { name: "analysis", run: analysis::run },
     Bench { name: "client-effect", run: client_effect::run },
     Bench { name: "connections", run: connections::run },
+    Bench { name: DBT3_LOAD, run: dbt3_load::run },
     Bench { name: "information", run: information::run },
     Bench { name: "insert-benchmark", run: insert_benchmark::run },
     Bench { name: "kills", run: kills::run },
     Bench { name: LOAD, run: load::run },
+    Bench { name: SCRIPTS, run: scripts::run },
     Bench { name: "sysbench", run: sysbench::run },
     Bench { name: "truth", run: truth::run },
 ];
@@ -147,14 +158,18 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
 
 /// Refuses what none of the wanted benches would heed.
 fn check(args: &Args) -> Result<()> {
-    let given = [("--rows", args.rows.is_some()), ("--only", args.only.is_some())];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) if !is_wanted(&args.names, LOAD) => {
-            bail!(
-                "{option} is for bench load alone; leave it out, or run `cargo xtask bench load {option} ...`"
-            )
-        }
-        _ => Ok(()),
+    let given = [
+        ("--rows", args.rows.is_some(), &[LOAD][..]),
+        ("--only", args.only.is_some(), &[LOAD, SCRIPTS, DBT3_LOAD]),
+    ];
+    let heeds = |benches: &[&str]| benches.iter().any(|name| is_wanted(&args.names, name));
+    match given.into_iter().find(|(_, is_given, benches)| *is_given && !heeds(benches)) {
+        Some((option, _, benches)) => bail!(
+            "{option} is for bench {}; leave it out, or run `cargo xtask bench {} {option} ...`",
+            benches.join(", "),
+            benches[0]
+        ),
+        None => Ok(()),
     }
 }
 
@@ -196,9 +211,13 @@ mod tests {
             let args = Args::try_parse_from([&["bench"][..], words].concat()).unwrap();
             check(&args).map_err(|error| error.to_string())
         };
-        let told = "--rows is for bench load alone; leave it out, or run `cargo xtask bench load --rows ...`";
+        let told = "--rows is for bench load; leave it out, or run `cargo xtask bench load --rows ...`";
         assert_eq!(said(&["sysbench", "--rows", "1000"]), Err(told.to_owned()));
-        assert!(said(&["truth", "--only", "1 table"]).unwrap_err().starts_with("--only is for bench load"));
+        assert!(
+            said(&["truth", "--only", "1 table"])
+                .unwrap_err()
+                .starts_with("--only is for bench load, scripts")
+        );
         for heeded in
             [&["load", "--rows", "1000"][..], &["truth", "load", "--only", "x"], &["--only", "x"], &["truth"]]
         {

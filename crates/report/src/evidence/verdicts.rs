@@ -3,8 +3,7 @@
 use dbdyno_analyse::{Inference, Paired, StepFindings, VariantStep, p_text};
 
 use crate::document::{Column, Table};
-use crate::number::interval_text;
-use crate::number::{NOT_AVAILABLE, fixed};
+use crate::number::{NOT_AVAILABLE, fixed, interval_text, percent};
 
 pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Ratio to the base, paired by block. t: Student's, on log ratios; the verdict comes \
@@ -82,8 +81,8 @@ fn figures_of(inference: &Inference) -> Vec<String> {
     row.extend(
         [inference.p_difference, inference.q_difference, inference.p_same, inference.q_same].map(p_text),
     );
-    row.push(of(|paired| fixed(Some(100.0 * paired.deviation.exp_m1()), 2)));
-    row.push(of(|paired| fixed(Some(100.0 * (paired.detectable_ratio - 1.0)), 2)));
+    row.push(of(|paired| percent(paired.deviation.exp_m1())));
+    row.push(of(|paired| percent(paired.detectable_ratio - 1.0)));
     row.push(of(|paired| {
         paired.blocks_for_twice_margin.map_or_else(|| "over 1000".to_owned(), |blocks| blocks.to_string())
     }));

@@ -7,6 +7,7 @@ use dbdyno_analyse::{Inference, LEVEL, Ratio, StepFindings, VariantStep, Verdict
 use super::cells::absent;
 use super::{Scope, of};
 use crate::document::{Cell, Table};
+use crate::number::percent;
 
 /// None for a run without A/A.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
@@ -31,7 +32,7 @@ fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
     };
     let seen = ratio.inference.as_ref().and_then(|inference| seen(inference, ratio.blocks.len()));
     let figures = match seen {
-        Some(figures) => figures.map(|fraction| Cell::from(format!("{:.2}", 100.0 * fraction))),
+        Some(figures) => figures.map(|fraction| Cell::from(percent(fraction))),
         None => std::array::from_fn(|_| absent("one block has no noise")),
     };
     std::iter::once(shown).chain(figures).collect()

@@ -1,7 +1,7 @@
 //! Bench `connections`: memory and time that 4096 connections take, compared with sysbench on the same server.
 
 mod page;
-mod peak;
+pub(super) mod peak;
 mod peer;
 
 use std::process::{Command, Stdio};

@@ -13,7 +13,7 @@ const POLL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// When it ended before it was looked at.
-pub(super) fn watched(child: Child) -> Result<(f64, ExitStatus)> {
+pub(in crate::bench) fn watched(child: Child) -> Result<(f64, ExitStatus)> {
     looked_at(child, of)
 }
 

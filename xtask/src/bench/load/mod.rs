@@ -55,7 +55,12 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
             continue;
         }
         let folder = setting.folder.join(prefix);
-        let host = runtime.block_on(hosts::start_with(prefix, &folder, MY_CNF, POSTGRESQL_CONF))?;
+        let host = runtime.block_on(hosts::start_with(
+            prefix,
+            &folder,
+            (MY_CNF, POSTGRESQL_CONF),
+            machine::halves().0,
+        ))?;
         for group in groups {
             let mut group: Vec<Figure> =
                 group.into_iter().map(|case| Figure::new(case, &host.title)).collect();

@@ -38,8 +38,9 @@ pub(in crate::bench) struct Host {
     pub(in crate::bench) peer_options: Vec<String>,
     /// Path of a MySQL socket and its database, for the floor.
     pub(in crate::bench) socket: Option<(String, String)>,
-    /// How to reach sysbench's database, where the product is PostgreSQL.
-    postgres: Option<Target>,
+    /// How to reach sysbench's database.
+    target: Target,
+    is_mysql: bool,
     /// Stopped when it is dropped.
     server: Running,
 }
@@ -47,13 +48,31 @@ pub(in crate::bench) struct Host {
 impl Host {
     /// Sends `statements` to PostgreSQL, in the database of sysbench's tables; other products need none of them.
     pub(in crate::bench) async fn tidy_up(&self, statements: &[&str]) -> Result<()> {
-        let Some(target) = self.postgres.clone() else { return Ok(()) };
-        let mut session = target.endpoint("", false).connect().await?;
+        if self.is_mysql {
+            return Ok(());
+        }
+        self.query(statements.iter().map(|&statement| statement.to_owned()).collect()).await
+    }
+
+    /// Sends `statements` to sysbench's database, one after the other.
+    pub(in crate::bench) async fn query(&self, statements: Vec<String>) -> Result<()> {
+        let mut session = self.target.clone().endpoint("", false).connect().await?;
         for statement in statements {
-            session.query(statement.as_bytes()).await?;
+            session.query(statement.as_bytes()).await.with_context(|| statement.clone())?;
         }
         session.close().await;
         Ok(())
+    }
+
+    /// The statement by which the server reads a file that it can see: commas, a line of names.
+    pub(in crate::bench) fn load_file(&self, table: &str, file: &Path) -> String {
+        let file = file.display();
+        match self.is_mysql {
+            true => format!(
+                "LOAD DATA INFILE '{file}' INTO TABLE {table} FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' IGNORE 1 LINES"
+            ),
+            false => format!("COPY {table} FROM '{file}' WITH (FORMAT csv, HEADER)"),
+        }
     }
 
     /// CPU time of the server since it started, by the kernel's clock ticks (10 ms): its process and its children, running
@@ -93,25 +112,24 @@ fn process(stat: &str) -> Option<Process> {
 /// # Errors
 /// When none is there or it does not start.
 pub(in crate::bench) async fn start(prefix: &str, folder: &Path) -> Result<Host> {
-    start_with(prefix, folder, MY_CNF, POSTGRESQL_CONF).await
+    start_with(prefix, folder, (MY_CNF, POSTGRESQL_CONF), machine::halves().0).await
 }
 
-/// [`start`] with other settings, of which the product's own are taken.
+/// [`start`] with other settings, of which the product's own are taken, and on other CPUs.
 ///
 /// # Errors
 /// As [`start`].
 pub(in crate::bench) async fn start_with(
     prefix: &str,
     folder: &Path,
-    my_cnf: &str,
-    postgresql_conf: &str,
+    (my_cnf, postgresql_conf): (&str, &str),
+    cpus: Option<Vec<u32>>,
 ) -> Result<Host> {
     let name = newest_of(&list(&servers_dir()), prefix)?;
     let base = find_named(&name)?;
     let title = base.title();
     std::fs::create_dir_all(folder)?;
     let file = |name: &str| folder.join(name);
-    let (cpus, _) = machine::halves();
     let is_mysql = base.family().name() == "mysql";
     let (key, _) = base.family().option_file();
     std::fs::write(file(key), if is_mysql { my_cnf } else { postgresql_conf })?;
@@ -145,7 +163,8 @@ pub(in crate::bench) async fn start_with(
             format!("--{driver}-db={PEER_DATABASE}"),
         ],
         socket: is_mysql.then(|| (socket, PEER_DATABASE.to_owned())),
-        postgres: (!is_mysql).then(|| server.target(Some(PEER_DATABASE), &Manner::default())),
+        is_mysql,
+        target: server.target(Some(PEER_DATABASE), &Manner::default()),
         server: server.into_running(),
     })
 }

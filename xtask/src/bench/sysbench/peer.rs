@@ -35,7 +35,7 @@ pub(in crate::bench) fn cleanup(host: &Host) -> Result<()> {
 
 /// Makes sysbench's table anew and has PostgreSQL vacuum it: pages of an old table are full of dead rows, and the client that measures
 /// first leaves an older one to the next.
-pub(super) async fn prepare_anew(host: &Host, rows: u32) -> Result<()> {
+pub(in crate::bench) async fn prepare_anew(host: &Host, rows: u32) -> Result<()> {
     cleanup(host)?;
     prepare(host, rows)?;
     host.tidy_up(&["VACUUM ANALYZE sbtest1", "CHECKPOINT"]).await
@@ -113,7 +113,7 @@ pub(in crate::bench) fn sysbench_with(
 }
 
 /// CPU time of all children that have been waited for.
-fn children_cpu_us() -> Result<i64> {
+pub(in crate::bench) fn children_cpu_us() -> Result<i64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     Ok((usage.user_time() + usage.system_time()).num_microseconds())
 }

@@ -1,0 +1,321 @@
+//! Bench `scripts`: the same script, by the same command line, run by dbdyno and by the program it was written for: client CPU,
+//! rate, and memory at many connections.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::connections::peak;
+use super::grid::Grid;
+use super::spread::Spread;
+use super::sysbench::hosts::{self, Host, PEER_DATABASE};
+use super::sysbench::peer::{self, children_cpu_us, transactions};
+use super::{Measured, Setting, machine};
+use crate::terminal;
+
+/// Seconds of each measurement: starting and ending either program is in its CPU time.
+const SECONDS: u32 = 10;
+const ROWS: u32 = 10_000;
+/// pgbench's scale: 100,000 accounts each.
+const SCALE: u32 = 1;
+
+/// A program with a script.
+struct Case {
+    /// Beginning of the server's name.
+    server: &'static str,
+    /// `sysbench` or `pgbench`, and `dbdyno`'s command of the same name.
+    program: &'static str,
+    script: &'static str,
+    connections: u32,
+    /// What is asked of ours over the program's: `None` where it is only shown.
+    most_cpu: Option<f64>,
+    least_rate: Option<f64>,
+    most_memory: Option<f64>,
+}
+
+const fn lua(server: &'static str, script: &'static str, connections: u32) -> Case {
+    let (most_cpu, least_rate, most_memory) = (Some(0.80), Some(1.0), None);
+    Case { server, program: "sysbench", script, connections, most_cpu, least_rate, most_memory }
+}
+
+const MARIADB: &str = "mariadb-10.11";
+const POSTGRES: &str = "pg-15";
+const CASES: &[Case] = &[
+    lua(MARIADB, "oltp_point_select", 16),
+    lua(MARIADB, "oltp_point_select", 64),
+    lua(MARIADB, "oltp_read_write", 16),
+    lua(MARIADB, "oltp_read_write", 64),
+    Case {
+        most_cpu: None,
+        least_rate: None,
+        most_memory: Some(0.60),
+        ..lua(MARIADB, "oltp_point_select", 1024)
+    },
+    lua(POSTGRES, "oltp_point_select", 16),
+    lua(POSTGRES, "oltp_read_write", 16),
+    Case { program: "pgbench", most_cpu: Some(0.90), ..lua(POSTGRES, "select-only", 16) },
+];
+
+impl Case {
+    fn what(&self) -> String {
+        format!("{} {}, {} connections", self.program, self.script, self.connections)
+    }
+
+    /// The words after the program's name.
+    fn words(&self, host: &Host) -> Vec<String> {
+        let connections = self.connections;
+        if self.program == "pgbench" {
+            let directory = host.peer_options.iter().find_map(|option| option.strip_prefix("--pgsql-host="));
+            let jobs = connections.min(4);
+            let options = format!("-n -h {} -U postgres -M prepared", directory.unwrap_or_default());
+            let load = format!("-b {} -c {connections} -j {jobs} -T {SECONDS} {PEER_DATABASE}", self.script);
+            return format!("{options} {load}").split(' ').map(str::to_owned).collect();
+        }
+        let mut words = vec![self.script.to_owned()];
+        words.extend(host.peer_options.iter().cloned());
+        words.extend([
+            "--tables=1".to_owned(),
+            format!("--table-size={ROWS}"),
+            format!("--threads={connections}"),
+            format!("--time={SECONDS}"),
+            "--rand-type=uniform".to_owned(),
+            "run".to_owned(),
+        ]);
+        words
+    }
+}
+
+/// What one run of one program took.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    /// User and kernel time of the whole process for one event.
+    cpu_us: f64,
+    rate_per_second: f64,
+    peak_bytes: f64,
+}
+
+struct Figure {
+    case: &'static Case,
+    server: String,
+    own: Vec<Taken>,
+    peers: Vec<Taken>,
+}
+
+impl Figure {
+    fn ratio(&self, part: fn(&Taken) -> f64) -> Spread {
+        Spread::of(self.own.iter().zip(&self.peers).map(|(own, peer)| part(own) / part(peer)))
+    }
+
+    /// Ratio and target of each figure, and whether it is met.
+    fn parts(&self) -> [(Spread, String, bool); 3] {
+        let Case { most_cpu, least_rate, most_memory, .. } = *self.case;
+        let part = |ratio: Spread, sign: &str, target: Option<f64>, is_met: bool| match target {
+            None => (ratio, String::new(), true),
+            Some(target) => {
+                (ratio, format!(", {sign} {target:.2} {}", if is_met { "met" } else { "MISSED" }), is_met)
+            }
+        };
+        let (cpu, rate) = (self.ratio(|taken| taken.cpu_us), self.ratio(|taken| taken.rate_per_second));
+        let memory = self.ratio(|taken| taken.peak_bytes);
+        [
+            part(cpu, "≤", most_cpu, most_cpu.is_some_and(|most| cpu.median <= most)),
+            part(rate, "≥", least_rate, least_rate.is_some_and(|least| rate.median >= least)),
+            part(memory, "≤", most_memory, most_memory.is_some_and(|most| memory.median <= most)),
+        ]
+    }
+
+    fn row(&self) -> Vec<String> {
+        let median = |of: &[Taken], part: fn(&Taken) -> f64| Spread::of(of.iter().map(part)).median;
+        let pair = |part: fn(&Taken) -> f64, decimals: usize| {
+            format!("{:.*}, {:.*}", decimals, median(&self.own, part), decimals, median(&self.peers, part))
+        };
+        let [cpu, rate, memory] = self.parts().map(|(Spread { least, median, greatest }, target, _)| {
+            format!("{median:.2} ({least:.2} to {greatest:.2}){target}")
+        });
+        vec![
+            self.server.clone(),
+            self.case.what(),
+            pair(|taken| taken.cpu_us, 1),
+            cpu,
+            pair(|taken| taken.rate_per_second, 0),
+            rate,
+            pair(|taken| taken.peak_bytes / 1e6, 0),
+            memory,
+        ]
+    }
+}
+
+/// Measures all cases, the order of the two programs changing from round to round.
+pub(super) fn run(setting: &Setting) -> Result<Measured> {
+    let version = peer::version()?;
+    // One thread for everything: the kernel stops a server when the thread that started it ends.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut figures, mut titles) = (Vec::new(), Vec::new());
+    for server in [MARIADB, POSTGRES] {
+        let host = runtime.block_on(hosts::start(server, &setting.folder.join(server)))?;
+        let cases = CASES.iter().filter(|case| case.server == server && is_wanted(setting, case));
+        let mut measured: Vec<Figure> = cases
+            .map(|case| Figure { case, server: host.title.clone(), own: Vec::new(), peers: Vec::new() })
+            .collect();
+        for round in 1..=setting.rounds {
+            for figure in &mut measured {
+                let case = figure.case;
+                terminal::note(&format!(
+                    "round {round} of {}: {}, {}",
+                    setting.rounds,
+                    host.title,
+                    case.what()
+                ));
+                // The second program finds warmer caches: they take turns.
+                for turn in [round % 2 == 0, round % 2 == 1] {
+                    match case.program {
+                        "pgbench" => initialise(&host)?,
+                        _ => runtime.block_on(peer::prepare_anew(&host, ROWS))?,
+                    }
+                    let (name, taken) = match turn {
+                        true => ("dbdyno", &mut figure.own),
+                        false => (case.program, &mut figure.peers),
+                    };
+                    taken.push(measure(setting, &host, case, turn).with_context(|| name.to_owned())?);
+                }
+            }
+        }
+        figures.append(&mut measured);
+        titles.push(host.title);
+    }
+    let grid = Grid { header: HEADER.to_vec(), rows: figures.iter().map(Figure::row).collect() };
+    Ok(Measured {
+        table: grid.text() + "\n",
+        page: page(&grid, setting, &version, &titles),
+        is_met: figures.iter().flat_map(Figure::parts).all(|(_, _, is_met)| is_met),
+    })
+}
+
+const HEADER: [&str; 8] = [
+    "server",
+    "script",
+    "client CPU, µs",
+    "ratio (range), target",
+    "rate, per second",
+    "ratio (range), target",
+    "memory, MB",
+    "ratio (range), target",
+];
+
+fn is_wanted(setting: &Setting, case: &Case) -> bool {
+    setting.only.as_deref().is_none_or(|only| case.what().contains(only))
+}
+
+fn initialise(host: &Host) -> Result<()> {
+    let directory = host.peer_options.iter().find_map(|option| option.strip_prefix("--pgsql-host="));
+    let line = format!("-i -q -s {SCALE} -h {} -U postgres {PEER_DATABASE}", directory.unwrap_or_default());
+    crate::command::output(Command::new("pgbench").args(line.split(' '))).map(|_| ())
+}
+
+fn measure(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result<Taken> {
+    let (_, cpus) = machine::halves();
+    // The shell lifts its own limit on open files and becomes the program, so that the process watched is the program.
+    let mut line = Command::new("sh");
+    line.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\"", "sh", "taskset", "-c"]);
+    line.arg(machine::list(cpus.as_deref()));
+    match is_own {
+        true => line.arg(&setting.dbdyno).arg("--quiet").arg(case.program),
+        false => line.arg(case.program),
+    };
+    line.args(case.words(host));
+    // A file and not a pipe: its text is read when it has ended.
+    let said = tempfile::tempfile()?;
+    line.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
+    let before = children_cpu_us()?;
+    let child = line.spawn().context("sh cannot be run")?;
+    let (peak_bytes, status) = peak::watched(child)?;
+    let cpu_us = (children_cpu_us()? - before) as f64;
+    let text = {
+        use std::io::{Read, Seek};
+        let (mut file, mut text) = (said, String::new());
+        file.rewind()?;
+        file.read_to_string(&mut text)?;
+        text
+    };
+    if !status.success() {
+        bail!("{} ended with {status}: {text}", case.what());
+    }
+    let found = if case.program == "pgbench" { processed(&text) } else { transactions(&text) };
+    let (count, rate_per_second) = found.with_context(|| format!("no transactions in: {text}"))?;
+    Ok(Taken { cpu_us: cpu_us / count, rate_per_second, peak_bytes })
+}
+
+/// Transactions and their rate, from pgbench's report.
+fn processed(text: &str) -> Option<(f64, f64)> {
+    let after = |head: &str| text.lines().find_map(|line| line.strip_prefix(head));
+    let count = after("number of transactions actually processed: ")?;
+    let count = count.split(['/', ' ']).next()?.parse().ok()?;
+    Some((count, after("tps = ")?.split(' ').next()?.parse().ok()?))
+}
+
+fn page(grid: &Grid, setting: &Setting, version: &str, titles: &[String]) -> String {
+    let (server_cpus, client_cpus) = machine::halves();
+    format!(
+        "# Scripts: dbdyno compared with sysbench and pgbench
+
+Measured with `cargo xtask bench scripts --save`, which writes this page: {rounds} rounds of {SECONDS} s. Each
+runs the same command line twice, as `sysbench ...` and as `dbdyno sysbench ...` (`pgbench` likewise),
+on tables that are made anew before. Medians; ratios are taken within each round.
+
+{table}
+
+The first figure of a pair is dbdyno's. CPU is user and kernel time of the whole process for one event,
+memory its greatest resident size.
+
+* date: {date}; load average of the minute before: {load}
+* servers: {titles}, on CPUs {server}; clients on CPUs {client}
+* peers: {version}, and pgbench of Debian's PostgreSQL 15, with prepared statements
+",
+        rounds = setting.rounds,
+        table = grid.markdown(),
+        date = setting.started.date,
+        load = setting.started.load,
+        titles = titles.join(", "),
+        server = machine::list(server_cpus.as_deref()),
+        client = machine::list(client_cpus.as_deref()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pgbenchs_report_gives_transactions_and_their_rate() {
+        let text = "transaction type: <builtin: select only>\nnumber of transactions actually processed: 1234\n\
+                    tps = 617.250000 (without initial connection time)\n";
+        assert_eq!(processed(text), Some((1234.0, 617.25)));
+        assert_eq!(
+            processed("number of transactions actually processed: 10/10\ntps = 5 (x)"),
+            Some((10.0, 5.0))
+        );
+        assert_eq!(processed("FATAL"), None);
+    }
+
+    #[test]
+    fn a_missed_target_is_said_and_one_that_is_not_asked_is_not() {
+        let taken = |cpu_us| Taken { cpu_us, rate_per_second: 100.0, peak_bytes: 5e6 };
+        let figure = Figure {
+            case: &CASES[0],
+            server: "MariaDB".to_owned(),
+            own: vec![taken(9.0)],
+            peers: vec![taken(10.0)],
+        };
+        assert_eq!(
+            figure.row()[2..],
+            [
+                "9.0, 10.0",
+                "0.90 (0.90 to 0.90), ≤ 0.80 MISSED",
+                "100, 100",
+                "1.00 (1.00 to 1.00), ≥ 1.00 met",
+                "5, 5",
+                "1.00 (1.00 to 1.00)"
+            ]
+        );
+    }
+}
