@@ -3,7 +3,7 @@
 use dbdyno_drivers::Param;
 use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
 
-/// What a yield of the prelude asks for. A connection is named by the number that it got when it was opened.
+/// What a yield of the API asks for. A connection is named by the number that it got when it was opened.
 #[derive(Debug)]
 pub(crate) enum Asked {
     /// A new connection, or one again under its number.
@@ -39,78 +39,82 @@ pub(crate) enum Asked {
     Returned,
 }
 
+/// What a coroutine yields: the number of what it asks for, and what goes with that. Of the values of parameters two have a place
+/// of their own, so that most statements take no memory.
+pub(crate) type Yielded = (Value, Value, Value, Value, Value, Value, MultiValue);
+
 impl Asked {
     /// Takes what a coroutine has yielded; parameters of a statement go to `params`.
-    pub(crate) fn read(values: MultiValue, params: &mut Vec<Param>) -> mlua::Result<Self> {
-        let mut values = Values(values);
-        let Some(number) = values.0.pop_front() else { return Ok(Self::Returned) };
-        let number = number.as_integer().ok_or_else(|| strange("no number"))?;
-        Ok(match number {
-            1 => Self::Connect(values.0.pop_front().and_then(|value| value.as_usize())),
-            2 => Self::Disconnect(values.index()?),
+    pub(crate) fn read(yielded: Yielded, params: &mut Vec<Param>) -> mlua::Result<Self> {
+        let (number, first, second, third, fourth, fifth, rest) = yielded;
+        if number.is_nil() {
+            return Ok(Self::Returned);
+        }
+        let is_set = |value: &Value| *value == Value::Boolean(true);
+        Ok(match number.as_integer().ok_or_else(|| strange("no number"))? {
+            1 => Self::Connect(first.as_usize()),
+            2 => Self::Disconnect(index(&first)?),
             3 => Self::Query {
-                connection: values.index()?,
-                sql: values.string()?,
-                counts_only: values.0.pop_front().is_some_and(|value| value == Value::Boolean(true)),
-                generation: values.0.pop_front().and_then(|value| value.as_integer()).unwrap_or(0),
+                connection: index(&first)?,
+                sql: string(second)?,
+                counts_only: is_set(&third),
+                generation: fourth.as_integer().unwrap_or(0),
             },
-            4 => Self::Prepare(values.index()?, values.string()?),
+            4 => Self::Prepare(index(&first)?, string(second)?),
             5 => {
-                let (connection, id) = (values.index()?, values.id()?);
-                set_params(params, values.0)?;
-                Self::Execute(connection, id)
+                let count = third.as_usize().ok_or_else(|| strange("no count"))?;
+                let values = [fourth, fifth].into_iter().chain(rest).chain(std::iter::repeat(Value::Nil));
+                set_params(params, count, values)?;
+                Self::Execute(index(&first)?, id(&second)?)
             }
-            6 => Self::Forget(values.index()?, values.id()?),
-            7 => Self::Sleep(values.0.pop_front().and_then(|value| value.as_number()).unwrap_or(0.0)),
+            6 => Self::Forget(index(&first)?, id(&second)?),
+            7 => Self::Sleep(
+                first.as_integer().map_or_else(|| first.as_number(), |us| Some(us as f64)).unwrap_or(0.0),
+            ),
             8 => Self::Next,
             9 => Self::Ended,
             10 => Self::Failed {
-                is_sql: values.0.pop_front().is_some_and(|value| value == Value::Boolean(true)),
-                text: values.string()?.to_string_lossy(),
-                trace: values.string()?.to_string_lossy(),
+                is_sql: is_set(&first),
+                text: string(second)?.to_string_lossy(),
+                trace: string(third)?.to_string_lossy(),
             },
             11 => Self::Restart {
-                code: values.string()?.to_string_lossy(),
-                message: values.string()?.to_string_lossy(),
+                code: string(first)?.to_string_lossy(),
+                message: string(second)?.to_string_lossy(),
             },
             _ => return Err(strange("an unknown number")),
         })
     }
 }
 
-/// Values of a yield, taken from the front.
-struct Values(MultiValue);
+fn index(value: &Value) -> mlua::Result<usize> {
+    value.as_usize().ok_or_else(|| strange("no connection"))
+}
 
-impl Values {
-    fn index(&mut self) -> mlua::Result<usize> {
-        self.0.pop_front().and_then(|value| value.as_usize()).ok_or_else(|| strange("no connection"))
-    }
+fn id(value: &Value) -> mlua::Result<u32> {
+    value.as_u32().ok_or_else(|| strange("no statement"))
+}
 
-    fn id(&mut self) -> mlua::Result<u32> {
-        self.0.pop_front().and_then(|value| value.as_u32()).ok_or_else(|| strange("no statement"))
-    }
-
-    fn string(&mut self) -> mlua::Result<mlua::String> {
-        match self.0.pop_front() {
-            Some(Value::String(text)) => Ok(text),
-            _ => Err(strange("no text")),
-        }
+fn string(value: Value) -> mlua::Result<mlua::String> {
+    match value {
+        Value::String(text) => Ok(text),
+        _ => Err(strange("no text")),
     }
 }
 
-/// Only the prelude yields to the host; a script that does so itself has no one to answer.
+/// Only the API yields to the host; a script that does so itself has no one to answer.
 fn strange(what: &str) -> mlua::Error {
     mlua::Error::runtime(format!("coroutine.yield() outside a coroutine of the script's own: {what}"))
 }
 
 /// Parameters in the memory of those before them.
-fn set_params(params: &mut Vec<Param>, values: MultiValue) -> mlua::Result<()> {
-    params.truncate(values.len());
-    for (index, value) in values.into_iter().enumerate() {
-        if index == params.len() {
-            params.push(Param::Null);
-        }
-        let param = &mut params[index];
+fn set_params(
+    params: &mut Vec<Param>,
+    count: usize,
+    values: impl Iterator<Item = Value>,
+) -> mlua::Result<()> {
+    params.resize_with(count.min(usize::from(u16::MAX)), || Param::Null);
+    for (param, value) in params.iter_mut().zip(values) {
         match value {
             Value::Nil => *param = Param::Null,
             Value::Integer(number) => *param = Param::Int(number),

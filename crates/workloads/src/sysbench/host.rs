@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::KeySource;
-use mlua::{HookTriggers, Lua, Table, Value, VmState};
+use mlua::{
+    ChunkMode, Function, HookTriggers, IntoLua, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState,
+};
 
 use super::Setup;
 use super::draws::Draw;
 use super::files::Script;
+use super::parts::Part;
 
 /// After so many instructions the limit of time is looked at.
 const INSTRUCTIONS: u32 = 10_000;
@@ -44,105 +47,191 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The table that the prelude takes.
-    pub(crate) fn table(self: &Rc<Self>, lua: &Lua) -> mlua::Result<Table> {
-        let host = lua.create_table()?;
-        let options = &self.setup.options;
-        host.set("tid", self.tid)?;
-        host.set("command", self.command.clone())?;
-        host.set("script_path", self.script.path.display().to_string())?;
-        host.set("argv", lua.create_table()?)?;
-        host.set("path", self.script.search_path())?;
-        host.set("driver", driver_name(&self.setup))?;
-        host.set("text_only", self.setup.is_text_only())?;
-        host.set("allows_os", options.allows_os())?;
-        self.add_draws(lua, &host)?;
-        self.add_files(lua, &host)?;
-        self.add_rest(lua, &host)?;
-        Ok(host)
+    /// A state with the API and the script's own chunk, and the functions of the API. LuaJIT compiles nothing unless its library
+    /// `jit` is opened: compiled loops could not be ended.
+    pub(crate) fn loaded(self: &Rc<Self>) -> mlua::Result<(Lua, Table)> {
+        let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
+        let api: Table = Part::Core.function(&lua)?.call(self.table(&lua)?)?;
+        self.watch(&lua)?;
+        let name = self.script.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.compiled(&lua, &self.script.text, &name.unwrap_or_default())?.call::<()>(())?;
+        Ok((lua, api))
     }
 
-    fn add_draws(self: &Rc<Self>, lua: &Lua, host: &Table) -> mlua::Result<()> {
-        type OfRange = fn(&mut Draw, i64, i64) -> i64;
-        let ranges: [(&str, OfRange); 6] = [
-            ("default", Draw::default),
-            ("uniform", Draw::uniform),
-            ("gaussian", Draw::gaussian),
-            ("special", Draw::special),
-            ("pareto", Draw::pareto),
-            ("zipfian", Draw::zipfian),
-        ];
-        for (name, draw) in ranges {
-            let own = Rc::clone(self);
-            let function = move |_: &Lua, (low, high): (f64, f64)| {
-                Ok(draw(&mut own.draws.borrow_mut(), low as i64, high as i64))
-            };
-            host.set(name, lua.create_function(function)?)?;
+    /// The table that the parts take.
+    fn table(self: &Rc<Self>, lua: &Lua) -> mlua::Result<Table> {
+        let own = Rc::clone(self);
+        made_when_asked(lua, move |lua, name| own.value(lua, name))
+    }
+
+    fn value(self: &Rc<Self>, lua: &Lua, name: &str) -> mlua::Result<Value> {
+        let own = Rc::clone(self);
+        match name {
+            "tid" => self.tid.into_lua(lua),
+            "command" => self.command.clone().into_lua(lua),
+            "script_path" => self.script.path.display().to_string().into_lua(lua),
+            "path" => self.script.search_path().into_lua(lua),
+            "driver" => driver_name(&self.setup).into_lua(lua),
+            "text_only" => self.setup.is_text_only().into_lua(lua),
+            "allows_os" => self.setup.options.allows_os().into_lua(lua),
+            "rand" => made_when_asked(lua, move |lua, name| own.draw(lua, name)).map(Value::Table),
+            "string" => self.draw(lua, name),
+            _ => self.function(lua, name).map(|function| function.map_or(Value::Nil, Value::Function)),
         }
-        let own = Rc::clone(self);
-        host.set("unique", lua.create_function(move |_, ()| Ok(own.setup.next_unique()))?)?;
-        let own = Rc::clone(self);
-        host.set("fraction", lua.create_function(move |_, ()| Ok(own.draws.borrow_mut().fraction()))?)?;
-        let own = Rc::clone(self);
-        let bits = move |_: &Lua, ()| Ok(own.draws.borrow_mut().uniform(0, (1 << 53) - 1));
-        host.set("bits", lua.create_function(bits)?)?;
-        let own = Rc::clone(self);
-        let string = move |lua: &Lua, template: mlua::String| {
-            let mut draws = own.draws.borrow_mut();
-            lua.create_string(draws.text(&template.as_bytes()))
-        };
-        host.set("string", lua.create_function(string)?)?;
-        let own = Rc::clone(self);
-        let varstring = move |lua: &Lua, (least, most): (f64, f64)| {
-            let most = most.clamp(0.0, own.setup.memory_bytes() as f64);
-            let mut draws = own.draws.borrow_mut();
-            lua.create_string(draws.any_text(least.max(0.0) as i64, most as i64))
-        };
-        host.set("varstring", lua.create_function(varstring)?)
     }
 
-    fn add_files(self: &Rc<Self>, lua: &Lua, host: &Table) -> mlua::Result<()> {
+    /// A function of `sysbench.rand`.
+    fn draw(self: &Rc<Self>, lua: &Lua, name: &str) -> mlua::Result<Value> {
         let own = Rc::clone(self);
-        let module = move |_: &Lua, (name, path): (String, String)| {
-            Ok(match own.script.module(&name, &path) {
-                Ok((text, path)) => (Some(text.to_string()), path.display().to_string()),
-                Err(places) => (None, places),
+        let of_range = |draw: fn(&mut Draw, i64, i64) -> i64| {
+            let own = Rc::clone(self);
+            lua.create_function(move |_, (low, high): (f64, f64)| {
+                Ok(draw(&mut own.draws.borrow_mut(), low as i64, high as i64))
             })
         };
-        host.set("module", lua.create_function(module)?)?;
-        let own = Rc::clone(self);
-        let may_open = move |_: &Lua, (path, mode): (String, String)| {
-            let answer = own.script.may_open(Path::new(&path), &mode);
-            Ok((answer.is_ok(), answer.err()))
+        let function = match name {
+            "default" => of_range(Draw::default),
+            "uniform" => of_range(Draw::uniform),
+            "gaussian" => of_range(Draw::gaussian),
+            "special" => of_range(Draw::special),
+            "pareto" => of_range(Draw::pareto),
+            "zipfian" => of_range(Draw::zipfian),
+            "unique" => lua.create_function(move |_, ()| Ok(own.setup.next_unique())),
+            "uniform_double" => lua.create_function(move |_, ()| Ok(own.draws.borrow_mut().fraction())),
+            "uniform_uint64" => {
+                lua.create_function(move |_, ()| Ok(own.draws.borrow_mut().uniform(0, (1 << 53) - 1)))
+            }
+            "string" => lua.create_function(move |lua, template: mlua::String| {
+                let mut draws = own.draws.borrow_mut();
+                lua.create_string(draws.text(&template.as_bytes()))
+            }),
+            "varstring" => lua.create_function(move |lua, (least, most): (f64, f64)| {
+                let most = most.clamp(0.0, own.setup.memory_bytes() as f64);
+                let mut draws = own.draws.borrow_mut();
+                lua.create_string(draws.any_text(least.max(0.0) as i64, most as i64))
+            }),
+            _ => return Ok(Value::Nil),
         };
-        host.set("may_open", lua.create_function(may_open)?)?;
-        let own = Rc::clone(self);
-        let write = move |_: &Lua, text: mlua::String| {
-            own.setup.said.add(&text.to_string_lossy());
-            Ok(())
-        };
-        host.set("write", lua.create_function(write)?)
+        function.map(Value::Function)
     }
 
-    fn add_rest(self: &Rc<Self>, lua: &Lua, host: &Table) -> mlua::Result<()> {
+    /// A function of the host itself.
+    fn function(self: &Rc<Self>, lua: &Lua, name: &str) -> mlua::Result<Option<Function>> {
         let own = Rc::clone(self);
-        let row =
-            move |lua: &Lua, (connection, generation): (usize, i64)| own.row(lua, connection, generation);
-        host.set("row", lua.create_function(row)?)?;
-        let own = Rc::clone(self);
-        let count = move |_: &Lua, (counter, by): (usize, f64)| {
-            if let Some(counter) = own.counters.get(counter) {
-                counter.set(counter.get().saturating_add(by as u64));
+        let function = match name {
+            "part" => lua.create_function(move |lua, (name, api): (String, Table)| {
+                own.add(lua, if name == "reports" { Part::Reports } else { Part::Rare }, &api)
+            }),
+            "global" => lua.create_function(move |lua, (name, api): (Value, Table)| match name {
+                Value::String(name) => own.global(lua, &name.to_string_lossy(), &api),
+                _ => Ok(Value::Nil),
+            }),
+            "chunk" => {
+                lua.create_function(move |lua, (name, path): (String, String)| own.chunk(lua, &name, &path))
             }
-            Ok(())
+            "may_open" => lua.create_function(move |_, (path, mode): (String, String)| {
+                let answer = own.script.may_open(Path::new(&path), &mode);
+                Ok((answer.is_ok(), answer.err()))
+            }),
+            "write" => lua.create_function(move |_, text: mlua::String| {
+                own.setup.said.add(&text.to_string_lossy());
+                Ok(())
+            }),
+            "row" => lua.create_function(move |lua, (connection, generation): (usize, i64)| {
+                own.row(lua, connection, generation)
+            }),
+            "count" => lua.create_function(move |_, (counter, by): (usize, f64)| {
+                if let Some(counter) = own.counters.get(counter) {
+                    counter.set(counter.get().saturating_add(by as u64));
+                }
+                Ok(())
+            }),
+            "counted" => lua
+                .create_function(move |_, counter: usize| Ok(own.counters.get(counter).map_or(0, Cell::get))),
+            "is_over" => lua.create_function(move |_, ()| Ok(own.over.borrow().is_some())),
+            "traceback" => lua.create_function(|lua, ()| lua.traceback(None, 1)),
+            _ => return Ok(None),
         };
-        host.set("count", lua.create_function(count)?)?;
+        function.map(Some)
+    }
+
+    fn add(self: &Rc<Self>, lua: &Lua, part: Part, api: &Table) -> mlua::Result<()> {
+        part.function(lua)?.call((self.table(lua)?, api))
+    }
+
+    /// A global that is made when a script first asks for it: most states have few.
+    fn global(self: &Rc<Self>, lua: &Lua, name: &str, api: &Table) -> mlua::Result<Value> {
+        /// Names of before version 1.0 begin so.
+        const OLD: [&str; 3] = ["db_", "sb_", "DB_ERROR_"];
+        let globals = lua.globals();
+        match name {
+            "table" => lua.load_std_libs(StdLib::TABLE)?,
+            "bit" => lua.load_std_libs(StdLib::BIT)?,
+            "math" => {
+                lua.load_std_libs(StdLib::MATH)?;
+                self.add_draws(lua, &globals.raw_get("math")?)?;
+            }
+            "io" | "os" | "print" | "debug" | "jit" => {
+                lua.load_std_libs(StdLib::IO | StdLib::OS)?;
+                self.add(lua, Part::System, api)?;
+            }
+            "require" | "package" | "dofile" | "loadfile" | "module" => self.add(lua, Part::Modules, api)?,
+            "ffi" => self.add(lua, Part::Ffi, api)?,
+            _ if (["thread_id", "test"].contains(&name)
+                || OLD.iter().any(|start| name.starts_with(start)))
+                && globals.raw_get::<Value>("sb_rand")?.is_nil() =>
+            {
+                self.add(lua, Part::Legacy, api)?;
+            }
+            _ => return Ok(Value::Nil),
+        }
+        globals.raw_get(name)
+    }
+
+    /// The same draws for each variant, whatever the script seeds.
+    fn add_draws(self: &Rc<Self>, lua: &Lua, math: &Table) -> mlua::Result<()> {
         let own = Rc::clone(self);
-        let counted = move |_: &Lua, counter: usize| Ok(own.counters.get(counter).map_or(0, Cell::get));
-        host.set("counted", lua.create_function(counted)?)?;
-        let own = Rc::clone(self);
-        host.set("is_over", lua.create_function(move |_, ()| Ok(own.over.borrow().is_some()))?)?;
-        host.set("traceback", lua.create_function(|lua, ()| lua.traceback(None, 1))?)
+        let random = move |_: &Lua, (low, high): (Option<f64>, Option<f64>)| {
+            let mut draws = own.draws.borrow_mut();
+            Ok(match (low, high) {
+                (None, _) => draws.fraction(),
+                (Some(high), None) => draws.uniform(1, high as i64) as f64,
+                (Some(low), Some(high)) => draws.uniform(low as i64, high as i64) as f64,
+            })
+        };
+        math.raw_set("random", lua.create_function(random)?)?;
+        math.raw_set("randomseed", lua.create_function(|_, _: MultiValue| Ok(()))?)
+    }
+
+    /// A file of the script as a function, and where it was found; else why there is none, and whether it is wrong.
+    fn chunk(
+        self: &Rc<Self>,
+        lua: &Lua,
+        name: &str,
+        path: &str,
+    ) -> mlua::Result<(Option<Function>, String, bool)> {
+        match self.script.module(name, path) {
+            Err(places) => Ok((None, places, false)),
+            Ok((text, path)) => {
+                let path = path.display().to_string();
+                match self.compiled(lua, &text, &path) {
+                    Ok(function) => Ok((Some(function), path, false)),
+                    Err(mlua::Error::SyntaxError { message, .. }) => Ok((None, message, true)),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// A text of the script's as a function. One that looks at the table of globals itself finds all of them there.
+    fn compiled(self: &Rc<Self>, lua: &Lua, text: &str, name: &str) -> mlua::Result<Function> {
+        const SOME_OF_EACH: [&str; 7] = ["table", "bit", "math", "io", "require", "ffi", "sb_rand"];
+        if names_globals(text) {
+            for name in SOME_OF_EACH {
+                lua.globals().get::<Value>(name)?;
+            }
+        }
+        lua.load(text).set_name(format!("@{name}")).set_mode(ChunkMode::Text).into_function()
     }
 
     /// The next row of a result, unless another statement of its connection has taken its place.
@@ -161,7 +250,7 @@ impl Host {
     }
 
     /// Ends a script that goes on for too long without a statement; one that takes too much memory gets no more.
-    pub(crate) fn watch(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
+    fn watch(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
         lua.set_memory_limit(self.setup.memory_bytes())?;
         let own = Rc::clone(self);
         let triggers = HookTriggers::new().every_nth_instruction(INSTRUCTIONS);
@@ -188,6 +277,28 @@ impl Host {
         let megabytes = self.setup.options.memory_mb;
         *self.over.borrow_mut() = Some(format!("the script's state takes more than memory_mb = {megabytes}"));
     }
+}
+
+/// Whether a script has the table of globals in its hands.
+fn names_globals(text: &str) -> bool {
+    let mut words = text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+    words.any(|word| matches!(word, "_G" | "getfenv" | "setfenv"))
+}
+
+/// A table whose values are made when they are first asked for.
+fn made_when_asked(
+    lua: &Lua,
+    make: impl Fn(&Lua, &str) -> mlua::Result<Value> + 'static,
+) -> mlua::Result<Table> {
+    let index = move |lua: &Lua, (own, name): (Table, mlua::String)| {
+        let value = make(lua, &name.to_str()?)?;
+        own.raw_set(name, &value)?;
+        Ok(value)
+    };
+    let (table, with) = (lua.create_table()?, lua.create_table()?);
+    with.raw_set("__index", lua.create_function(index)?)?;
+    table.set_metatable(Some(with))?;
+    Ok(table)
 }
 
 /// What sysbench calls a database that takes such statements: one whose keys come from sequences, or lie in the table itself,

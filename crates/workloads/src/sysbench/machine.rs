@@ -2,25 +2,26 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{KeySource, Param, Statement};
 use dbdyno_loadgen::{Failure, StatementDone};
 use dbdyno_record::ErrorClass;
-use mlua::{ChunkMode, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Thread};
+use mlua::{Function, Lua, Table, Thread};
 
 use super::Setup;
-use super::asked::{Asked, Refusal, Reply};
+use super::asked::{Asked, Refusal, Reply, Yielded};
 use super::draws::Draw;
 use super::files::Script;
 use super::host::Host;
 use super::options::option_table;
+use super::parts::Part;
 use crate::Philox;
 use crate::connection::Connection;
 
-const PRELUDE: &str = include_str!("prelude.lua");
-const LEGACY: &str = include_str!("legacy.lua");
+/// A state is cleaned when it has grown to this, in percent of what was in use after the last time.
+const GARBAGE_PERCENT: i32 = 130;
 
 /// Kinds of statements, by their index.
 pub(crate) const KINDS: [&str; 5] = ["read", "write", "other", "connect", "script"];
@@ -102,7 +103,7 @@ impl Machine {
             limit: setup.options.longest_stretch(),
             over: RefCell::default(),
         });
-        let (lua, api) = loaded(&host, script).map_err(|error| said(&error))?;
+        let (lua, api) = host.loaded().map_err(|error| said(&error))?;
         let own = Self {
             lua,
             api,
@@ -114,6 +115,10 @@ impl Machine {
             failure: None,
         };
         own.set_options(place.threads)?;
+        // What loading has left would stay until the state has doubled, in each of thousands.
+        let collect = || own.lua.gc_collect().and_then(|()| own.lua.gc_collect());
+        collect().map_err(|error| said(&error))?;
+        own.lua.gc_set_pause(GARBAGE_PERCENT);
         Ok(own)
     }
 
@@ -124,8 +129,8 @@ impl Machine {
             for (name, value) in &self.host.setup.options.options {
                 given.set(name.as_str(), plain(&self.lua, value)?)?;
             }
-            let (name, wrong): (Option<String>, Option<String>) =
-                self.api.get::<Function>("set_options")?.call((builtin, given))?;
+            let (set, _) = self.options_part()?;
+            let (name, wrong): (Option<String>, Option<String>) = set.call((builtin, given))?;
             Ok(name.and(wrong))
         };
         match set() {
@@ -135,7 +140,12 @@ impl Machine {
         }
     }
 
-    /// The prelude's functions.
+    /// A function that sets options, and one that says what the script offers.
+    pub(crate) fn options_part(&self) -> mlua::Result<(Function, Function)> {
+        Part::Options.function(&self.lua)?.call(())
+    }
+
+    /// The functions of the parts.
     pub(crate) fn api(&self) -> &Table {
         &self.api
     }
@@ -161,7 +171,7 @@ impl Machine {
         (self.tally.rows, self.tally.bytes, self.tally.script) = (0, 0, Duration::ZERO);
     }
 
-    /// Runs the prelude's function `name` with `argument` to its end, or to the first event.
+    /// Runs the API's function `name` with `argument` to its end, or to the first event.
     pub(crate) async fn start(&mut self, name: &str, argument: Reply) -> Turn {
         let thread = self.api.get::<Function>(name).and_then(|function| self.lua.create_thread(function));
         match thread {
@@ -177,7 +187,13 @@ impl Machine {
             let began = Instant::now();
             self.host.resumed.set(began);
             let Some(thread) = &self.thread else { return Turn::Ended };
-            let yielded = thread.resume::<MultiValue>(reply);
+            // The frequent ones take no memory.
+            let yielded = match reply {
+                Reply::Number(number) => thread.resume::<Yielded>(number),
+                Reply::Pair(first, second) => thread.resume((first, second)),
+                Reply::Flag(flag) => thread.resume(flag),
+                reply => thread.resume(reply),
+            };
             let asked = yielded.and_then(|values| Asked::read(values, &mut self.params));
             let sent = Instant::now();
             self.tally.script += sent.duration_since(began);
@@ -232,7 +248,8 @@ impl Machine {
                 Ok(Reply::Number(if has_rows { answer.rows as i64 } else { -1 }))
             }
             Asked::Query { connection, sql, counts_only, generation } => {
-                let sql = sql.to_string_lossy();
+                let bytes = sql.as_bytes();
+                let sql = String::from_utf8_lossy(&bytes);
                 let reply = self.query(connection, &sql, counts_only, generation, sent).await;
                 reply.map_err(|failure| (connection, failure))
             }
@@ -378,47 +395,6 @@ impl Machine {
     }
 }
 
-/// A state with the API and the script's own chunk.
-fn loaded(host: &Rc<Host>, script: &Script) -> mlua::Result<(Lua, Table)> {
-    let libraries = StdLib::TABLE
-        | StdLib::IO
-        | StdLib::OS
-        | StdLib::STRING
-        | StdLib::MATH
-        | StdLib::PACKAGE
-        | StdLib::BIT
-        | StdLib::JIT;
-    let lua = Lua::new_with(libraries, LuaOptions::default())?;
-    let table = host.table(&lua)?;
-    let api: Table = own_chunk(&lua, PRELUDE, &PRELUDE_CODE)?.call(&table)?;
-    own_chunk(&lua, LEGACY, &LEGACY_CODE)?.call::<()>((&table, &api))?;
-    host.watch(&lua)?;
-    let name = script.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let chunk = lua.load(&*script.text).set_name(format!("@{name}")).set_mode(ChunkMode::Text);
-    chunk.into_function()?.call::<()>(())?;
-    // What loading has left would stay until the state has doubled, in each of thousands.
-    lua.gc_collect()?;
-    lua.gc_collect()?;
-    Ok((lua, api))
-}
-
-/// Our own code, compiled once: without line numbers it takes two thirds of the memory in each state.
-static PRELUDE_CODE: OnceLock<Vec<u8>> = OnceLock::new();
-static LEGACY_CODE: OnceLock<Vec<u8>> = OnceLock::new();
-
-fn own_chunk(lua: &Lua, text: &str, code: &OnceLock<Vec<u8>>) -> mlua::Result<Function> {
-    const NAME: &str = "=sysbench";
-    if code.get().is_none() {
-        let compiled = lua.load(text).set_name(NAME).set_mode(ChunkMode::Text).into_function()?;
-        // Lua's own dump leaves line numbers out, the library's does not.
-        let dump: Function = lua.globals().get::<Table>("string")?.get("dump")?;
-        let stripped: mlua::String = dump.call((compiled, true))?;
-        let _ = code.set(stripped.as_bytes().to_vec());
-    }
-    let code = code.get().map_or(text.as_bytes(), Vec::as_slice);
-    lua.load(code).set_name(NAME).into_function()
-}
-
 /// A value of a plan as Lua has it.
 fn plain(lua: &Lua, value: &serde_json::Value) -> mlua::Result<mlua::Value> {
     use serde_json::Value;
@@ -442,8 +418,13 @@ fn reads(sql: &str) -> bool {
     ];
     let text = sql.trim_start_matches(|sign: char| sign.is_whitespace() || sign == '(');
     let end = text.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(text.len());
-    WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
-        || sql.to_ascii_lowercase().contains("returning")
+    WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word)) || is_within(sql, b"returning")
+}
+
+/// Whether `word`, in small letters, is in the text.
+fn is_within(text: &str, word: &[u8]) -> bool {
+    let is_here = |place: &[u8]| place[0] | 32 == word[0] && place.eq_ignore_ascii_case(word);
+    text.as_bytes().windows(word.len()).any(is_here)
 }
 
 /// A table whose keys come from the table itself has them for a whole number that is the primary key, and no `SERIAL`.
@@ -494,4 +475,23 @@ fn with_trace(text: &str, trace: &str) -> String {
         .collect();
     let text = text.trim();
     if places.is_empty() { text.to_owned() } else { format!("{text}; called from {}", places.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_holds_what_its_script_uses_and_no_more() {
+        let options = super::super::options::Sysbench::default();
+        let setup = Setup::without_database(&options);
+        let script = Script::find("oltp_point_select", false).expect("sysbench's scripts are installed");
+        let place = Place { tid: 0, threads: 1, command: "run", stream: Philox::new(0, 0) };
+        let machine = Machine::new(&setup, &script, place).unwrap();
+        let before = machine.lua.used_memory();
+        assert!(before < 85_000, "{before}");
+        let all = "return table, math, bit, io, os, require, ffi, sb_rand, sysbench.histogram, jit";
+        machine.lua.load(all).exec().unwrap();
+        assert!(machine.lua.used_memory() > before + 20_000, "they were there");
+    }
 }

@@ -17,6 +17,7 @@ mod lane;
 mod machine;
 mod offers;
 pub mod options;
+mod parts;
 mod said;
 mod steps;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dbdyno_plan::Mistake;
-use mlua::{Function, Table};
+use mlua::Table;
 
 use super::Setup;
 use super::files::Script;
@@ -50,9 +50,8 @@ impl Offers {
             (key, format!("script {}: {problem}", script.given))
         })?;
         let (list, commands): (Vec<Table>, BTreeMap<String, bool>) = machine
-            .api()
-            .get::<Function>("offers")
-            .and_then(|function| function.call(()))
+            .options_part()
+            .and_then(|(_, offers)| offers.call(()))
             .map_err(|error| ("script", format!("script {}: {}", script.given, said(&error))))?;
         let option = |entry: Table| -> mlua::Result<ScriptOption> {
             Ok(ScriptOption {

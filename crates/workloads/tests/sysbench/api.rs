@@ -243,3 +243,29 @@ fn histograms_and_reports_print() {
          sysbench.report_default(stat) sysbench.report_csv(stat) sysbench.report_json(stat)",
     );
 }
+
+#[test]
+fn a_script_sleeps_as_long_as_it_asks() {
+    let began = std::time::Instant::now();
+    holds("local C = require('ffi').C assert(C.usleep(20000) == 0 and C.usleep(20000.5) == 0)");
+    assert!(began.elapsed() >= std::time::Duration::from_millis(40));
+}
+
+#[test]
+fn libraries_and_old_functions_are_there_however_they_are_asked_for() {
+    holds_with(
+        "local seen = {} for name in pairs(_G) do seen[name] = true end
+         assert(seen.math and seen.table and seen.io and seen.require and seen.db_query)
+         setmetatable(_G, { __index = function(_, name) error('undeclared ' .. name) end })",
+        "assert(math.floor(2.5) == 2 and table.concat({ 1, 2 }) == '12' and bit.band(6, 3) == 2 and os.time() > 0)",
+    );
+    holds(
+        "assert(require('math') == math and require('ffi') == ffi and debug.traceback('x'):match('^x'))
+         jit.on() jit.off()
+         assert(jit.status() == false and math.max(1, 2) == 2 and table.maxn({ 5 }) == 1)
+         package.preload.own = function(name) return { name = name } end
+         assert(require('own').name == 'own' and require('own') == package.loaded.own)
+         module('late', package.seeall)
+         assert(_NAME == 'late' and os and sysbench)",
+    );
+}

@@ -1,0 +1,53 @@
+//! The Lua code of the API, in parts: a state has those that its script uses, without line numbers.
+
+use std::sync::OnceLock;
+
+use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table};
+
+/// A part of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Core,
+    Rare,
+    Options,
+    Reports,
+    Modules,
+    System,
+    Ffi,
+    Legacy,
+}
+
+/// In the order of [`Part`].
+const TEXTS: [&str; 8] = [
+    include_str!("lua/core.lua"),
+    include_str!("lua/rare.lua"),
+    include_str!("lua/options.lua"),
+    include_str!("lua/reports.lua"),
+    include_str!("lua/modules.lua"),
+    include_str!("lua/system.lua"),
+    include_str!("lua/ffi.lua"),
+    include_str!("lua/legacy.lua"),
+];
+
+/// What the parts are in error messages.
+const NAME: &str = "=sysbench";
+
+impl Part {
+    pub(crate) fn function(self, lua: &Lua) -> mlua::Result<Function> {
+        static CODE: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+        let code = CODE.get_or_init(|| compiled().expect("the parts are right: tests load each"));
+        lua.load(code[self as usize].as_slice()).set_name(NAME).set_mode(ChunkMode::Binary).into_function()
+    }
+}
+
+/// All parts, compiled once.
+fn compiled() -> mlua::Result<Vec<Vec<u8>>> {
+    let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
+    // Lua's own dump leaves line numbers out, the library's does not.
+    let dump: Function = lua.globals().get::<Table>("string")?.get("dump")?;
+    let compile = |text: &&str| {
+        let chunk = lua.load(*text).set_name(NAME).set_mode(ChunkMode::Text).into_function()?;
+        dump.call::<mlua::String>((chunk, true)).map(|code| code.as_bytes().to_vec())
+    };
+    TEXTS.iter().map(compile).collect()
+}
