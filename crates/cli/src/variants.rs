@@ -6,12 +6,16 @@ use dbdyno_fetch::find_named;
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::{Base, Certificates, address, credentials, tls_settings};
 use dbdyno_record::VariantInfo;
+use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
 
 use crate::configs::{self, DEFAULT_ENGINE, VariantConfig};
 use crate::exit::{Ended, SERVER, USAGE};
 use crate::foreseen::{self, Told};
 use crate::{limits, terminal};
+
+const NO_STREAMS: &str = "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, \
+                          or say load_method = \"insert\" where the workload has that option";
 
 /// A variant that can run.
 #[derive(Debug, Clone)]
@@ -277,10 +281,16 @@ fn reach(
     Ok(endpoint)
 }
 
-/// Refuses a server that takes fewer connections than the plan opens.
+/// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends them.
 async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), Ended> {
     let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
     let room = limits::check_server(&mut session, plan).await;
+    let takes = takes_streams(plan, endpoint.capabilities.row_stream, &mut session).await;
     session.close().await;
-    room.map_err(|message| Ended::new(SERVER, message))
+    room.map_err(|message| Ended::new(SERVER, message))?;
+    match takes {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Ended::new(SERVER, NO_STREAMS)),
+        Err(error) => Err(Ended::new(SERVER, error)),
+    }
 }

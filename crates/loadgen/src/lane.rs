@@ -111,6 +111,16 @@ pub(crate) struct Bounds {
 }
 
 impl LaneSpec {
+    /// A lane of the only kind of its step, which no other one holds back.
+    pub fn new(client: u32, pace: Pace, limit: Limit) -> Self {
+        Self { client, kind: 0, pace, limit, role: Role::Decides, coupling: None }
+    }
+
+    /// A connection that is a client of its own and sends so many operations, one after the other.
+    pub fn in_turn(client: u32, operations: u64) -> Self {
+        Self::new(client, Pace::Closed, Limit::Operations(operations))
+    }
+
     pub(crate) fn bounds(&self) -> Bounds {
         let unbounded = Bounds { operations: u64::MAX, until_ns: u64::MAX };
         match self.limit {

@@ -111,7 +111,7 @@ const fn row(code: Code) -> &'static str {
             "{place} was to be cold and read nothing from storage in {blocks}: its caches were filled before it began (a server may load its buffer pool again when it starts)."
         }
         Code::OddRepetition => {
-            "{place}: {repetition} took {seconds:1} s, the others {others:1} s in the median."
+            "{place}: {repetition} took {seconds:3} s, the others {others:3} s in the median[; {more:other repetition} differed too]."
         }
         Code::SharedCpus => "Client and server share CPUs {cpus}.",
         Code::UnpinnedCpus => {

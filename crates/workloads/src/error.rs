@@ -8,11 +8,6 @@ pub enum Error {
     #[error("{work}: {source}")]
     Database { work: String, source: DbError },
     #[error(
-        "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, or \
-         say load_method = \"insert\" where the workload has that option"
-    )]
-    LocalInfileOff,
-    #[error(
         "table {table} has {rows} rows with ids up to {greatest}, but the plan says {wanted}: fill the tables \
          (the original's command prepare does), or say how large they are"
     )]

@@ -14,6 +14,7 @@ pub mod options;
 pub mod plans;
 pub mod settle;
 pub mod sql_checks;
+mod statements;
 mod workload;
 
 pub mod dbt3;
@@ -28,6 +29,7 @@ pub use deviations::{Original, Surroundings};
 pub use error::Error;
 pub use kind::{AnyWorkload, Boxed, Entry, Kind};
 pub use listing::{Card, CardOperation, Cards, Listing};
+pub use local_infile::takes_streams;
 pub use workload::{Context, Explained, Steps, Work, Workload};
 
 /// The workload of a plan's name, which may name a set-up of it too.

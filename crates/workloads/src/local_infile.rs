@@ -2,31 +2,37 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, Session, first_i64};
+use dbdyno_drivers::{AnySession, DbError, RowStream, Session, first_i64};
+use dbdyno_plan::Plan;
 use serde_json::{Map, json};
 
 use crate::{Context, Error, Work};
 
 const ALLOW: &str = "SET GLOBAL local_infile = ON";
 
-/// A server of ours is asked to take it; of any other we ask whether it does.
+/// Whether the server of `session` takes the rows that a workload of `plan` streams; it is one of these capabilities.
 ///
 /// # Errors
-/// [`Error::LocalInfileOff`] for a server of others that does not.
+/// The server does not say.
+pub async fn takes_streams(plan: &Plan, form: RowStream, session: &mut AnySession) -> Result<bool, DbError> {
+    let are_streamed = plan.workload.iter().any(|(_, options)| options.needs().row_streams);
+    Ok(!are_streamed || form != RowStream::LocalInfile || is_on(session).await?)
+}
+
+async fn is_on(session: &mut AnySession) -> Result<bool, DbError> {
+    Ok(first_i64(&session.rows("SELECT @@GLOBAL.local_infile").await?) == Some(1))
+}
+
+/// A server of ours is asked to take it. Others were refused before the run.
 pub(crate) async fn allow_local_infile(
     context: &Context,
     session: &mut AnySession,
 ) -> Result<Option<Work>, Error> {
-    if !context.endpoint.capabilities.stores_data {
+    if !context.endpoint.capabilities.stores_data || !context.owned {
         return Ok(None);
     }
-    let looking = Error::during("asking whether local_infile is on");
-    let is_on = session.rows("SELECT @@GLOBAL.local_infile").await.map_err(looking)?;
-    if first_i64(&is_on) == Some(1) {
+    if is_on(session).await.map_err(Error::during("asking whether local_infile is on"))? {
         return Ok(None);
-    }
-    if !context.owned {
-        return Err(Error::LocalInfileOff);
     }
     let began = Instant::now();
     session.query(ALLOW.as_bytes()).await.map_err(Error::during("switching local_infile on"))?;

@@ -9,7 +9,7 @@ const ODD_FROM: f64 = 0.5;
 /// Of two that differ none can be called the odd one.
 const LEAST: usize = 3;
 
-/// One for each.
+/// One for each step of a variant, and one for each of its runs: of the oddest.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let steps = workloads.iter().flat_map(|workload| &workload.steps).filter(|step| step.less_is_better);
     steps.flat_map(of_step).collect()
@@ -37,24 +37,24 @@ fn repetitions(run: &StepRun, step: &str) -> Vec<(String, f64)> {
     own.map(|execution| (format!("repetition {}", execution.repetition), execution.seconds)).collect()
 }
 
-fn odd(place: &str, times: &[(String, f64)]) -> Vec<Notice> {
+/// Of the oddest, with how many others are odd.
+fn odd(place: &str, times: &[(String, f64)]) -> Option<Notice> {
     if times.len() < LEAST {
-        return Vec::new();
+        return None;
     }
-    let notice = |(at, (name, seconds)): (usize, &(String, f64))| {
-        let others: Vec<f64> = times
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != at)
-            .map(|(_, (_, other))| *other)
-            .collect();
-        let middle = median(&others).filter(|middle| *middle > 0.0)?;
-        ((seconds / middle - 1.0).abs() > ODD_FROM).then(|| {
-            let notice = Notice::new(Code::OddRepetition).at(place).with("repetition", name.as_str());
-            notice.with("seconds", *seconds).with("others", middle)
-        })
-    };
-    times.iter().enumerate().filter_map(notice).collect()
+    let seconds: Vec<f64> = times.iter().map(|(_, seconds)| *seconds).collect();
+    let middle = median(&seconds).filter(|middle| *middle > 0.0)?;
+    let distance = |at: &usize| (seconds[*at] / middle).ln().abs();
+    let is_odd = |at: &usize| (seconds[*at] / middle - 1.0).abs() > ODD_FROM;
+    let all: Vec<usize> = (0..times.len()).filter(is_odd).collect();
+    let oddest = *all.iter().max_by(|one, other| distance(one).total_cmp(&distance(other)))?;
+    let (name, seconds) = &times[oddest];
+    let others: Vec<f64> =
+        times.iter().enumerate().filter(|(at, _)| *at != oddest).map(|(_, (_, other))| *other).collect();
+    let middle = median(&others)?;
+    let notice = Notice::new(Code::OddRepetition).at(place).with("repetition", name.as_str());
+    let notice = notice.with("seconds", *seconds).with("others", middle);
+    Some(if all.len() > 1 { notice.with("more", all.len() - 1) } else { notice })
 }
 
 #[cfg(test)]
@@ -74,6 +74,7 @@ mod tests {
             odd.collect::<Vec<_>>().join("\n")
         };
         assert_snapshot!(times(&[43.0, 13.0, 13.0, 13.0, 12.0]), @"odd-repetition [block 1 a q11] others: 13.0, repetition: repetition 1, seconds: 43.0");
+        assert_snapshot!(times(&[1.0, 8.0, 1.0, 9.0, 1.0]), @"odd-repetition [block 1 a q11] more: 1, others: 1.0, repetition: repetition 4, seconds: 9.0");
         assert_eq!(times(&[1.4, 1.0, 1.0]), "");
         assert_eq!(times(&[43.0, 13.0]), "");
     }

@@ -7,6 +7,7 @@ use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
 use dbdyno_provision::Cgroup;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
+use serde_json::Value;
 
 use crate::conductor::Conductor;
 use crate::conductor::database::{Database, Place};
@@ -247,6 +248,7 @@ impl Conductor<'_> {
             if let Some(text) = dbdyno_analyse::restless(&details) {
                 self.progress.line(&format!("warning: {text}"));
             }
+            self.warn(writer, details.get("warning").and_then(Value::as_str).map(str::to_owned))?;
             let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
             writer.event(&CellEvent::Work { at: time::now(), name, duration_us, details })?;
         }

@@ -1,8 +1,16 @@
 //! DBT3 on real servers: all queries with the same answers, limits, cold steps, other plans, refresh functions.
 
-use dbdyno_record::{Run, StepEvent};
+use std::path::Path;
 
-use crate::support::{Desk, faults, findings};
+use dbdyno_drivers::Address;
+use dbdyno_drivers::mysql::Options;
+use dbdyno_record::{Run, StepEvent};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::life::{DISK_FULL, with_a_disk_that_fills};
+use crate::support::{Desk, faults, findings, texts, wait_for};
+use crate::watch::{ask, children_of, server_of, socket_of};
 use crate::{MARIADB_10_11, MYSQL_8_0, POSTGRES_16, variant};
 
 const SQLITE: &str = "[[variant]]\nname = \"sqlite\"\nserver = \"sqlite\"\n";
@@ -13,11 +21,25 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-fn every_product() -> String {
-    variant("maria", MARIADB_10_11, "")
-        + &variant("myisam", MARIADB_10_11, "engine = \"myisam\"")
-        + &variant("mysql", MYSQL_8_0, "")
-        + &variant("pg", POSTGRES_16, "")
+/// A server that does not wait for its disk, which most of an index build would be. Data directories do not outlive a cell.
+fn quick(desk: &Desk, name: &str, prefix: &str, more: &str) -> String {
+    let (key, text) = match prefix {
+        POSTGRES_16 => ("postgresql_conf", "shared_buffers = 64MB\nfsync = off\n"),
+        _ => (
+            "my_cnf",
+            "[mysqld]\ninnodb_flush_method = nosync\ninnodb_doublewrite = 0\nsync_binlog = 0\n\
+             innodb_flush_log_at_trx_commit = 0\n",
+        ),
+    };
+    desk.write(&format!("{name}.conf"), text);
+    variant(name, prefix, &format!("{key} = \"{name}.conf\"\n{more}"))
+}
+
+/// One variant of each product.
+fn every_product(desk: &Desk) -> String {
+    quick(desk, "maria", MARIADB_10_11, "")
+        + &quick(desk, "mysql", MYSQL_8_0, "")
+        + &quick(desk, "pg", POSTGRES_16, "")
         + SQLITE
 }
 
@@ -40,7 +62,8 @@ fn executed(run: &Run, cell: usize, step: &str) -> (Vec<String>, usize) {
 fn every_product_gives_the_same_answers_to_all_queries_and_refresh_functions_leave_as_many_rows() {
     let desk = Desk::new();
     let options = "parts = [\"queries\", \"power\", \"throughput\"]\n";
-    desk.write("p.toml", &plan(&every_product(), options));
+    let variants = every_product(&desk) + &quick(&desk, "myisam", MARIADB_10_11, "engine = \"myisam\"");
+    desk.write("p.toml", &plan(&variants, options));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
     // Wrong row counts, wrong numbers of changed rows and unlike answers are faults.
@@ -68,30 +91,14 @@ fn every_product_gives_the_same_answers_to_all_queries_and_refresh_functions_lea
 }
 
 #[test]
-fn random_parameters_a_common_table_expression_and_other_join_orders_give_the_same_answers_too() {
-    let desk = Desk::new();
-    let options = "parameters = \"seed\"\nq15 = \"cte\"\nqueries = [3, 5, 15, 21]\nrepetitions = 3\n\
-        join_orders = { q3 = [[\"lineitem\", \"orders\", \"customer\"]] }\n";
-    desk.write("p.toml", &plan(&every_product(), options));
-    desk.dbdyno(&["run", "p.toml"]).expect_ok();
-    let findings = findings(&desk.run_dir());
-    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 5));
-    let run = Run::open(&desk.run_dir()).unwrap();
-    for cell in 0..5 {
-        assert_eq!(executed(&run, cell, "q3.order1"), (vec!["q3".to_owned(); 3], 0));
-    }
-}
-
-#[test]
 fn a_query_that_is_cut_off_counts_as_longer_and_leaves_the_server_usable() {
     let desk = Desk::new();
-    let variants = every_product();
-    desk.write("p.toml", &plan(&variants, "queries = [1, 15]\ntime_limit = \"1ms\"\n"));
+    desk.write("p.toml", &plan(&every_product(&desk), "queries = [1, 15]\ntime_limit = \"1ms\"\n"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
-    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 5));
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 4));
     let run = Run::open(&desk.run_dir()).unwrap();
-    for cell in 0..5 {
+    for cell in 0..4 {
         assert_eq!(executed(&run, cell, "q1"), (vec!["q1".to_owned()], 1));
     }
     let step = findings.workloads[0].steps.iter().find(|step| step.name == "q1").unwrap();
@@ -104,7 +111,10 @@ fn a_query_that_is_cut_off_counts_as_longer_and_leaves_the_server_usable() {
 fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
     let desk = Desk::new();
     // A server of one's own would load all of it again.
-    desk.write("all.cnf", "[mysqld]\ninnodb_buffer_pool_dump_pct = 100\n");
+    desk.write(
+        "all.cnf",
+        "[mysqld]\ninnodb_buffer_pool_dump_pct = 100\ninnodb_flush_log_at_trx_commit = 0\nsync_binlog = 0\n",
+    );
     let variants = variant("mysql", MYSQL_8_0, "my_cnf = \"all.cnf\"")
         + &variant("maria", MARIADB_10_11, "my_cnf = \"all.cnf\"")
         + &variant("pg", POSTGRES_16, "");
@@ -126,15 +136,21 @@ fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
     }
 }
 
+/// Parameters are drawn, q15 has a common table expression, and each query is sent three times.
+const VARIED: &str = "parameters = \"seed\"\nq15 = \"cte\"\nrepetitions = 3\nanalyze = true\n\
+    join_orders = { q3 = [[\"lineitem\", \"orders\", \"customer\"]] }\n";
+
 #[test]
-fn operators_are_counted_in_an_execution_of_its_own_and_a_given_index_is_used() {
+fn operators_are_counted_in_executions_of_their_own_and_hints_give_the_same_answers() {
     let desk = Desk::new();
-    let variants = variant("maria", MARIADB_10_11, "") + &variant("mysql", MYSQL_8_0, "") + SQLITE;
-    let options = "queries = [3, 6]\nanalyze = true\nindexes = { q6 = [\"i_l_shipdate\"] }\n";
-    desk.write("p.toml", &plan(&variants, options));
+    let variants = quick(&desk, "maria", MARIADB_10_11, "") + &quick(&desk, "mysql", MYSQL_8_0, "") + SQLITE;
+    let options = "queries = [3, 6, 15]\nindexes = { q6 = [\"i_l_shipdate\"] }\n";
+    desk.write("p.toml", &plan(&variants, &format!("{VARIED}{options}")));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
-    assert_eq!(faults(&findings), [""; 0]);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 3));
+    let run = Run::open(&desk.run_dir()).unwrap();
+    assert!((0..3).all(|cell| executed(&run, cell, "q3.order1") == (vec!["q3".to_owned(); 3], 0)));
     let steps = &findings.workloads[0].steps;
     let q3 = steps.iter().find(|step| step.name == "q3").unwrap();
     for variant in &q3.variants[..2] {
@@ -155,16 +171,16 @@ fn operators_are_counted_in_an_execution_of_its_own_and_a_given_index_is_used() 
 }
 
 #[test]
-fn a_planner_without_its_joins_has_another_plan() {
+fn a_planner_without_its_joins_has_another_plan_and_the_same_answers() {
     let desk = Desk::new();
-    desk.write("with.conf", "shared_buffers = 64MB\n");
-    desk.write("without.conf", "shared_buffers = 64MB\nenable_hashjoin = off\nenable_mergejoin = off\n");
+    desk.write("with.conf", "fsync = off\n");
+    desk.write("without.conf", "fsync = off\nenable_hashjoin = off\nenable_mergejoin = off\n");
     let variants = variant("with", POSTGRES_16, "postgresql_conf = \"with.conf\"")
         + &variant("without", POSTGRES_16, "postgresql_conf = \"without.conf\"");
-    desk.write("p.toml", &plan(&variants, "queries = [3, 6]\nanalyze = true\n"));
+    desk.write("p.toml", &plan(&variants, &format!("{VARIED}queries = [3, 15, 6]\n")));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
-    assert_eq!(faults(&findings), [""; 0]);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
     let executed = &findings.workloads[0].steps.last().unwrap().variants[1].executed_plans[0].operators;
     assert!(executed.iter().any(|operator| operator.name.contains("lineitem")), "{executed:?}");
     let differences = |name: &str| {
@@ -172,4 +188,82 @@ fn a_planner_without_its_joins_has_another_plan() {
         step.variants[1].beside.query_plans.len()
     };
     assert_eq!((differences("q3"), differences("q6")), (1, 0));
+}
+
+/// Looks at the server of `variant` in its step q1, whichever cell comes first.
+fn in_mid_query(dir: &Path, variant: &str) -> u32 {
+    let q1 = dir.join(format!("cells/1/{variant}/dbt3/q1/intervals.jsonl"));
+    wait_for("a second of q1", || std::fs::metadata(&q1).is_ok_and(|data| data.len() > 0).then_some(()));
+    server_of(dir, variant).pid.unwrap()
+}
+
+#[test]
+fn a_connection_that_is_lost_in_a_query_ends_its_cell_with_the_reason_and_the_rest_goes_on() {
+    let desk = Desk::new();
+    let variants = quick(&desk, "maria", MARIADB_10_11, "") + &quick(&desk, "pg", POSTGRES_16, "") + SQLITE;
+    desk.write("p.toml", &plan(&variants, "queries = [6, 1]\nrepetitions = 100\n"));
+    let running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let server = Options::new(Address::Socket(socket_of(in_mid_query(&dir, "maria"))), "root");
+            let query =
+                "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT l_returnflag%'";
+            let id = wait_for("a query", || ask(&server, &[query]).pop()?.pop()?);
+            ask(&server, &[&format!("KILL {id}")]);
+        });
+        scope.spawn(|| {
+            let first = in_mid_query(&dir, "pg");
+            let of_query = |pid: &u32| {
+                std::fs::read_to_string(format!("/proc/{pid}/cmdline"))
+                    .is_ok_and(|line| line.contains("SELECT"))
+            };
+            let pid = wait_for("a query", || children_of(first).into_iter().find(of_query));
+            kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGTERM).unwrap();
+        });
+    });
+    let ended = running.wait();
+    ended.expect_code(4);
+    let run = Run::open(&dir).unwrap();
+    for (variant, reason) in [("maria", "the server closed the connection"), ("pg", "terminating connection")]
+    {
+        let at = run.cells.iter().position(|cell| cell.id.variant == variant).unwrap();
+        let begin = format!("error: block 1 {variant} dbt3 failed: step q1: SELECT l_returnflag");
+        let error = ended.err.lines().find(|line| line.starts_with(&begin));
+        assert!(error.is_some_and(|error| error.contains(reason)), "{}", ended.err);
+        assert_eq!(executed(&run, at, "q6").0.len(), 100);
+        let before = executed(&run, at, "q1").0.len();
+        assert!((1..100).contains(&before), "{variant}: {before} executions");
+    }
+    let findings = findings(&dir);
+    assert_eq!(findings.run.cells_completed, 1);
+    let q6 = findings.workloads[0].steps.iter().find(|step| step.name == "q6").unwrap();
+    assert!(q6.variants.iter().all(|variant| variant.rate.is_some()));
+}
+
+#[test]
+fn a_disk_that_is_full_in_a_load_fails_the_step_with_the_databases_words() {
+    for prefix in [MARIADB_10_11, POSTGRES_16] {
+        let desk = Desk::new();
+        let text = plan(&variant("a", prefix, ""), "queries = [6]\n");
+        let said = with_a_disk_that_fills(&desk, &text, "runs/*/cells/1/a/dbt3/load/events.jsonl");
+        assert!(said.contains("error: block 1 a dbt3 failed: step "), "{said}");
+        assert!(DISK_FULL.iter().any(|reason| said.contains(reason)), "{said}");
+    }
+    let desk = Desk::new();
+    let small = SQLITE.replace("name = \"sqlite\"", "name = \"small\"");
+    let variants = format!("{small}pragmas = {{ max_page_count = \"1000\" }}\n{SQLITE}");
+    desk.write("p.toml", &plan(&variants, "queries = [6]\nforeign_keys = true\n"));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_code(4);
+    let error =
+        ended.err.lines().find(|line| line.starts_with("error: block 1 small dbt3 failed: step load: "));
+    assert!(error.is_some_and(|error| error.contains("database or disk is full")), "{}", ended.err);
+    let findings = findings(&desk.run_dir());
+    assert_eq!(findings.run.cells_completed, 1);
+    assert!(
+        texts(&findings).iter().any(|text| text.contains("have no foreign keys")),
+        "{:?}",
+        texts(&findings)
+    );
 }

@@ -98,11 +98,27 @@ fn group_of(dir: &Path) -> PathBuf {
     PathBuf::from(header["about"]["folder"].as_str().unwrap())
 }
 
-/// Runs a plan whose data lie in a small filesystem, which is filled as soon as `sign` is there.
-fn with_a_disk_that_fills(desk: &Desk, prefix: &str, sign: &str) -> String {
+/// One cell, whose load takes some seconds.
+fn larger(desk: &Desk, prefix: &str) -> String {
     desk.write("my.cnf", MY_CNF);
     let text = oltp(&variant("a", prefix, "my_cnf = \"my.cnf\""), "").replace("blocks = 2", "blocks = 1");
-    let text = text.replace("table_size = 2000", "table_size = 300000");
+    text.replace("table_size = 2000", "table_size = 300000")
+}
+
+/// Words of a full disk. The server refuses the statement, or gives up: then the end of its log has the reason.
+pub(crate) const DISK_FULL: &[&str] = &[
+    "is full",
+    "No space left",
+    "rror: 28",
+    "rror 28",
+    "disk space",
+    "disk full",
+    "Assertion failure",
+    "I/O error",
+];
+
+/// Runs a plan whose data lie in a small filesystem, which is filled as soon as `sign` is there.
+pub(crate) fn with_a_disk_that_fills(desk: &Desk, text: &str, sign: &str) -> String {
     desk.write("p.toml", &format!("{text}[host]\ndata_dir = \"small\"\n"));
     std::fs::create_dir(desk.path("small")).unwrap();
     let script = format!(
@@ -127,7 +143,7 @@ fn with_a_disk_that_fills(desk: &Desk, prefix: &str, sign: &str) -> String {
 #[test]
 fn a_disk_that_is_full_while_a_server_is_initialised_fails_the_cell_with_the_reason() {
     let desk = Desk::new();
-    let said = with_a_disk_that_fills(&desk, MYSQL_8_0, "runs/*/manifest.json");
+    let said = with_a_disk_that_fills(&desk, &larger(&desk, MYSQL_8_0), "runs/*/manifest.json");
     assert!(said.contains("error: block 1 a oltp failed: initialising a data directory for MySQL"), "{said}");
     // It depends on the file that is written first.
     let reasons = [
@@ -145,18 +161,8 @@ fn a_disk_that_is_full_while_a_server_is_initialised_fails_the_cell_with_the_rea
 #[test]
 fn a_disk_that_is_full_in_the_load_fails_the_step_with_the_servers_words() {
     let desk = Desk::new();
-    let said = with_a_disk_that_fills(&desk, MARIADB_10_11, "runs/*/cells/1/a/oltp/load/intervals.jsonl");
+    let sign = "runs/*/cells/1/a/oltp/load/intervals.jsonl";
+    let said = with_a_disk_that_fills(&desk, &larger(&desk, MARIADB_10_11), sign);
     assert!(said.contains("error: block 1 a oltp failed: step "), "{said}");
-    // The server refuses the statement, or gives up: then the end of its log has the reason.
-    let reasons = [
-        "is full",
-        "No space left",
-        "rror: 28",
-        "rror 28",
-        "disk space",
-        "disk full",
-        "Assertion failure",
-        "I/O error",
-    ];
-    assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
+    assert!(DISK_FULL.iter().any(|reason| said.contains(reason)), "{said}");
 }

@@ -65,9 +65,13 @@ fn a_server_of_somebody_else_that_takes_no_stream_is_told_with_the_way_out() {
     let server = external::somebodys_server(&desk, MYSQL_8_0);
     let address = format!("mysql://root@localhost/bench?socket={}", server.socket().display());
     let variant = format!("[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n");
-    desk.write("p.toml", &plan(&variant, "load_method = \"stream\""));
-    let ended = desk.dbdyno(&["run", "p.toml"]);
-    assert_eq!(ended.code, Some(4), "{ended:?}");
-    assert!(ended.err.contains("the server's local_infile is off"), "{}", ended.err);
-    assert!(ended.err.contains("SET GLOBAL local_infile = ON"), "{}", ended.err);
+    let of_dbt3 = format!("name = \"test\"\n{variant}[workload.dbt3]\nscale_factor = 0.01\n");
+    for text in [plan(&variant, "load_method = \"stream\""), of_dbt3] {
+        desk.write("p.toml", &text);
+        let ended = desk.dbdyno(&["run", "p.toml"]);
+        assert_eq!(ended.code, Some(4), "{ended:?}");
+        assert!(ended.err.contains("variant theirs: the server's local_infile is off"), "{}", ended.err);
+        assert!(ended.err.contains("SET GLOBAL local_infile = ON"), "{}", ended.err);
+    }
+    assert!(desk.run_dirs().is_empty(), "a run was begun");
 }

@@ -74,6 +74,8 @@ pub struct Needs {
     pub cold: Cold,
     /// Its option `use_existing`: it runs on tables that others made, and makes none.
     pub existing_tables: bool,
+    /// Its load streams rows, by LOAD DATA LOCAL where a server has that: `local_infile` must be on there.
+    pub row_streams: bool,
 }
 
 /// A step as a plan sees it.

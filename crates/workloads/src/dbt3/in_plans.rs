@@ -26,6 +26,7 @@ impl WorkloadOptions for Dbt3 {
             data: self.data,
             cold: self.cold.clone(),
             existing_tables: false,
+            row_streams: true,
         }
     }
 

@@ -42,8 +42,9 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
     let details = Map::from_iter([("tables".to_owned(), json!(Table::ALL.len()))]);
     let mut created = Work { name: "create tables".to_owned(), duration: began.elapsed(), details };
     if setup.options.foreign_keys && !capabilities.foreign_keys {
-        let note = "this engine takes no foreign keys after the load: none were added";
-        created.details.insert("foreign_keys".to_owned(), json!(note));
+        let text =
+            "foreign_keys = true, but this engine takes none after the load: the tables have no foreign keys";
+        created.details.insert("warning".to_owned(), json!(text));
     }
     read_back(session, capabilities, &Setup::tables(), Origin::Made, &mut created).await?;
     works.push(created);

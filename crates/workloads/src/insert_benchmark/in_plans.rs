@@ -37,6 +37,7 @@ impl WorkloadOptions for InsertBenchmark {
             data: self.data,
             cold: self.cold.clone(),
             existing_tables: false,
+            row_streams: false,
         }
     }
 

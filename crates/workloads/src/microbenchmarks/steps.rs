@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::microbenchmarks::options::{MicroLength, MicroRung, MicroTest, Microbenchmarks as Options};
 use crate::oltp::options::OltpTest;
 use crate::options::Protocol;
-use dbdyno_loadgen::{LaneSpec, Limit, Pace, Role};
+use dbdyno_loadgen::{LaneSpec, Limit, Pace};
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
@@ -82,16 +82,9 @@ impl<'a> Step<'a> {
             found_rows: Arc::clone(found_rows),
         };
         let lane = |connection: u32| {
-            let spec = LaneSpec {
-                // Connections that scan the same table are recorded together, wherever the number of tables divides that of
-                // clients: tables may differ in size, and of a client only sums are known.
-                client: 1 + connection % clients,
-                kind: 0,
-                pace: Pace::Closed,
-                limit: self.limit(connection),
-                role: Role::Decides,
-                coupling: None,
-            };
+            // Connections that scan the same table are recorded together, wherever the number of tables divides that of
+            // clients: tables may differ in size, and of a client only sums are known.
+            let spec = LaneSpec::new(1 + connection % clients, Pace::Closed, self.limit(connection));
             let (setup, script) = (Arc::clone(&self.setup), script.clone());
             let factory: LaneFactory =
                 Box::new(move || AnyLane::Test(TestLane::new(&setup, script, connection, first_new_id)));

@@ -3,7 +3,7 @@
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, values_of};
 use serde_json::{Map, Value};
 
-use crate::oltp::options::{Oltp, existing_warning};
+use crate::oltp::options::{LoadMethod, Oltp, existing_warning};
 use crate::oltp::{check, estimate, prepared};
 
 impl WorkloadOptions for Oltp {
@@ -31,6 +31,7 @@ impl WorkloadOptions for Oltp {
             data: self.data,
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
+            row_streams: self.load_method == LoadMethod::Stream && !self.use_existing,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dbdyno_loadgen::{LaneSpec, Limit, Pace, Role, Schedule};
+use dbdyno_loadgen::{LaneSpec, Limit, Pace, Schedule};
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
@@ -33,10 +33,10 @@ pub(crate) fn plan(options: &Pgbench) -> Vec<Planned> {
 impl Planned {
     pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Vec<(LaneSpec, Factory)> {
         let Some((connections, rate)) = self.run else {
-            let limit = Limit::Operations(portions(setup).len() as u64);
+            let spec = LaneSpec::in_turn(1, portions(setup).len() as u64);
             let own = Arc::clone(setup);
             let factory: Factory = Box::new(move || AnyLane::Load(Box::new(LoadLane::new(&own))));
-            return vec![(spec(1, Pace::Closed, limit), factory)];
+            return vec![(spec, factory)];
         };
         let part = Part { stream: stream(&self.name, setup.context.seed), is_shared: rate.is_some() };
         let per_client = connections / clients(connections, rate);
@@ -50,7 +50,7 @@ impl Planned {
             let own = Arc::clone(setup);
             let factory: Factory =
                 Box::new(move || AnyLane::Run(Box::new(ScriptLane::new(own, part, client))));
-            (spec(1 + client / per_client, pace.clone(), limit), factory)
+            (LaneSpec::new(1 + client / per_client, pace.clone(), limit), factory)
         };
         (0..connections).map(lane).collect()
     }
@@ -126,10 +126,6 @@ impl Planned {
         }
         map
     }
-}
-
-fn spec(client: u32, pace: Pace, limit: Limit) -> LaneSpec {
-    LaneSpec { client, kind: 0, pace, limit, role: Role::Decides, coupling: None }
 }
 
 /// Each script with its weight and its statements.

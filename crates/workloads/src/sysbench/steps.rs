@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dbdyno_loadgen::{LaneSpec, Limit, Pace, Role};
+use dbdyno_loadgen::{LaneSpec, Limit, Pace};
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
@@ -87,14 +87,7 @@ impl Planned {
                 }
                 limit => limit,
             };
-            let spec = LaneSpec {
-                client: 1 + tid / per_client,
-                kind: 0,
-                pace,
-                limit,
-                role: Role::Decides,
-                coupling: None,
-            };
+            let spec = LaneSpec::new(1 + tid / per_client, pace, limit);
             let (setup, part) = (Arc::clone(setup), part.clone());
             let factory: Factory = Box::new(move || ScriptLane::new(setup, part, tid));
             (spec, factory)

@@ -8,7 +8,7 @@ use dbdyno_loadgen::{Done, Failure};
 use dbdyno_record::ErrorClass;
 use tokio::sync::mpsc;
 
-use crate::connection::{Connection, changed, indispensable};
+use crate::connection::{Connection, changed, of_load};
 use crate::dbt3::Setup;
 use crate::dbt3::rows::{PORTION_BYTES, Portion, SEPARATOR, load_sql, write};
 use crate::dbt3::schema::Table;
@@ -108,7 +108,7 @@ impl LoadLane {
             let sql = load_sql(self.table, self.form);
             self.connection.load_rows(&sql, &self.ready.text).await.map(changed)
         };
-        let done = taken.map_err(indispensable)?;
+        let done = taken.map_err(of_load)?;
         if done.rows == self.ready.rows {
             return Ok(done);
         }
@@ -119,9 +119,14 @@ impl LoadLane {
     /// A transaction of all rows; one that fails is rolled back as a whole.
     async fn insert_all(&mut self) -> Result<Done, Failure> {
         self.connection.query(self.begin.as_bytes()).await?;
-        let inserted = self.insert_each().await;
-        let last = if inserted.is_ok() { &b"COMMIT"[..] } else { b"ROLLBACK" };
-        self.connection.query(last).await?;
+        let inserted = match self.insert_each().await {
+            Ok(done) => self.connection.query(b"COMMIT").await.map(|_| done),
+            Err(failure) => Err(failure),
+        };
+        if inserted.is_err() {
+            // A full disk has ended the transaction already. A refused ROLLBACK shows with the next BEGIN.
+            let _ = self.connection.query(b"ROLLBACK").await;
+        }
         inserted
     }
 

@@ -2,17 +2,17 @@
 
 mod load;
 mod query;
-mod statements;
 
 use std::sync::{Arc, Mutex};
 
-use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Limit, Notes, Pace, Role};
+use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes};
 use dbdyno_record::Execution;
 
 use crate::dbt3::Setup;
 use crate::dbt3::rows;
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{self, StepKind, StepPlan};
+use crate::statements::StatementsLane;
 
 /// Executions of a step and the answers that differ from the published ones, as its connections note them down.
 pub(crate) type Ledger = Arc<Mutex<Vec<Executed>>>;
@@ -34,7 +34,7 @@ pub type LaneFactory = Box<dyn FnOnce() -> AnyLane + Send>;
 #[derive(Debug)]
 pub enum AnyLane {
     Load(load::LoadLane),
-    Statements(statements::StatementsLane),
+    Statements(StatementsLane),
     Query(query::QueryLane),
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> V
             .into_iter()
             .zip(1..)
             .map(|(portions, client)| {
-                let spec = in_turn(client, portions.len() as u64);
+                let spec = LaneSpec::in_turn(client, portions.len() as u64);
                 let setup = Arc::clone(setup);
                 let factory: LaneFactory =
                     Box::new(move || AnyLane::Load(load::LoadLane::new(&setup, portions)));
@@ -71,7 +71,7 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> V
                 .into_iter()
                 .zip(1..)
                 .map(|(script, client)| {
-                    let spec = in_turn(client, script.len() as u64);
+                    let spec = LaneSpec::in_turn(client, script.len() as u64);
                     let (setup, ledger) = (Arc::clone(setup), Arc::clone(ledger));
                     let factory: LaneFactory = Box::new(move || {
                         AnyLane::Query(query::QueryLane::new(&setup, client, script, ledger))
@@ -88,23 +88,11 @@ fn one_after_the_other(
     kind: &'static str,
     statements: Vec<String>,
 ) -> Vec<(LaneSpec, LaneFactory)> {
-    let spec = in_turn(1, statements.len() as u64);
+    let spec = LaneSpec::in_turn(1, statements.len() as u64);
     let setup = Arc::clone(setup);
-    let factory: LaneFactory =
-        Box::new(move || AnyLane::Statements(statements::StatementsLane::new(&setup, kind, statements)));
+    let lane = move || StatementsLane::new(&setup.context.endpoint, kind, statements, 0);
+    let factory: LaneFactory = Box::new(move || AnyLane::Statements(lane()));
     vec![(spec, factory)]
-}
-
-/// A connection that is a client of its own and sends so many operations, one after the other.
-fn in_turn(client: u32, operations: u64) -> LaneSpec {
-    LaneSpec {
-        client,
-        kind: 0,
-        pace: Pace::Closed,
-        limit: Limit::Operations(operations),
-        role: Role::Decides,
-        coupling: None,
-    }
 }
 
 /// Hands a call to the lane inside.

@@ -107,10 +107,10 @@ impl QueryLane {
         }
         let limit = self.setup.options.time_limit.map(|limit| limit.0);
         let answer = self.connection.rows_within(&query.select, limit).await;
-        if let Some(after) = &query.after {
-            self.connection.query(after.as_bytes()).await?;
-        }
-        answer
+        let Some(after) = &query.after else { return answer };
+        let ended = self.connection.query(after.as_bytes()).await;
+        // Why the query failed is why what comes after it does.
+        answer.and_then(|rows| ended.map(|_| rows))
     }
 
     fn answered(&self, number: u8, answer: Option<Cells>, took: Duration) -> Executed {

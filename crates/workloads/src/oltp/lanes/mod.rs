@@ -1,6 +1,5 @@
 //! Connections of one step.
 
-mod index;
 mod load;
 mod load_rows;
 mod row_params;
@@ -9,12 +8,13 @@ mod test;
 use std::sync::Arc;
 
 use dbdyno_drivers::RowStream;
-use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Limit, Notes, Pace, Role, StatementDone};
+use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes, StatementDone};
 
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
-use crate::oltp::{Setup, steps};
+use crate::oltp::{Setup, sql, steps};
+use crate::statements::StatementsLane;
 
 pub(crate) use test::{Script, TestLane};
 
@@ -26,7 +26,7 @@ pub type LaneFactory = Box<dyn FnOnce() -> AnyLane + Send>;
 pub enum AnyLane {
     Load(load::LoadLane),
     Rows(load_rows::RowsLane),
-    Index(index::IndexLane),
+    Index(StatementsLane),
     Test(test::TestLane),
 }
 
@@ -45,14 +45,8 @@ pub(crate) fn of_step(
             (0..connections)
                 .zip(steps::paces(step, setup))
                 .map(|(connection, pace)| {
-                    let spec = LaneSpec {
-                        client: 1 + connection / per_client,
-                        kind: 0,
-                        pace,
-                        limit: steps::limit(setup, connection, connections),
-                        role: Role::Decides,
-                        coupling: None,
-                    };
+                    let limit = steps::limit(setup, connection, connections);
+                    let spec = LaneSpec::new(1 + connection / per_client, pace, limit);
                     let (setup, script) = (Arc::clone(setup), script.clone());
                     let factory: LaneFactory = Box::new(move || {
                         AnyLane::Test(test::TestLane::new(&setup, script, connection, first_new_id))
@@ -70,7 +64,7 @@ fn loaders(setup: &Arc<Setup>) -> Vec<(LaneSpec, LaneFactory)> {
     (0..plan.connections())
         .map(|connection| {
             let statements = plan.statements_of(connection);
-            let spec = in_turn(connection, statements.end - statements.start);
+            let spec = LaneSpec::in_turn(1 + connection, statements.end - statements.start);
             let (setup, plan) = (Arc::clone(setup), plan.clone());
             let factory: LaneFactory = Box::new(move || {
                 if plan.form == LoadForm::Stream(RowStream::PreparedRows) {
@@ -89,26 +83,18 @@ fn indexers(setup: &Arc<Setup>) -> Vec<(LaneSpec, LaneFactory)> {
     let count = LoadPlan::new(setup).index_connections();
     (0..count)
         .map(|connection| {
-            let tables: Vec<u32> = (1 + connection..=setup.options.tables).step_by(count as usize).collect();
-            let spec = in_turn(connection, tables.len() as u64);
+            let tables = (1 + connection..=setup.options.tables).step_by(count as usize);
+            let statements: Vec<String> = tables.map(sql::create_index).collect();
+            let spec = LaneSpec::in_turn(1 + connection, statements.len() as u64);
             let setup = Arc::clone(setup);
-            let factory: LaneFactory =
-                Box::new(move || AnyLane::Index(index::IndexLane::new(&setup, tables)));
+            let lane = move || {
+                let rows = setup.options.table_size;
+                StatementsLane::new(&setup.context.endpoint, "index", statements, rows)
+            };
+            let factory: LaneFactory = Box::new(move || AnyLane::Index(lane()));
             (spec, factory)
         })
         .collect()
-}
-
-/// A connection that is a client of its own and sends so many operations, one after the other.
-fn in_turn(connection: u32, operations: u64) -> LaneSpec {
-    LaneSpec {
-        client: 1 + connection,
-        kind: 0,
-        pace: Pace::Closed,
-        limit: Limit::Operations(operations),
-        role: Role::Decides,
-        coupling: None,
-    }
 }
 
 /// Hands a call to the lane inside.
@@ -132,7 +118,7 @@ impl Lane for AnyLane {
         match self {
             Self::Load(lane) => return lane.prepare(number).await,
             Self::Rows(lane) => lane.prepare(number),
-            Self::Index(lane) => lane.prepare(number),
+            Self::Index(_) => {}
             Self::Test(lane) => lane.prepare(number),
         }
         Ok(())
