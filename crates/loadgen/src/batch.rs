@@ -17,11 +17,13 @@ pub(crate) struct Times {
     response: Option<Histogram<u64>>,
     /// Lateness of the engine itself; only of open loops.
     pub(crate) lag: Option<Histogram<u64>>,
+    /// The longest time from when an operation was due to when it was sent.
+    pub(crate) late_max_us: u64,
 }
 
 impl Times {
     pub(crate) fn new() -> Self {
-        Self { service: histogram(), response: None, lag: None }
+        Self { service: histogram(), response: None, lag: None, late_max_us: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -29,6 +31,7 @@ impl Times {
     }
 
     pub(crate) fn record(&mut self, service_us: u64, response_us: u64) {
+        self.late_max_us = self.late_max_us.max(response_us.saturating_sub(service_us));
         match &mut self.response {
             Some(response) => record(response, response_us),
             None if response_us == service_us => {}
@@ -48,6 +51,7 @@ impl Times {
 
     /// Adds the counts of another worker or second, without loss.
     pub(crate) fn add(&mut self, more: &Self) {
+        self.late_max_us = self.late_max_us.max(more.late_max_us);
         // Same figures on both sides, and ranges that grow, so that adding cannot fail.
         if self.response.is_some() || more.response.is_some() {
             let service = &self.service;

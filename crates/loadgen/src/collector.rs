@@ -22,6 +22,8 @@ pub trait Observer {
     fn barrier(&mut self, _start: Instant) {}
     /// Response times of operations of `kind` between two cuts, in microseconds; before [`Observer::second`] of the same.
     fn times(&mut self, _kind: &str, _response: &Histogram<u64>) {}
+    /// The longest time from when one of these operations was due to when it was sent, in microseconds.
+    fn late(&mut self, _max_us: u64) {}
     /// How many statements of a kind the operations between two cuts held, and their times in microseconds where they have their own;
     /// as [`Observer::times`].
     fn statements(&mut self, _name: &str, _done: u64, _times: Option<&Histogram<u64>>) {}
@@ -361,6 +363,7 @@ impl<'a> Collector<'a> {
         for (kind, times) in &batch.times {
             let kind = self.kinds[*kind].clone();
             self.observer.times(&kind, times.response());
+            self.observer.late(times.late_max_us);
             if !times.service.is_empty() {
                 let tag = Clock::Service.tag(&kind);
                 self.check(|writer| writer.histogram(&tag, from_us, to_us, &times.service));

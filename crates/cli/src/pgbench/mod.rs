@@ -141,6 +141,10 @@ impl Observer for Seen<'_> {
         }
     }
 
+    fn late(&mut self, max_us: u64) {
+        self.all.lag_max_us = self.all.lag_max_us.max(max_us);
+    }
+
     fn statements(&mut self, name: &str, done: u64, times: Option<&Histogram<u64>>) {
         let part = self.all.parts.entry(name.to_owned()).or_insert_with(|| (0, histogram()));
         part.0 += done;

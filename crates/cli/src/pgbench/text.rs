@@ -19,6 +19,7 @@ pub(super) struct Counts {
     /// Microseconds from when a transaction was due to its end, and those before it was sent.
     pub(super) times: Histogram<u64>,
     pub(super) lag_us: u64,
+    pub(super) lag_max_us: u64,
     /// By name of script or command.
     pub(super) parts: BTreeMap<String, (u64, Histogram<u64>)>,
 }
@@ -36,6 +37,7 @@ impl Default for Counts {
             skipped: 0,
             times: histogram(),
             lag_us: 0,
+            lag_max_us: 0,
             parts: BTreeMap::new(),
         }
     }
@@ -120,7 +122,8 @@ pub(super) fn report(
     late(counts, asked, &mut line);
     latency(counts, asked, took, &mut line);
     if !options.rates.is_empty() {
-        line(format!("rate limit schedule lag: avg {:.3} ms", counts.lag_ms()));
+        let max_ms = counts.lag_max_us as f64 / 1e3;
+        line(format!("rate limit schedule lag: avg {:.3} (max {max_ms:.3}) ms", counts.lag_ms()));
     }
     let tps = if took.seconds > 0.0 { counts.done as f64 / took.seconds } else { 0.0 };
     if options.connect {

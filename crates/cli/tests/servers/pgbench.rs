@@ -192,9 +192,7 @@ fn the_report_is_that_of_pgbench() {
         let found = ours(&desk, &place, words).expect_ok().out.clone();
         let framed = |text: &str| {
             let lines = frame(text).into_iter();
-            lines
-                .filter(|line| !line.starts_with("pgbench (") && !line.starts_with("rate limit"))
-                .collect::<Vec<_>>()
+            lines.filter(|line| !line.starts_with("pgbench (")).collect::<Vec<_>>()
         };
         assert_eq!(framed(&found), framed(&expected), "{found}");
     }

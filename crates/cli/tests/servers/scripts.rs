@@ -131,6 +131,37 @@ fn the_text_of_a_run_and_of_help_is_that_of_sysbench() {
 }
 
 #[test]
+fn a_run_ends_with_its_time_or_its_events_whichever_comes_first() {
+    let desk = Desk::new();
+    let theirs = Theirs::mariadb(&desk);
+    theirs.create("sbtest");
+    theirs.sysbench("sbtest", "oltp_point_select", &[], "prepare");
+    let events = |options: &[&str]| -> u64 {
+        let options = [options, &["--threads=2"]].concat();
+        let ended = theirs.ours(&desk, "sbtest", "oltp_point_select", &options, "run");
+        let line = ended.expect_ok().out.lines().find(|line| line.contains("total number of events:"));
+        line.unwrap().split_whitespace().last().unwrap().parse().unwrap()
+    };
+    assert_eq!(events(&["--events=41", "--time=0"]), 41);
+    assert_eq!(events(&["--events=41", "--time=600"]), 41);
+    assert!((1..1_000_000_000).contains(&events(&["--events=1000000000", "--time=1"])));
+    assert!(events(&["--time=1"]) > 0);
+}
+
+#[test]
+fn a_check_that_fails_before_a_step_ends_the_cell() {
+    let desk = Desk::new();
+    let theirs = Theirs::mariadb(&desk);
+    let text = "sysbench]\nscript = \"oltp_point_select\"\noptions = { table_size = 500 }\nevents = 60\n\
+                settle = { by = \"none\" }\n\
+                checks = [{ sql = \"SELECT COUNT(*) FROM sbtest1\", expect = \"501\", at = \"before\" }]\n";
+    let ended = theirs.plan(&desk, "planned", text);
+    assert!(ended.code != Some(0) && ended.err.contains("SELECT COUNT(*) FROM sbtest1"), "{ended:?}");
+    let found = crate::support::findings(&desk.run_dir());
+    assert_eq!(found.run.cells_completed, 0, "{ended:?}");
+}
+
+#[test]
 fn a_plan_runs_a_script_and_its_checks_on_mariadb_and_postgresql() {
     for theirs in [Theirs::mariadb, Theirs::postgres] {
         let desk = Desk::new();
