@@ -17,8 +17,8 @@ use crate::sentences::reasons;
 use crate::{parity, plan_words};
 
 /// Under the answer of a page.
-const HOW_TO_READ: &str = "Ratio: rate ÷ the base's rate in the same block; above 1 is faster. The line in the cell is its 95 % interval, \
-    the mark is 1. Undecided: more blocks are needed. Names of steps lead to their evidence.";
+const HOW_TO_READ: &str = "Ratio: figure ÷ the base's in the same block; faster is above 1 of rates, below 1 of seconds. The line in the cell is \
+    its 95 % interval, the mark is 1. Undecided: more blocks are needed. Names of steps lead to their evidence.";
 
 /// Everything. `charts` draws them; without it there are none.
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
