@@ -40,7 +40,7 @@ pub(in crate::bench) struct Host {
     pub(in crate::bench) socket: Option<(String, String)>,
     /// How to reach sysbench's database.
     target: Target,
-    is_mysql: bool,
+    pub(in crate::bench) is_mysql: bool,
     /// Stopped when it is dropped.
     server: Running,
 }
