@@ -25,7 +25,6 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     let mut blocks = vec![Block::heading(1, title(findings))];
     blocks.extend(charts.map(|charts| key(findings, charts)));
     blocks.extend(notices(findings, Severity::Invalid));
-    blocks.extend(plan_words::prose(findings));
     let workloads = || findings.workloads.iter().enumerate();
     for (number, workload) in workloads() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
@@ -36,6 +35,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
                 .map(|_| Block::Text(Tone::Muted, HOW_TO_READ.to_owned())),
         );
     }
+    blocks.extend(plan_words::prose(findings));
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
     blocks.extend(plan_words::sections(findings, charts));
     blocks.extend(plan_words::published(findings));

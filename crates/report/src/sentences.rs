@@ -9,14 +9,19 @@ use crate::number::{duration_whole_us, fixed};
 use crate::rates::{Scope, bounded_text, of, ratio_tone};
 use crate::words::{blocks_text, pace_text, zero_rate_text};
 
-/// For each variant that is not the base.
+/// For each variant that is not the base. Those of which the same is to be said share a sentence.
 pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
     let has_verdicts = has_verdicts(scope);
-    let of_variant = |name| {
+    let mut said: Vec<(Vec<&str>, String)> = Vec::new();
+    for name in scope.compared() {
         let against = Against { scope, name };
-        if has_verdicts { against.verdicts() } else { against.differences() }
-    };
-    scope.compared().into_iter().map(of_variant).collect()
+        let text = if has_verdicts { against.verdicts() } else { against.differences() };
+        match said.iter_mut().find(|(_, same)| *same == text) {
+            Some((names, _)) => names.push(name),
+            None => said.push((vec![name], text)),
+        }
+    }
+    said.into_iter().map(|(names, text)| format!("{} {text}", names.join(", "))).collect()
 }
 
 /// What the greatest differences are made of, and where medians and ratio disagree.
@@ -59,7 +64,7 @@ impl<'a> Against<'a> {
     }
 
     fn sentence(self, parts: &[String]) -> String {
-        format!("{} against {}: {}.", self.name, self.scope.run.base, parts.join("; "))
+        format!("against {}: {}.", self.scope.run.base, parts.join("; "))
     }
 
     /// The steps of each verdict, by name where something differs. Verdicts that no step has are left out.
@@ -252,6 +257,25 @@ mod tests {
     #[test]
     fn with_several_blocks_the_answer_is_made_of_verdicts() {
         insta::assert_snapshot!(first(&fixture::with_blocks(3)), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 3 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+    }
+
+    #[test]
+    fn variants_of_which_the_same_is_to_be_said_share_a_sentence() {
+        let mut findings = fixture::findings();
+        let alone = first(&findings);
+        let mut twin = findings.variants[1].clone();
+        twin.name = "twin".to_owned();
+        findings.variants.push(twin);
+        for step in &mut findings.workloads[0].steps {
+            let of_twin = step
+                .variants
+                .last()
+                .cloned()
+                .map(|of| dbdyno_analyse::VariantStep { variant: "twin".to_owned(), ..of });
+            step.variants.extend(of_twin);
+        }
+        let said = sentences(Scope::of(&findings, &findings.workloads[0]));
+        assert_eq!(said, [alone.replace(" against", ", twin against")]);
     }
 
     /// The second variant wrote half of what the base wrote in these steps.
