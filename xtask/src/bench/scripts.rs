@@ -259,7 +259,7 @@ fn page(grid: &Grid, setting: &Setting, version: &str, titles: &[String]) -> Str
         "# Scripts: dbdyno compared with sysbench and pgbench
 
 Measured with `cargo xtask bench scripts --save`, which writes this page: {rounds} rounds of {SECONDS} s. Each
-runs the same command line twice, as `sysbench ...` and as `dbdyno sysbench ...` (`pgbench` likewise),
+runs the same command line twice, as `sysbench ...` and as `dbdyno sysbench ...`; the same with pgbench,
 on tables that are made anew before. Medians; ratios are taken within each round.
 
 {table}
