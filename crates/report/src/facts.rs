@@ -109,6 +109,12 @@ pub(crate) fn host_line(run: &RunSummary) -> String {
     parts.join(" · ")
 }
 
+/// What else was found out about the machine; `None` of runs that did not ask.
+pub(crate) fn facts_line(run: &RunSummary) -> Option<String> {
+    let facts: Vec<String> = run.host.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    (!facts.is_empty()).then(|| facts.join(" · "))
+}
+
 pub(crate) const FAILURES: &str = "Logs of failed cells";
 
 /// The cells that failed and left a log: which and why, and the end of it, line by line and without what steers a terminal.

@@ -7,7 +7,7 @@ use crate::answer::answer;
 use crate::document::{Block, Heading, Table, Tone};
 use crate::evidence::{Topic, efficiency_of_all, latency_of_all, problems, rate, tables};
 use crate::facts::{
-    FAILURES, blocks_text, host_line, logs, option_text, run_line, target_line, time_line, title,
+    FAILURES, blocks_text, facts_line, host_line, logs, option_text, run_line, target_line, time_line, title,
     variant_line,
 };
 use crate::html::charts::Charts;
@@ -239,9 +239,7 @@ fn compared(findings: &Findings) -> Vec<Block> {
     let mut blocks = vec![Block::section("What was compared", "compared")];
     blocks.push(variants(findings, |variant| variant_line(findings, variant)));
     blocks.push(Block::Text(Tone::Muted, host_line(&findings.run)));
-    let facts: Vec<String> =
-        findings.run.host.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-    blocks.extend((!facts.is_empty()).then(|| Block::Text(Tone::Muted, facts.join(" · "))));
+    blocks.extend(facts_line(&findings.run).map(|line| Block::Text(Tone::Muted, line)));
     blocks.push(Block::Text(Tone::Muted, run_line(&findings.run)));
     blocks.extend(time_line(&findings.run).map(|line| Block::Text(Tone::Muted, line)));
     blocks.extend(notices(findings, Severity::Caution));

@@ -169,11 +169,11 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         let mut rounds = Vec::new();
         for round in 1..=setting.rounds {
             let own = || {
-                terminal::note(&format!("round {round} of {}: {}, dbdyno", setting.rounds, host.title));
+                setting.note_round(round, &format!("{}, dbdyno", host.title));
                 own(setting, &host, round)
             };
             let files = || {
-                terminal::note(&format!("round {round} of {}: {}, files", setting.rounds, host.title));
+                setting.note_round(round, &format!("{}, files", host.title));
                 runtime.block_on(files(&generator, &host, &setting.folder.join("files")))
             };
             // The second finds a server with memory and files at hand.
@@ -283,14 +283,8 @@ The rows alone are made with `server = \"null\"`.
 
 * date: {date}; load average of the minute before: {load}
 
-The servers' settings:
-
-```ini
-{MY_CNF}```
-
-```
-{POSTGRESQL_CONF}```
-",
+{settings}",
+        settings = hosts::settings_text(MY_CNF, POSTGRESQL_CONF),
         rounds = setting.rounds,
         table = grid.markdown(),
         date = setting.started.date,

@@ -112,6 +112,13 @@ struct Setting {
     started: Moment,
 }
 
+impl Setting {
+    /// Says what is measured next.
+    fn note_round(&self, round: u32, what: &str) {
+        terminal::note(&format!("round {round} of {}: {what}", self.rounds));
+    }
+}
+
 /// What every bench gives back.
 struct Measured {
     /// The table, for the terminal.
@@ -211,8 +218,8 @@ mod tests {
             let args = Args::try_parse_from([&["bench"][..], words].concat()).unwrap();
             check(&args).map_err(|error| error.to_string())
         };
-        let told = "--rows is for bench load; leave it out, or run `cargo xtask bench load --rows ...`";
-        assert_eq!(said(&["sysbench", "--rows", "1000"]), Err(told.to_owned()));
+        let refusal = "--rows is for bench load; leave it out, or run `cargo xtask bench load --rows ...`";
+        assert_eq!(said(&["sysbench", "--rows", "1000"]), Err(refusal.to_owned()));
         assert!(
             said(&["truth", "--only", "1 table"])
                 .unwrap_err()

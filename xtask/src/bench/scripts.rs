@@ -1,6 +1,7 @@
 //! Bench `scripts`: the same script, by the same command line, run by dbdyno and by the program it was written for: client CPU,
 //! rate, and memory at many connections.
 
+use std::io::Seek;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +12,6 @@ use super::spread::Spread;
 use super::sysbench::hosts::{self, Host, PEER_DATABASE};
 use super::sysbench::peer::{self, children_cpu_us, transactions};
 use super::{Measured, Setting, machine};
-use crate::terminal;
 
 /// Seconds of each measurement: starting and ending either program is in its CPU time.
 const SECONDS: u32 = 10;
@@ -65,9 +65,8 @@ impl Case {
     fn words(&self, host: &Host) -> Vec<String> {
         let connections = self.connections;
         if self.program == "pgbench" {
-            let directory = host.peer_options.iter().find_map(|option| option.strip_prefix("--pgsql-host="));
             let jobs = connections.min(4);
-            let options = format!("-n -h {} -U postgres -M prepared", directory.unwrap_or_default());
+            let options = format!("-n -h {} -U postgres -M prepared", directory(host));
             let load = format!("-b {} -c {connections} -j {jobs} -T {SECONDS} {PEER_DATABASE}", self.script);
             return format!("{options} {load}").split(' ').map(str::to_owned).collect();
         }
@@ -109,18 +108,15 @@ impl Figure {
     /// Ratio and target of each figure, and whether it is met.
     fn parts(&self) -> [(Spread, String, bool); 3] {
         let Case { most_cpu, least_rate, most_memory, .. } = *self.case;
-        let part = |ratio: Spread, sign: &str, target: Option<f64>, is_met: bool| match target {
-            None => (ratio, String::new(), true),
-            Some(target) => {
-                (ratio, format!(", {sign} {target:.2} {}", if is_met { "met" } else { "MISSED" }), is_met)
-            }
+        let part = |ratio: Spread, sign: &str, target: Option<f64>| {
+            let Some(target) = target else { return (ratio, String::new(), true) };
+            let is_met = if sign == "≤" { ratio.median <= target } else { ratio.median >= target };
+            (ratio, format!(", {sign} {target:.2} {}", if is_met { "met" } else { "MISSED" }), is_met)
         };
-        let (cpu, rate) = (self.ratio(|taken| taken.cpu_us), self.ratio(|taken| taken.rate_per_second));
-        let memory = self.ratio(|taken| taken.peak_bytes);
         [
-            part(cpu, "≤", most_cpu, most_cpu.is_some_and(|most| cpu.median <= most)),
-            part(rate, "≥", least_rate, least_rate.is_some_and(|least| rate.median >= least)),
-            part(memory, "≤", most_memory, most_memory.is_some_and(|most| memory.median <= most)),
+            part(self.ratio(|taken| taken.cpu_us), "≤", most_cpu),
+            part(self.ratio(|taken| taken.rate_per_second), "≥", least_rate),
+            part(self.ratio(|taken| taken.peak_bytes), "≤", most_memory),
         ]
     }
 
@@ -160,12 +156,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         for round in 1..=setting.rounds {
             for figure in &mut measured {
                 let case = figure.case;
-                terminal::note(&format!(
-                    "round {round} of {}: {}, {}",
-                    setting.rounds,
-                    host.title,
-                    case.what()
-                ));
+                setting.note_round(round, &format!("{}, {}", host.title, case.what()));
                 // The second program finds warmer caches: they take turns.
                 for turn in [round % 2 == 0, round % 2 == 1] {
                     match case.program {
@@ -206,9 +197,14 @@ fn is_wanted(setting: &Setting, case: &Case) -> bool {
     setting.only.as_deref().is_none_or(|only| case.what().contains(only))
 }
 
+/// Where pgbench finds PostgreSQL's socket.
+fn directory(host: &Host) -> &str {
+    let found = host.peer_options.iter().find_map(|option| option.strip_prefix("--pgsql-host="));
+    found.unwrap_or_default()
+}
+
 fn initialise(host: &Host) -> Result<()> {
-    let directory = host.peer_options.iter().find_map(|option| option.strip_prefix("--pgsql-host="));
-    let line = format!("-i -q -s {SCALE} -h {} -U postgres {PEER_DATABASE}", directory.unwrap_or_default());
+    let line = format!("-i -q -s {SCALE} -h {} -U postgres {PEER_DATABASE}", directory(host));
     crate::command::output(Command::new("pgbench").args(line.split(' '))).map(|_| ())
 }
 
@@ -224,19 +220,14 @@ fn measure(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result<
     };
     line.args(case.words(host));
     // A file and not a pipe: its text is read when it has ended.
-    let said = tempfile::tempfile()?;
+    let mut said = tempfile::tempfile()?;
     line.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
     let before = children_cpu_us()?;
     let child = line.spawn().context("sh cannot be run")?;
     let (peak_bytes, status) = peak::watched(child)?;
     let cpu_us = (children_cpu_us()? - before) as f64;
-    let text = {
-        use std::io::{Read, Seek};
-        let (mut file, mut text) = (said, String::new());
-        file.rewind()?;
-        file.read_to_string(&mut text)?;
-        text
-    };
+    said.rewind()?;
+    let text = std::io::read_to_string(said)?;
     if !status.success() {
         bail!("{} ended with {status}: {text}", case.what());
     }
@@ -270,7 +261,9 @@ memory its greatest resident size.
 * date: {date}; load average of the minute before: {load}
 * servers: {titles}, on CPUs {server}; clients on CPUs {client}
 * peers: {version}, and pgbench of Debian's PostgreSQL 15, with prepared statements
-",
+
+{settings}",
+        settings = hosts::settings_text(hosts::MY_CNF, hosts::POSTGRESQL_CONF),
         rounds = setting.rounds,
         table = grid.markdown(),
         date = setting.started.date,

@@ -5,7 +5,7 @@ use super::{CLIENTS, SECONDS, SLEEP, SPIN, TESTS, Test};
 use crate::bench::grid::Grid;
 use crate::bench::machine::{self, Moment};
 use crate::bench::spread::Spread;
-use crate::bench::sysbench::hosts::{MY_CNF, POSTGRESQL_CONF};
+use crate::bench::sysbench::hosts::{self, MY_CNF, POSTGRESQL_CONF};
 
 /// Every test's tables, each written by `write`.
 pub(super) fn tables(samples: &Samples, write: fn(&Grid) -> String) -> String {
@@ -144,14 +144,8 @@ run.
 * date: {date}; load average of the minute before: {load}
 * peer: {version} of Debian
 
-The servers' settings:
-
-```ini
-{MY_CNF}```
-
-```
-{POSTGRESQL_CONF}```
-",
+{settings}",
+        settings = hosts::settings_text(MY_CNF, POSTGRESQL_CONF),
         base = samples.titles[0],
         tolerance = TOLERANCE * 100.0,
         shown = shown(samples),

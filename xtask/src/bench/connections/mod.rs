@@ -11,7 +11,6 @@ use dbdyno_record::{StepEvent, StepRecord};
 
 use super::sysbench::{hosts, peer as sysbench};
 use super::{Measured, Setting, machine, runs};
-use crate::terminal;
 use hosts::Host;
 
 const SERVER: &str = "mariadb-10.11";
@@ -39,7 +38,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     sysbench::prepare(&host, ROWS)?;
     let (mut own_runs, mut peers) = (Vec::new(), Vec::new());
     for round in 1..=setting.rounds {
-        terminal::note(&format!("round {round} of {}: {CONNECTIONS} connections", setting.rounds));
+        setting.note_round(round, &format!("{CONNECTIONS} connections"));
         // The second client finds a server with threads at hand: they take turns.
         if round % 2 == 0 {
             peers.push(peer::measured(&host)?);

@@ -9,7 +9,6 @@ use anyhow::Result;
 use dbdyno_provision::{list, servers_dir};
 
 use super::{Measured, Setting, machine, newest_of, runs};
-use crate::terminal;
 use figures::{Figure, RunFacts};
 use plans::CASES;
 
@@ -21,7 +20,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let mut facts = RunFacts::default();
     for round in 1..=setting.rounds {
         for plan in plans::ALL {
-            terminal::note(&format!("round {round} of {}: {}", setting.rounds, plan.name));
+            setting.note_round(round, plan.name);
             let text = plan.text(&server, machine::cpus());
             let folder = setting.folder.join(round.to_string());
             let files = [("bench.cnf", plans::MY_CNF)];

@@ -9,7 +9,6 @@ use anyhow::{Context, Result, bail};
 
 use super::sysbench::{hosts, peer};
 use super::{Measured, Setting, machine, runs};
-use crate::terminal;
 use hosts::{Host, OWN_DATABASE, PEER_DATABASE};
 use page::Figure;
 
@@ -99,7 +98,7 @@ fn measure(setting: &Setting, host: &Host, group: &mut [Figure], round: u32) -> 
     for turn in turns {
         let case = group[turn.unwrap_or(0)].case;
         let what = if turn.is_some() { case.what() } else { format!("{} by sysbench", case.tables()) };
-        terminal::note(&format!("round {round} of {}: {}, {what}", setting.rounds, host.title));
+        setting.note_round(round, &format!("{}, {what}", host.title));
         match turn {
             Some(index) => {
                 let rate = loaded(setting, host, case, round)?;

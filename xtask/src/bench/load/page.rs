@@ -3,6 +3,7 @@
 use super::{CONNECTIONS, Case, LEAST_RATE, MY_CNF, POSTGRESQL_CONF};
 use crate::bench::grid::Grid;
 use crate::bench::spread::Spread;
+use crate::bench::sysbench::hosts;
 use crate::bench::{Setting, machine};
 
 const HEADER: [&str; 6] =
@@ -82,14 +83,8 @@ utf8mb4, which a server with latin1 tables (MariaDB 10.11's default) converts.
 * servers: {titles}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}
 * peer: {version} of Debian
 
-The servers' settings:
-
-```ini
-{MY_CNF}```
-
-```
-{POSTGRESQL_CONF}```
-",
+{settings}",
+        settings = hosts::settings_text(MY_CNF, POSTGRESQL_CONF),
         rounds = setting.rounds,
         only = only(setting.only.as_deref()),
         rows = setting.rows,

@@ -12,7 +12,6 @@ use anyhow::{Context, Result};
 
 use super::{Measured, Setting, machine, runs};
 use crate::command::output;
-use crate::terminal;
 use cases::{Case, Figure, SERVERS};
 use hosts::Host;
 use peer::Used;
@@ -36,12 +35,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         for round in 1..=setting.rounds {
             for figure in &mut measured {
                 let case = figure.case;
-                terminal::note(&format!(
-                    "round {round} of {}: {}, {}",
-                    setting.rounds,
-                    host.title,
-                    case.what()
-                ));
+                setting.note_round(round, &format!("{}, {}", host.title, case.what()));
                 let fresh = || runtime.block_on(peer::prepare_anew(&host, ROWS));
                 if case.has_floor {
                     fresh()?;

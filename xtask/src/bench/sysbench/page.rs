@@ -1,7 +1,7 @@
 //! The comparison as a table for the terminal and as a page of the documentation.
 
 use super::cases::{Figure, MOST_OVER_FLOOR};
-use super::hosts::{MY_CNF, POSTGRESQL_CONF};
+use super::hosts::{self, MY_CNF, POSTGRESQL_CONF};
 use super::peer::Used;
 use super::{ROWS, SECONDS};
 use crate::bench::grid::Grid;
@@ -116,14 +116,8 @@ measured.
 * servers: {titles}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}
 * peer: {version} of Debian
 
-The servers' settings:
-
-```ini
-{MY_CNF}```
-
-```
-{POSTGRESQL_CONF}```
-",
+{settings}",
+        settings = hosts::settings_text(MY_CNF, POSTGRESQL_CONF),
         table = grid(figures).markdown(),
         floors = floors(figures),
         date = moment.date,
