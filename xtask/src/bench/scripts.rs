@@ -2,6 +2,7 @@
 //! rate, and memory at many connections.
 
 use std::io::Seek;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -9,9 +10,11 @@ use anyhow::{Context, Result, bail};
 use super::connections::peak;
 use super::grid::Grid;
 use super::spread::Spread;
+use super::sysbench::bare_loop;
 use super::sysbench::hosts::{self, Host, PEER_DATABASE};
 use super::sysbench::peer::{self, children_cpu_us, transactions};
-use super::{Measured, Setting, machine};
+use super::truth::server::KnownAnswer;
+use super::{Measured, Setting, machine, runs};
 
 /// Seconds of each measurement: starting and ending either program is in its CPU time.
 const SECONDS: u32 = 10;
@@ -40,7 +43,13 @@ const fn lua(server: &'static str, script: &'static str, connections: u32) -> Ca
 
 const MARIADB: &str = "mariadb-10.11";
 const POSTGRES: &str = "pg-15";
+/// Answers at once: the client is what limits the rate.
+const KNOWN_ANSWER: &str = "known-answer";
 const CASES: &[Case] = &[
+    lua(KNOWN_ANSWER, "oltp_point_select", 16),
+    lua(KNOWN_ANSWER, "oltp_point_select", 64),
+    lua(KNOWN_ANSWER, "oltp_read_write", 16),
+    lua(KNOWN_ANSWER, "oltp_read_write", 64),
     lua(MARIADB, "oltp_point_select", 16),
     lua(MARIADB, "oltp_point_select", 64),
     lua(MARIADB, "oltp_read_write", 16),
@@ -61,17 +70,22 @@ impl Case {
         format!("{} {}, {} connections", self.program, self.script, self.connections)
     }
 
+    /// A point select, which the bare loop does too, on connections that it has time for.
+    fn has_floor(&self) -> bool {
+        self.server == MARIADB && self.script == "oltp_point_select" && self.connections <= 64
+    }
+
     /// The words after the program's name.
-    fn words(&self, host: &Host) -> Vec<String> {
+    fn words(&self, place: &Place) -> Vec<String> {
         let connections = self.connections;
         if self.program == "pgbench" {
             let jobs = connections.min(4);
-            let options = format!("-n -h {} -U postgres -M prepared", directory(host));
+            let options = format!("-n -h {} -U postgres -M prepared", directory(&place.options));
             let load = format!("-b {} -c {connections} -j {jobs} -T {SECONDS} {PEER_DATABASE}", self.script);
             return format!("{options} {load}").split(' ').map(str::to_owned).collect();
         }
         let mut words = vec![self.script.to_owned()];
-        words.extend(host.peer_options.iter().cloned());
+        words.extend(place.options.iter().cloned());
         words.extend([
             "--tables=1".to_owned(),
             format!("--table-size={ROWS}"),
@@ -93,11 +107,72 @@ struct Taken {
     peak_bytes: f64,
 }
 
+/// A running server, and where sysbench connects to it.
+struct Place {
+    title: String,
+    options: Vec<String>,
+    serves: Serves,
+}
+
+enum Serves {
+    Tables(Box<Host>),
+    /// It needs no tables; it ends when this is dropped.
+    Answers {
+        _server: KnownAnswer,
+    },
+}
+
+impl Place {
+    async fn start(setting: &Setting, server: &str) -> Result<Self> {
+        if server == KNOWN_ANSWER {
+            let server = KnownAnswer::start(&setting.dbdyno, &[])?;
+            let socket = format!("--mysql-socket={}", server.socket().display());
+            let options = ["--db-driver=mysql", &socket, "--mysql-user=root", "--mysql-db=any"];
+            return Ok(Self {
+                title: "known-answer server".to_owned(),
+                options: options.map(str::to_owned).to_vec(),
+                serves: Serves::Answers { _server: server },
+            });
+        }
+        let host = hosts::start(server, &setting.folder.join(server)).await?;
+        Ok(Self {
+            title: host.title.clone(),
+            options: host.peer_options.clone(),
+            serves: Serves::Tables(Box::new(host)),
+        })
+    }
+
+    /// Makes the tables of a case anew.
+    async fn prepare(&self, case: &Case) -> Result<()> {
+        let Serves::Tables(host) = &self.serves else { return Ok(()) };
+        match case.program {
+            "pgbench" => {
+                let line =
+                    format!("-i -q -s {SCALE} -h {} -U postgres {PEER_DATABASE}", directory(&self.options));
+                crate::command::output(Command::new("pgbench").args(line.split(' '))).map(|_| ())
+            }
+            _ => peer::prepare_anew(host, ROWS).await,
+        }
+    }
+
+    /// CPU of a client that does nothing but send and receive, where it is measured.
+    fn floor(&self, case: &Case, bare: &Path) -> Result<Option<f64>> {
+        match &self.serves {
+            Serves::Tables(host) if case.has_floor() => {
+                Ok(Some(bare_loop(bare, host, (case.connections, SECONDS))?.cpu_us))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
 struct Figure {
     case: &'static Case,
     server: String,
     own: Vec<Taken>,
     peers: Vec<Taken>,
+    /// CPU of the bare loop for one query.
+    floors: Vec<f64>,
 }
 
 impl Figure {
@@ -128,11 +203,18 @@ impl Figure {
         let [cpu, rate, memory] = self.parts().map(|(Spread { least, median, greatest }, target, _)| {
             format!("{median:.2} ({least:.2} to {greatest:.2}){target}")
         });
+        let floor = (!self.floors.is_empty()).then(|| {
+            let floors = Spread::of(self.floors.iter().copied()).median;
+            let over =
+                Spread::of(self.floors.iter().zip(&self.peers).map(|(floor, peer)| floor / peer.cpu_us));
+            format!("{floors:.1}, {:.2}", over.median)
+        });
         vec![
             self.server.clone(),
             self.case.what(),
             pair(|taken| taken.cpu_us, 1),
             cpu,
+            floor.unwrap_or_default(),
             pair(|taken| taken.rate_per_second, 0),
             rate,
             pair(|taken| taken.peak_bytes / 1e6, 0),
@@ -144,35 +226,43 @@ impl Figure {
 /// Measures all cases, the order of the two programs changing from round to round.
 pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let version = peer::version()?;
+    let bare = runs::built_example("epoll_floor")?;
     // One thread for everything: the kernel stops a server when the thread that started it ends.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut figures, mut titles) = (Vec::new(), Vec::new());
-    for server in [MARIADB, POSTGRES] {
-        let host = runtime.block_on(hosts::start(server, &setting.folder.join(server)))?;
-        let cases = CASES.iter().filter(|case| case.server == server && is_wanted(setting, case));
-        let mut measured: Vec<Figure> = cases
-            .map(|case| Figure { case, server: host.title.clone(), own: Vec::new(), peers: Vec::new() })
-            .collect();
+    for server in [KNOWN_ANSWER, MARIADB, POSTGRES] {
+        let cases: Vec<&Case> =
+            CASES.iter().filter(|case| case.server == server && is_wanted(setting, case)).collect();
+        if cases.is_empty() {
+            continue;
+        }
+        let place = runtime.block_on(Place::start(setting, server))?;
+        let figure = |case| Figure {
+            case,
+            server: place.title.clone(),
+            own: Vec::new(),
+            peers: Vec::new(),
+            floors: Vec::new(),
+        };
+        let mut measured: Vec<Figure> = cases.into_iter().map(figure).collect();
         for round in 1..=setting.rounds {
             for figure in &mut measured {
                 let case = figure.case;
-                setting.note_round(round, &format!("{}, {}", host.title, case.what()));
+                setting.note_round(round, &format!("{}, {}", place.title, case.what()));
                 // The second program finds warmer caches: they take turns.
-                for turn in [round % 2 == 0, round % 2 == 1] {
-                    match case.program {
-                        "pgbench" => initialise(&host)?,
-                        _ => runtime.block_on(peer::prepare_anew(&host, ROWS))?,
-                    }
-                    let (name, taken) = match turn {
+                for is_own in [round % 2 == 0, round % 2 == 1] {
+                    runtime.block_on(place.prepare(case))?;
+                    let (name, taken) = match is_own {
                         true => ("dbdyno", &mut figure.own),
                         false => (case.program, &mut figure.peers),
                     };
-                    taken.push(measure(setting, &host, case, turn).with_context(|| name.to_owned())?);
+                    taken.push(measure(setting, &place, case, is_own).with_context(|| name.to_owned())?);
                 }
+                figure.floors.extend(place.floor(case, &bare)?);
             }
         }
         figures.append(&mut measured);
-        titles.push(host.title);
+        titles.push(place.title);
     }
     let grid = Grid { header: HEADER.to_vec(), rows: figures.iter().map(Figure::row).collect() };
     Ok(Measured {
@@ -182,11 +272,12 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     })
 }
 
-const HEADER: [&str; 8] = [
+const HEADER: [&str; 9] = [
     "server",
     "script",
     "client CPU, µs",
     "ratio (range), target",
+    "bare loop, µs, ratio",
     "rate, per second",
     "ratio (range), target",
     "memory, MB",
@@ -198,17 +289,12 @@ fn is_wanted(setting: &Setting, case: &Case) -> bool {
 }
 
 /// Where pgbench finds PostgreSQL's socket.
-fn directory(host: &Host) -> &str {
-    let found = host.peer_options.iter().find_map(|option| option.strip_prefix("--pgsql-host="));
+fn directory(options: &[String]) -> &str {
+    let found = options.iter().find_map(|option| option.strip_prefix("--pgsql-host="));
     found.unwrap_or_default()
 }
 
-fn initialise(host: &Host) -> Result<()> {
-    let line = format!("-i -q -s {SCALE} -h {} -U postgres {PEER_DATABASE}", directory(host));
-    crate::command::output(Command::new("pgbench").args(line.split(' '))).map(|_| ())
-}
-
-fn measure(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result<Taken> {
+fn measure(setting: &Setting, place: &Place, case: &Case, is_own: bool) -> Result<Taken> {
     let (_, cpus) = machine::halves();
     // The shell lifts its own limit on open files and becomes the program, so that the process watched is the program.
     let mut line = Command::new("sh");
@@ -218,7 +304,7 @@ fn measure(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result<
         true => line.arg(&setting.dbdyno).arg("--quiet").arg(case.program),
         false => line.arg(case.program),
     };
-    line.args(case.words(host));
+    line.args(case.words(place));
     // A file and not a pipe: its text is read when it has ended.
     let mut said = tempfile::tempfile()?;
     line.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
@@ -256,7 +342,10 @@ on tables that are made anew before. Medians; ratios are taken within each round
 {table}
 
 The first figure of a pair is dbdyno's. CPU is user and kernel time of the whole process for one event,
-memory its greatest resident size.
+memory its greatest resident size. The bare loop sends the same bytes again and again from one thread
+with epoll and measures nothing: no client that waits for answers uses less. Its ratio is its CPU over
+sysbench's. A known-answer server answers at once, so the client limits the rate and never sleeps; with
+a real server on as many CPUs the client sleeps between answers, and most of its CPU is the kernel's.
 
 * date: {date}; load average of the minute before: {load}
 * servers: {titles}, on CPUs {server}; clients on CPUs {client}
@@ -298,12 +387,14 @@ mod tests {
             server: "MariaDB".to_owned(),
             own: vec![taken(9.0)],
             peers: vec![taken(10.0)],
+            floors: vec![8.0],
         };
         assert_eq!(
             figure.row()[2..],
             [
                 "9.0, 10.0",
                 "0.90 (0.90 to 0.90), ≤ 0.80 MISSED",
+                "8.0, 0.80",
                 "100, 100",
                 "1.00 (1.00 to 1.00), ≥ 1.00 met",
                 "5, 5",

@@ -39,7 +39,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
                 let fresh = || runtime.block_on(peer::prepare_anew(&host, ROWS));
                 if case.has_floor {
                     fresh()?;
-                    figure.floors.push(bare_loop(&floor, &host, case.connections)?);
+                    figure.floors.push(bare_loop(&floor, &host, (case.connections, SECONDS))?);
                 }
                 // The second client finds warmer caches: they take turns.
                 if round % 2 == 0 {
@@ -81,13 +81,17 @@ fn own(setting: &Setting, host: &Host, case: &Case, round: u32) -> Result<Used> 
     })
 }
 
-/// The bare loop pinned to the client's CPUs, as the other two are.
-fn bare_loop(floor: &std::path::Path, host: &Host, connections: u32) -> Result<Used> {
+/// The bare loop on so many connections for so many seconds, pinned to the client's CPUs as the other two are.
+pub(super) fn bare_loop(
+    floor: &std::path::Path,
+    host: &Host,
+    (connections, seconds): (u32, u32),
+) -> Result<Used> {
     let (socket, database) = host.socket.as_ref().context("the floor speaks MySQL only")?;
     let mut line = Command::new("taskset");
     let (_, cpus) = machine::halves();
     line.arg("-c").arg(machine::list(cpus.as_deref())).arg(floor);
-    line.args([socket, database]).arg(connections.to_string()).arg(SECONDS.to_string());
+    line.args([socket, database]).arg(connections.to_string()).arg(seconds.to_string());
     let said: serde_json::Value = serde_json::from_str(&output(&mut line)?)?;
     let queries = runs::number(&said, "/queries")?;
     Ok(Used {

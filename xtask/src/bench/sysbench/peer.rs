@@ -11,9 +11,9 @@ use crate::bench::machine;
 
 /// What one sysbench run used and did.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Used {
+pub(in crate::bench) struct Used {
     /// User and kernel time of the whole process for one transaction.
-    pub(super) cpu_us: f64,
+    pub(in crate::bench) cpu_us: f64,
     pub(in crate::bench) rate_per_second: f64,
 }
 

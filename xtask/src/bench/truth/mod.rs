@@ -4,7 +4,7 @@ mod ask;
 mod check;
 mod page;
 mod parts;
-mod server;
+pub(super) mod server;
 mod wake_ups;
 
 use anyhow::Result;

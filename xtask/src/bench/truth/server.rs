@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::bench::machine;
 
 /// A running `dbdyno known-answer`; dropped without [`KnownAnswer::stop`], it is killed.
-pub(super) struct KnownAnswer {
+pub(in crate::bench) struct KnownAnswer {
     child: Child,
     stats: PathBuf,
     socket: PathBuf,
@@ -25,7 +25,7 @@ impl KnownAnswer {
     ///
     /// # Errors
     /// When it does not come to listening; it has said why.
-    pub(super) fn start(dbdyno: &Path, options: &[&str]) -> Result<Self> {
+    pub(in crate::bench) fn start(dbdyno: &Path, options: &[&str]) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("bench-truth-").tempdir()?;
         let (socket, stats) = (folder.path().join("answer.sock"), folder.path().join("stats.json"));
         let (cpus, _) = machine::halves();
@@ -42,6 +42,10 @@ impl KnownAnswer {
             bail!("dbdyno known-answer {} does not listen", options.join(" "));
         }
         Ok(server)
+    }
+
+    pub(in crate::bench) fn socket(&self) -> &Path {
+        &self.socket
     }
 
     /// Address for a plan.
