@@ -272,7 +272,7 @@ impl Observer for Watcher<'_> {
         {
             let lasts = time::about(lasts);
             self.progress.line(&format!(
-                "warning: {name}: the server has answered nothing for {lasts}; Ctrl-C ends the run"
+                "warning: {name}: no operation has ended for {lasts}; Ctrl-C ends the run"
             ));
         }
         let silent = self.silence.lasts();

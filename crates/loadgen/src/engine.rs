@@ -122,7 +122,7 @@ fn outcome(control: &Control) -> (Outcome, Option<String>) {
         Some(StopReason::TimeCap(cap)) => (
             Outcome::Failed,
             Some(format!(
-                "not done after its time cap of {} s; the server was too slow or stopped answering; raise time_cap or lower the rates",
+                "not done after its time cap of {} s; the server is too slow or does not answer, or an event of a script does not end; raise time_cap or lower the rates",
                 cap.as_secs()
             )),
         ),

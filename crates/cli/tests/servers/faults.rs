@@ -211,7 +211,7 @@ fn a_server_that_hangs_in_a_load_is_told_of() {
     wait_until_in_step(&mut running, &dir, "1/a/oltp/load");
     let pid = Pid::from_raw(i32::try_from(server_of(&dir, "a").pid.unwrap()).unwrap());
     kill(pid, Signal::SIGSTOP).unwrap();
-    let words = "warning: load: the server has answered nothing for 30";
+    let words = "warning: load: no operation has ended for 30";
     wait_for("a word of it", || running.said().contains(words).then_some(()));
     kill(pid, Signal::SIGCONT).unwrap();
     running.signal(Signal::SIGINT);
