@@ -271,9 +271,8 @@ impl Observer for Watcher<'_> {
             && is_told(headline)
         {
             let lasts = time::about(lasts);
-            self.progress.line(&format!(
-                "warning: {name}: no operation has ended for {lasts}; Ctrl-C ends the run"
-            ));
+            self.progress
+                .line(&format!("warning: {name}: no operation has ended for {lasts}; Ctrl-C ends the run"));
         }
         let silent = self.silence.lasts();
         let what = match silent < FIRST_WORD {
