@@ -12,7 +12,7 @@ use crate::{page, places, servers};
 
 /// Compare five MySQL and MariaDB servers (docs/demo/demo.toml) and write docs/demo: the page and screenshots.
 ///
-/// Builds dbdyno in release, gets the servers and runs them for about a quarter of an hour; nothing else should run on the
+/// Builds dbdyno in release, gets the servers and runs them for about half an hour; nothing else should run on the
 /// machine meanwhile. Chromium and npm are needed for the screenshots.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
