@@ -366,9 +366,10 @@ fn change_buffer(reader: &Reader<'_>) -> Option<Value> {
     reader.is_innodb().then(|| Value::words(reader.text("innodb_change_buffering").unwrap_or("none")))
 }
 
-/// MySQL 5.5 writes them along and has no setting for it.
+/// MySQL 5.5 writes them along and has no setting for it; XtraDB of 5.5 has words.
 fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
-    let is_on = reader.text("innodb_flush_neighbors").is_none_or(|text| text != "0");
+    let setting = ["innodb_flush_neighbors", "innodb_flush_neighbor_pages"].iter().find_map(|name| reader.text(name));
+    let is_on = setting.is_none_or(|text| !matches!(text, "0" | "none"));
     reader.is_innodb().then_some(Value::Switch(is_on))
 }
 

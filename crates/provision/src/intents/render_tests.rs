@@ -199,6 +199,14 @@ fn the_binlog_in_the_engine_is_of_mariadb_12_3() {
 }
 
 #[test]
+fn xtradb_of_5_5_has_a_name_of_its_own_for_neighbours() {
+    let last = |name| file(name, "flush_neighbors = 'off'").lines().last().unwrap_or_default().to_owned();
+    let servers = ["percona-5.5.24", "mariadb-5.5.24", "percona-8.0.36", "mariadb-10.1.23"];
+    let (old, new) = ("innodb_flush_neighbor_pages = none", "innodb_flush_neighbors = 0");
+    assert_eq!(servers.map(last), [old, old, new, new]);
+}
+
+#[test]
 fn sqlite_gets_pragmas() {
     let text = "buffer_pool = '64 MiB'\ndurability = 'second'\njournal_mode = 'wal'\npage_size = '8 KiB'";
     let rendered = render(&ConfigServer::sqlite(), &intents(text)).unwrap();
@@ -227,7 +235,7 @@ fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
             "mysql-5.6.51 mysql-5.7.44 mysql-8.0.36 mariadb-10.2.44 mariadb-10.6.17 mariadb-11.4.1",
         ),
         ("insert-benchmark-128gb-sync.toml", "mariadb-10.11.5 mariadb-11.8.2 mariadb-12.3.1"),
-        ("oltp-2012.toml", "mysql-5.5.25 percona-5.5.24"),
+        ("oltp-2012.toml", "mysql-5.5.25 percona-5.5.24 mariadb-5.5.24"),
         ("postgres-alike.toml", "pg-9.6.24 pg-10.23 pg-11.22 pg-18.6"),
     ];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/configs");
