@@ -1,8 +1,8 @@
 //! Parity before a run: how the variants would be set, from their versions' defaults and their configurations.
 
 use dbdyno_analyse::parity::{
-    Build, Knowledge, Parity, PlanWords, RemarkKind, Subject, buffer_pool_bytes, circumstances, classes,
-    compared, size_text,
+    Build, Circumstances, Knowledge, Parity, PlanWords, RemarkKind, Subject, buffer_pool_bytes,
+    circumstances, classes, compared, size_text,
 };
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::intents::ConfigProduct;
@@ -72,7 +72,12 @@ fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<O
     if plan.parity == dbdyno_plan::Parity::Off {
         return Ok(None);
     }
-    Ok(Some(compared(&subjects, &words.differs, circumstances(&workloads(plan, &[])))))
+    Ok(Some(compared(&subjects, &words.differs, circumstances_of(plan))))
+}
+
+pub(crate) fn circumstances_of(plan: &Plan) -> Circumstances {
+    let cpus = plan.host.server_cpus.as_ref().map(ToString::to_string);
+    circumstances(&workloads(plan, &[]), cpus.as_deref())
 }
 
 /// Refuses a buffer pool that was configured and is as large as the limit on the server's memory, and warns of a default that is: the

@@ -1,8 +1,8 @@
 //! Conditions of traps: a small language over settings, classes, versions and the run's size.
 //!
 //! `NAME OP VALUE` with `=`, `!=`, `<`, `<=`, `>`, `>=`, where VALUE is words, or `@NAME`, or `N * @NAME`; `NAME told`, `NAME not told`,
-//! `NAME there`, `NAME absent`; `file FATE`. NAME is a setting, `class.ID`, `version`, `product`, `engine`, `run.data` (bytes) or
-//! `run.connections`. What is not known makes a condition false.
+//! `NAME there`, `NAME absent`; `file FATE`. NAME is a setting, `class.ID`, `version`, `product`, `engine`, `run.data` (bytes),
+//! `run.connections` or `run.cpus` (of the server). What is not known makes a condition false.
 
 use super::classes::classes;
 use super::defaults::parts;
@@ -17,6 +17,8 @@ pub struct Circumstances {
     pub data_bytes: Option<u64>,
     /// Most connections at once.
     pub connections: Option<u64>,
+    /// CPUs that the server is bound to.
+    pub server_cpus: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -111,6 +113,7 @@ fn text_of(subject: &Subject, run: Circumstances, name: &str) -> Option<String> 
         ("engine", _) => Some(subject.engine.clone()),
         ("run.data", _) => run.data_bytes.map(|bytes| bytes.to_string()),
         ("run.connections", _) => run.connections.map(|count| count.to_string()),
+        ("run.cpus", _) => run.server_cpus.map(|count| count.to_string()),
         (_, Some(id)) => {
             let found = classes().iter().find(|class| class.id == id)?.of(subject)?;
             Some(found.value.number().map_or_else(|| found.value.to_string(), |number| number.to_string()))
@@ -162,7 +165,7 @@ mod tests {
     fn holds(text: &str) -> bool {
         let config = "[mysqld]\ninnodb_buffer_pool_size = 1G\nsync_binlog = 1\nsync_binlog = 0\n";
         let subject = told("a", "MySQL", "8.0.31", config);
-        let run = Circumstances { data_bytes: Some(3 << 30), connections: None };
+        let run = Circumstances { data_bytes: Some(3 << 30), ..Circumstances::default() };
         Condition::parse(text).unwrap_or_else(|| panic!("{text}")).holds(&subject, run)
     }
 

@@ -368,7 +368,8 @@ fn change_buffer(reader: &Reader<'_>) -> Option<Value> {
 
 /// MySQL 5.5 writes them along and has no setting for it; XtraDB of 5.5 has words.
 fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
-    let setting = ["innodb_flush_neighbors", "innodb_flush_neighbor_pages"].iter().find_map(|name| reader.text(name));
+    let setting =
+        ["innodb_flush_neighbors", "innodb_flush_neighbor_pages"].iter().find_map(|name| reader.text(name));
     let is_on = setting.is_none_or(|text| !matches!(text, "0" | "none"));
     reader.is_innodb().then_some(Value::Switch(is_on))
 }

@@ -22,8 +22,9 @@ mod testing;
 mod traps;
 mod value;
 
-use dbdyno_record::{Run, WorkloadInfo};
+use dbdyno_record::{Manifest, Run, WorkloadInfo};
 
+use crate::measure::hosts::cpu_list;
 use crate::servers::servers;
 
 pub use classes::{Across, Class, Weight, classes};
@@ -52,7 +53,7 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     if subjects.is_empty() {
         return None;
     }
-    Some(compared(&subjects, &words.differs, circumstances(&run.manifest.workloads)))
+    Some(compared(&subjects, &words.differs, circumstances_of(&run.manifest)))
 }
 
 /// Where a prediction was wrong, one phrase a setting or class: settings that were predicted, and all classes. Empty for a
@@ -101,7 +102,7 @@ pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
         new_subject.name.push_str(" of the new run");
     }
     let declared = words.map(|words| words.differs).concat();
-    let parity = compared(&[base_subject, new_subject], &declared, circumstances(&base.0.manifest.workloads));
+    let parity = compared(&[base_subject, new_subject], &declared, circumstances_of(&base.0.manifest));
     parity
         .of_kind(RemarkKind::Difference)
         .map(|remark| format!("Different settings: {}.", remark.text))
@@ -115,8 +116,12 @@ pub(crate) fn subject_of(run: &Run, name: &str, words: &PlanWords) -> Option<Sub
     Some(Subject::effective(variant, server, &words.extra(name)))
 }
 
-/// What the workloads of a run need, as far as traps look at it: the largest of each.
-pub fn circumstances(workloads: &[WorkloadInfo]) -> Circumstances {
+fn circumstances_of(manifest: &Manifest) -> Circumstances {
+    circumstances(&manifest.workloads, manifest.host.server_cpus.as_deref())
+}
+
+/// What the workloads of a run need, as far as traps look at it: the largest of each; and the CPUs of its servers, as `0-3,8`.
+pub fn circumstances(workloads: &[WorkloadInfo], server_cpus: Option<&str>) -> Circumstances {
     let number =
         |workload: &WorkloadInfo, key: &str| workload.options.get(key).and_then(serde_json::Value::as_u64);
     let data = |workload: &WorkloadInfo| {
@@ -132,5 +137,6 @@ pub fn circumstances(workloads: &[WorkloadInfo]) -> Circumstances {
     Circumstances {
         data_bytes: workloads.iter().filter_map(data).max(),
         connections: workloads.iter().filter_map(connections).max(),
+        server_cpus: server_cpus.and_then(cpu_list).map(|cpus| cpus.len() as u64),
     }
 }

@@ -115,7 +115,8 @@ mod tests {
     use crate::parity::testing::variant;
 
     const CASES: &str = include_str!("trap_cases.toml");
-    const RUN: Circumstances = Circumstances { data_bytes: Some(10 << 30), connections: Some(200) };
+    const RUN: Circumstances =
+        Circumstances { data_bytes: Some(10 << 30), connections: Some(200), server_cpus: Some(1) };
 
     #[derive(Deserialize)]
     struct Case {
@@ -142,7 +143,14 @@ mod tests {
             _ => format!("[mysqld]\n{lines}"),
         };
         let info: VariantInfo = variant(text, &config);
-        Subject::predicted(&info, Some(&build), &extra)
+        let mut subject = Subject::predicted(&info, Some(&build), &extra);
+        // What has no known default and only a server shows.
+        let unknown = subject.told.iter().filter(|line| line.is_read && !line.is_loose);
+        let unknown = unknown.filter(|line| line.setting(&subject.settings).is_none());
+        let shown: Vec<(String, String)> =
+            unknown.filter_map(|line| Some((line.name.clone(), line.value.clone()?))).collect();
+        subject.settings.extend(shown);
+        subject
     }
 
     #[test]

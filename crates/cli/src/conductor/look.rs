@@ -1,6 +1,6 @@
 //! A look at each variant before anything is measured: started once, read back, stopped.
 
-use dbdyno_analyse::parity::{Subject, circumstances, compared};
+use dbdyno_analyse::parity::{Subject, compared};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
 use crate::conductor::database::{Database, Place};
 use crate::exit::{Ended, INTERRUPTED, SERVER, USAGE};
-use crate::manifest::workloads;
 use crate::variants::Prepared;
 use crate::{option_files, parity, time};
 
@@ -37,7 +36,7 @@ impl Conductor<'_> {
                 .map_err(|error| Ended::new(SERVER, format!("variant {}: {error}", variant.info.name)))?;
             subjects.push(Subject::effective(&variant.info, &server, &extra));
         }
-        let circumstances = circumstances(&workloads(self.plan, &[]));
+        let circumstances = parity::circumstances_of(self.plan);
         let Some(refusal) = compared(&subjects, &words.differs, circumstances).refusal() else {
             return Ok(());
         };

@@ -38,8 +38,7 @@ const ON_PURPOSE: &[(&str, &str)] = &[
 ];
 
 /// The same, where only a server's own settings show it: plan, trap.
-const SHOWN_BY_THE_SERVER: &[(&str, &str)] =
-    &[("microbenchmarks-2024", "flush-method-split"), ("oltp-2012", "checksum-slow")];
+const SHOWN_BY_THE_SERVER: &[(&str, &str)] = &[("oltp-2012", "checksum-slow")];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans")
