@@ -45,7 +45,7 @@ pub use compare::comparability::host_class;
 pub use compare::comparison::{CompareChoices, compare};
 pub use compare::fixed_rate::Pace;
 pub use compare::forecast::{Forecast, fixed_blocks, forecast};
-pub use compare::groups::unique;
+pub use compare::groups::{in_published_order, unique};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};
@@ -63,12 +63,13 @@ pub use model::{
     Account, Aging, AgingVariant, Agreement, Beside, Bound, Bucket, Budget, CONFIDENCE, Cause, ClientReach,
     Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, Debt, DebtLevel, Decided, DeviceLoad,
     DeviceSecond, Effect, Efficiency, ExecutedPlan, Execution, Failure, FindingSeen, Findings, GroupFindings,
-    GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut, LeftOutKind, Lookups, MetricRow,
-    Notice, Operator, Paired, Part, PercentileRatio, PlanDifference, Prose, PublishedComparison,
-    PublishedRow, Quantity, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen,
-    ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure,
-    Standstills, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepRung,
-    SweepVariant, TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
+    GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut, LeftOutKind, LoadVariant,
+    LoadWithIndexes, Lookups, MetricRow, Notice, Operator, Paired, Part, PercentileRatio, PlanDifference,
+    Prose, PublishedComparison, PublishedRow, Quantity, Ratio, RelativeMetrics, RunSummary, Schedule,
+    SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, SettingDifference, Severity, Side,
+    StallDifference, StallFigure, Standstills, StatementPlans, StatementResult, Steadiness, StepFindings,
+    StepRun, Sweep, SweepRung, SweepSpread, SweepVariant, TimeAccount, Validity, VariantStep, VariantSummary,
+    Verdict, WorkloadFindings,
 };
 pub use model::{Code, Figure};
 pub use notices::invalid_runs::{first_clause, reason_class};
@@ -148,6 +149,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     };
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| assemble::workloads::steps_of(run, info, rules)).collect();
+    assemble::sections::keep_grouping(&manifest.plan_toml, &mut steps);
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
     compare::verdicts::judge(&mut all, rules);

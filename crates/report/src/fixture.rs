@@ -136,6 +136,7 @@ fn workload(names: &[&str], blocks: u32, seconds: u64) -> WorkloadFindings {
         }],
         groups: Vec::new(),
         sweeps: Vec::new(),
+        load_with_indexes: None,
         aging: Vec::new(),
         steps: (0..STEPS.len()).map(|step| step_findings(step, names, blocks, seconds)).collect(),
     }

@@ -43,6 +43,16 @@ pub(crate) fn of_plan(
     (plan.report, sections.collect())
 }
 
+/// Of several groupings only that of the year of the report that the plan follows, where there is one.
+pub(crate) fn keep_grouping(plan_toml: &str, steps: &mut [Vec<StepFindings>]) {
+    let plan: PlanText = toml::from_str(plan_toml).unwrap_or_default();
+    let year = plan.report.year.map(|year| year.to_string()).unwrap_or_default();
+    let has_it = |step: &StepFindings| step.groups.contains_key(&year);
+    if steps.iter().flatten().any(has_it) {
+        steps.iter_mut().flatten().for_each(|step| step.groups.retain(|grouping, _| *grouping == year));
+    }
+}
+
 /// `None` for a section whose base is no variant of the run.
 fn section_findings(
     run: &Run,

@@ -11,6 +11,7 @@ use crate::compare::before_after_writes::aging;
 use crate::compare::cost_breakdown::{account, cpus};
 use crate::compare::groups::groups;
 use crate::compare::latency_verdicts::p99_ratio;
+use crate::compare::load_with_indexes::load_with_indexes;
 use crate::compare::operators::executed_plans;
 use crate::compare::query_plans::plans_of;
 use crate::compare::ratio::ratio;
@@ -48,6 +49,7 @@ pub(crate) fn workload_findings(
     let (places, counted): (Vec<usize>, Vec<StepFindings>) = counted.into_iter().unzip();
     let groups = groups(&counted, rules);
     let sweeps = sweeps(&counted);
+    let load_with_indexes = load_with_indexes(&counted, rules.base);
     let aging = aging(&counted);
     let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
     steps.sort_by_key(|(place, _)| *place);
@@ -58,6 +60,7 @@ pub(crate) fn workload_findings(
         options: info.options.clone(),
         deviations: info.deviations.clone(),
         groups,
+        load_with_indexes,
         sweeps,
         aging,
         steps: steps.into_iter().map(|(_, step)| step).collect(),

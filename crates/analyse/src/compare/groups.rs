@@ -10,7 +10,7 @@ use crate::statistics::student::Estimate;
 /// One table's worth: a grouping, and the number of connections where there are several.
 type Setup = (String, Option<u32>);
 
-/// All groups in the order in which their steps ran, by grouping, number of connections, variant and group. Nothing for the
+/// All groups, in the order of published tables or of their steps, by grouping, number of connections, variant and group. Nothing for the
 /// base; the base under a second name has a table of its own.
 pub(crate) fn groups(steps: &[StepFindings], rules: Rules<'_>) -> Vec<GroupFindings> {
     let mut found = Vec::new();
@@ -20,7 +20,8 @@ pub(crate) fn groups(steps: &[StepFindings], rules: Rules<'_>) -> Vec<GroupFindi
             .filter(|step| step.groups.contains_key(&grouping))
             .filter(|step| connections.is_none() || rung(step).is_none_or(|rung| Some(rung) == connections))
             .collect();
-        let names = unique(members.iter().filter_map(|step| step.groups.get(&grouping).cloned()));
+        let mut names = unique(members.iter().filter_map(|step| step.groups.get(&grouping).cloned()));
+        in_published_order(&mut names, |name| name);
         let variants = members.first().map_or(&[][..], |step| step.variants.as_slice());
         let compared = variants.iter().map(|variant| variant.variant.as_str());
         for variant in compared.filter(|name| *name != rules.base && Some(*name) != rules.again) {
@@ -101,6 +102,13 @@ fn interval(ratios: &[&Ratio]) -> Option<Interval> {
     let of_block = |at: usize| mean(&ratios.iter().map(|ratio| ratio.blocks[at].1.ln()).collect::<Vec<_>>());
     let logs: Vec<f64> = (0..blocks.len()).filter_map(of_block).collect();
     Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
+}
+
+/// Groups that have parts, in the order of published tables: point, range, writes. Others stay as their steps ran.
+pub fn in_published_order<T>(items: &mut [T], group: impl Fn(&T) -> &str) {
+    if items.iter().any(|item| group(item).contains("part ")) {
+        items.sort_by(|one, other| group(one).cmp(group(other)));
+    }
 }
 
 /// Each of `items` once, in their order.
@@ -225,6 +233,26 @@ mod tests {
             })
             .collect();
         assert_eq!(seen, ["Some(1): a.c1 scan", "Some(16): a.c16 scan"]);
+    }
+
+    #[test]
+    fn groups_with_parts_are_in_the_order_of_published_tables_and_of_one_year() {
+        let of = |rate| {
+            let mut steps = vec![member("w", "writes", rate), member("p", "point, part 1", rate)];
+            steps
+                .iter_mut()
+                .for_each(|step| _ = step.spec.groups.insert("2021".to_owned(), "all".to_owned()));
+            steps
+        };
+        let mut run = run(&["old", "new"], 1, vec![cell(1, "old", of(10)), cell(1, "new", of(20))]);
+        let names = |run: &Run| -> Vec<String> {
+            analyse(run).workloads[0].groups.iter().map(|group| group.group.clone()).collect()
+        };
+        assert_eq!(names(&run), ["all", "point, part 1", "writes"]);
+        run.manifest.plan_toml = "report = { year = 2024 }".to_owned();
+        assert_eq!(names(&run), ["point, part 1", "writes"]);
+        run.manifest.plan_toml = "report = { year = 1999 }".to_owned();
+        assert_eq!(names(&run).len(), 3, "no grouping of that year");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) mod groups;
 pub(crate) mod inference;
 pub(crate) mod interim_analyses;
 pub(crate) mod latency_verdicts;
+pub(crate) mod load_with_indexes;
 pub(crate) mod margins;
 pub(crate) mod noise;
 pub(crate) mod operation_use;

@@ -2,10 +2,11 @@
 
 use crate::compare::sweep_point::Rung;
 use crate::model::runs::valid;
-use crate::model::{Latency, StepFindings, Sweep, SweepRung, SweepVariant};
+use crate::model::{Latency, StepFindings, StepRun, Sweep, SweepRung, SweepSpread, SweepVariant};
+use crate::statistics::Interval;
 
-/// Fewer rungs than this are a pair of steps, not a sweep.
-const LEAST_RUNGS: usize = 3;
+/// Of one rung there is nothing to compare.
+const LEAST_RUNGS: usize = 2;
 
 /// All sweeps of a workload, in the order in which their first steps ran.
 pub(crate) fn sweeps(steps: &[StepFindings]) -> Vec<Sweep> {
@@ -41,7 +42,18 @@ fn rung(step: &StepFindings, variant: &str) -> Option<SweepRung> {
     let found = step.variants.iter().find(|found| found.variant == variant)?;
     let latency = found.latency.as_ref().filter(|latency| latency.count > 0);
     let time = |of: fn(&Latency) -> u64| latency.map(|latency| of(latency) as f64);
+    let of_block = |run: &StepRun, of: fn(&Latency) -> u64| {
+        let kind = run.kinds.iter().find(|kind| kind.kind == step.headline_kind)?;
+        (kind.response.count > 0).then(|| of(&kind.response) as f64)
+    };
+    let times = |of: fn(&Latency) -> u64| spread(valid(&found.runs).filter_map(|run| of_block(run, of)));
     Some(SweepRung {
+        spread: SweepSpread {
+            rate: spread(valid(&found.runs).map(|run| run.rate)),
+            p50_us: times(|latency| latency.p50_us),
+            p95_us: times(|latency| latency.p95_us),
+            p99_us: times(|latency| latency.p99_us),
+        },
         median_rate: found.rate?,
         mean_us: latency.map(|latency| latency.mean_us),
         p50_us: time(|latency| latency.p50_us),
@@ -52,9 +64,16 @@ fn rung(step: &StepFindings, variant: &str) -> Option<SweepRung> {
     })
 }
 
+/// Least and greatest; `None` for fewer than two.
+fn spread(values: impl Iterator<Item = f64>) -> Option<Interval> {
+    let values: Vec<f64> = values.collect();
+    let (low, high) = (values.iter().copied().reduce(f64::min)?, values.iter().copied().reduce(f64::max)?);
+    (values.len() > 1).then_some(Interval { low, high })
+}
+
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::{Interval, Run, StepRecord};
+    use dbdyno_record::{Interval as Counted, Run, StepRecord};
 
     use super::*;
     use crate::analyse;
@@ -67,7 +86,7 @@ mod tests {
         step.spec.name = name.to_owned();
         step.spec.clients = connections;
         for (interval, rows) in step.intervals.iter_mut().zip(rows) {
-            *interval = Interval { rows, ..interval.clone() };
+            *interval = Counted { rows, ..interval.clone() };
         }
         step
     }
@@ -80,12 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn a_test_on_three_rungs_is_a_sweep_in_the_order_of_connections() {
+    fn a_test_on_several_rungs_is_a_sweep_in_the_order_of_connections() {
         let ladder = [4, 1, 16].map(|number| rung(&format!("ro.c{number}"), number, [100, 100]));
         let mut steps = ladder.to_vec();
-        steps.extend([rung("rw.c1", 1, [5, 5]), rung("rw.c4", 4, [5, 5]), rung("load", 8, [5, 5])]);
+        steps.extend([rung("rw.c1", 1, [5, 5]), rung("rw.c4", 4, [5, 5])]);
+        steps.extend([rung("wo.c1", 1, [5, 5]), rung("load", 8, [5, 5])]);
         let sweeps = found(vec![steps]);
-        assert_eq!(sweeps.len(), 1, "two rungs are none: {sweeps:?}");
+        let tests: Vec<&str> = sweeps.iter().map(|sweep| sweep.test.as_str()).collect();
+        assert_eq!(tests, ["ro", "rw"], "one rung is none");
         assert_eq!((sweeps[0].test.as_str(), &sweeps[0].connections[..]), ("ro", &[1, 4, 16][..]));
         assert_eq!(sweeps[0].steps, ["ro.c1", "ro.c4", "ro.c16"]);
     }
@@ -108,7 +129,10 @@ mod tests {
             sweeps[0].variants[0].rungs.iter().map(|rung| rung.unwrap().median_rate).collect();
         // Of 2, 6 and 900 rows a second the middle one.
         assert_eq!(rates, [200.0, 10.0, 6.0]);
-        assert_eq!(sweeps[0].variants[0].rungs[2].unwrap().blocks, 3);
+        let last = sweeps[0].variants[0].rungs[2].unwrap();
+        assert_eq!((last.blocks, last.spread.rate), (3, Some(Interval { low: 2.0, high: 900.0 })));
+        let once = found(vec![block([1, 3])]);
+        assert_eq!(once[0].variants[0].rungs[2].unwrap().spread, SweepSpread::default());
     }
 
     #[test]

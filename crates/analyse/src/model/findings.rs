@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::model::failure::Failure;
 use crate::model::notice::Notice;
 use crate::model::report_words::{Colours, Prose, PublishedComparison};
-use crate::model::step_sets::{Aging, GroupFindings, Sweep};
+use crate::model::step_sets::{Aging, GroupFindings, LoadWithIndexes, Sweep};
 use crate::model::steps::StepFindings;
 use crate::parity::Parity;
 
@@ -150,7 +150,10 @@ pub struct WorkloadFindings {
     /// Ratios over groups of steps; empty where the steps belong to none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupFindings>,
-    /// Tests on three or more numbers of connections, by number; empty where there are none.
+    /// `None` without a load that is followed by the building of its indexes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_with_indexes: Option<LoadWithIndexes>,
+    /// Tests on several numbers of connections, by number; empty where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,
     /// Tests that ran before and after the steps that write; empty where there are none.

@@ -37,6 +37,9 @@ pub use step_run::{
     Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
     ServerEventKind, StatementResult, StepRun, Validity,
 };
-pub use step_sets::{Aging, AgingVariant, GroupFindings, Sweep, SweepRung, SweepVariant};
+pub use step_sets::{
+    Aging, AgingVariant, GroupFindings, LoadVariant, LoadWithIndexes, Sweep, SweepRung, SweepSpread,
+    SweepVariant,
+};
 pub use steps::{PercentileRatio, RelativeMetrics, Standstills, StepFindings, VariantStep};
 pub use verdict::{Bound, CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

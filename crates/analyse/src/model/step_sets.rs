@@ -53,7 +53,7 @@ impl GroupFindings {
     }
 }
 
-/// A test that ran with three or more numbers of connections.
+/// A test that ran with several numbers of connections.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sweep {
     /// The steps' common name: `read-only` of `read-only.c1`, `read-only.c2`, ...
@@ -87,6 +87,37 @@ pub struct SweepRung {
     pub p99_us: Option<f64>,
     pub max_us: Option<f64>,
     pub blocks: usize,
+    pub spread: SweepSpread,
+}
+
+/// The least and the greatest of the valid blocks; `None` for one block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct SweepSpread {
+    pub rate: Option<Interval>,
+    pub p50_us: Option<Interval>,
+    pub p95_us: Option<Interval>,
+    pub p99_us: Option<Interval>,
+}
+
+/// The load and the building of its indexes together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoadWithIndexes {
+    /// Names of the two steps.
+    pub load: String,
+    pub index: String,
+    pub variants: Vec<LoadVariant>,
+}
+
+/// Rows a second of one variant over both steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoadVariant {
+    pub variant: String,
+    /// Median over the blocks in which both are valid.
+    pub rate: Option<f64>,
+    /// To the base in the same block; the geometric mean.
+    pub ratio: Option<f64>,
+    /// 95 %; `None` for one block.
+    pub interval: Option<Interval>,
 }
 
 /// A test that ran before the steps that write and after them, on the same rung.

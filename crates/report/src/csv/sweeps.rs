@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_step_of_a_ladder_has_its_test_its_rung_and_the_rate_of_its_variant() {
-        assert_eq!(rungs("read-only.c4"), ["read-only,4,1,4000", "read-only,4,1,4800"]);
+        assert_eq!(rungs("read-only.c4"), ["read-only,4,2,4000", "read-only,4,2,4800"]);
         assert_eq!(
             rungs("read-only.c1024")[1],
             "read-only,1024,0,NA",

@@ -1,6 +1,6 @@
 //! Hardware efficiency of all steps: a table for each metric, absolute and relative to the base.
 
-use dbdyno_analyse::metrics::{Cost, Efficiency, Figures, Metric};
+use dbdyno_analyse::metrics::{Cost, Efficiency, Figures, Metric, MetricRow};
 use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
 
@@ -17,12 +17,18 @@ pub(crate) fn efficiency_of_all(steps: &[&StepFindings], base: &str) -> Vec<Tabl
         let relative = |variant: &VariantStep| value(&variant.relative.as_ref()?.efficiency, metric);
         of_metric(steps, base, metric, &of, &relative)
     });
+    // What scans read a second; of tables in memory it is nothing.
+    let reads = MetricRow::in_tables().filter(|metric| metric.id == "rmbps").map(|metric| {
+        let of = |run: &StepRun| value(&run.metrics, metric).filter(|figure| *figure > 0.0);
+        let relative = |variant: &VariantStep| value(&variant.relative.as_ref()?.metrics, metric);
+        of_metric(steps, base, metric, &of, &relative)
+    });
     let costs = Cost::in_tables().filter(|metric| COSTS.contains(&metric.id)).map(|metric| {
         let of = |run: &StepRun| value(&run.cost, metric);
         let relative = |variant: &VariantStep| value(&variant.relative.as_ref()?.cost, metric);
         of_metric(steps, base, metric, &of, &relative)
     });
-    of_hosts.chain(costs).filter(|table| !table.rows.is_empty()).collect()
+    of_hosts.chain(reads).chain(costs).filter(|table| !table.rows.is_empty()).collect()
 }
 
 fn value<G: Figures>(group: &G, metric: &Metric) -> Option<f64> {

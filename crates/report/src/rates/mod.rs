@@ -7,6 +7,7 @@ mod control;
 mod effects;
 mod groups;
 mod hints;
+mod load_with_indexes;
 mod missing;
 mod ratios;
 mod side_by_side;
@@ -33,10 +34,11 @@ pub(crate) struct Scope<'a> {
 /// Tables of one kind; none where the workload has nothing of it.
 type Tables = fn(Scope<'_>) -> Vec<Table>;
 
-const TABLES: [Tables; 9] = [
+const TABLES: [Tables; 10] = [
     throughput::tables,
     ratios::tables,
     effects::tables,
+    load_with_indexes::tables,
     groups::tables,
     hints::tables,
     sweeps::tables,

@@ -82,11 +82,7 @@ fn groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<T
             run.base
         );
         let is_here = |group: &&GroupFindings| group.grouping == grouping && group.variant == variant;
-        let mut names = unique(all().filter(is_here).map(|group| group.group.as_str()));
-        // In the order of published tables: point, range, writes.
-        if names.iter().any(|name| name.contains("part ")) {
-            names.sort_unstable();
-        }
+        let names = unique(all().filter(is_here).map(|group| group.group.as_str()));
         let mut table = Table::new(&title, &note, vec![Column::new("group", "", "")], heads(setups));
         for name in names {
             let of_setup = |setup: &WorkloadFindings| {

@@ -1,6 +1,7 @@
 //! Sweeps: a row a number of connections, columns of rates and response times by variant. Of more than two variants each figure has
 //! a table.
 
+use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Sweep, SweepRung, SweepVariant};
 
 use super::cells::{absent, word};
@@ -8,16 +9,17 @@ use super::{Scope, of};
 use crate::document::{Cell, Column, Table};
 use crate::number::{count, milliseconds, rate};
 
-/// What is shown of a rung: name, and value as text.
-type Figure = (&'static str, fn(&SweepRung) -> Option<String>);
+/// What is shown of a rung: name, value, ends over the blocks, and how both are written.
+type Figure =
+    (&'static str, fn(&SweepRung) -> Option<f64>, fn(&SweepRung) -> Option<Interval>, fn(f64) -> String);
 
 const FIGURES: [Figure; 6] = [
-    ("rate", |rung| Some(rate(Some(rung.median_rate)))),
-    ("mean ms", |rung| rung.mean_us.map(time)),
-    ("p50 ms", |rung| rung.p50_us.map(time)),
-    ("p95 ms", |rung| rung.p95_us.map(time)),
-    ("p99 ms", |rung| rung.p99_us.map(time)),
-    ("max ms", |rung| rung.max_us.map(time)),
+    ("rate", |rung| Some(rung.median_rate), |rung| rung.spread.rate, |figure| rate(Some(figure))),
+    ("mean ms", |rung| rung.mean_us, |_| None, time),
+    ("p50 ms", |rung| rung.p50_us, |rung| rung.spread.p50_us, time),
+    ("p95 ms", |rung| rung.p95_us, |rung| rung.spread.p95_us, time),
+    ("p99 ms", |rung| rung.p99_us, |rung| rung.spread.p99_us, time),
+    ("max ms", |rung| rung.max_us, |_| None, time),
 ];
 
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
@@ -31,16 +33,16 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 fn table(scope: Scope<'_>, sweep: &Sweep, figures: &[Figure]) -> Table {
     let columns = || figures.iter().flat_map(|figure| sweep.variants.iter().map(move |of| (figure, of)));
     let note = match figures {
-        [("rate", _)] => format!("{}.", sweep.rate_label),
+        [("rate", ..)] => format!("{}.", sweep.rate_label),
         [_] => String::new(),
         _ => {
             format!("{} and response times by number of connections, all blocks together.", sweep.rate_label)
         }
     };
-    let heads = columns().map(|((name, _), of)| Column::new(&of.variant, name, ""));
+    let heads = columns().map(|((name, ..), of)| Column::new(&of.variant, name, ""));
     let label = vec![Column::new("connections", "", "")];
     let title = match figures {
-        [(name, _)] => format!("Connections: {}, {name}", sweep.test),
+        [(name, ..)] => format!("Connections: {}, {name}", sweep.test),
         _ => format!("Connections: {}", sweep.test),
     };
     let mut table = Table::new(&title, &note, label, heads);
@@ -51,9 +53,18 @@ fn table(scope: Scope<'_>, sweep: &Sweep, figures: &[Figure]) -> Table {
     table
 }
 
-fn cell(scope: Scope<'_>, sweep: &Sweep, (_, text): &Figure, variant: &SweepVariant, at: usize) -> Cell {
+fn cell(
+    scope: Scope<'_>,
+    sweep: &Sweep,
+    (_, value, spread, text): &Figure,
+    variant: &SweepVariant,
+    at: usize,
+) -> Cell {
     if let Some(rung) = variant.rungs[at] {
-        return text(&rung).map_or_else(|| absent("nothing was answered"), Cell::from);
+        let Some(value) = value(&rung) else { return absent("nothing was answered") };
+        let blocks =
+            spread(&rung).map(|ends| format!("blocks from {} to {}", text(ends.low), text(ends.high)));
+        return Cell { note: blocks.unwrap_or_default(), ..Cell::from(text(value)) };
     }
     let step = scope.workload.steps.iter().find(|step| step.name == sweep.steps[at]);
     let found = step.and_then(|step| of(step, &variant.variant));

@@ -13,13 +13,27 @@ function lineOf(variant, name, data, more) {
 /** A tooltip over all lines at one place of the axis across. */
 function tipOfAxis(head, unit) {
   return (items) => {
-    const lines = items.filter((item) => item.value && item.value[1] !== null && item.value[1] !== undefined)
+    const isLine = (item) => item.value && item.value[1] !== null && item.value[1] !== undefined && !(item.seriesId || "").endsWith("spread");
+    const lines = items.filter(isLine)
       .map((item) => tipLine(item.seriesId ? Number(item.seriesId.split(" ")[0]) : 0, item.seriesName, exact(item.value[1]) + unit(item)));
     return items.length ? `<b>${escaped(head(items[0].value[0]))}</b>${lines.join("")}` : "";
   };
 }
 
 const pointer = () => ({ trigger: "axis", axisPointer: { type: "line", lineStyle: { color: css("muted") } } });
+
+/** Upright lines from the least to the greatest block of each rung. */
+function spreads(line, connections, key, panel) {
+  const ends = connections.map((number, at) => [number, ...(line.spread[key][at] || [0, 0])]);
+  return {
+    type: "custom", id: `${line.variant} ${panel} spread`, silent: true, xAxisIndex: panel, yAxisIndex: panel,
+    encode: { x: 0, y: [1, 2] }, data: ends.filter(([, low]) => low > 0),
+    renderItem: (_, api) => {
+      const [x, y1] = api.coord([api.value(0), api.value(1)]), y2 = api.coord([api.value(0), api.value(2)])[1];
+      return { type: "line", shape: { x1: x, y1, x2: x, y2 }, style: { stroke: look(line.variant).color, lineWidth: 1.2, opacity: 0.6 } };
+    },
+  };
+}
 
 /** Rate, and the chosen percentile of response times, against connections; all axes logarithmic. */
 export function sweep(data, { names, hidden, choice }) {
@@ -35,8 +49,9 @@ export function sweep(data, { names, hidden, choice }) {
   const series = shown.flatMap((line) => [
     lineOf(line.variant, names[line.variant], pairs(line.rate), { id: line.variant + " rate" }),
     lineOf(line.variant, names[line.variant], pairs(line[which]), { id: line.variant + " time", xAxisIndex: 1, yAxisIndex: 1 }),
+    ...[["rate", 0], [which, 1]].map(([key, panel]) => spreads(line, data.connections, key, panel)),
   ]);
-  const all = (key) => shown.flatMap((line) => line[key]);
+  const all = (key) => shown.flatMap((line) => [...line[key], ...line.spread[key].filter(Boolean).flat()]);
   return {
     height: 460,
     zoom: { xAxisIndex: [0, 1] },

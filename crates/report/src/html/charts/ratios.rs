@@ -1,6 +1,6 @@
 //! Ratios of rates as dots with intervals around 1, a chart for each group of steps and number of connections.
 
-use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings};
+use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings, in_published_order};
 use serde_json::{Value, json};
 
 use super::{Charts, chart};
@@ -16,6 +16,7 @@ pub(super) fn ratios(charts: &Charts<'_>, workload: &WorkloadFindings, base: &st
             None => sets.push((name, vec![step])),
         }
     }
+    in_published_order(&mut sets, |(_, steps)| steps[0].groups.values().next().map_or("", String::as_str));
     sets.iter().filter_map(|(name, steps)| of_set(charts, name, steps, (&workload.name, base))).collect()
 }
 

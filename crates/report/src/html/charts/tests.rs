@@ -61,6 +61,7 @@ fn a_sweep_has_the_values_of_each_rung_and_a_gap_where_there_is_none() {
     assert_eq!(data["connections"], json!([1, 2, 4, 1024]));
     assert_eq!(data["series"][0]["rate"], json!([1000, 2000, 4000, 2000]));
     assert_eq!(data["series"][0]["p95"], json!([0.5, 1, 2, 2000]));
+    assert_eq!(data["series"][0]["spread"]["p95"][0], json!([0.45, 0.6]));
     assert_eq!(data["series"][1]["p95"][3], Value::Null);
 }
 
