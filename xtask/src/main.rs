@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `servers`, `bench`, `page`, `demo`, `dist`.
+//! The project's own commands: `cargo xtask test`, `servers`, `bench`, `page`, `demo`, `reports`, `dist`.
 
 mod bench;
 mod command;
@@ -6,6 +6,8 @@ mod demo;
 mod dist;
 mod page;
 mod places;
+mod plan_run;
+mod reports;
 mod servers;
 mod terminal;
 mod test;
@@ -31,6 +33,7 @@ enum Command {
     Bench(bench::Args),
     Page(page::Args),
     Demo(demo::Args),
+    Reports(reports::Args),
     Dist(dist::Args),
 }
 
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Page(args) => page::build(&args).map(|()| true),
         Command::Demo(args) => demo::make(&args).map(|()| true),
+        Command::Reports(args) => reports::make(&args).map(|()| true),
         Command::Dist(args) => dist::go(&args).map(|()| true),
     };
     match done {

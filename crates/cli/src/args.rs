@@ -242,6 +242,9 @@ pub(crate) struct ReportArgs {
     /// a second page next to it.
     #[arg(long, value_enum, value_name = "STYLE", default_value = "answer", hide_default_value = true)]
     pub(crate) style: Style,
+    /// With --style published: no second page. Warnings are then on the first.
+    #[arg(long, requires = "style")]
+    pub(crate) without_evidence: bool,
     /// File to write, instead of standard output.
     #[arg(short, long, alias = "out", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -74,8 +74,14 @@ pub(crate) fn figure_problem(published: &PublishedFigures) -> Option<String> {
         Some(format!("the figure {value} of {variant} in {name} is no ratio: write a number above 0"))
     });
     bad.or_else(|| {
-        let finding = published.findings.iter().find(|finding| finding.steps.is_empty())?;
-        Some(format!("the finding {:?} names no steps", finding.says))
+        published.findings.iter().find_map(|finding| match finding.than {
+            _ if finding.steps.is_empty() => Some(format!("the finding {:?} names no steps", finding.says)),
+            Some(than) if !(than.is_finite() && than > 0.0) => Some(format!(
+                "the finding {:?} is compared with {than}: write a number above 0",
+                finding.says
+            )),
+            _ => None,
+        })
     })
 }
 

@@ -125,6 +125,8 @@ pub enum Quantity {
     ReadKb,
     /// Wall time of a query: less is better.
     Seconds,
+    /// 99th percentile of the response times.
+    P99,
 }
 
 /// Statistics of the relative rates of the steps of each group.
@@ -158,6 +160,9 @@ pub struct PublishedFinding {
     #[serde(default)]
     pub quantity: Quantity,
     pub is: Relation,
+    /// The ratio that it is above, below or the same as; 1 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub than: Option<f64>,
 }
 
 /// How the variant is to the base in a finding.

@@ -68,13 +68,18 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
 }
 
 /// What published reports show, in their order: rates, ratios, targets and groups as tables, ratios and sweeps as charts, hardware
-/// efficiency, the machine. `evidence` is the page that has the rest.
-pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: &str) -> Vec<Block> {
+/// efficiency, the machine. `evidence` is the page that has the rest, warnings too; without one they are here.
+pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, own_title(findings)), key(findings, charts)];
     let doubts =
         of_severity(findings, Severity::Invalid).len() + of_severity(findings, Severity::Caution).len();
     let warnings = if doubts > 0 { format!(", {}", numbered(doubts, "warning")) } else { String::new() };
-    blocks.push(Block::Link(format!("The answer with its evidence{warnings}"), evidence.to_owned()));
+    match evidence {
+        Some(page) => {
+            blocks.push(Block::Link(format!("The answer with its evidence{warnings}"), page.to_owned()));
+        }
+        None => blocks.extend(notices(findings, Severity::Invalid)),
+    }
     blocks.extend(plan_words::prose(findings));
     for (number, workload) in findings.workloads.iter().enumerate() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
@@ -94,8 +99,8 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: &str
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
     blocks.extend(plan_words::sections(findings, Some(charts)));
     blocks.extend(plan_words::published(findings));
-    let cautions = |block: &Block| !matches!(block, Block::Notices(..));
-    blocks.extend(compared(findings).into_iter().filter(cautions));
+    let is_here = |block: &Block| evidence.is_none() || !matches!(block, Block::Notices(..));
+    blocks.extend(compared(findings).into_iter().filter(is_here));
     blocks
 }
 

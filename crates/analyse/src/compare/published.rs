@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{Manifest, workload_and_setup};
 use serde::Deserialize;
 
+use crate::compare::latency_verdicts::p99_us;
 use crate::compare::margins::{Margins, fits};
 use crate::compare::ratio::of_blocks;
 use crate::compare::sweep_point::Rung;
@@ -86,6 +87,13 @@ struct Finding {
     #[serde(default)]
     quantity: Quantity,
     is: Relation,
+    /// What the ratio is above, below or the same as.
+    #[serde(default = "one")]
+    than: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -210,12 +218,14 @@ impl Measured<'_> {
         self.workloads.iter().filter(of_setup).flat_map(WorkloadFindings::judged_steps)
     }
 
-    /// By block: the variant's figure ÷ the base's, where both are valid.
+    /// By block: the variant's figure ÷ the base's, where both are valid. `with_bounds`: also where a time limit cut off the
+    /// variant, so that its ratio is more than this.
     fn blocks(
         &self,
         step: &StepFindings,
         (base, variant): (&str, &str),
         quantity: Quantity,
+        with_bounds: bool,
     ) -> Vec<(u32, f64)> {
         let runs = |name: &str| {
             let own = self.names.get(name);
@@ -224,18 +234,16 @@ impl Measured<'_> {
         let (Some(base), Some(new)) = (runs(base), runs(variant)) else { return Vec::new() };
         let of_block = |run: &StepRun| {
             let base = valid(base).find(|base| base.block == run.block)?;
-            let of = |run| figure(run, quantity, step.less_is_better);
-            let ratio = of(run)? / of(base)?;
+            let of = |run| figure(run, quantity, step);
+            let is_figure = !base.cut_off && (with_bounds || !run.cut_off);
+            let ratio = is_figure.then_some(of(run)? / of(base)?)?;
             (ratio.is_finite() && ratio > 0.0).then_some((run.block, ratio))
         };
         valid(new).filter_map(of_block).collect()
     }
 
     fn ratio(&self, step: &StepFindings, pair: (&str, &str), quantity: Quantity) -> Option<Ratio> {
-        let ratio = of_blocks(self.blocks(step, pair, quantity))?;
-        let logs: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
-        let interval = Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp());
-        Some(Ratio { value: ratio.value, interval, blocks: logs.len() })
+        ratio_of(self.blocks(step, pair, quantity, false))
     }
 
     /// The statistic over the steps of a group in each block, and its mean over the blocks.
@@ -246,7 +254,7 @@ impl Measured<'_> {
         let members: Vec<Vec<(u32, f64)>> = self
             .steps(figures.setup.as_deref())
             .filter(is_member)
-            .map(|step| self.blocks(step, pair, Quantity::Rate))
+            .map(|step| self.blocks(step, pair, Quantity::Rate, false))
             .collect();
         let of_block = |block: u32| {
             let ratios: Option<Vec<f64>> = members
@@ -271,23 +279,28 @@ impl Measured<'_> {
 
     fn look_for(&self, finding: &Finding) -> FindingSeen {
         let [mut seen, mut not_seen, mut undecided] = [0; 3];
-        let is_about =
-            |step: &&StepFindings| finding.steps.iter().any(|pattern| fits(pattern, &test_of(step)));
+        let is_named = |pattern: &String, step: &StepFindings| {
+            fits(pattern, &step.name) || fits(pattern, &test_of(step))
+        };
+        let is_about = |step: &&StepFindings| finding.steps.iter().any(|pattern| is_named(pattern, step));
         for step in self.steps(finding.setup.as_deref()).filter(is_about) {
             let pair = (finding.base.as_str(), finding.variant.as_str());
-            let Some(ratio) = self.ratio(step, pair, finding.quantity) else { continue };
-            match ratio.interval.and_then(|interval| holds(finding.is, interval, step.margin)) {
+            let least = finding.quantity == Quantity::Seconds && matches!(finding.is, Relation::Above);
+            let blocks = self.blocks(step, pair, finding.quantity, least);
+            let is_bound = self.blocks(step, pair, finding.quantity, false).len() < blocks.len();
+            let Some(ratio) = ratio_of(blocks) else { continue };
+            match ratio.interval.and_then(|interval| holds(finding, interval, step.margin)) {
                 Some(true) => seen += 1,
-                Some(false) => not_seen += 1,
-                None => undecided += 1,
+                Some(false) if !is_bound => not_seen += 1,
+                _ => undecided += 1,
             }
         }
         FindingSeen {
             says: finding.says.clone(),
             seen: match (seen, not_seen, undecided) {
                 (0, 0, 0) => Seen::CannotBeTried,
-                (_, 1.., _) => Seen::NotSeen,
-                (seen, 0, undecided) if seen > undecided => Seen::Seen,
+                _ if seen > not_seen + undecided => Seen::Seen,
+                (seen, 1.., _) if not_seen >= seen => Seen::NotSeen,
                 _ => Seen::Undecided,
             },
             steps_seen: seen,
@@ -295,6 +308,13 @@ impl Measured<'_> {
             steps_undecided: undecided,
         }
     }
+}
+
+fn ratio_of(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
+    let ratio = of_blocks(blocks)?;
+    let logs: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
+    let interval = Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp());
+    Some(Ratio { value: ratio.value, interval, blocks: logs.len() })
 }
 
 /// The step's name; without its number of connections where it is a rung of a ladder.
@@ -307,23 +327,24 @@ fn is_named(step: &StepFindings, name: &str) -> bool {
     step.name == name || test_of(step) == name
 }
 
-/// A time that was cut off is only a bound, and a figure of nothing.
-fn figure(run: &StepRun, quantity: Quantity, is_time: bool) -> Option<f64> {
+fn figure(run: &StepRun, quantity: Quantity, step: &StepFindings) -> Option<f64> {
+    let is_time = step.less_is_better;
     let inverse = (run.rate > 0.0).then(|| 1.0 / run.rate);
     match quantity {
-        _ if run.cut_off => None,
         Quantity::Rate if is_time => inverse,
         Quantity::Seconds if !is_time => inverse,
         Quantity::Rate | Quantity::Seconds => Some(run.rate),
         Quantity::Cpu => run.efficiency.cpu_o,
         Quantity::ReadKb => run.efficiency.rkb_o,
+        Quantity::P99 => p99_us(run, &step.headline_kind),
     }
 }
 
 /// Whether a ratio in `interval` is as the finding says; `None` where that cannot be said.
-fn holds(is: Relation, interval: Interval, margin: f64) -> Option<bool> {
+fn holds(finding: &Finding, interval: Interval, margin: f64) -> Option<bool> {
+    let interval = Interval { low: interval.low / finding.than, high: interval.high / finding.than };
     let (low, high) = (1.0 - margin, 1.0 + margin);
-    let (is_so, is_not) = match is {
+    let (is_so, is_not) = match finding.is {
         Relation::Above => (interval.low > 1.0, interval.high < 1.0),
         Relation::Below => (interval.high < 1.0, interval.low > 1.0),
         Relation::Same => {
@@ -359,6 +380,35 @@ mod tests {
     use super::*;
     use crate::analyse;
     use crate::fixtures::{cell, load_step, run};
+
+    /// Rungs of a ladder in which `b` has so many times the rate of `a`.
+    #[test]
+    fn a_finding_is_seen_where_most_of_its_steps_show_it_and_may_name_rungs() {
+        let rung = |connections: u32, rate| {
+            let mut step = load_step(rate);
+            step.name = format!("ro.c{connections}");
+            step.spec.name = step.name.clone();
+            step.spec.clients = connections;
+            step
+        };
+        let seen = |steps: &str, times: [u64; 3]| {
+            let of = |times: [u64; 3]| {
+                let rungs = [1, 2, 4].into_iter().zip(times);
+                rungs.map(|(connections, times)| rung(connections, 1_000 * times)).collect::<Vec<_>>()
+            };
+            let cells = (1..=3).flat_map(|block| [cell(block, "a", of([2; 3])), cell(block, "b", of(times))]);
+            let mut run = run(&["a", "b"], 3, cells.collect());
+            let finding = format!("says = 's'\nbase = 'a'\nvariant = 'b'\nsteps = ['{steps}']\nis = 'above'");
+            run.manifest.plan_toml = format!(
+                "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[report.published]\n[[report.published.findings]]\n{finding}"
+            );
+            analyse(&run).published.expect("it names some").findings[0].seen
+        };
+        assert_eq!(seen("ro", [4, 4, 1]), Seen::Seen);
+        assert_eq!(seen("ro", [4, 1, 2]), Seen::NotSeen);
+        assert_eq!(seen("ro", [4, 2, 2]), Seen::Undecided);
+        assert_eq!(seen("ro.c4", [1, 1, 4]), Seen::Seen);
+    }
 
     const PLAN: &str = r#"
 [[variant]]
@@ -401,6 +451,13 @@ base = "old"
 variant = "b"
 steps = ["l.*"]
 is = "above"
+[[report.published.findings]]
+says = "b keeps half"
+base = "old"
+variant = "b"
+steps = ["l.i0"]
+is = "above"
+than = 0.45
 [[report.published.findings]]
 says = "c is faster"
 base = "old"
@@ -446,6 +503,7 @@ is = "above"
         old b writes: median: 0.4 0.50 same direction
         b is slower: seen
         b is faster: not seen
+        b keeps half: seen
         c is faster: cannot be tried here
         ");
     }

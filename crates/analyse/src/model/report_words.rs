@@ -99,6 +99,7 @@ pub enum Quantity {
     Cpu,
     ReadKb,
     Seconds,
+    P99,
 }
 
 impl Quantity {
@@ -109,6 +110,7 @@ impl Quantity {
             Self::Cpu => "CPU an operation",
             Self::ReadKb => "KB read an operation",
             Self::Seconds => "seconds",
+            Self::P99 => "p99",
         }
     }
 }
@@ -154,8 +156,9 @@ pub struct FindingSeen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
+    /// In more than half of its steps.
     Seen,
-    /// In some steps the opposite is measured.
+    /// The opposite is measured in as many steps as it is seen in, or more.
     NotSeen,
     Undecided,
     /// The run lacks the variants or the steps.

@@ -73,7 +73,7 @@ fn directories(args: &ReportArgs) -> Result<Vec<PathBuf>, Ended> {
     args.runs.iter().map(|run| directory(run)).collect()
 }
 
-/// Two pages: the published one at --output, and the one with the evidence next to it.
+/// Two pages: the published one at --output, and, unless it is not wanted, the one with the evidence next to it.
 fn as_published(args: &ReportArgs) -> Result<(), Ended> {
     let is_page = |path: &&PathBuf| path.extension() == Some(OsStr::new("html"));
     let Some(path) = args.output.as_ref().filter(is_page) else {
@@ -82,11 +82,14 @@ fn as_published(args: &ReportArgs) -> Result<(), Ended> {
             "--style published writes two pages; name one with --output FILE.html",
         ));
     };
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let evidence = path.with_file_name(format!("{stem}-evidence.html"));
     let (_, findings) = analysed(args)?;
-    let name = evidence.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    terminal::deliver("report", &published_html(&findings, &name), Some(path))?;
+    if args.without_evidence {
+        return terminal::deliver("report", &published_html(&findings, None), Some(path));
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = format!("{stem}-evidence.html");
+    let evidence = path.with_file_name(&name);
+    terminal::deliver("report", &published_html(&findings, Some(&name)), Some(path))?;
     terminal::deliver("report", &run_html(&findings, None), Some(&evidence))
 }
 

@@ -139,8 +139,8 @@ impl Format for Html {
     }
 }
 
-/// What published reports show, as a page that links to the one at the address `evidence`.
-pub fn published_html(findings: &Findings, evidence: &str) -> String {
+/// What published reports show, as a page that links to the one at the address `evidence`, where there is one.
+pub fn published_html(findings: &Findings, evidence: Option<&str>) -> String {
     let charts = Charts::new(findings);
     let blocks = run::published(findings, &charts, evidence);
     page(run::own_title(findings), &document::html(&blocks), &charts.page_data())

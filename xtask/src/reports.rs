@@ -1,0 +1,278 @@
+//! `cargo xtask reports`: runs the plans that follow published reports in their small size, and writes docs/reports: a page and the
+//! findings of each, and the table of which findings were seen again.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use serde_json::{Value, json};
+use toml::Table;
+
+use crate::command::{built_dbdyno, output, run};
+use crate::plan_run::{measured, servers_of};
+use crate::{places, terminal};
+
+/// Run the plans that follow published reports, in their small size, and write docs/reports: pages, findings, and the table of
+/// which findings were seen again.
+///
+/// Builds dbdyno in release and gets the servers. A plan takes from ten minutes to more than an hour (`dbdyno plan @NAME --size
+/// small`); nothing else should run on the machine meanwhile. Plans with a server that no one could get yet are passed over.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Names of plans; all that have published figures when left out.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Write the page of a run that is there, instead of running plans. May be given more than once.
+    #[arg(long = "run", value_name = "DIR", conflicts_with = "names")]
+    runs: Vec<PathBuf>,
+}
+
+/// In the table of findings: where one that is not measured yet is shown.
+const NOT_TRIED: &str = "not tried yet";
+/// What is generated ends here; it begins with the name of the published report in such a comment.
+const END: &str = "<!-- end -->";
+
+pub(crate) fn make(args: &Args) -> Result<()> {
+    let dbdyno = built_dbdyno()?;
+    for run in &args.runs {
+        write_page(&dbdyno, &std::path::absolute(run)?)?;
+    }
+    let names = if args.runs.is_empty() { names(&args.names)? } else { Vec::new() };
+    for name in names {
+        let plan = [&format!("@{name}"), "--size", "small"];
+        let servers = servers_of(&dbdyno, &plan)?;
+        if let Some(entry) = servers.iter().find(|entry| entry.untested && args.names.is_empty()) {
+            terminal::note(&format!("{name} is passed over: no one could get {} yet", entry.name));
+            continue;
+        }
+        let runs = places::target().join("reports").join(&name);
+        write_page(&dbdyno, &measured(&dbdyno, &plan, &servers, &runs)?)?;
+    }
+    let page = folder().join("README.md");
+    let text = std::fs::read_to_string(&page)?;
+    Ok(std::fs::write(&page, with_tables(&text, &published()?, &found()?))?)
+}
+
+fn folder() -> PathBuf {
+    places::root().join("docs/reports")
+}
+
+/// The plans that are asked for, else all whose text names published figures.
+fn names(asked: &[String]) -> Result<Vec<String>> {
+    if !asked.is_empty() {
+        return Ok(asked.iter().map(|name| name.trim_start_matches('@').to_owned()).collect());
+    }
+    let plans = files(&places::root().join("plans"), "toml")?.into_iter();
+    let follows =
+        plans.filter(|(_, text)| text.lines().any(|line| line.starts_with("published = \"published/")));
+    Ok(follows.map(|(name, _)| name).collect())
+}
+
+/// Names without ending and texts of the files of a folder, in the order of their names.
+fn files(folder: &Path, ending: &str) -> Result<Vec<(String, String)>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))?;
+    let mut found = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.extension().is_some_and(|own| own == ending) {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            found.push((stem, std::fs::read_to_string(&path)?));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The page of a run, and its findings.
+fn write_page(dbdyno: &Path, directory: &Path) -> Result<()> {
+    let report = output(Command::new(dbdyno).arg("report").arg(directory).args(["--format", "json"]))?;
+    let report: Value = serde_json::from_str(&report).context("the report is not JSON")?;
+    let findings = findings(&report)?;
+    let stem = folder().join(report["run"]["name"].as_str().unwrap_or_default());
+    let page = stem.with_extension("html");
+    run(Command::new(dbdyno)
+        .arg("report")
+        .arg(directory)
+        .args(["--style", "published", "--without-evidence", "--output"])
+        .arg(page))?;
+    let text = serde_json::to_string_pretty(&findings)? + "\n";
+    Ok(std::fs::write(stem.with_extension("json"), text)?)
+}
+
+/// What is kept of a report: on what it was measured, the findings, and the figures that contradict the published ones.
+fn findings(report: &Value) -> Result<Value> {
+    let published = &report["published"];
+    let (Some(rows), Some(variants)) = (published["rows"].as_array(), report["variants"].as_array()) else {
+        bail!("the plan of run {} names no published figures", report["run"]["run_id"]);
+    };
+    let of = |agreement: &str| -> Vec<&Value> {
+        rows.iter().filter(|row| row["agreement"] == agreement).collect()
+    };
+    let counts = ["agrees", "same_direction", "undecided", "contradicts"];
+    let counts: serde_json::Map<String, Value> =
+        counts.iter().map(|agreement| ((*agreement).to_owned(), of(agreement).len().into())).collect();
+    Ok(json!({
+        "follows": published["title"],
+        "run": report["run"]["run_id"],
+        "dbdyno": report["run"]["tool"]["version"],
+        "size": report["prose"]["size"],
+        "blocks": report["run"]["blocks_planned"],
+        "cells": [report["run"]["cells_completed"], report["run"]["cells_planned"]],
+        "servers": variants.iter().map(|variant| variant["server"].clone()).collect::<Vec<_>>(),
+        "findings": published["findings"],
+        "figures": counts,
+        "contradicting": of("contradicts"),
+    }))
+}
+
+/// The published reports, by name.
+fn published() -> Result<Vec<(String, Table)>> {
+    let files = files(&places::root().join("plans/published"), "toml")?.into_iter();
+    files.map(|(name, text)| Ok((name, text.parse()?))).collect()
+}
+
+/// What [`write_page`] wrote, by plan.
+fn found() -> Result<Vec<(String, Value)>> {
+    let files = files(&folder(), "json")?.into_iter();
+    files.map(|(name, text)| Ok((name, serde_json::from_str(&text)?))).collect()
+}
+
+/// The page with the part of each published report written anew.
+fn with_tables(page: &str, published: &[(String, Table)], found: &[(String, Value)]) -> String {
+    published.iter().fold(page.to_owned(), |page, (name, report)| {
+        let begin = format!("<!-- {name} -->\n");
+        let Some((before, rest)) = page.split_once(&begin) else { return page };
+        let after = rest.split_once(END).map_or("", |(_, after)| after);
+        format!("{before}{begin}\n{}\n{END}{after}", table(report, found))
+    })
+}
+
+/// What was run, and a row for each finding.
+fn table(report: &Table, found: &[(String, Value)]) -> String {
+    let of_report: Vec<&(String, Value)> =
+        found.iter().filter(|(_, run)| run["follows"].as_str() == report["title"].as_str()).collect();
+    let mut text: String = of_report.iter().map(|(plan, run)| facts(plan, run)).collect();
+    text.push_str(if text.is_empty() { "" } else { "\n" });
+    text.push_str("| finding | here | steps that show it |\n|---|---|---|\n");
+    for finding in report.get("findings").and_then(toml::Value::as_array).into_iter().flatten() {
+        let says = finding["says"].as_str().unwrap_or_default();
+        let (here, steps) = seen(says, &of_report);
+        text.push_str(&format!("| {says} | {here} | {steps} |\n"));
+    }
+    text
+}
+
+/// A line on what was run.
+fn facts(plan: &str, run: &Value) -> String {
+    let list = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().map(|one| one.to_string().replace('"', "")).collect()
+    };
+    let mut servers = list(&run["servers"]);
+    servers.sort();
+    servers.dedup();
+    let counts: Vec<String> = run["figures"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(agreement, count)| format!("{}: {count}", agreement.replace('_', " ")))
+        .collect();
+    let cells = list(&run["cells"]).join(" of ");
+    format!(
+        "* [`{plan}`]({plan}.html), run {}, {} blocks, {cells} cells, on {}. Size {}. Published figures: {}.\n",
+        run["run"].as_str().unwrap_or_default(),
+        run["blocks"],
+        servers.join(", "),
+        run["size"].as_str().unwrap_or("as published"),
+        counts.join(", ")
+    )
+}
+
+/// Whether a finding was seen in any of the runs, and in how many steps.
+fn seen(says: &str, runs: &[&(String, Value)]) -> (String, String) {
+    let all: Vec<&Value> = runs
+        .iter()
+        .flat_map(|(_, run)| run["findings"].as_array().into_iter().flatten())
+        .filter(|finding| finding["says"] == says)
+        .collect();
+    let tried = all.iter().find(|finding| finding["seen"] != "cannot_be_tried");
+    let Some(finding) = tried.or(all.first()) else { return (NOT_TRIED.to_owned(), String::new()) };
+    let count = |key: &str| finding[key].as_u64().unwrap_or_default();
+    let [yes, no, open] = ["steps_seen", "steps_not_seen", "steps_undecided"].map(count);
+    let here = match finding["seen"].as_str().unwrap_or_default() {
+        "seen" => "**seen**",
+        "not_seen" => "**not seen**",
+        "undecided" => "undecided",
+        _ => return ("cannot be tried here".to_owned(), String::new()),
+    };
+    let opposite = if no > 0 { format!("; {no} the opposite") } else { String::new() };
+    (here.to_owned(), format!("{yes} of {}{opposite}", yes + no + open))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a run of a report with three findings has found.
+    fn report() -> Value {
+        let finding = |says: &str, seen: &str, [yes, no, open]: [u32; 3]| json!({ "says": says, "seen": seen, "steps_seen": yes, "steps_not_seen": no, "steps_undecided": open });
+        json!({
+            "run": { "run_id": "r1", "name": "p", "blocks_planned": 3, "cells_completed": 5, "cells_planned": 6, "tool": { "version": "0" } },
+            "prose": { "size": "small: tiny" },
+            "variants": [{ "server": "b-2" }, { "server": "a-1" }, { "server": "b-2" }],
+            "published": {
+                "title": "T",
+                "rows": [{ "agreement": "agrees" }, { "agreement": "contradicts" }, { "agreement": "not_measured" }],
+                "findings": [finding("x is faster", "seen", [4, 1, 1]), finding("y too", "cannot_be_tried", [0; 3])],
+            },
+        })
+    }
+
+    #[test]
+    fn the_table_has_a_row_for_each_finding_and_text_around_it_stays() {
+        let published = "title = 'T'\n[[findings]]\nsays = 'x is faster'\n[[findings]]\nsays = 'y too'\n[[findings]]\nsays = 'z'";
+        let published = [("t".to_owned(), published.parse().unwrap())];
+        let page = "# A\n\n<!-- t -->\nold\n<!-- end -->\n\nWhy: b.\n";
+        let found = [("p".to_owned(), findings(&report()).unwrap())];
+        let text = with_tables(page, &published, &found);
+        insta::assert_snapshot!(text, @r"
+        # A
+
+        <!-- t -->
+
+        * [`p`](p.html), run r1, 3 blocks, 5 of 6 cells, on a-1, b-2. Size small: tiny. Published figures: agrees: 1, same direction: 0, undecided: 0, contradicts: 1.
+
+        | finding | here | steps that show it |
+        |---|---|---|
+        | x is faster | **seen** | 4 of 6; 1 the opposite |
+        | y too | cannot be tried here |  |
+        | z | not tried yet |  |
+
+        <!-- end -->
+
+        Why: b.
+        ");
+        assert_eq!(with_tables(&text, &published, &found), text, "written twice it is the same");
+    }
+
+    #[test]
+    fn a_run_without_published_figures_is_refused() {
+        let error = findings(&json!({ "run": { "run_id": "r9" }, "variants": [] })).unwrap_err().to_string();
+        assert_eq!(error, "the plan of run \"r9\" names no published figures");
+    }
+
+    /// `DBDYNO_UPDATE=1` writes the tables anew.
+    #[test]
+    fn the_page_has_the_tables_of_what_was_found() {
+        let path = folder().join("README.md");
+        let mut page = std::fs::read_to_string(&path).unwrap();
+        let wanted = with_tables(&page, &published().unwrap(), &found().unwrap());
+        if std::env::var_os("DBDYNO_UPDATE").is_some() {
+            std::fs::write(&path, &wanted).unwrap();
+            page.clone_from(&wanted);
+        }
+        assert!(page == wanted, "the tables are not those of the findings; write them anew: DBDYNO_UPDATE=1");
+        for (name, _) in published().unwrap() {
+            assert!(page.contains(&format!("<!-- {name} -->")), "{name} has no place");
+        }
+    }
+}
