@@ -57,11 +57,12 @@ mod tests {
 
     use crate::analyse;
     use crate::fixtures::{cell, load_step, run};
+    use crate::model::LoadVariant;
 
-    /// Steps of the load's kind, the second of which builds indexes.
+    /// The two steps of a run of the fixtures, of which the second builds indexes here.
     fn steps(load: u64, index: u64) -> Vec<StepRecord> {
         let mut second = load_step(index);
-        second.name = "l.x".to_owned();
+        second.name = "qr100".to_owned();
         second.spec.name = second.name.clone();
         second.spec.headline.kind = "index".to_owned();
         second.spec.kinds[0].kind = "index".to_owned();
@@ -79,10 +80,10 @@ mod tests {
         ];
         let found =
             analyse(&run(&["a", "b"], 2, cells)).workloads[0].load_with_indexes.clone().expect("two steps");
-        assert_eq!((found.load.as_str(), found.index.as_str()), ("l.i0", "l.x"));
-        let figures: Vec<_> =
-            found.variants.iter().map(|one| (one.rate.unwrap(), one.ratio.unwrap())).collect();
-        assert_eq!(figures, [(500.0, 1.0), (750.0, 1.5)]);
+        assert_eq!((found.load.as_str(), found.index.as_str()), ("l.i0", "qr100"));
+        let figures = |one: &LoadVariant| format!("{:.3} {:.3}", one.rate.unwrap(), one.ratio.unwrap());
+        let figures: Vec<String> = found.variants.iter().map(figures).collect();
+        assert_eq!(figures, ["500.000 1.000", "750.000 1.500"]);
     }
 
     #[test]

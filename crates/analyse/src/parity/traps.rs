@@ -144,11 +144,9 @@ mod tests {
         };
         let info: VariantInfo = variant(text, &config);
         let mut subject = Subject::predicted(&info, Some(&build), &extra);
-        // What has no known default and only a server shows.
-        let unknown = subject.told.iter().filter(|line| line.is_read && !line.is_loose);
-        let unknown = unknown.filter(|line| line.setting(&subject.settings).is_none());
-        let shown: Vec<(String, String)> =
-            unknown.filter_map(|line| Some((line.name.clone(), line.value.clone()?))).collect();
+        // Without a default that is known it is what a server shows.
+        let size = subject.told.iter().find(|line| line.name == "thread_pool_size");
+        let shown = size.and_then(|line| Some((line.name.clone(), line.value.clone()?)));
         subject.settings.extend(shown);
         subject
     }
