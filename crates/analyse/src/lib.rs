@@ -19,6 +19,7 @@
 
 mod assemble;
 mod compare;
+mod cpus;
 mod error;
 #[cfg(test)]
 mod fixtures;

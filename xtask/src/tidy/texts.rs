@@ -75,8 +75,9 @@ fn unclear(repository: &Repository) -> Vec<String> {
 
 fn untidy(repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
-    for (path, text) in
-        repository.texts("").filter(|(path, _)| !is_recorded(path) && !GENERATED.contains(path))
+    for (path, text) in repository
+        .texts("")
+        .filter(|(path, _)| !is_recorded(path) && !GENERATED.contains(path) && !is_page(path))
     {
         for (number, line) in text.lines().enumerate() {
             if line.ends_with([' ', '\t', '\r']) {
@@ -93,6 +94,11 @@ fn untidy(repository: &Repository) -> Vec<String> {
     complaints
 }
 
+/// A page of a run, with the bundled script.
+fn is_page(path: &str) -> bool {
+    path.ends_with(".html") && PAGES.iter().any(|folder| path.starts_with(folder))
+}
+
 /// What kernels and programs have said is kept as they said it.
 fn is_recorded(path: &str) -> bool {
     path.contains("/tests/proc/") || path.ends_with(".snap")
@@ -104,8 +110,7 @@ fn misplaced(repository: &Repository) -> Vec<String> {
     for file in &repository.files {
         let (path, mut complain) =
             (&file.path, |what: &str| complaints.push(format!("{}: {what}", file.path)));
-        let is_page = path.ends_with(".html") && PAGES.iter().any(|folder| path.starts_with(folder));
-        if file.size > if is_page { MAX_PAGE_BYTES } else { MAX_BYTES } {
+        if file.size > if is_page(path) { MAX_PAGE_BYTES } else { MAX_BYTES } {
             complain("is too large");
         }
         if file.is_executable != EXECUTABLE.contains(&path.as_str()) {

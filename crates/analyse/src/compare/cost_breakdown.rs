@@ -7,7 +7,7 @@
 
 use dbdyno_record::HostInfo;
 
-use crate::measure::hosts::cpu_list;
+use crate::cpus::cpu_list;
 use crate::measure::measured::Hosting;
 use crate::model::runs::valid;
 use crate::model::{Account, Cause, Part, Ratio, StepRun};

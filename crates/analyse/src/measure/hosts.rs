@@ -1,14 +1,10 @@
 //! Warnings about who ran where: external and embedded servers, shared CPUs.
 
-use std::collections::BTreeSet;
-
 use dbdyno_record::{HostInfo, Run, VariantInfo};
 
+use crate::cpus::cpu_list;
 use crate::measure::measured::Hosting;
 use crate::model::{Code, Notice};
-
-/// No host has CPU numbers beyond this; a list that does is a slip of the pen.
-const GREATEST_CPU: u32 = 65_535;
 
 pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     let variants = &run.manifest.variants;
@@ -67,20 +63,6 @@ fn shared_cpus(host: &HostInfo) -> Option<Notice> {
     (!shared.is_empty()).then(|| Notice::new(Code::SharedCpus).with("cpus", shared.join(", ")))
 }
 
-/// The CPUs of a list such as `0-3,8`; `None` when it is not one.
-pub(crate) fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
-    let mut cpus = BTreeSet::new();
-    for part in list.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last > GREATEST_CPU {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
@@ -124,12 +106,5 @@ mod tests {
         assert_snapshot!(shown_all(&notices(&run)), @"unpinned-cpus");
         run.manifest.variants[0].driver = "sqlite".to_owned();
         assert_eq!(notices(&run).len(), 1);
-    }
-
-    #[test]
-    fn cpu_lists_are_read_and_nonsense_is_none() {
-        assert_eq!(cpu_list("0-2,8"), Some(BTreeSet::from([0, 1, 2, 8])));
-        assert_eq!(cpu_list("all"), None);
-        assert_eq!(cpu_list("0-4000000000"), None);
     }
 }

@@ -24,7 +24,7 @@ mod value;
 
 use dbdyno_record::{Manifest, Run, WorkloadInfo};
 
-use crate::measure::hosts::cpu_list;
+use crate::cpus::cpu_list;
 use crate::servers::servers;
 
 pub use classes::{Across, Class, Weight, classes};
