@@ -51,7 +51,7 @@ impl Scripted {
         Self { answers, current, said: 0, pieces, piece: 0, fit: |_, _| {}, heard, widest: 0 }
     }
 
-    /// The same server, whose answers are changed by `fit` to go with what it has heard.
+    /// The same server, whose answers are changed by `fit` to go with what it has received.
     pub(crate) fn fitting(mut self, fit: fn(&[u8], &mut [u8])) -> Self {
         self.fit = fit;
         self

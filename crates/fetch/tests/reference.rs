@@ -27,20 +27,22 @@ fn the_page_on_servers_has_the_catalogue() {
 }
 
 fn table() -> String {
+    let (untested, tested): (Vec<Entry>, Vec<Entry>) =
+        catalogue().into_iter().partition(|entry| entry.untested);
     let mut text = String::new();
-    for entry in catalogue() {
+    for entry in tested {
         let download = entry.download_mb.map_or(String::new(), |mb| format!(", {mb} MB"));
-        let untested = if entry.untested { ", **untested**" } else { "" };
-        text.push_str(&format!("* {}: {}{download}{untested}\n", entry.name, from(&entry)));
+        text.push_str(&format!("* {}: {}{download}\n", entry.name, from(&entry)));
     }
-    text
+    let untested: Vec<String> = untested.into_iter().map(|entry| entry.name).collect();
+    text + &format!("* *Untested*: {}\n", untested.join(", "))
 }
 
 fn from(entry: &Entry) -> String {
     match &entry.source {
         Source::Maven { artifact, .. } => format!("Maven `{artifact}`"),
         Source::Npm { package, .. } => format!("npm `{package}`"),
-        Source::Debian { suite, packages, .. } => format!("Debian {suite}: `{}`", packages.join(" ")),
+        Source::Debian { suite, .. } => format!("Debian {suite}"),
         Source::Tarball { url, .. } => format!("<{}>", url.as_deref().unwrap_or_default()),
         Source::Basedir { path } => path.display().to_string(),
     }

@@ -24,7 +24,7 @@ pub enum Config {
 pub enum ConfigPart {
     /// A TOML file of intents, relative to the plan.
     File(PathBuf),
-    /// Intents and their values. Under `where_possible` stand those that servers may go without.
+    /// Intents and their values. Those under `where_possible` may be left out.
     Intents(BTreeMap<String, IntentValue>),
 }
 

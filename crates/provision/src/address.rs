@@ -24,7 +24,7 @@ fn split_scheme(address: &str) -> Option<(&'static dyn Family, &str)> {
 /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and the same with
 /// `postgres://`. There the socket may also be the folder that it is in; its port is then that of the address.
 ///
-/// Behind the `?` may also stand what is asked of TLS: see [`tls_settings`].
+/// After the `?` TLS may be configured too: see [`tls_settings`].
 ///
 /// User and port may be left out; `%xx` stands for any byte. The password is empty: see [`credentials`].
 ///

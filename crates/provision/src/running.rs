@@ -169,7 +169,7 @@ impl Running {
         log::tail(&self.log, lines)
     }
 
-    /// The end of what this start has logged, with the errors that stand further above: servers that crash write at length
+    /// The end of what this start has logged, with the errors further above: servers that crash write at length
     /// how they do.
     pub fn last_words(&self) -> String {
         log::reason(&self.log, self.log_start)

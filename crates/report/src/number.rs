@@ -4,7 +4,7 @@
 use dbdyno_analyse::grouped;
 use dbdyno_analyse::statistics::Interval;
 
-/// What stands where there is no number; the original's word.
+/// What is shown where there is no number; the original's word.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
 
 /// High ÷ low from which an interval of ratios says nothing, as two blocks that differ give one.

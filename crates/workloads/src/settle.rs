@@ -159,7 +159,7 @@ impl Settle {
     }
 }
 
-/// `settle_wait` and `settle` say the same thing in two ways: which of them holds, or why that cannot be told.
+/// `settle_wait` and `settle` say the same thing in two ways: which of them holds, or why that is not clear.
 pub(crate) fn both_problem(settle: Option<&Settle>, has_wait: bool) -> Option<Mistake> {
     let settle = settle?;
     if has_wait {

@@ -128,7 +128,7 @@ fn is_product(path: &str) -> bool {
         && !only_tests.iter().any(|part| path.contains(part))
 }
 
-/// Whether `word` stands in `text` with nothing of a name beside it.
+/// Whether `word` is in `text` with nothing of a name next to it.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |sign: char| sign.is_alphanumeric() || matches!(sign, '-' | '_');
     text.match_indices(word)

@@ -344,7 +344,7 @@ mod tests {
         );
         assert_eq!((run.metrics.qps, run.metrics.maxop, run.efficiency.o_s), (None, None, None));
         let kind = run.kinds.iter().find(|kind| kind.kind == step.intervals[0].kind).unwrap();
-        assert_eq!((kind.failed, kind.errors.lost), (4, 4), "what went wrong is told all the same");
+        assert_eq!((kind.failed, kind.errors.lost), (4, 4), "what went wrong is counted all the same");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Beside the account of a ratio. None of it is a test; it says where to look.
+/// In addition to the account of a ratio. None of it is a test; it says where to look.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Beside {
     pub query_plans: Vec<PlanDifference>,

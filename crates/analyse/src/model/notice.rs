@@ -16,7 +16,7 @@ pub struct Notice {
     pub figures: BTreeMap<&'static str, Figure>,
 }
 
-/// What a warning says: a number, or what somebody else has said.
+/// What a warning says: a number, or a text quoted from a server or a record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Figure {

@@ -117,7 +117,7 @@ pub struct Standstills {
 #[derive(Debug, Clone, Serialize)]
 pub struct RelativeMetrics {
     /// Figures of which the base has none and the variant some, as `metrics.rps`. Their ratio is infinite, for which JSON has no
-    /// number: it stands there as `null`, like one that is not known.
+    /// number: it is `null` there, like one that is not known.
     pub infinite: Vec<String>,
     pub metrics: MetricRow,
     pub efficiency: Efficiency,

@@ -129,7 +129,7 @@ pub struct Ratio {
     pub inference: Option<Inference>,
 }
 
-/// The look at which a verdict was reached. It stands from then on.
+/// The look at which a verdict was reached. It holds from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Decided {
     /// Counted from 1.

@@ -1,6 +1,6 @@
 //! Conditions of traps: a small language over settings, classes, versions and the run's size.
 //!
-//! `NAME OP VALUE` with `=`, `!=`, `<`, `<=`, `>`, `>=`, where VALUE is words, or `@NAME`, or `N * @NAME`; `NAME told`, `NAME not told`,
+//! `NAME OP VALUE` with `=`, `!=`, `<`, `<=`, `>`, `>=`, where VALUE is words, or `@NAME`, or `N * @NAME`; `NAME set`, `NAME not set`,
 //! `NAME there`, `NAME absent`; `file FATE`. NAME is a setting, `class.ID`, `version`, `product`, `engine`, `run.data` (bytes),
 //! `run.connections` or `run.cpus` (of the server). What is not known makes a condition false.
 

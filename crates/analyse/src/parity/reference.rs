@@ -8,9 +8,9 @@ use super::traps::traps;
 const HEAD: &str = "\
 # Parity: configuration differences and traps
 
-dbdyno reads the effective settings of each server back after its start. It turns them into
-*classes*, words that hold for every product, and compares those between the variants. It also looks
-for known *traps*. `dbdyno plan` predicts both. How to use it:
+After each start dbdyno reads the server's effective settings back. It maps them to *classes*, which
+mean the same for every product, and compares those between the variants. It also looks for known
+*traps*. `dbdyno plan` predicts both. How to use it:
 [fair comparison](../concepts/fair-comparison.md#parity). Generated from the catalogues in
 `crates/analyse/src/parity`.
 
@@ -23,8 +23,8 @@ differs = [\"torn-pages\", \"binlog\"]  # classes in which the variants are mean
 
 | `parity` | effect |
 |---|---|
-| `\"warn\"` | differences and traps are in the report and, where they can be predicted, in `dbdyno plan` |
-| `\"refuse\"` | variants that differ in a class of weight *result* outside of `differs` end the run with exit status 2 before anything is measured; what cannot be predicted is read back from each variant first |
+| `\"warn\"` | differences and traps are in the report and, if they can be predicted, in `dbdyno plan` |
+| `\"refuse\"` | variants that differ in a class of weight *result* outside `differs` end the run with exit status 2 before anything is measured; what cannot be predicted is read from each variant first |
 | `\"off\"` | nothing is compared |
 
 Sizes within 5 % count as equal, because servers round them.
@@ -33,18 +33,19 @@ Sizes within 5 % count as equal, because servers round them.
 const CLASSES: &str = "
 ## Classes
 
-Each with the products that have it, its setting if it is one, the effect of a difference and, after
-→, how to make it equal. MySQL includes MariaDB and Percona Server. *family*: compared only within
-MySQL's family or between versions of PostgreSQL. *detail*: of weight *detail*; all others are of
-weight *result*.
+For each: the products that have it, its setting if it is a single one, the effect of a difference
+and, after →, how to make it equal. MySQL includes MariaDB and Percona Server. *family*: compared
+only within MySQL's family or between versions of PostgreSQL. *detail*: of weight *detail*, with the
+remedy in `dbdyno plan` and the report only; all others are of weight *result*.
 
 ";
 
 const TRAPS: &str = "
 ## Traps
 
-Each with its effect on a result and its remedy. A trap about a class in `differs` is silent.
-Conditions: `crates/analyse/src/parity/traps.toml`.
+For each: what is found and its effect on results. `dbdyno plan` and the report print the remedy,
+most often that of its class. A trap about a class in `differs` is not reported. Conditions:
+`crates/analyse/src/parity/traps.toml`.
 
 ";
 
@@ -56,7 +57,7 @@ pub fn reference() -> String {
     page.push_str(TRAPS);
     for trap in traps() {
         // Writing to a String cannot fail.
-        let _ = writeln!(page, "* `{}`: {}. {} → {}", trap.id, trap.title, trap.effect, trap.write);
+        let _ = writeln!(page, "* `{}`: {}. {}", trap.id, trap.title, trap.effect);
     }
     page
 }
@@ -76,7 +77,8 @@ fn write_class(page: &mut String, class: &Class) {
     let of: Vec<String> = from.into_iter().chain(only).collect();
     let Class { id, meaning, effect, write, .. } = class;
     // Writing to a String cannot fail.
-    let _ = writeln!(page, "* `{id}` ({}): {meaning} {effect} → {write}", of.join(", "));
+    let write = if class.weight == Weight::Detail { String::new() } else { format!(" → {write}") };
+    let _ = writeln!(page, "* `{id}` ({}): {meaning} {effect}{write}", of.join(", "));
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use super::student::{Estimate, cdf, quantile};
 const EXACT_BLOCKS: u32 = 40;
 /// Levels for which limits are kept, one-sided: from 0.25 down, each half of the one before.
 const LEVELS: usize = 26;
-/// Cells between the least and the greatest t that are told apart, in normal deviations.
+/// Cells between the least and the greatest t that are distinguished, in normal deviations.
 const CELLS: usize = 130;
 const LOWEST: f64 = -3.0;
 const HIGHEST: f64 = 7.4;

@@ -170,7 +170,7 @@ mod tests {
         step.events.push(StepEvent::Check(Check { table: "pi1".to_owned(), parts, duration_us: 9 }));
         assert_eq!(reasons(&step), ["table pi1: rows is 1999, must be 2000"]);
         step.events.push(StepEvent::Invalid { reason: "table pi1: rows is 1999, must be 2000".to_owned() });
-        assert_eq!(reasons(&step), ["table pi1: rows is 1999, must be 2000"], "told once");
+        assert_eq!(reasons(&step), ["table pi1: rows is 1999, must be 2000"], "reported once");
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn a_second_ctrl_c_ends_at_once() {
     let running = desk.start(&mut command(&desk, &["get", "own"], ENTRY, &curl));
     wait_for("the download to begin", || desk.path("begun").exists().then_some(()));
     running.signal(Signal::SIGINT);
-    wait_for("the first to be heard", || running.said().contains("stopping").then_some(()));
+    wait_for("the first to be noticed", || running.said().contains("stopping").then_some(()));
     // Two that come at once are one.
     std::thread::sleep(std::time::Duration::from_millis(500));
     running.signal(Signal::SIGINT);

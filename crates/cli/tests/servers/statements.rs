@@ -17,7 +17,7 @@ fn statements_are_prepared_once_and_end_with_their_step(cell: &CellRecord) {
         let status = &step.counters["status"];
         let counter = |at: usize, name: &str| status.value(name, at).unwrap();
         // The first sample is taken when all sessions are ready, so what it counts are theirs; those of the step before have said
-        // goodbye, which the server may not have heard yet. Those of all earlier ones are gone.
+        // goodbye, which the server may not have read yet. Those of all earlier ones are gone.
         let held = counter(0, "Prepared_stmt_count");
         assert!((statements..=statements + of_last_step).contains(&held), "{name}: {held}, not {statements}");
         of_last_step = statements;

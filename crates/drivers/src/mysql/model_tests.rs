@@ -23,7 +23,7 @@ enum Part {
         width: u8,
         tail: Vec<u8>,
     },
-    /// `described` is heard only where definitions are optional, of a prepared statement.
+    /// `described` is received only where definitions are optional, of a prepared statement.
     Rows {
         columns: usize,
         described: bool,

@@ -50,7 +50,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     Some(heard)
 }
 
-/// One connection to a server that proposes `plugin` and follows `script`, and what it heard.
+/// One connection to a server that proposes `plugin` and follows `script`, and what it received.
 async fn served(
     desk: &Desk,
     options: &Options,

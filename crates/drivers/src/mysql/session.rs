@@ -130,7 +130,7 @@ impl MysqlSession {
         self.0.wire.stream().encryption()
     }
 
-    /// Where its exchanges stand.
+    /// State of its exchanges.
     pub(crate) fn exchange(&self) -> &Exchange {
         &self.0.exchange
     }

@@ -79,7 +79,7 @@ impl PostgresSession {
         self.connection.wire.stream().encryption()
     }
 
-    /// Where its exchanges stand.
+    /// State of its exchanges.
     pub(crate) fn exchange(&self) -> &Exchange {
         &self.connection.exchange
     }

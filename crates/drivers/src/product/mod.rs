@@ -26,7 +26,7 @@ use crate::{Answer, Capabilities, Class, DbError, Encryption, Rows, Sent, Sessio
 
 /// A session with what is not asked of it in a step.
 pub(crate) trait Connection: Session {
-    /// Where its exchanges with a server stand; `None` of an embedded database.
+    /// State of its exchanges with a server; `None` of an embedded database.
     fn exchange(&self) -> Option<&Exchange> {
         None
     }

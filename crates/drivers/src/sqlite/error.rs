@@ -9,7 +9,7 @@ use crate::{Class, DbError};
 /// Longest part of a statement that a message quotes, in characters.
 const QUOTED_MAX: usize = 80;
 
-/// Result codes with a meaning of their own here; extended codes stand before their primary code (the low byte).
+/// Result codes with a meaning of their own here; extended codes come before their primary code (the low byte).
 /// Source: <https://sqlite.org/rescode.html>.
 const CODES: &[(i32, &str, Class)] = &[
     (ffi::SQLITE_BUSY_RECOVERY, "SQLITE_BUSY_RECOVERY", Class::Retry),

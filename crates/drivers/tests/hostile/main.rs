@@ -38,7 +38,7 @@ fn mutated(bytes: &[u8], seed: u64) -> Vec<u8> {
     out
 }
 
-/// Whether the password is in what a server heard.
+/// Whether the password is in what a server received.
 fn holds_password(heard: &[u8]) -> bool {
     heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes())
 }

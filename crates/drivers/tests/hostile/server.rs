@@ -50,7 +50,7 @@ pub(crate) fn serve(act: impl FnOnce(&mut Peer) + Send + 'static) -> Hostile {
 }
 
 impl Hostile {
-    /// What was heard and sent, when the client is gone.
+    /// What was received and sent, when the client is gone.
     pub(crate) fn ended(self) -> Peer {
         let mut peer = self.thread.join().expect("the server did its part");
         // The client may have closed with words of the server unread, which the kernel calls a reset.

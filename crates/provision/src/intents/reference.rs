@@ -3,7 +3,7 @@
 use super::ConfigProduct;
 use super::data::{Data, Intent, Kind, OptionRange, OptionState, Way};
 use super::possible::way_spans;
-use super::span::{Span, joined, subtracted, words};
+use super::span::{Span, joined, subtracted};
 use super::value::words_of;
 use crate::release::Release;
 
@@ -12,11 +12,11 @@ const UNCHECKED: &str = " †";
 
 const HEAD: &str = "# Config intents
 
-What `config` of a variant can ask for ([how](../guides/configs.md)), and the options of each
-product and version. Generated from `crates/provision/data`.
+What `config` of a variant can ask for ([how](../guides/configs.md)), and the options of each product
+and version. Generated from `crates/provision/data`.
 
-Options and defaults were compared with these servers. † marks ranges of versions without one; they
-are as documented.
+Versions: `≥8.0.30` is from 8.0.30 on, `<8.0.30` before it. Options and defaults were compared with
+these servers. † marks ranges of versions without one; they are as documented.
 ";
 
 const INTENTS: &str = "
@@ -28,10 +28,11 @@ it is not named. Values in brackets are fulfilled without an option.
 ";
 
 const OPTIONS: &str = "
-## Options and their defaults
+## Defaults that changed
 
 A default holds until the next one. `auto`: computed when the server starts. *Ignored* options are
-accepted and do nothing, so no intent uses them.
+accepted and do nothing, so no intent uses them. Options with one default in all versions are in
+[the data](../../crates/provision/data).
 ";
 
 /// The page `docs/reference/config-intents.md`.
@@ -150,7 +151,7 @@ fn label(intent: &Intent, way: &Way) -> String {
         }
     }
     let options: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    let mut text = if options.is_empty() { "nothing to set".to_owned() } else { options.join(", ") };
+    let mut text = if options.is_empty() { "no option".to_owned() } else { options.join(", ") };
     let is_whole = matches!(intent.kind, Kind::Choice) && way.values.len() == words_of(intent).len();
     if way.set.is_none() && !way.values.is_empty() && !is_whole {
         let values: Vec<&str> = way.values.keys().map(String::as_str).collect();
@@ -169,19 +170,29 @@ fn versions(product: ConfigProduct, spans: &[Span]) -> String {
     words + if is_unchecked { UNCHECKED } else { "" }
 }
 
+/// `≥5.6.2 <8.0, ≥8.0.30`; empty for all versions.
+fn words(spans: &[Span]) -> String {
+    let words = spans.iter().map(|Span { from, until }| {
+        let from = from.map(|from| format!("≥{from}"));
+        let until = until.map(|until| format!("<{until}"));
+        from.into_iter().chain(until).collect::<Vec<_>>().join(" ")
+    });
+    words.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
 fn is_checked(product: ConfigProduct, span: Span) -> bool {
     let checked = Data::get().checked(product).iter().filter_map(|text| Release::parse(text));
     checked.into_iter().any(|version| span.holds(version))
 }
 
-/// The options of one product; what Percona Server has from MySQL is not listed twice.
+/// The options of one product whose defaults or states changed; what Percona Server has from MySQL is not listed twice.
 fn options(data: &Data, product: ConfigProduct) -> String {
     let mut text = String::new();
     for name in data.names(product) {
         let ranges = data.ranges(product, name);
         let is_inherited = product == ConfigProduct::Percona
             && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
-        if !is_inherited {
+        if ranges.len() > 1 && !is_inherited {
             let each = ranges.iter().enumerate();
             let defaults: Vec<String> =
                 each.map(|(at, range)| default_of(product, range, ranges.get(at + 1))).collect();
@@ -236,10 +247,10 @@ mod tests {
     #[test]
     fn a_cell_names_options_versions_and_what_nobody_checked() {
         let cell = |name: &str, product| cell(Data::get().intent(name).unwrap(), product);
-        insta::assert_snapshot!(cell("redo", ConfigProduct::MySql), @"`innodb_redo_log_capacity` (from 8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (before 8.0.30)");
-        insta::assert_snapshot!(cell("redo", ConfigProduct::MariaDb), @"`innodb_log_file_size`, `innodb_log_files_in_group` (before 10.5.2)<br>`innodb_log_file_size` (from 10.5.2)");
-        insta::assert_snapshot!(cell("binlog_in_engine", ConfigProduct::MariaDb), @"`binlog_storage_engine`, `log_bin` for true (from 12.3) †<br>nothing to set for false (from 12.3) †<br>(`false`)");
-        insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MariaDb), @"`innodb_change_buffering` (before 11.0)<br>(`off`)");
+        insta::assert_snapshot!(cell("redo", ConfigProduct::MySql), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
+        insta::assert_snapshot!(cell("redo", ConfigProduct::MariaDb), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");
+        insta::assert_snapshot!(cell("binlog_in_engine", ConfigProduct::MariaDb), @"`binlog_storage_engine`, `log_bin` for true (≥12.3) †<br>no option for false (≥12.3) †<br>(`false`)");
+        insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MariaDb), @"`innodb_change_buffering` (<11.0)<br>(`off`)");
         insta::assert_snapshot!(cell("durability", ConfigProduct::Sqlite), @"`synchronous`");
         insta::assert_snapshot!(cell("query_cache", ConfigProduct::Postgresql), @"(`off`)");
     }

@@ -63,7 +63,7 @@ impl Rendered {
     pub(crate) fn add_plugin(&mut self, plugin: &str, intent: &str) {
         let value = Some(plugin.to_owned());
         let setting = Setting { name: "plugin_load_add".to_owned(), value, intent: intent.to_owned() };
-        // It may stand in a file more than once, for a plugin each.
+        // It may be in a file more than once, for a plugin each.
         if !self.settings.contains(&setting) {
             self.settings.push(setting);
         }
@@ -143,7 +143,7 @@ impl Rendered {
 
     /// The intents whose options `log` names: what to look at when a server did not start.
     pub fn blamed(&self, log: &str) -> Vec<String> {
-        // On a command line two dashes stand before a name, in it they are underscores.
+        // On a command line two dashes come before a name, in it they are underscores.
         let log = log.replace("--", "  ").replace('-', "_");
         let named = self.settings.iter().chain(&self.initdb);
         let plain = |setting: &Setting| setting.name.trim_start_matches('-').replace('-', "_");

@@ -5,10 +5,6 @@ use std::fmt::Write;
 use crate::microbenchmarks::options::{
     MicroConnections, MicroLength, MicroRung, MicroSequence, MicroStep, MicroTest, Microbenchmarks as Options,
 };
-use crate::oltp::options::{IdType, LoadMethod, OltpProfile};
-use crate::options::Protocol;
-use crate::settle::{Settle, SettleAfter, SettleWait};
-use dbdyno_plan::{Cold, DataMode, PlanDuration};
 use dbdyno_record::Deviation;
 
 use crate::Workload;
@@ -73,34 +69,35 @@ pub fn statement(test: MicroTest) -> String {
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
     let _ = writeln!(out, "\n## {title}\n\n{}\n", heading(sequence));
-    let mut number = 0;
-    for step in sequence.steps() {
-        let place = if step.moment.is_warm_up() {
-            "*".to_owned()
-        } else {
-            number += 1;
-            format!("{number}.")
-        };
-        let connections = match step.connections {
-            MicroConnections::Each => "",
-            MicroConnections::Tables => ", one connection a table",
-        };
-        let settles = if step.settles { ", then rest" } else { "" };
-        let _ = writeln!(
-            out,
-            "{place} `{}`{}{}{connections}{settles}",
-            step.name(),
-            published(&step),
-            length(&step),
-        );
+    let steps = sequence.steps();
+    let first = steps.iter().position(|step| step.test.writes()).unwrap_or(steps.len());
+    let is_last = |step: &MicroStep| step.test.writes() && step.settles;
+    let last = steps.iter().position(is_last).map_or(steps.len(), |last| last + 1);
+    let parts = [("Reads", &steps[..first]), ("Writes", &steps[first..last]), ("Then", &steps[last..])];
+    for (part, steps) in parts {
+        let _ = writeln!(out, "* {part}: {}", steps.iter().map(shown_step).collect::<Vec<_>>().join(", "));
     }
+}
+
+/// The step's name, and after it what does not follow from it.
+fn shown_step(step: &MicroStep) -> String {
+    let connections = match step.connections {
+        MicroConnections::Each => "",
+        MicroConnections::Tables => "one connection a table",
+    };
+    let settles = if step.settles { "then rest" } else { "" };
+    let published = published(step);
+    let notes = [published.as_str(), length(step), connections, settles];
+    let notes: Vec<&str> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+    let name = step.name();
+    if notes.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", notes.join(", ")) }
 }
 
 /// The published name, where it is not the rule.
 fn published(step: &MicroStep) -> String {
     let (name, published) = (step.name(), step.published_name());
     let is_rule = published == name || published == format!("{name}_range=100");
-    if is_rule { String::new() } else { format!(" (published as `{published}`)") }
+    if is_rule { String::new() } else { format!("published as `{published}`") }
 }
 
 fn heading(sequence: MicroSequence) -> &'static str {
@@ -115,17 +112,18 @@ fn heading(sequence: MicroSequence) -> &'static str {
 /// The length, where it is not `read_time` of a step that reads and `write_time` of one that writes.
 fn length(step: &MicroStep) -> &'static str {
     match step.length {
-        MicroLength::Read if step.test.writes() => ", for `read_time`",
+        MicroLength::Read if step.test.writes() => "for `read_time`",
         MicroLength::Read | MicroLength::Write => "",
-        MicroLength::WarmScan => ", for `warm_scan_time`",
-        MicroLength::OneScan => ", one scan",
+        MicroLength::WarmScan => "for `warm_scan_time`",
+        MicroLength::OneScan => "one scan",
     }
 }
 
 /// What an entry has in common with the one `before` it is not said twice.
 fn write_entry(out: &mut String, entry: &Entry, before: Option<&Entry>) {
     let name = entry.test.name();
-    let _ = writeln!(out, "\n### {name}\n\nFor: {}.\n\n```sql", entry.purpose);
+    let (first, rest) = entry.purpose.split_at(1);
+    let _ = writeln!(out, "\n### {name}\n\n{}{rest}.\n\n```sql", first.to_uppercase());
     for statement in statement(entry.test).split("; ") {
         let _ = writeln!(out, "{statement}");
     }
@@ -139,97 +137,25 @@ fn write_entry(out: &mut String, entry: &Entry, before: Option<&Entry>) {
     }
 }
 
-/// What the record says of a plan that says nothing, then what certain options add to it or put in its place.
+/// What the record says of a plan with the default options.
 fn write_deviations(out: &mut String) {
     let _ = writeln!(
         out,
-        "\n## Deviations from the original\n\nEach run records those that hold for it. With the defaults:\n\n| topic | the original | here \
-         |\n|---|---|---|"
+        "\n## Deviations from the original\n\nEach run records those that hold for it. Options with other values than the original's \
+         are recorded\ntoo. With the defaults:\n\n| topic | the original | here |\n|---|---|---|"
     );
-    let default = deviations::deviations(&Options::default());
-    default.iter().for_each(|found| write_deviation(out, "", found));
-    let around = |has_postgres_socket| {
-        let around = Surroundings { has_postgres_socket, ..Surroundings::default() };
-        of_surroundings(&Microbenchmarks::ORIGINAL, &around)
-    };
-    around(false).iter().for_each(|found| write_deviation(out, "", found));
-    let _ =
-        writeln!(out, "\nWith single options:\n\n| with | topic | the original | here |\n|---|---|---|---|");
-    let of_socket = around(true).into_iter().filter(|found| !around(false).contains(found));
-    of_socket
-        .for_each(|found| write_deviation(out, "a PostgreSQL that dbdyno starts, without TLS | ", &found));
-    for (with, options) in variations() {
-        let more = deviations::deviations(&options);
-        let more = more.iter().filter(|found| !default.contains(found));
-        more.for_each(|found| write_deviation(out, &format!("{with} | "), found));
+    let around = Surroundings { has_postgres_socket: true, ..Surroundings::default() };
+    let of_host = of_surroundings(&Microbenchmarks::ORIGINAL, &around);
+    for Deviation { topic, original, here } in
+        deviations::deviations(&Options::default()).into_iter().chain(of_host)
+    {
+        let _ = writeln!(out, "| {topic} | {original} | {here} |");
     }
-}
-
-/// A row; `first` is the cells before the topic.
-fn write_deviation(out: &mut String, first: &str, found: &Deviation) {
-    let _ = writeln!(out, "| {first}{} | {} | {} |", found.topic, found.original, found.here);
-}
-
-/// Options whose deviations are not those of the defaults.
-fn variations() -> Vec<(&'static str, Options)> {
-    let options = Options::default;
-    let each_write = Settle { after: SettleAfter::EachWrite, ..options().settling() };
-    vec![
-        ("`load_method = \"stream\"`", Options { load_method: LoadMethod::Stream, ..options() }),
-        ("`index_before_load = true`", Options { index_before_load: true, ..options() }),
-        ("`id = \"bigint\"`", Options { id: IdType::Bigint, ..options() }),
-        ("`first_id = 1001`", Options { first_id: 1001, ..options() }),
-        ("`use_existing = true`", Options { use_existing: true, ..options() }),
-        ("`profile = \"sysbench-0.5\"`", Options { profile: OltpProfile::Sysbench05, ..options() }),
-        ("`protocol = \"text\"`", Options { protocol: Protocol::Text, ..options() }),
-        ("`protocol = \"prepared\"`", Options { protocol: Protocol::Prepared, ..options() }),
-        ("`update_inlist_ids = 100`", Options { update_inlist_ids: 100, ..options() }),
-        ("`zipfian_exponent = 1.2`", Options { zipfian_exponent: 1.2, ..options() }),
-        ("`operations = 1000`", Options { operations: Some(1000), ..options() }),
-        ("`delete_refill = true`", Options { delete_refill: true, ..options() }),
-        ("`data = \"restart\"`", Options { data: DataMode::Restart, ..options() }),
-        ("`data = \"reset\"`", Options { data: DataMode::Reset, ..options() }),
-        ("`data = \"restore\"`", Options { data: DataMode::Restore, ..options() }),
-        ("`data = \"restore-each-step\"`", Options { data: DataMode::RestoreEachStep, ..options() }),
-        ("`cold = true`", Options { cold: Cold::All(true), ..options() }),
-        ("`settle = { after = \"each-write\" }`", Options { settle: Some(each_write), ..options() }),
-        (
-            "`settle_wait = \"60s\"`",
-            Options { settle_wait: Some(SettleWait::Fixed(PlanDuration::from_secs(60))), ..options() },
-        ),
-    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A topic that is new must get a variation that shows it.
-    #[test]
-    fn every_deviation_that_can_be_recorded_is_on_the_page() {
-        let page = page();
-        let mut all = variations();
-        all.push(("", Options::default()));
-        for (with, options) in &all {
-            for found in deviations::deviations(options) {
-                assert!(
-                    page.contains(&format!("| {} | {} |", found.original, found.here)),
-                    "{with} {found:?}"
-                );
-            }
-        }
-        // By their source, so that none is forgotten above.
-        let source = include_str!("deviations.rs");
-        let added = source
-            .split("add(")
-            .skip(1)
-            .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split_once('"'));
-        let topics: Vec<&str> = added.map(|(topic, _)| topic).chain(deviations::SHARED).collect();
-        assert!(topics.len() > 20, "{topics:?}");
-        for topic in topics {
-            assert!(page.contains(&format!("| {topic} | ")), "{topic} is on no line of the page");
-        }
-    }
 
     /// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
     #[test]

@@ -137,7 +137,7 @@ impl Parser<'_> {
             return Err(format!("more than {DEEPEST} expressions within each other"));
         }
         let mut left = self.operand()?;
-        // Comparisons and IS stand alone: `a < b < c` is no expression.
+        // Comparisons and IS cannot be chained: `a < b < c` is no expression.
         let mut most = UNARY;
         while let Some((precedence, operator)) = self.operator().filter(|(of, _)| (least..=most).contains(of))
         {

@@ -1,4 +1,4 @@
-//! What scripts print: kept for whoever asks, up to a limit.
+//! What scripts print: kept until they are asked for, up to a limit.
 
 use std::sync::{Mutex, PoisonError};
 

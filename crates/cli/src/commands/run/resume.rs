@@ -98,7 +98,7 @@ fn is_over(run: &Run, plan: &Plan) -> bool {
     has_ended && (plan.budget.is_none() || run.events.iter().any(is_last_look))
 }
 
-/// Whether this program measures as those did that have measured the run so far: blocks by two clients stand next to each other
+/// Whether this program measures as those did that have measured the run so far: blocks by two clients are next to each other
 /// in every report. What to report when it may not and the user goes on anyway; `None` when it is one of them.
 fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
     let (now, then) = (tool(), &record.manifest.tool);
@@ -172,7 +172,7 @@ fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Opti
     })
 }
 
-/// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand next to
+/// What is different about this host when a run goes on that began on one of another class: figures of its blocks are next to
 /// each other in every report.
 fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
     let now = host_info(plan, dir.parent().unwrap_or(dir));

@@ -59,7 +59,7 @@ fn broken(row: Vec<TextCell>, rooms: &[Option<usize>]) -> Vec<Vec<TextCell>> {
             continue;
         };
         let lines = wrapped(&cell.text, room, "  ");
-        // Of one width, so that they stand left below each other.
+        // Of one width, so that they are aligned at the left.
         let widest = lines.iter().map(|line| columns_of(line)).max().unwrap_or(0);
         for (number, line) in lines.into_iter().enumerate() {
             if number == rows.len() {
