@@ -167,15 +167,19 @@ fn facts(plan: &str, run: &Value) -> String {
     let list = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().map(|one| one.to_string().replace('"', "")).collect()
     };
-    let mut servers = list(&run["servers"]);
+    // Without the name in the catalogue.
+    let shown = |server: String| server.split(" (").next().unwrap_or_default().to_owned();
+    let mut servers: Vec<String> = list(&run["servers"]).into_iter().map(shown).collect();
     servers.sort();
     servers.dedup();
     let counts: Vec<String> = run["figures"]
         .as_object()
         .into_iter()
         .flatten()
+        .filter(|(_, count)| **count != 0)
         .map(|(agreement, count)| format!("{}: {count}", agreement.replace('_', " ")))
         .collect();
+    let figures = if counts.is_empty() { "none in its text".to_owned() } else { counts.join(", ") };
     let cells = list(&run["cells"]).join(" of ");
     format!(
         "* [`{plan}`]({plan}.html), run {}, {} blocks, {cells} cells, on {}. Size {}. Published figures: {}.\n",
@@ -183,7 +187,7 @@ fn facts(plan: &str, run: &Value) -> String {
         run["blocks"],
         servers.join(", "),
         run["size"].as_str().unwrap_or("as published"),
-        counts.join(", ")
+        figures
     )
 }
 
@@ -218,7 +222,7 @@ mod tests {
         json!({
             "run": { "run_id": "r1", "name": "p", "blocks_planned": 3, "cells_completed": 5, "cells_planned": 6, "tool": { "version": "0" } },
             "prose": { "size": "small: tiny" },
-            "variants": [{ "server": "b-2" }, { "server": "a-1" }, { "server": "b-2" }],
+            "variants": [{ "server": "B 2 (b-2)" }, { "server": "A 1" }, { "server": "B 2 (b-2)" }],
             "published": {
                 "title": "T",
                 "rows": [{ "agreement": "agrees" }, { "agreement": "contradicts" }, { "agreement": "not_measured" }],
@@ -239,7 +243,7 @@ mod tests {
 
         <!-- t -->
 
-        * [`p`](p.html), run r1, 3 blocks, 5 of 6 cells, on a-1, b-2. Size small: tiny. Published figures: agrees: 1, same direction: 0, undecided: 0, contradicts: 1.
+        * [`p`](p.html), run r1, 3 blocks, 5 of 6 cells, on A 1, B 2. Size small: tiny. Published figures: agrees: 1, contradicts: 1.
 
         | finding | here | steps that show it |
         |---|---|---|

@@ -21,7 +21,8 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
         let ratios = found.variants.iter().map(|variant| match variant.ratio {
             None => absent("no block in which both are valid"),
             Some(ratio) => {
-                Cell { interval: variant.interval, ..ratio_cell(ratio, 2, false, scope.run.colours) }
+                let interval = variant.interval.filter(|_| variant.variant != scope.run.base);
+                Cell { interval, ..ratio_cell(ratio, 2, false, scope.run.colours) }
             }
         });
         table.push(std::iter::once(Cell::from(format!("÷ {}", scope.run.base))).chain(ratios));
