@@ -140,11 +140,13 @@ fn foreseen(
 
 /// The text of the option file as it would be written; empty where it cannot be foreseen.
 fn told(variant: &Variant) -> String {
-    if let Ok(Some(Ok(config))) = configs::foreseen(variant) {
-        return config.text;
-    }
     let path = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref());
-    path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default()
+    let own = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    match configs::foreseen(variant) {
+        // Its own option file wins.
+        Ok(Some(Ok(config))) => format!("{}\n{own}", config.text),
+        _ => own,
+    }
 }
 
 /// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`.
