@@ -127,13 +127,13 @@ fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
         "{:?}",
         findings.warnings
     );
-    for name in ["q6", "q1"] {
-        let step = findings.workloads[0].steps.iter().find(|step| step.name == name).unwrap();
-        for variant in &step.variants {
-            let read_kib = variant.runs[0].cost.server_read_kib.unwrap();
-            assert!(name == "q1" || read_kib > 1_000.0, "{name} {}: {read_kib} KiB", variant.variant);
-        }
+    // Of a query that ends between two samples nothing is known: none such reads all of its data from storage.
+    let step = findings.workloads[0].steps.iter().find(|step| step.name == "q6").unwrap();
+    for variant in &step.variants {
+        let read_kib = variant.runs[0].cost.server_read_kib;
+        assert!(read_kib.is_none_or(|kib| kib > 1_000.0), "{}: {read_kib:?} KiB", variant.variant);
     }
+    assert!(step.variants.iter().any(|variant| variant.runs[0].cost.server_read_kib.is_some()));
 }
 
 /// Parameters are drawn, q15 has a common table expression, and each query is sent three times.
