@@ -107,44 +107,36 @@ struct Taken {
     peak_bytes: f64,
 }
 
-/// A running server, and where sysbench connects to it.
+/// A running server, and where sysbench connects to it. It ends when this is dropped.
 struct Place {
     title: String,
     options: Vec<String>,
-    serves: Serves,
-}
-
-enum Serves {
-    Tables(Box<Host>),
-    /// It needs no tables; it ends when this is dropped.
-    Answers {
-        _server: KnownAnswer,
-    },
+    /// `None` of a known-answer server, which needs no tables.
+    host: Option<Host>,
+    _answers: Option<KnownAnswer>,
 }
 
 impl Place {
     async fn start(setting: &Setting, server: &str) -> Result<Self> {
         if server == KNOWN_ANSWER {
-            let server = KnownAnswer::start(&setting.dbdyno, &[])?;
-            let socket = format!("--mysql-socket={}", server.socket().display());
+            let answers = KnownAnswer::start(&setting.dbdyno, &[])?;
+            let socket = format!("--mysql-socket={}", answers.socket().display());
             let options = ["--db-driver=mysql", &socket, "--mysql-user=root", "--mysql-db=any"];
             return Ok(Self {
                 title: "known-answer server".to_owned(),
                 options: options.map(str::to_owned).to_vec(),
-                serves: Serves::Answers { _server: server },
+                host: None,
+                _answers: Some(answers),
             });
         }
         let host = hosts::start(server, &setting.folder.join(server)).await?;
-        Ok(Self {
-            title: host.title.clone(),
-            options: host.peer_options.clone(),
-            serves: Serves::Tables(Box::new(host)),
-        })
+        let (title, options) = (host.title.clone(), host.peer_options.clone());
+        Ok(Self { title, options, host: Some(host), _answers: None })
     }
 
     /// Makes the tables of a case anew.
     async fn prepare(&self, case: &Case) -> Result<()> {
-        let Serves::Tables(host) = &self.serves else { return Ok(()) };
+        let Some(host) = &self.host else { return Ok(()) };
         match case.program {
             "pgbench" => {
                 let line =
@@ -157,12 +149,8 @@ impl Place {
 
     /// CPU of a client that does nothing but send and receive, where it is measured.
     fn floor(&self, case: &Case, bare: &Path) -> Result<Option<f64>> {
-        match &self.serves {
-            Serves::Tables(host) if case.has_floor() => {
-                Ok(Some(bare_loop(bare, host, (case.connections, SECONDS))?.cpu_us))
-            }
-            _ => Ok(None),
-        }
+        let Some(host) = self.host.as_ref().filter(|_| case.has_floor()) else { return Ok(None) };
+        Ok(Some(bare_loop(bare, host, (case.connections, SECONDS))?.cpu_us))
     }
 }
 

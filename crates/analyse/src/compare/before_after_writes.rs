@@ -1,8 +1,7 @@
 //! What writing does to reads: the rate of each test after the steps that write ÷ its rate before them.
 
-use crate::compare::ratio::ratio;
-use crate::model::{Aging, AgingVariant, CONFIDENCE, Standstills, StepFindings, VariantStep};
-use crate::statistics::student::Estimate;
+use crate::compare::ratio::{interval_of_blocks, ratio};
+use crate::model::{Aging, AgingVariant, Standstills, StepFindings, VariantStep};
 
 /// What the name of a step has after its test's that runs before the steps that write.
 const BEFORE: &str = ".pre";
@@ -42,12 +41,11 @@ fn of_variant(before: &VariantStep, after: &VariantStep) -> AgingVariant {
     let mut without = [standstills.stalled, standstills.base_stalled].concat();
     without.sort_unstable();
     let blocks = found.as_ref().map_or_else(Vec::new, |found| found.blocks.clone());
-    let logs: Vec<f64> = blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
     AgingVariant {
         variant: after.variant.clone(),
         ratio: found.map(|found| found.value),
+        interval: interval_of_blocks(&blocks),
         blocks,
-        interval: Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp()),
         without,
     }
 }

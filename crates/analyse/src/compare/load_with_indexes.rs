@@ -1,10 +1,9 @@
 //! The load and the building of its indexes as one rate, as published load rates are.
 
-use crate::compare::ratio::of_blocks;
+use crate::compare::ratio::{interval_of_blocks, of_blocks};
 use crate::model::runs::valid;
-use crate::model::{CONFIDENCE, LoadVariant, LoadWithIndexes, StepFindings, StepRun, VariantStep};
+use crate::model::{LoadVariant, LoadWithIndexes, StepFindings, StepRun, VariantStep};
 use crate::statistics::describe::median;
-use crate::statistics::student::Estimate;
 
 /// Of the first step that inserts and is followed by one that builds indexes; `None` without one. Both rates are in rows a second, so a
 /// row takes the sum of both times.
@@ -22,12 +21,11 @@ pub(crate) fn load_with_indexes(steps: &[StepFindings], base: &str) -> Option<Lo
             Some((*block, rate / base))
         };
         let ratios: Vec<(u32, f64)> = rates.iter().filter_map(ratio).collect();
-        let logs: Vec<f64> = ratios.iter().map(|(_, ratio)| ratio.ln()).collect();
         LoadVariant {
             variant: variant.variant.clone(),
             rate: median(&rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>()),
+            interval: interval_of_blocks(&ratios),
             ratio: of_blocks(ratios).map(|ratio| ratio.value),
-            interval: Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp()),
         }
     };
     Some(LoadWithIndexes {

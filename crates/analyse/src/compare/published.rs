@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::compare::latency_verdicts::p99_us;
 use crate::compare::margins::{Margins, fits};
-use crate::compare::ratio::of_blocks;
+use crate::compare::ratio::{interval_of_blocks, of_blocks};
 use crate::compare::sweep_point::Rung;
 use crate::model::runs::valid;
 use crate::model::{
@@ -311,10 +311,9 @@ impl Measured<'_> {
 }
 
 fn ratio_of(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
+    let interval = interval_of_blocks(&blocks);
     let ratio = of_blocks(blocks)?;
-    let logs: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
-    let interval = Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp());
-    Some(Ratio { value: ratio.value, interval, blocks: logs.len() })
+    Some(Ratio { value: ratio.value, interval, blocks: ratio.blocks.len() })
 }
 
 /// The step's name; without its number of connections where it is a rung of a ladder.

@@ -1,7 +1,9 @@
 //! Several blocks in one figure: ratios paired by block.
 
 use crate::model::runs::valid;
-use crate::model::{Bound, Ratio, StepRun};
+use crate::model::{Bound, CONFIDENCE, Ratio, StepRun};
+use crate::statistics::Interval;
+use crate::statistics::student::Estimate;
 use crate::words::grouped;
 
 /// Headline ÷ the base's headline, block by block, over the blocks in which both are valid.
@@ -35,6 +37,12 @@ pub(crate) fn of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
         many => (many.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / many.len() as f64).exp(),
     };
     Some(Ratio { value, blocks, bound: None, inference: None })
+}
+
+/// The 95 % interval of the geometric mean of the ratios of blocks; `None` below two blocks.
+pub(crate) fn interval_of_blocks(blocks: &[(u32, f64)]) -> Option<Interval> {
+    let logs: Vec<f64> = blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
+    Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
 }
 
 /// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three figures need. Small ratios would
