@@ -3,6 +3,7 @@
 mod accepted;
 mod doctor;
 mod known_answer;
+mod on;
 mod plan_source;
 mod servers;
 
@@ -15,6 +16,7 @@ use dbdyno_report::Part;
 pub(crate) use accepted::accepted;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
+pub(crate) use on::On;
 pub(crate) use plan_source::{InitArgs, PlanSource, PlansArgs, PlansVerb, Spelt};
 pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
 
@@ -76,6 +78,22 @@ pub(crate) enum Command {
     KnownAnswer(Box<KnownAnswerArgs>),
     Sysbench(SysbenchArgs),
     Pgbench(PgbenchArgs),
+    #[command(hide = true)]
+    Task(TaskArgs),
+}
+
+/// One block of a fleet's run, as a run of its own: what a fleet starts on its machines.
+#[derive(Debug, Parser)]
+pub(crate) struct TaskArgs {
+    /// As of `dbdyno run`.
+    #[arg(long)]
+    pub(crate) templates: Option<PathBuf>,
+    /// Directory of the run.
+    pub(crate) run: PathBuf,
+    pub(crate) block: u32,
+    /// Folder in which the task's run directory is made, and its name.
+    pub(crate) out: PathBuf,
+    pub(crate) name: String,
 }
 
 /// Run a script of sysbench as sysbench does: its command line, its text output, dbdyno's load engine.
@@ -156,6 +174,11 @@ pub(crate) struct RunArgs {
     /// Do not begin while another dbdyno measures on this host. Without it the run begins with a warning, which is in its report too.
     #[arg(long)]
     pub(crate) alone: bool,
+    /// Run the blocks on several machines, each block on one of them: `slurm` or `slurm:PARTITION` for the idle nodes of a
+    /// cluster, `local:N` for N machines in namespaces of this host, to try it (as root). All machines must see the run directory
+    /// and the servers. A block whose machine fails is run again.
+    #[arg(long, value_name = "FLEET", conflicts_with_all = ["budget", "metrics"])]
+    pub(crate) on: Option<On>,
     /// Continue a run that was stopped or killed. Cells that ended, failed ones too, stay as they
     /// are; the others run from their start, in the recorded order. Records of an unfinished cell
     /// are moved to the folder `aside` of the run.

@@ -9,6 +9,7 @@ mod configs;
 mod cpus;
 mod doctor;
 mod exit;
+mod fleet;
 mod fold;
 mod foreseen;
 mod host;
@@ -82,5 +83,6 @@ fn obeyed(command: Option<Command>) -> Result<(), Ended> {
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
         Some(Command::Sysbench(script)) => sysbench::run(&script.words),
         Some(Command::Pgbench(script)) => pgbench::run(&script.words),
+        Some(Command::Task(task)) => commands::run::task(&task),
     }
 }

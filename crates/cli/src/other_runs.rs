@@ -9,7 +9,7 @@ use crate::exit::{Ended, MACHINE};
 use crate::time;
 
 /// Names the folder of the files, where that is not the one for temporary files.
-const FOLDER_VARIABLE: &str = "DBDYNO_RUNTIME";
+pub(crate) const FOLDER_VARIABLE: &str = "DBDYNO_RUNTIME";
 
 /// Beginning of a file's name; the process number follows.
 const PREFIX: &str = "dbdyno-run-";

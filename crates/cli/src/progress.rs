@@ -113,6 +113,13 @@ impl Progress {
         self.position.set(self.over);
     }
 
+    /// A cell is over that another process ran.
+    pub(crate) fn cell_elsewhere(&mut self, id: &CellId) {
+        self.cell(id, 1);
+        self.cell_over();
+        self.cell = Default::default();
+    }
+
     /// The machine rests before the next cell, and will for `left`.
     pub(crate) fn resting(&self, passed: Duration, left: Duration) {
         self.position.set(self.over + passed);

@@ -138,7 +138,7 @@ impl Cgroup {
 
     /// Words before a command that make its process a member before it becomes the command. What a process has used
     /// stays with the group that it was in then, so a server must not begin elsewhere.
-    pub(crate) fn entering(&self) -> Vec<String> {
+    pub fn entering(&self) -> Vec<String> {
         let members = self.folder.join("cgroup.procs").display().to_string();
         ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &members].map(str::to_owned).to_vec()
     }

@@ -1,6 +1,6 @@
 //! Starting programs with a clean environment, and servers: on given CPUs, in its own process group, ending with the thread that spawned it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -48,7 +48,7 @@ pub(crate) struct Line {
     pub(crate) stop_signal: Signal,
 }
 
-/// The command line for a server of MariaDB or MySQL, which ends cleanly on SIGTERM.
+/// The command line for a program that ends cleanly on SIGTERM, as servers of MariaDB and MySQL do.
 pub(crate) fn command_line(program: &Path, options: &[String]) -> Line {
     line(find_in_path("setpriv").as_deref(), &[], Signal::SIGTERM, program, options)
 }
@@ -92,6 +92,20 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
     let mut command = calling(&line[0]);
     command.args(&line[1..]).process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
     Ok(command)
+}
+
+/// Starts `words` as servers are started, with `variables` in addition: SIGTERM asks them to end when this thread ends.
+///
+/// # Errors
+/// As [`detached`] and [`spawn`].
+pub fn start_detached(
+    words: &[String],
+    variables: &[(OsString, OsString)],
+    log: &Path,
+    cpus: Option<&[u32]>,
+) -> Result<Child, Error> {
+    let line = command_line(Path::new(&words[0]), &words[1..]);
+    spawn(detached(&line.words, log)?.envs(variables.iter().cloned()), cpus)
 }
 
 /// Spawns `command` on `cpus`. Threads inherit the affinity of the thread that spawns them, so all threads of the

@@ -47,7 +47,7 @@ pub use error::Error;
 pub use families::FAMILIES;
 pub use folder::{find_named, list, servers_dir};
 pub use home::Home;
-pub use launch::{calling, find_in_path};
+pub use launch::{calling, find_in_path, start_detached};
 pub use leftovers::remove_leftovers;
 pub use peer::local_pid;
 pub use process::Stopped;

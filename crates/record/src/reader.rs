@@ -10,7 +10,8 @@ use crate::layout::{CELLS, EVENTS, MANIFEST, cell_path};
 use crate::lines::{self, read_json_lines};
 use crate::step_reader::read_step;
 use crate::{
-    CellEvent, CellId, Error, FORMAT_VERSION, Manifest, Outcome, RunEvent, StepRecord, ToolInfo, parallel,
+    CellEvent, CellId, Error, FORMAT_VERSION, HostInfo, Manifest, Outcome, RunEvent, StepRecord, ToolInfo,
+    parallel,
 };
 
 /// A run as it was recorded.
@@ -76,11 +77,18 @@ impl Run {
     }
 
     /// Reads the run in `dir`, whether or not it has ended. The order in its manifest goes on with the cells that were added
-    /// while it ran.
+    /// while it ran. Of a fleet, its host is the machine of the first block.
     ///
     /// Fails with `NotARun` without a manifest, with `TooNew` when a newer dbdyno wrote it, with `DamagedManifest` or
     /// `Damaged` when the manifest or the run's own events hold something that no crash explains.
     pub fn open(dir: &Path) -> Result<Run, Error> {
+        let mut run = Self::outline(dir)?;
+        run.cells = read_cells(dir, &run.manifest, &mut run.warnings)?;
+        Ok(run)
+    }
+
+    /// As [`Run::open`], without the cells.
+    pub fn outline(dir: &Path) -> Result<Run, Error> {
         let mut manifest = read_manifest(dir)?;
         let mut warnings = Vec::new();
         let resumes: fn(&RunEvent) -> bool = |event| matches!(event, RunEvent::Started { resumed: true, .. });
@@ -96,10 +104,18 @@ impl Run {
                 manifest.order.extend(order.iter().cloned());
             }
         }
-        let cells = read_cells(dir, &manifest, &mut warnings)?;
+        let measured = events.items.iter().find_map(|event| match event {
+            RunEvent::BlockMeasured { host, .. } => Some(host),
+            _ => None,
+        });
+        // The machine that began the run may have measured nothing.
+        if let Some(host) = measured {
+            manifest.host = HostInfo::clone(host);
+        }
         let is_over = matches!(events.items.last(), Some(RunEvent::Ended { .. }));
         let is_going_on = is_written && !is_over;
-        Ok(Run { dir: dir.into(), manifest, events: events.items, cells, is_going_on, warnings })
+        let (events, cells) = (events.items, Vec::new());
+        Ok(Run { dir: dir.into(), manifest, events, cells, is_going_on, warnings })
     }
 }
 

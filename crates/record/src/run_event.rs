@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CellId, Outcome, ToolInfo};
+use crate::{CellId, HostInfo, Outcome, ToolInfo};
 
 /// `events.jsonl` of the run. Times are RFC 3339, UTC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,14 @@ pub enum RunEvent {
         duration_us: u64,
         /// As of [`RunEvent::CellStarted`].
         elapsed_us: u64,
+    },
+    /// A machine of a fleet has measured a block. The events of its cells are before this one.
+    BlockMeasured {
+        at: String,
+        block: u32,
+        /// The fleet's name for it.
+        machine: String,
+        host: Box<HostInfo>,
     },
     Warning {
         at: String,

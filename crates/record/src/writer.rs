@@ -100,6 +100,24 @@ impl RunWriter {
         sync_folders_between(&self.dir, &to)?;
         Ok(Some(place))
     }
+
+    /// Moves the records of a cell from the run directory `from`, on the same filesystem, into this one, which has none of it.
+    pub fn take_over(&self, from: &Path, cell: &CellId) -> Result<(), Error> {
+        let path = cell_path(cell)?;
+        // Its steps last: with them the cell is here.
+        for folder in [REPEATED, CELLS] {
+            let (from, to) = (from.join(folder).join(&path), self.dir.join(folder).join(&path));
+            if !from.exists() {
+                continue;
+            }
+            refuse_links(&self.dir, &to)?;
+            let write_error = |source| Error::Write { path: to.clone(), source };
+            std::fs::create_dir_all(parent_of(&to)).map_err(write_error)?;
+            std::fs::rename(&from, &to).map_err(write_error)?;
+            sync_folders_between(&self.dir, &to)?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes the folder of one cell.

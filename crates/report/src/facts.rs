@@ -54,9 +54,12 @@ pub(crate) fn time_line(run: &RunSummary) -> Option<String> {
     Some(format!("Time {}: {}", seconds_text(time.total_seconds), parts.join(" · ")))
 }
 
-/// The blocks of the plan, and those that a budget added.
+/// The blocks of the plan, where a fleet ran them, and those that a budget added.
 pub(crate) fn blocks_text(run: &RunSummary) -> String {
     let mut blocks = numbered(run.blocks_planned, "block");
+    if !run.machines.is_empty() {
+        blocks.push_str(&format!(" on {}", numbered(run.machines.len(), "machine")));
+    }
     if run.design.as_deref() == Some("alternate") {
         blocks.push_str(", servers alternate step by step");
     }

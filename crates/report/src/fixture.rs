@@ -97,6 +97,7 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
         again: None,
         budget: None,
         design: None,
+        machines: Default::default(),
         time: None,
         blocks_planned: blocks,
         cells_completed: cells - usize::from(variants > 1),

@@ -1,5 +1,7 @@
 //! What was compared, on which machine, in which order: the findings that are not measurements.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use dbdyno_record::{Outcome, Run, RunEvent, VariantInfo};
 
 use crate::again_of;
@@ -27,6 +29,7 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         budget: manifest.experiment.budget_seconds.map(|seconds| budget(run, seconds)),
         blocks_planned: manifest.blocks,
         design: manifest.experiment.design.clone(),
+        machines: machines(run),
         time: time_account(run),
         cells_completed: completed.count(),
         cells_planned: manifest.order.len(),
@@ -38,6 +41,21 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
             .map(|cell| format!("{} {} {}", cell.block, cell.variant, cell.workload))
             .collect(),
     }
+}
+
+/// By machine the blocks that it measured last.
+fn machines(run: &Run) -> BTreeMap<String, BTreeSet<u32>> {
+    let mut of_blocks = BTreeMap::new();
+    for event in &run.events {
+        if let RunEvent::BlockMeasured { block, machine, .. } = event {
+            of_blocks.insert(*block, machine);
+        }
+    }
+    let mut machines: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for (block, machine) in of_blocks {
+        machines.entry(machine.clone()).or_default().insert(block);
+    }
+    machines
 }
 
 fn budget(run: &Run, seconds: f64) -> Budget {
@@ -88,6 +106,17 @@ mod tests {
         let summary = run_summary(&run(&["a", "b"], 2, cells), "a");
         assert_eq!((summary.cells_completed, summary.cells_planned, summary.blocks_planned), (1, 4, 2));
         assert_eq!(summary.order[1], "1 b insert-benchmark");
+    }
+
+    #[test]
+    fn a_block_is_of_the_machine_that_measured_it_last() {
+        let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
+        for (block, machine) in [(2, "one"), (1, "one"), (2, "two")] {
+            let (at, machine) = (String::new(), machine.to_owned());
+            run.events.push(RunEvent::BlockMeasured { at, block, machine, host: Box::default() });
+        }
+        let of = |machine: &str, block| (machine.to_owned(), BTreeSet::from([block]));
+        assert_eq!(run_summary(&run, "a").machines, BTreeMap::from([of("one", 1), of("two", 2)]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a run says: the one type that reports are made from. Everything in it is computed from the records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_record::{Deviation, HostInfo, ToolInfo};
 use serde::Serialize;
@@ -60,6 +60,9 @@ pub struct RunSummary {
     /// `alternate`: step by step in servers that stayed up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub design: Option<String>,
+    /// The machines of a fleet, each with the blocks that it measured.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub machines: BTreeMap<String, BTreeSet<u32>>,
     /// Where the time of the run went; `None` where the record does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeAccount>,

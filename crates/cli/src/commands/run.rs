@@ -1,9 +1,12 @@
 //! `dbdyno run`: from a plan to a run directory and its report.
 
 mod resume;
+mod task;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use dbdyno_analyse::margins_without_step;
 use dbdyno_plan::{Plan, estimate};
@@ -12,17 +15,19 @@ use dbdyno_record::{CellId, ClientCalibration, Manifest, Run, RunEvent, RunWrite
 use dbdyno_report::{Format, Html, OpenMetrics, Part, Terminal, TerminalOptions};
 use tokio::runtime::Runtime;
 
-use crate::args::RunArgs;
+use crate::args::{On, RunArgs};
 use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, Tally, elsewhere};
 use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, USAGE};
+use crate::fleet::{self, Fleet, Launcher};
 use crate::manifest::{manifest, tool};
 use crate::metrics::{Metrics, serve};
 use crate::progress::Progress;
 use crate::templates::{self, TEMPLATES, Templates};
 use crate::variants::{Prepared, prepare};
 use crate::{host, leftovers, limits, parity, plan_source, power, signals, terminal, time};
-use resume::resume;
+use resume::{own_option_files, resume};
+pub(crate) use task::task;
 
 /// Name of the report file in a run directory, and of the file of figures.
 const REPORT: &str = "report.html";
@@ -49,8 +54,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
     leftovers::remove();
+    let engine = args.on.as_ref().map(fleet::engine).transpose()?;
     let metrics = args.metrics.as_deref().map(metrics).transpose()?;
-    let kept_templates = templates::kept(args.templates.as_deref())?;
+    let templates = templates::kept(args.templates.as_deref())?;
     signals::idle(true);
     let ready = match &args.resume {
         Some(_) => resume(args, &runtime),
@@ -58,17 +64,63 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     };
     signals::idle(false);
     let Some(ready) = ready? else { return Ok(()) };
+    let dir = ready.writer.dir().to_owned();
+    terminal::note(&format!("run directory: {}", dir.display()));
+    let walked = match engine {
+        Some(engine) => on_fleet(ready, engine, cancel, templates)?,
+        None => conduct(ready, runtime, cancel, templates, metrics)?,
+    };
+    finish(walked, &dir, args)
+}
+
+/// Runs the cells that are left on the machines of a fleet. The outer error is why none ran.
+fn on_fleet(
+    ready: Ready,
+    launcher: Box<dyn Launcher>,
+    cancel: Arc<AtomicBool>,
+    templates: Option<PathBuf>,
+) -> Result<Result<Tally, Ended>, Ended> {
+    let Ready { mut plan, writer, manifest, cells, before, clock, holds, .. } = ready;
+    // Where tasks look for them.
+    own_option_files(&mut plan, writer.dir(), &manifest)?;
+    let progress = Progress::new(&estimate(&plan), &names(&cells));
+    let fleet = Fleet {
+        plan: &plan,
+        run_id: &manifest.run_id,
+        writer,
+        launcher,
+        templates,
+        progress,
+        holds,
+        cancel,
+        spent_us: clock.elapsed_us(),
+        first: None,
+    };
+    Ok(fleet.run(&cells, before))
+}
+
+/// Variant and workload of each cell.
+fn names(cells: &[CellId]) -> Vec<(String, String)> {
+    cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect()
+}
+
+/// Runs the cells that are left on this machine. The outer error is why none ran.
+fn conduct(
+    ready: Ready,
+    runtime: Runtime,
+    cancel: Arc<AtomicBool>,
+    templates: Option<PathBuf>,
+    metrics: Option<Metrics>,
+) -> Result<Result<Tally, Ended>, Ended> {
     let Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
-    terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
     refuse_links(&data_root)?;
-    let templates = Templates::choose(kept_templates, &data_root);
+    let templates = Templates::choose(templates, &data_root);
     let server_cpus = host::server_cpus(&plan);
     host::pin_client(&plan)?;
-    let names: Vec<_> = cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
-    let mut progress = Progress::new(&estimate(&plan), &names);
+    let mut progress = Progress::new(&estimate(&plan), &names(&cells));
     if let Some(metrics) = &metrics {
         metrics.name(&dir.file_name().unwrap_or_default().to_string_lossy(), &plan.name);
     }
@@ -92,7 +144,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         dbdyno_plan::Parity::Refuse => conductor.refuse_unequal(),
         _ => Ok(()),
     };
-    let walked = refused.is_ok().then(|| conductor.run(&cells, before));
+    let walked = refused.map(|()| conductor.run(&cells, before));
     conductor.progress.finish();
     let Conductor { holds, runtime, .. } = conductor;
     runtime.block_on(holds.release());
@@ -100,10 +152,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         // Templates and snapshots are kept while the run goes on, data directories only while their cell does.
         remove_data_root(&data_root, &templates);
     }
-    match walked {
-        Some(walked) => finish(walked, &dir, args.metrics.is_some()),
-        None => refused,
-    }
+    walked
 }
 
 /// Serves what is measured.
@@ -160,8 +209,9 @@ fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
 }
 
 /// Reports on what there is, however the run ended, and says how to go on.
-fn finish(walked: Result<Tally, Ended>, dir: &Path, with_metrics: bool) -> Result<(), Ended> {
-    let go_on = format!("to continue: dbdyno run --resume {}", dir.display());
+fn finish(walked: Result<Tally, Ended>, dir: &Path, args: &RunArgs) -> Result<(), Ended> {
+    let on = args.on.as_ref().map_or_else(String::new, |on| format!(" --on {on}"));
+    let go_on = format!("to continue: dbdyno run --resume {}{on}", dir.display());
     let tally = walked.map_err(|ended| Ended {
         message: ended
             .message
@@ -180,7 +230,7 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path, with_metrics: bool) -> Resul
         write_anew(path, text).map_err(cannot)
     };
     write(&report, &Html.render(&findings)?)?;
-    if with_metrics {
+    if args.metrics.is_some() {
         write(&dir.join(METRICS), &OpenMetrics.render(&findings)?)?;
     }
     let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
@@ -192,13 +242,21 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path, with_metrics: bool) -> Resul
         terminal::note(&format!("stopped early; {go_on}"));
     }
     if !tally.interrupted && tally.failed > 0 {
-        terminal::note(&format!("to repeat failed cells: dbdyno run --resume {} --failed", dir.display()));
+        let dir = dir.display();
+        terminal::note(&format!("to repeat failed cells: dbdyno run --resume {dir} --failed{on}"));
     }
     tally.ended()
 }
 
 fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
-    let plan = plan_source::plan(&args.source, &overrides(args))?;
+    let plan = match &args.on {
+        None => plan_source::plan(&args.source, &overrides(args))?,
+        // CPUs are for each machine to give.
+        Some(_) => plan_source::read(&args.source, &overrides(args))?,
+    };
+    if args.on.is_some() {
+        fleet::check(&plan)?;
+    }
     super::servers::provide(&plan, args.get)?;
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
@@ -208,15 +266,34 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     leftovers::name(&args.out, plan.host.data_dir.as_deref());
     host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
-    let holds = Holds::take(&plan, &variants, args.alone, runtime)?;
+    let holds = held(args, &plan, &variants, runtime)?;
     parity::before_a_run(&plan, &variants)?;
-    let mut manifest = manifest(&plan, &variants, &args.out)?;
+    let manifest = manifest(&plan, &variants, &args.out)?;
     warn_of_margins(&manifest);
+    create(plan, variants, holds, manifest, &args.out)
+}
+
+/// The locks of a run. Nodes of a cluster are not this host: their tasks look for other runs there.
+fn held(args: &RunArgs, plan: &Plan, variants: &[Prepared], runtime: &Runtime) -> Result<Holds, Ended> {
+    match args.on {
+        Some(On::Slurm(_)) => Ok(Holds::default()),
+        _ => Holds::take(plan, variants, args.alone, runtime),
+    }
+}
+
+/// Makes the directory of a new run, with what is known of this machine.
+fn create(
+    plan: Plan,
+    variants: Vec<Prepared>,
+    holds: Holds,
+    mut manifest: Manifest,
+    out: &Path,
+) -> Result<Ready, Ended> {
     manifest.client_calibration = client_calibration(&plan, &manifest);
-    let data_dir = plan.host.data_dir.as_deref().unwrap_or(&args.out);
+    let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     let machine = fitness::at_once(data_dir);
     manifest.host.facts = fitness::facts(&machine, data_dir);
-    let mut writer = RunWriter::create(&args.out, &manifest)?;
+    let mut writer = RunWriter::create(out, &manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: Some(tool()) })?;
     let clock = RunClock::start();
     if let Some(text) = finding::doubts(&machine) {

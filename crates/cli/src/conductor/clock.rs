@@ -106,6 +106,7 @@ fn at(event: &RunEvent) -> &str {
         | RunEvent::CellSetAside { at, .. }
         | RunEvent::Look { at, .. }
         | RunEvent::Rested { at, .. }
+        | RunEvent::BlockMeasured { at, .. }
         | RunEvent::Warning { at, .. }
         | RunEvent::Ended { at, .. } => at,
     }

@@ -88,12 +88,7 @@ impl Conductor<'_> {
         }
         self.all_down(up)?;
         tally.interrupted = self.cancelled();
-        let outcome = match &tally {
-            Tally { interrupted: true, .. } => Outcome::Interrupted,
-            Tally { failed: 0, .. } => Outcome::Completed,
-            _ => Outcome::Failed,
-        };
-        self.writer.event(&RunEvent::Ended { at: time::now(), outcome })?;
+        self.writer.event(&RunEvent::Ended { at: time::now(), outcome: tally.outcome() })?;
         self.progress.finish();
         Ok(tally)
     }
@@ -155,6 +150,15 @@ impl Conductor<'_> {
 }
 
 impl Tally {
+    /// How the run ended.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self { interrupted: true, .. } => Outcome::Interrupted,
+            Self { failed: 0, .. } => Outcome::Completed,
+            _ => Outcome::Failed,
+        }
+    }
+
     /// The exit status that this means, if it is not 0.
     pub(crate) fn ended(&self) -> Result<(), Ended> {
         if self.interrupted {

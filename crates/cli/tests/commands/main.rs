@@ -10,6 +10,7 @@ mod damage;
 mod data_modes;
 mod doctor;
 mod experiment;
+mod fleet;
 mod full_disk;
 mod going_on;
 mod help;

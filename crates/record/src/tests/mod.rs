@@ -214,6 +214,12 @@ fn run_events() -> Vec<RunEvent> {
             message: None,
             elapsed_us: Some(600_000_000),
         },
+        RunEvent::BlockMeasured {
+            at: AT.into(),
+            block: 1,
+            machine: "node3".into(),
+            host: Box::new(manifest().host),
+        },
         RunEvent::CellSetAside { at: AT.into(), cell, to: "aside/1/1/wal/insert-benchmark".into() },
         RunEvent::Rested { at: AT.into(), duration_us: 1_200_000_412, elapsed_us: 1_800_000_000 },
         RunEvent::Warning { at: AT.into(), text: "the governor is not `performance`".into() },

@@ -46,6 +46,19 @@ fn cells_that_a_look_has_added_belong_to_the_run() {
 }
 
 #[test]
+fn a_cell_that_another_run_measured_becomes_one_of_this_run_with_the_host_that_measured_it() {
+    let (parent, measured) = sample_run();
+    let manifest = Manifest { run_id: "fleet".into(), host: HostInfo::default(), ..manifest() };
+    let mut fleet = RunWriter::create(parent.path(), &manifest).unwrap();
+    run_events().iter().for_each(|event| fleet.event(event).unwrap());
+    let cell = Run::open(&measured).unwrap().cells.remove(0);
+    fleet.take_over(&measured, &cell.id).unwrap();
+    let run = Run::open(fleet.dir()).unwrap();
+    assert_eq!((run.manifest.host.hostname.as_str(), run.cells), ("lab1", vec![cell]));
+    assert_eq!(Run::open(&measured).unwrap().cells, []);
+}
+
+#[test]
 fn a_step_tells_its_window_outcome_reasons_and_checks() {
     let (_parent, dir) = sample_run();
     let run = Run::open(&dir).unwrap();

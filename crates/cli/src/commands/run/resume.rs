@@ -9,14 +9,14 @@ use dbdyno_provision::{FAMILIES, Snapshot};
 use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
-use super::{Ready, data_root, tell};
+use super::{Ready, data_root, held, tell};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
-use crate::conductor::{Holds, RunClock, Tally, partial, snapshot_dir};
+use crate::conductor::{RunClock, Tally, partial, snapshot_dir};
 use crate::exit::{Ended, USAGE};
 use crate::manifest::{host_info, tool, workloads};
-use crate::variants::prepare;
-use crate::{host, limits, option_files, terminal, time};
+use crate::variants::{Prepared, prepare};
+use crate::{fleet, host, limits, option_files, terminal, time};
 
 /// Goes on with a run; `None` for one that is over, in which nothing is changed. Cells that ended are left alone, what others left is set aside. With `repeats_failed` cells that
 /// failed are run again too.
@@ -38,9 +38,20 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let completed = of_outcome(Outcome::Completed);
     let failed = if repeats_failed { HashSet::new() } else { of_outcome(Outcome::Failed) };
     let is_left = |cell: &&CellId| !completed.contains(cell) && !failed.contains(cell);
-    let cells: Vec<CellId> = order.iter().filter(is_left).cloned().collect();
+    let mut cells: Vec<CellId> = order.iter().filter(is_left).cloned().collect();
     let mut plan = dbdyno_workloads::plans::parse(&manifest.plan_toml, "the run's plan")?;
-    let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
+    if args.on.is_some() {
+        fleet::check(&plan)?;
+        // One machine measures all of a block.
+        let blocks: HashSet<u32> = cells.iter().map(|cell| cell.block).collect();
+        cells = order.iter().filter(|cell| blocks.contains(&cell.block)).cloned().collect();
+    } else if !cells.is_empty() && dir.join(fleet::FOLDER).exists() {
+        let advice = "go on with such machines: --on local:N, or --on slurm";
+        return Err(Ended::new(USAGE, format!("this run is one of a fleet; {advice}")));
+    }
+    let left: HashSet<&CellId> = cells.iter().collect();
+    let stay = |ended: &HashSet<&CellId>| ended.difference(&left).count();
+    let before = Tally { completed: stay(&completed), failed: stay(&failed), interrupted: false };
     if cells.is_empty() && is_over(&record, &plan) {
         terminal::note(&format!(
             "nothing is left to run: {} of {} cells have ended",
@@ -58,16 +69,8 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     host::check_life(&plan)?;
     own_option_files(&mut plan, dir, &manifest)?;
     let variants = prepare(&plan, runtime)?;
-    for (now, then) in variants.iter().zip(&manifest.variants) {
-        if now.info != *then {
-            let text = format!(
-                "variant {} is not what it was when the run began: {} then, {} now, or its config has changed",
-                then.name, then.server, now.info.server
-            );
-            return Err(Ended::new(USAGE, format!("{text}; start a new run")));
-        }
-    }
-    let holds = Holds::take(&plan, &variants, args.alone, runtime)?;
+    other_variant(&variants, &manifest)?;
+    let holds = held(args, &plan, &variants, runtime)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: Some(tool()) })?;
     let clock = RunClock::going_on(&record.events);
     let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
@@ -91,6 +94,20 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial }))
 }
 
+/// Refuses variants that are not what they were when the run began.
+pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<(), Ended> {
+    for (now, then) in variants.iter().zip(&of_run.variants) {
+        if now.info != *then {
+            let text = format!(
+                "variant {} is not what it was when the run began: {} then, {} now, or its config has changed",
+                then.name, then.server, now.info.server
+            );
+            return Err(Ended::new(USAGE, format!("{text}; start a new run")));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a run that has no cell left has ended as such, and its budget, if it has one, is spent.
 fn is_over(run: &Run, plan: &Plan) -> bool {
     let has_ended = matches!(run.events.last(), Some(RunEvent::Ended { .. }));
@@ -100,7 +117,7 @@ fn is_over(run: &Run, plan: &Plan) -> bool {
 
 /// Whether this program measures as those did that have measured the run so far: blocks by two clients are next to each other
 /// in every report. What to report when it may not and the user goes on anyway; `None` when it is one of them.
-fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
+pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
     let (now, then) = (tool(), &record.manifest.tool);
     let refuse = |what: String| Ended::new(USAGE, what);
     if now.build != then.build {
@@ -138,7 +155,7 @@ fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<Strin
 }
 
 /// Lets variants start from the option files that the run has kept: the user's own may say something else by now.
-fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), Ended> {
+pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), Ended> {
     for variant in &mut plan.variants {
         // With intents the text is rendered anew from all of its parts, and a change of one of them is found below.
         if !variant.kind().is_started() || variant.config.is_some() {

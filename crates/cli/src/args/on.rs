@@ -1,0 +1,54 @@
+//! `dbdyno run --on`: the fleet on which blocks run.
+
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+/// A fleet of machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum On {
+    /// So many machines in namespaces of this host.
+    Local(usize),
+    /// Idle nodes of a Slurm cluster: of this partition, else of its default one.
+    Slurm(Option<String>),
+}
+
+impl FromStr for On {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (engine, detail) = text.split_once(':').map_or((text, None), |(engine, of)| (engine, Some(of)));
+        match (engine, detail, detail.map(str::parse)) {
+            ("local", _, Some(Ok(machines @ 1..))) => Ok(Self::Local(machines)),
+            ("slurm", None, _) => Ok(Self::Slurm(None)),
+            ("slurm", Some(partition), _) if !partition.is_empty() => {
+                Ok(Self::Slurm(Some(partition.to_owned())))
+            }
+            _ => Err("there are local:N (such as local:2), slurm and slurm:PARTITION".to_owned()),
+        }
+    }
+}
+
+impl Display for On {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(machines) => write!(f, "local:{machines}"),
+            Self::Slurm(None) => write!(f, "slurm"),
+            Self::Slurm(Some(partition)) => write!(f, "slurm:{partition}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_is_written_as_it_is_read_and_others_are_refused() {
+        for text in ["local:2", "slurm", "slurm:perf"] {
+            assert_eq!(text.parse::<On>().map(|on| on.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["local", "local:0", "local:many", "slurm:", "ray", ""] {
+            assert!(text.parse::<On>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `dbdyno task`: one block of a fleet's run as a run of its own, on the machine that a fleet has chosen.
+
+use dbdyno_record::{Manifest, Run};
+use tokio::runtime::Runtime;
+
+use super::resume::{other_program, other_variant, own_option_files};
+use super::{Ready, conduct, create};
+use crate::args::TaskArgs;
+use crate::conductor::Holds;
+use crate::exit::Ended;
+use crate::manifest::manifest;
+use crate::variants::prepare;
+use crate::{cpus, host, leftovers, limits, signals, templates};
+
+/// Runs the block. Its records are in a run directory in the end, which the fleet takes from there.
+pub(crate) fn task(args: &TaskArgs) -> Result<(), Ended> {
+    // As in `run`: servers are started from this thread.
+    let runtime = host::event_loop()?;
+    let cancel = signals::watch(signals::RUN_STOPS)?;
+    leftovers::remove();
+    let templates = templates::kept(args.templates.as_deref())?;
+    signals::idle(true);
+    let ready = begin(args, &runtime);
+    signals::idle(false);
+    conduct(ready?, runtime, cancel, templates, None)??.ended()
+}
+
+/// The block, with what it must have in common with the run.
+fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, Ended> {
+    let record = Run::outline(&args.run)?;
+    let of_run = &record.manifest;
+    let mut plan = dbdyno_workloads::plans::parse(&of_run.plan_toml, "the run's plan")?;
+    other_program(&record, &plan, false)?;
+    cpus::give(&mut plan);
+    host::check(&plan, &args.out, 0)?;
+    limits::check(&plan)?;
+    host::check_life(&plan)?;
+    own_option_files(&mut plan, &args.run, of_run)?;
+    let variants = prepare(&plan, runtime)?;
+    other_variant(&variants, of_run)?;
+    let holds = Holds::take(&plan, &variants, false, runtime)?;
+    let order = of_run.order.iter().filter(|cell| cell.block == args.block).cloned().collect();
+    let own = manifest(&plan, &variants, &args.out)?;
+    let manifest = Manifest { run_id: args.name.clone(), order, ..own };
+    create(plan, variants, holds, manifest, &args.out)
+}

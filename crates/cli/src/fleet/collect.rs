@@ -1,0 +1,102 @@
+//! The records of a task become those of the run.
+
+use std::collections::BTreeMap;
+
+use dbdyno_analyse::host_class;
+use dbdyno_record::{HostInfo, Outcome, Run, RunEvent};
+
+use crate::conductor::Tally;
+use crate::exit::Ended;
+use crate::fleet::Fleet;
+use crate::fleet::task::Task;
+use crate::time;
+
+/// What the class of a machine is made of, by name.
+pub(crate) type Class = BTreeMap<String, String>;
+
+impl Fleet<'_> {
+    /// Takes the records of a task that has ended into the run; `false` when the task did not come to the end of its block.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub(super) fn collect(&mut self, machine: &str, task: &Task, tally: &mut Tally) -> Result<bool, Ended> {
+        let Ok(measured) = Run::outline(&task.dir) else { return Ok(false) };
+        let (host, cells) = (measured.manifest.host, measured.manifest.order);
+        if !is_whole(&measured.events) {
+            return Ok(false);
+        }
+        let before_us = self.spent_us;
+        for mut event in measured.events {
+            if matches!(event, RunEvent::Started { .. } | RunEvent::Ended { .. }) {
+                continue;
+            }
+            if let Some(elapsed_us) = elapsed_us(&mut event) {
+                *elapsed_us += before_us;
+                self.spent_us = *elapsed_us;
+            }
+            if let RunEvent::CellEnded { cell, outcome, message, .. } = &event {
+                match outcome {
+                    Outcome::Completed => tally.completed += 1,
+                    _ => {
+                        tally.failed += 1;
+                        let why = message.as_deref().unwrap_or("no reason was given");
+                        self.progress.line(&format!("error: {cell} failed on {machine}: {why}"));
+                    }
+                }
+            }
+            self.writer.event(&event)?;
+        }
+        if let Some(text) = self.unlike(machine, &host) {
+            self.warn(text)?;
+        }
+        let (at, machine) = (time::now(), machine.to_owned());
+        let took = time::about(std::time::Duration::from_micros(self.spent_us - before_us));
+        self.progress.line(&format!("block {} on {machine}: {took}", task.block));
+        // Before the cells: a block that is here has its machine.
+        self.writer.event(&RunEvent::BlockMeasured {
+            at,
+            block: task.block,
+            machine,
+            host: Box::new(host),
+        })?;
+        for cell in &cells {
+            self.writer.take_over(&task.dir, cell)?;
+            self.progress.cell_elsewhere(cell);
+        }
+        Ok(true)
+    }
+
+    /// In what a machine is of another class than the first one. Which of its CPUs it uses is no matter: machines of one host share them.
+    fn unlike(&mut self, machine: &str, host: &HostInfo) -> Option<String> {
+        let class = host_class(&HostInfo { server_cpus: None, client_cpus: None, ..host.clone() });
+        let (first, of_first) = self.first.get_or_insert_with(|| (machine.to_owned(), class.clone()));
+        let differs = |(what, value): (&String, &String)| {
+            let there = of_first.get(what).filter(|there| *there != value)?;
+            Some(format!("{what} {value}, not {there}"))
+        };
+        let all: Vec<String> = class.iter().filter_map(differs).collect();
+        (!all.is_empty()).then(|| {
+            format!(
+                "{machine} is a machine of another class than {first}: {}; rates of its blocks differ by that",
+                all.join(", ")
+            )
+        })
+    }
+}
+
+/// Whether a task has come to its end. One that was interrupted lacks cells.
+fn is_whole(events: &[RunEvent]) -> bool {
+    let Some(RunEvent::Ended { outcome, .. }) = events.last() else { return false };
+    *outcome != Outcome::Interrupted
+}
+
+/// Since the run began.
+fn elapsed_us(event: &mut RunEvent) -> Option<&mut u64> {
+    match event {
+        RunEvent::CellStarted { elapsed_us, .. } | RunEvent::CellEnded { elapsed_us, .. } => {
+            elapsed_us.as_mut()
+        }
+        RunEvent::Rested { elapsed_us, .. } => Some(elapsed_us),
+        _ => None,
+    }
+}

@@ -1,0 +1,30 @@
+//! What a fleet needs of an engine: the names of machines, and tasks started on them.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Child;
+
+use crate::exit::Ended;
+
+/// Variables that tasks and the engine's programs get, next to those that all programs get. No password is among them.
+const HANDED_ON: [&str; 6] =
+    ["DBDYNO_CPUS", "DBDYNO_RUNTIME", "DBDYNO_SERVERS", "SLURM_CONF", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
+
+/// An engine. It places and starts tasks; nothing that is measured goes through it.
+pub(crate) trait Launcher {
+    /// The machines that may run tasks, each one at a time.
+    fn machines(&self) -> Vec<String>;
+
+    /// Starts the program and arguments `words` on one of [`Launcher::machines`], by its number. The process is on this host, whatever
+    /// the engine: it ends when the task does, and SIGTERM to it, or the end of this process, ends the task. What both say goes to the
+    /// end of `log`, in the folder of the run's tasks.
+    ///
+    /// # Errors
+    /// That the engine cannot be called.
+    fn start(&self, machine: usize, words: &[String], log: &Path) -> Result<Child, Ended>;
+}
+
+/// [`HANDED_ON`], as far as they are set.
+pub(super) fn variables() -> Vec<(OsString, OsString)> {
+    HANDED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
+}

@@ -1,0 +1,79 @@
+//! Machines of this host, for trying a fleet: each has a network namespace of its own, and a part of the CPUs and of the memory.
+
+use std::path::Path;
+use std::process::Child;
+
+use dbdyno_provision::{Cgroup, calling, start_detached};
+
+use crate::exit::{Ended, MACHINE};
+use crate::fleet::launcher::{Launcher, variables};
+use crate::host;
+use crate::other_runs::FOLDER_VARIABLE;
+
+/// Words before a command that run it in a network namespace of its own.
+const ISOLATING: [&str; 7] =
+    ["unshare", "--net", "--", "sh", "-c", "ip link set lo up && exec \"$@\"", "machine"];
+
+pub(super) struct Local {
+    machines: Vec<Machine>,
+}
+
+struct Machine {
+    name: String,
+    /// `None` where there are fewer CPUs than machines.
+    cpus: Option<Vec<u32>>,
+    /// `None` where control groups cannot be made.
+    group: Option<Cgroup>,
+}
+
+impl Local {
+    /// `count` machines.
+    ///
+    /// # Errors
+    /// That network namespaces cannot be made.
+    pub(super) fn new(count: usize) -> Result<Self, Ended> {
+        isolates()?;
+        let usable = host::usable_cpus()?.0;
+        let cpus = usable.len() / count;
+        let memory_bytes = dbdyno_sample::host_info(Path::new("."), None, None).memory_bytes / count as u64;
+        let machine = |number: usize| Machine {
+            name: format!("local-{}", number + 1),
+            cpus: (cpus > 0).then(|| usable[number * cpus..][..cpus].to_vec()),
+            group: Cgroup::with_memory(memory_bytes).ok(),
+        };
+        Ok(Self { machines: (0..count).map(machine).collect() })
+    }
+}
+
+fn isolates() -> Result<(), Ended> {
+    let tried = calling(ISOLATING[0]).args(&ISOLATING[1..]).arg("true").output();
+    let why = match tried {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let advice = "run as root, with unshare (package util-linux) and ip (package iproute2)";
+    let what = "each machine of local:N gets a network namespace, and this host makes none";
+    Err(Ended::new(MACHINE, format!("{what}: {why}; {advice}")))
+}
+
+impl Launcher for Local {
+    fn machines(&self) -> Vec<String> {
+        self.machines.iter().map(|machine| machine.name.clone()).collect()
+    }
+
+    fn start(&self, machine: usize, words: &[String], log: &Path) -> Result<Child, Ended> {
+        let Machine { name, cpus, group } = &self.machines[machine];
+        // Each sees its own runs only, as on a host of its own.
+        let runs = log.with_file_name(name);
+        let cannot = |error| Ended::new(MACHINE, format!("cannot make {}: {error}", runs.display()));
+        std::fs::create_dir_all(&runs).map_err(cannot)?;
+        let mut variables = variables();
+        variables.push((FOLDER_VARIABLE.into(), runs.into()));
+        let mut line = group.as_ref().map(Cgroup::entering).unwrap_or_default();
+        line.extend(ISOLATING.map(str::to_owned));
+        line.extend_from_slice(words);
+        start_detached(&line, &variables, log, cpus.as_deref())
+            .map_err(|error| Ended::new(MACHINE, format!("cannot start a task on {name}: {error}")))
+    }
+}

@@ -1,0 +1,243 @@
+//! Runs the blocks of a plan on several machines: each block is a task, a dbdyno of its own on one machine, and its records become
+//! those of the run when it has ended.
+
+mod collect;
+mod launcher;
+mod local;
+mod slurm;
+mod task;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dbdyno_plan::{Design, Plan, VariantKind};
+use dbdyno_record::{CellId, RunEvent, RunWriter};
+
+use crate::args::On;
+use crate::conductor::{Holds, Tally};
+use crate::exit::{Ended, MACHINE, USAGE};
+use crate::progress::Progress;
+use crate::time;
+use collect::Class;
+pub(crate) use launcher::Launcher;
+use local::Local;
+use slurm::Slurm;
+use task::Task;
+
+/// So often a block is lost before the run ends: then it is no machine's fault.
+const MOST_LOSSES: usize = 3;
+
+/// How often tasks are looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Folder of the tasks in the run directory.
+pub(crate) const FOLDER: &str = "fleet";
+
+/// A run on several machines.
+pub(crate) struct Fleet<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) run_id: &'a str,
+    pub(crate) writer: RunWriter,
+    pub(crate) launcher: Box<dyn Launcher>,
+    /// Folder of templates that tasks share.
+    pub(crate) templates: Option<PathBuf>,
+    pub(crate) progress: Progress,
+    pub(crate) holds: Holds,
+    pub(crate) cancel: Arc<AtomicBool>,
+    /// Time of all machines together that the run has taken.
+    pub(crate) spent_us: u64,
+    /// The first machine that has measured a block, and what it is.
+    pub(crate) first: Option<(String, Class)>,
+}
+
+/// One of the fleet.
+struct Machine {
+    name: String,
+    task: Option<Task>,
+    /// It rests until then.
+    free_at: Instant,
+    /// Blocks that were lost on it.
+    losses: usize,
+}
+
+/// The blocks that are left.
+struct Blocks {
+    waiting: VecDeque<u32>,
+    /// How often each was lost.
+    lost: BTreeMap<u32, usize>,
+}
+
+/// The engine of a fleet.
+///
+/// # Errors
+/// What this host or the engine lacks.
+pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
+    Ok(match on {
+        On::Local(machines) => Box::new(Local::new(*machines)?),
+        On::Slurm(partition) => Box::new(Slurm::find(partition.as_deref())?),
+    })
+}
+
+/// Refuses plans whose blocks depend on each other.
+///
+/// # Errors
+/// What in the plan makes them do so.
+pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
+    let is_address = |kind: VariantKind| matches!(kind, VariantKind::Address(_));
+    let address = plan.variants.iter().find(|variant| is_address(variant.kind()));
+    let why = if let Some(variant) = address {
+        format!("variant {} is at an address, and all machines would load that one server", variant.name)
+    } else if plan.budget.is_some() {
+        "a budget adds blocks by what all blocks before have shown".to_owned()
+    } else if plan.design == Design::Alternate {
+        "with design = \"alternate\" servers stay up from block to block".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Ended::new(
+        USAGE,
+        format!("--on runs blocks apart from each other, but {why}; leave out one of both"),
+    ))
+}
+
+impl Fleet<'_> {
+    /// Runs the blocks of `cells`, which are all cells of these blocks. `before` is how the others went.
+    ///
+    /// # Errors
+    /// When the record cannot be written, the engine cannot be called, or a block was lost too often.
+    pub(crate) fn run(mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
+        let mut tally = before;
+        let walked = self.walk(cells, &mut tally);
+        self.progress.finish();
+        walked?;
+        tally.interrupted = self.cancelled();
+        self.writer.event(&RunEvent::Ended { at: time::now(), outcome: tally.outcome() })?;
+        Ok(tally)
+    }
+
+    fn walk(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {
+        let idle = |name| Machine { name, task: None, free_at: Instant::now(), losses: 0 };
+        let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(idle).collect();
+        let of_block = cells.chunk_by(|one, other| one.block == other.block);
+        let waiting = of_block.filter_map(|cells| Some(cells.first()?.block)).collect();
+        let mut blocks = Blocks { waiting, lost: BTreeMap::new() };
+        let mut end = Ok(());
+        let mut is_asked = false;
+        loop {
+            for machine in &mut machines {
+                if let Some(task) = machine.task.take_if(Task::has_ended) {
+                    machine.free_at = Instant::now() + self.plan.host.rest.0;
+                    end = end.and(self.settle(machine, &task, &mut blocks, tally)?);
+                }
+            }
+            if self.cancelled() && !is_asked {
+                is_asked = true;
+                machines.iter().filter_map(|machine| machine.task.as_ref()).for_each(Task::stop);
+            }
+            let goes_on = !is_asked && end.is_ok();
+            while goes_on && let Some(number) = next(&machines) {
+                let Some(block) = blocks.waiting.pop_front() else { break };
+                machines[number].task = Some(self.start(number, block)?);
+            }
+            let running: Vec<u32> =
+                machines.iter().filter_map(|machine| Some(machine.task.as_ref()?.block)).collect();
+            if running.is_empty() && (!goes_on || blocks.waiting.is_empty()) {
+                return end;
+            }
+            let running: Vec<String> = running.iter().map(u32::to_string).collect();
+            self.progress.busy(&format!("block {}", running.join(", ")));
+            sleep(POLL);
+        }
+    }
+
+    /// What becomes of a task that has ended. The inner result is an error when its block was lost too often.
+    fn settle(
+        &mut self,
+        machine: &mut Machine,
+        task: &Task,
+        blocks: &mut Blocks,
+        tally: &mut Tally,
+    ) -> Result<Result<(), Ended>, Ended> {
+        if self.collect(&machine.name, task, tally)? || self.cancelled() {
+            return Ok(Ok(()));
+        }
+        if !self.plan.host.keep_data {
+            // Of servers that have ended with their task.
+            let _ = std::fs::remove_dir_all(task.dir.join("data"));
+        }
+        machine.losses += 1;
+        let lost = blocks.lost.entry(task.block).or_insert(0);
+        *lost += 1;
+        let text = format!("block {} was lost on {}: {}", task.block, machine.name, task.why());
+        if *lost == MOST_LOSSES {
+            let log = task.log().display();
+            let text = format!("{text}; it was lost {MOST_LOSSES} times, so the run ends; see {log}");
+            return Ok(Err(Ended::new(MACHINE, text)));
+        }
+        blocks.waiting.push_front(task.block);
+        let text = format!("{text}; it is run again from its start; records so far: {FOLDER}/{}", task.name);
+        self.warn(text)?;
+        Ok(Ok(()))
+    }
+
+    fn warn(&mut self, text: String) -> Result<(), Ended> {
+        self.progress.line(&format!("warning: {text}"));
+        self.writer.event(&RunEvent::Warning { at: time::now(), text })?;
+        Ok(())
+    }
+
+    fn start(&mut self, machine: usize, block: u32) -> Result<Task, Ended> {
+        if let Some(others) = self.holds.new_runs() {
+            self.warn(others)?;
+        }
+        let templates = self.templates.as_deref();
+        Task::start(&*self.launcher, machine, (self.writer.dir(), self.run_id), block, templates)
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+}
+
+/// A machine that is free. One that has lost blocks gets no further one before all others have lost as many: it may be broken.
+fn next(machines: &[Machine]) -> Option<usize> {
+    let least = machines.iter().map(|machine| machine.losses).min()?;
+    let now = Instant::now();
+    let is_free = |machine: &Machine| machine.task.is_none() && machine.free_at <= now;
+    machines.iter().position(|machine| machine.losses == least && is_free(machine))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(more: &str) -> Plan {
+        let text = format!(
+            "name = \"p\"\nblocks = 3\n{more}\n[[variant]]\nname = \"a\"\nserver = \"null\"\n[workload.oltp]\n\
+             tests = [\"point-select\"]\n"
+        );
+        dbdyno_workloads::plans::parse(&text, "p").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn plans_whose_blocks_depend_on_each_other_are_refused() {
+        assert!(check(&plan("")).is_ok());
+        for more in ["budget = \"1h\"", "design = \"alternate\""] {
+            assert_eq!(check(&plan(more)).map_err(|ended| ended.code), Err(USAGE), "{more}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_loses_blocks_is_passed_over_until_all_have() {
+        let machine = |losses| Machine { name: String::new(), task: None, free_at: Instant::now(), losses };
+        let next = |losses: &[usize]| next(&losses.iter().map(|losses| machine(*losses)).collect::<Vec<_>>());
+        assert_eq!([next(&[0, 0]), next(&[1, 0]), next(&[1, 1])], [Some(0), Some(1), Some(0)]);
+        let mut rests = [machine(0), machine(1)];
+        rests[0].free_at += Duration::from_secs(3600);
+        assert_eq!(super::next(&rests), None);
+    }
+}

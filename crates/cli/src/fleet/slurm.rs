@@ -1,0 +1,100 @@
+//! Nodes of a Slurm cluster, each task alone on its node.
+
+use std::path::Path;
+use std::process::Child;
+
+use dbdyno_provision::{calling, start_detached};
+
+use crate::exit::{Ended, MACHINE};
+use crate::fleet::launcher::{Launcher, variables};
+
+/// What every call of srun says. A node is a task's own with all CPUs and all memory, and dbdyno chooses among the CPUs.
+const SRUN: [&str; 8] = [
+    "srun",
+    "--job-name=dbdyno",
+    "--nodes=1",
+    "--ntasks=1",
+    "--exclusive",
+    "--mem=0",
+    "--cpu-bind=none",
+    "--input=none",
+];
+
+pub(super) struct Slurm {
+    partition: Option<String>,
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Node {
+    name: String,
+    cpus: String,
+}
+
+impl Slurm {
+    /// The nodes that are idle now, in `partition` or in the default one.
+    ///
+    /// # Errors
+    /// No such partition, no idle node, no Slurm.
+    pub(super) fn find(partition: Option<&str>) -> Result<Self, Ended> {
+        let mut sinfo = calling("sinfo");
+        sinfo.envs(variables()).args(["--noheader", "--Node", "--responding", "--states=idle"]);
+        sinfo.arg("--format=%N %c %P").args(partition.map(|name| format!("--partition={name}")));
+        let cannot = |why: &str| {
+            let advice = "is Slurm there (packages slurm-client, munge), and its controller up?";
+            Ended::new(MACHINE, format!("cannot ask sinfo for idle nodes: {why}; {advice}"))
+        };
+        let output = sinfo.output().map_err(|error| cannot(&error.to_string()))?;
+        if !output.status.success() {
+            return Err(cannot(String::from_utf8_lossy(&output.stderr).trim()));
+        }
+        let nodes = nodes(&String::from_utf8_lossy(&output.stdout), partition.is_none());
+        if nodes.is_empty() {
+            let of = partition.map_or("the default partition".to_owned(), |name| format!("partition {name}"));
+            let advice = "see sinfo; wait, or name another partition with --on slurm:PARTITION";
+            return Err(Ended::new(MACHINE, format!("no node of {of} is idle; {advice}")));
+        }
+        Ok(Self { partition: partition.map(str::to_owned), nodes })
+    }
+}
+
+/// The nodes that sinfo lists, each with its CPUs and a partition; the default one is marked with a star.
+fn nodes(listed: &str, only_default: bool) -> Vec<Node> {
+    let node = |line: &str| {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let (name, cpus, partition) = (words.next()?, words.next()?, words.next()?);
+        (!only_default || partition.ends_with('*')).then_some(Node { name, cpus })
+    };
+    listed.lines().filter_map(node).collect()
+}
+
+impl Launcher for Slurm {
+    fn machines(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.name.clone()).collect()
+    }
+
+    fn start(&self, machine: usize, words: &[String], log: &Path) -> Result<Child, Ended> {
+        let Node { name, cpus } = &self.nodes[machine];
+        let mut line: Vec<String> = SRUN.map(str::to_owned).to_vec();
+        line.extend([format!("--nodelist={name}"), format!("--cpus-per-task={cpus}")]);
+        line.extend(self.partition.as_ref().map(|partition| format!("--partition={partition}")));
+        line.extend_from_slice(words);
+        start_detached(&line, &variables(), log, None)
+            .map_err(|error| Ended::new(MACHINE, format!("cannot start a task on {name}: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_name_the_nodes_are_those_of_the_default_partition() {
+        let listed = "n1 8 perf*\nn2 8 perf*\nn2 8 all\nn3 64 all\n";
+        let names = |only_default| nodes(listed, only_default).into_iter().map(|node| node.name);
+        assert!(names(true).eq(["n1", "n2"]));
+        assert_eq!(names(false).count(), 4);
+        assert_eq!(nodes("n3 64 all\n", false)[0].cpus, "64");
+        assert_eq!(nodes("\n", false), []);
+    }
+}

@@ -1,0 +1,94 @@
+//! A block that a machine runs: the process that stands for it, and where it leaves its records.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::exit::{Ended, MACHINE};
+use crate::fleet::FOLDER;
+use crate::fleet::launcher::Launcher;
+
+/// A task that was started.
+pub(super) struct Task {
+    pub(super) block: u32,
+    pub(super) name: String,
+    /// Its run directory, once it has made it.
+    pub(super) dir: PathBuf,
+    log: PathBuf,
+    child: Child,
+    /// Once it has ended.
+    status: Option<ExitStatus>,
+}
+
+impl Task {
+    /// Starts the task of `block` of a run (directory and name) on a machine.
+    ///
+    /// # Errors
+    /// That this program cannot be found, or the engine cannot be called.
+    pub(super) fn start(
+        launcher: &dyn Launcher,
+        machine: usize,
+        (run, run_id): (&Path, &str),
+        block: u32,
+        templates: Option<&Path>,
+    ) -> Result<Self, Ended> {
+        let cannot = |error| Ended::new(MACHINE, format!("cannot find dbdyno itself: {error}"));
+        let program = std::env::current_exe().map_err(cannot)?;
+        let run = std::path::absolute(run).unwrap_or(run.to_owned());
+        let folder = run.join(FOLDER);
+        let mut attempt = 1;
+        let (name, log) = loop {
+            // Data outside the run directory are in folders of this name.
+            let name = format!("{run_id}-{block}.{attempt}");
+            let log = folder.join(format!("{name}.log"));
+            if !log.exists() {
+                break (name, log);
+            }
+            attempt += 1;
+        };
+        let text = |path: &Path| path.display().to_string();
+        let mut words = vec![text(&program), "task".to_owned()];
+        words.extend(templates.map(|folder| format!("--templates={}", folder.display())));
+        words.extend([text(&run), block.to_string(), text(&folder), name.clone()]);
+        let child = launcher.start(machine, &words, &log)?;
+        Ok(Self { block, dir: folder.join(&name), name, log, child, status: None })
+    }
+
+    /// A process that cannot be asked counts as running; its end shows at the next look.
+    pub(super) fn has_ended(&mut self) -> bool {
+        self.status = self.child.try_wait().ok().flatten();
+        self.status.is_some()
+    }
+
+    /// Asks it to end.
+    pub(super) fn stop(&self) {
+        if let (None, Ok(pid)) = (self.status, i32::try_from(self.child.id())) {
+            // A failure means that it has just ended.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+    }
+
+    /// Why it ended, as far as it has said so.
+    pub(super) fn why(&self) -> String {
+        let status = self.status.map_or_else(String::new, |status| status.to_string());
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        match log.lines().rfind(|line| line.contains("error: ")) {
+            Some(last) => format!("{} ({status})", last.trim()),
+            None => status,
+        }
+    }
+
+    /// Where what it has said is.
+    pub(super) fn log(&self) -> &Path {
+        &self.log
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,199 @@
+//! Blocks on several machines: those of this host, and nodes of a Slurm whose commands are scripts.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use dbdyno_record::{CellId, Check, Outcome, Run, RunEvent};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Desk, faults, findings, texts, wait_for};
+use crate::{TWO_VARIANTS, plan};
+
+fn write_plan(desk: &Desk, blocks: u32, seconds: u32) {
+    let text = plan(TWO_VARIANTS, &format!("read_write_time = \"{seconds}s\""));
+    desk.write("p.toml", &text.replace("name = \"test\"", &format!("name = \"test\"\nblocks = {blocks}")));
+}
+
+/// Each block as often as it was measured, with its machine.
+fn measured(run: &Run) -> Vec<(u32, String)> {
+    let machine = |event: &RunEvent| match event {
+        RunEvent::BlockMeasured { block, machine, .. } => Some((*block, machine.clone())),
+        _ => None,
+    };
+    let mut measured: Vec<_> = run.events.iter().filter_map(machine).collect();
+    measured.sort();
+    measured
+}
+
+/// What the last check of each cell found in the tables.
+fn checks(run: &Run) -> Vec<(CellId, Vec<Check>)> {
+    let check = |cell: &dbdyno_record::CellRecord| {
+        let step = cell.steps.iter().find(|step| step.name == "l.i2").unwrap();
+        let checks = step.checks().into_iter().cloned().map(|check| Check { duration_us: 0, ..check });
+        (cell.id.clone(), checks.collect())
+    };
+    run.cells.iter().map(check).collect()
+}
+
+/// Every cell of the run is complete and valid, and no data are left.
+fn whole(dir: &Path) -> Run {
+    let run = Run::open(dir).unwrap();
+    assert_eq!(run.warnings, [""; 0]);
+    assert_eq!(
+        run.cells.iter().map(|cell| &cell.id).collect::<Vec<_>>(),
+        Vec::from_iter(&run.manifest.order)
+    );
+    assert!(run.cells.iter().all(|cell| cell.outcome() == Some(Outcome::Completed)));
+    assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Completed, .. })));
+    assert_eq!(faults(&findings(dir)), [""; 0]);
+    for entry in std::fs::read_dir(dir.join("fleet")).unwrap() {
+        assert!(!entry.unwrap().path().join("data").exists(), "data are left");
+    }
+    run
+}
+
+#[test]
+fn blocks_on_two_machines_are_one_run_with_the_cells_and_the_rows_of_a_run_on_one() {
+    let desk = Desk::new();
+    write_plan(&desk, 4, 1);
+    let ended = desk.dbdyno(&["run", "p.toml", "--on", "local:2"]);
+    ended.expect_ok();
+    assert!(ended.out.contains("4 blocks on 2 machines"), "{}", ended.out);
+    assert!(ended.err.contains("block 1 on local-1: "), "{}", ended.err);
+    let run = whole(&desk.run_dir());
+    let measured = measured(&run);
+    assert_eq!(measured.iter().map(|(block, _)| *block).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    let machines: BTreeSet<&str> = measured.iter().map(|(_, machine)| machine.as_str()).collect();
+    assert_eq!(machines, BTreeSet::from(["local-1", "local-2"]));
+
+    desk.dbdyno(&["run", "p.toml", "--out", "alone"]).expect_ok();
+    let dir = std::fs::read_dir(desk.path("alone")).unwrap().next().unwrap().unwrap().path();
+    let alone = Run::open(&dir).unwrap();
+    assert_eq!(run.manifest.order, alone.manifest.order);
+    assert_eq!(checks(&run), checks(&alone));
+}
+
+/// The process of the task on a machine, once it runs a cell of `block`.
+fn task_of(run: &Path, machine: &str, block: u32) -> Pid {
+    let name = format!("{}-{block}.1", run.file_name().unwrap().to_str().unwrap());
+    let cells = run.join("fleet").join(name).join("cells").join(block.to_string());
+    wait_for("a cell to begin", || cells.exists().then_some(()));
+    let files = std::fs::read_dir(run.join("fleet").join(machine)).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let pids: Vec<i32> = names.filter_map(|name| name.strip_prefix("dbdyno-run-")?.parse().ok()).collect();
+    let [pid] = pids[..] else { panic!("{pids:?}") };
+    Pid::from_raw(pid)
+}
+
+#[test]
+fn a_block_whose_task_is_killed_is_run_again_on_another_machine() {
+    let desk = Desk::new();
+    write_plan(&desk, 2, 3);
+    let running = desk.start(&mut desk.command(&["run", "p.toml", "--on", "local:2"]));
+    let dir = desk.run_dir();
+    kill(task_of(&dir, "local-1", 1), Signal::SIGKILL).unwrap();
+    running.wait().expect_ok();
+    let run = whole(&dir);
+    assert_eq!(measured(&run), [(1, "local-2".to_owned()), (2, "local-2".to_owned())]);
+    let said = texts(&findings(&dir)).join("\n");
+    let lost = "lock 1 was lost on local-1: signal: 9 (SIGKILL); it is run again from its start";
+    assert!(said.contains(lost), "{said}");
+}
+
+/// Blocks of which every cell is in the run and complete.
+fn complete(dir: &Path) -> BTreeSet<u32> {
+    let Ok(run) = Run::open(dir) else { return BTreeSet::new() };
+    let is_complete = |id: &CellId| {
+        let found = run.cells.iter().find(|cell| cell.id == *id);
+        found.is_some_and(|cell| cell.outcome() == Some(Outcome::Completed))
+    };
+    let blocks = 1..=run.manifest.blocks;
+    blocks
+        .filter(|block| run.manifest.order.iter().filter(|cell| cell.block == *block).all(is_complete))
+        .collect()
+}
+
+#[test]
+fn a_fleet_whose_conductor_was_killed_goes_on_with_the_blocks_that_lack() {
+    let desk = Desk::new();
+    write_plan(&desk, 5, 1);
+    let running = desk.start(&mut desk.command(&["run", "p.toml", "--on", "local:2"]));
+    let dir = desk.run_dir();
+    wait_for("a complete block", || (!complete(&dir).is_empty()).then_some(()));
+    running.signal(Signal::SIGKILL);
+    running.wait();
+    let kept = complete(&dir);
+    let name = dir.to_str().unwrap();
+    if kept.len() < 5 {
+        let said = desk.refusal(&desk.dbdyno(&["run", "--resume", name]));
+        let expected = "exit 2: error: this run is one of a fleet; go on with such machines: ";
+        assert!(said.starts_with(expected), "{said}");
+    }
+    desk.dbdyno(&["run", "--resume", name, "--on", "local:2"]).expect_ok();
+    let measured = measured(&whole(&dir));
+    for block in kept {
+        assert_eq!(measured.iter().filter(|(of, _)| *of == block).count(), 1, "{measured:?}");
+    }
+    assert_eq!(measured.iter().map(|(block, _)| *block).collect::<BTreeSet<_>>().len(), 5);
+}
+
+#[test]
+fn a_fleet_that_is_interrupted_ends_its_tasks_and_keeps_no_part_of_a_block() {
+    let desk = Desk::new();
+    write_plan(&desk, 2, 20);
+    let running = desk.start(&mut desk.command(&["run", "p.toml", "--on", "local:2"]));
+    let dir = desk.run_dir();
+    let tasks = [task_of(&dir, "local-1", 1), task_of(&dir, "local-2", 2)];
+    running.signal(Signal::SIGINT);
+    let ended = running.wait();
+    let go_on = "stopped early; to continue: dbdyno run --resume runs/RUN --on local:2\n";
+    assert!(desk.golden(&ended.expect_code(130).err).contains(go_on), "{}", ended.err);
+    assert!(tasks.iter().all(|task| kill(*task, None).is_err()), "a task goes on");
+    let run = Run::open(&dir).unwrap();
+    assert_eq!((run.cells.len(), measured(&run)), (0, Vec::new()));
+}
+
+/// A folder with the commands of a Slurm of two nodes, both on this host. What srun is asked for is in `asked.txt`.
+fn slurm(desk: &Desk, sinfo: &str) -> PathBuf {
+    std::fs::create_dir(desk.path("bin")).unwrap();
+    desk.write_program("bin/sinfo", sinfo);
+    let asked = desk.path("asked.txt");
+    let srun = "while [ \"${1#--}\" != \"$1\" ]; do shift; done; exec \"$@\"";
+    desk.write_program("bin/srun", &format!("echo \"$@\" >> {}; {srun}", asked.display()));
+    asked
+}
+
+/// Runs the plan on it.
+fn on_slurm(desk: &Desk) -> crate::support::Ended {
+    let path = format!("{}:{}", desk.path("bin").display(), std::env::var("PATH").unwrap());
+    desk.ended(desk.command(&["run", "p.toml", "--on", "slurm"]).env("PATH", path))
+}
+
+#[test]
+fn on_slurm_each_block_has_a_node_of_the_default_partition_for_itself() {
+    let desk = Desk::new();
+    write_plan(&desk, 2, 1);
+    let asked = slurm(&desk, "echo 'n1 2 perf*'; echo 'n2 2 perf*'; echo 'n3 2 others'");
+    on_slurm(&desk).expect_ok();
+    let run = whole(&desk.run_dir());
+    assert_eq!(measured(&run), [(1, "n1".to_owned()), (2, "n2".to_owned())]);
+    let asked = std::fs::read_to_string(asked).unwrap();
+    for node in ["n1", "n2"] {
+        let line = asked.lines().find(|line| line.contains(&format!("--nodelist={node} "))).unwrap();
+        assert!(line.contains("--exclusive ") && line.contains("--cpus-per-task=2 "), "{line}");
+    }
+}
+
+#[test]
+fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
+    let desk = Desk::new();
+    write_plan(&desk, 3, 1);
+    slurm(&desk, "echo 'n3 2 others'");
+    let said = desk.refusal(&on_slurm(&desk));
+    insta::assert_snapshot!(said, @"exit 3: error: no node of the default partition is idle; see sinfo; wait, or name another partition with --on slurm:PARTITION");
+    let alternates = ["run", "p.toml", "--on", "local:2", "--set", "budget=1h"];
+    let said = desk.refusal(&desk.dbdyno(&alternates));
+    insta::assert_snapshot!(said, @"exit 2: error: --on runs blocks apart from each other, but a budget adds blocks by what all blocks before have shown; leave out one of both");
+    assert!(!desk.path("runs").exists(), "a run was begun");
+}
