@@ -28,7 +28,7 @@ pub(crate) const DEFAULT_OUT: &str = "runs";
 ///
 /// Without a command it prints a short overview.
 #[derive(Debug, Parser)]
-#[command(name = "dbdyno", version, max_term_width = 100)]
+#[command(name = "dbdyno", version, max_term_width = 80)]
 #[command(
     after_long_help = "Exit status: 0 fine; 1 a comparison ended as slower than allowed; 2 the plan, a flag or a name is wrong; 3 something is wrong with this \
 machine (space, rights, CPUs); 4 a server is not there, failed or refused; 5 a fault of dbdyno itself; 130 stopped with \

@@ -10,7 +10,6 @@ mod cpus;
 mod doctor;
 mod exit;
 mod fleet;
-mod fold;
 mod foreseen;
 mod host;
 mod kept;

@@ -10,7 +10,6 @@ use dbdyno_report::document::{self, Block};
 
 use crate::args::Colour;
 use crate::exit::{Ended, MACHINE, USAGE};
-use crate::fold::folded;
 use crate::shown::{COLOURS, cut, shown};
 
 /// Characters of a message's line. Servers and records have texts of any length; the record keeps them whole.
@@ -43,12 +42,12 @@ pub(crate) fn out(text: &str) -> Result<(), Ended> {
     print(&mut std::io::stdout().lock(), &shown(text, own))
 }
 
-/// Prints results in the width of this terminal; files and pipes get lines of any width.
+/// Prints results in the width of this terminal.
 ///
 /// # Errors
 /// As [`out`].
 pub(crate) fn out_blocks(blocks: &[Block]) -> Result<(), Ended> {
-    out(&document::terminal(blocks, line_width(), wants_colour()))
+    out(&document::terminal(blocks, width(), wants_colour()))
 }
 
 /// Prints what the command line itself answers with: help and version as results, mistakes as messages.
@@ -79,14 +78,6 @@ pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(),
     })?;
     note(&format!("{what}: {}", path.display()));
     Ok(())
-}
-
-/// As [`out`], with lines that fit where a person reads them.
-///
-/// # Errors
-/// As [`out`].
-pub(crate) fn out_folded(text: &str) -> Result<(), Ended> {
-    if is_interactive() { out(&folded(text, width())) } else { out(text) }
 }
 
 fn print(sink: &mut impl Write, text: &str) -> Result<(), Ended> {
@@ -190,17 +181,11 @@ pub(crate) fn width_of_progress() -> usize {
     terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
 }
 
-/// Columns that a line may have: those of the terminal; any number in files and pipes.
-fn line_width() -> usize {
-    if is_interactive() { width() } else { usize::MAX }
-}
-
-/// Columns of the terminal; 100 where there is none.
-pub(crate) fn width() -> usize {
-    match terminal_size::terminal_size() {
-        Some((width, _)) if is_interactive() => usize::from(width.0),
-        _ => 100,
-    }
+/// Columns of results: those of the terminal, else as many as COLUMNS says, as in help texts, else 80.
+fn width() -> usize {
+    let of_terminal = terminal_size::terminal_size_of(std::io::stdout());
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    of_terminal.map(|(width, _)| usize::from(width.0)).or_else(columns).unwrap_or(80)
 }
 
 #[cfg(test)]

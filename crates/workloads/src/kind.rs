@@ -12,15 +12,12 @@ use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
 
 use crate::deviations::of_surroundings;
-use crate::{Cards, Context, Error, Listing, Steps, Surroundings, Work, Workload};
+use crate::{Cards, Context, Error, Steps, Surroundings, Work, Workload};
 
 /// A workload that plans can name, whatever its types are.
 pub trait Kind: WorkloadKind {
     /// What it is for, in a sentence.
     fn purpose(&self) -> &'static str;
-
-    /// What the list of all workloads says of its steps.
-    fn listing(&self) -> Listing;
 
     /// Its steps with its default options, as they are on a database with its defaults: one list for each order.
     fn cards(&self) -> Vec<Cards>;
@@ -58,10 +55,6 @@ impl<W: Workload> WorkloadKind for Entry<W> {
 impl<W: Workload> Kind for Entry<W> {
     fn purpose(&self) -> &'static str {
         W::PURPOSE
-    }
-
-    fn listing(&self) -> Listing {
-        W::listing()
     }
 
     fn cards(&self) -> Vec<Cards> {

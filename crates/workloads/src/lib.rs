@@ -28,7 +28,7 @@ pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use deviations::{Original, Surroundings};
 pub use error::Error;
 pub use kind::{AnyWorkload, Boxed, Entry, Kind};
-pub use listing::{Card, CardOperation, Cards, Listing};
+pub use listing::{Card, CardOperation, Cards};
 pub use local_infile::takes_streams;
 pub use workload::{Context, Explained, Steps, Work, Workload};
 

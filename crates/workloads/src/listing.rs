@@ -1,17 +1,8 @@
-//! What lists say of a workload: its steps in a line, or each as a card.
+//! What lists say of a workload: each of its steps as a card.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-
-/// What the list of all workloads says of a workload's steps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
-    /// A line for each order of steps: `steps of NAME: ...`.
-    pub steps: String,
-    /// More of its own, where a line does not do; may be empty.
-    pub details: String,
-}
 
 /// The steps of a workload in their order.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::listing::{Cards, Listing};
+use crate::listing::Cards;
 use crate::{Error, Original};
 
 /// Where a workload runs: one cell's database.
@@ -114,9 +114,6 @@ pub trait Workload: Steps + Sized + 'static {
 
     /// Lays defaults that depend on other keys under its table, before options are made of it.
     fn lay_under(_table: &mut Table<'_>) {}
-
-    /// What the list of all workloads says of its steps.
-    fn listing() -> Listing;
 
     /// Its steps with default options: one list for each order.
     fn cards() -> Vec<Cards>;

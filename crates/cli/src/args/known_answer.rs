@@ -19,6 +19,7 @@ use dbdyno_plan::CpuList;
 /// programmed and the actual time of the statements.
 #[derive(Debug, Parser)]
 #[command(after_long_help = EXAMPLES)]
+#[command(override_usage = "dbdyno known-answer [OPTIONS] --protocol NAME <--socket PATH|--port N>")]
 #[command(group(clap::ArgGroup::new("address").required(true).args(["socket", "port"])))]
 pub(crate) struct KnownAnswerArgs {
     /// Protocol to speak.
@@ -91,7 +92,8 @@ pub(crate) struct KnownAnswerArgs {
 const EXAMPLES: &str = "\
 Example: what sysbench reports of a server with exponential delays of 200 us in the mean. It needs no tables:
 
-  dbdyno known-answer --protocol mysql --socket /tmp/answer.sock --delay \"exponential 200us\" &
+  dbdyno known-answer --protocol mysql --socket /tmp/answer.sock \\
+      --delay \"exponential 200us\" &
   sysbench oltp_point_select --mysql-socket=/tmp/answer.sock --mysql-user=any \\
       --threads=4 --time=10 run
   kill %1";

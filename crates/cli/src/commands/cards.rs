@@ -1,11 +1,42 @@
-//! `dbdyno list workloads NAME`: every step with its statements, its parameters and what it is for.
+//! `dbdyno list workloads`: their steps, each with its statements, its parameters and what it is for.
 
+use dbdyno_report::document::Block;
 use dbdyno_workloads::{ALL, Card, Cards};
 
 use crate::exit::{Ended, OURS, USAGE};
 
-/// The steps of the workload called `name`, or of all.
-pub(crate) fn text(name: Option<&str>, json: bool) -> Result<String, Ended> {
+/// The steps of the workload called `name`, or of all, for a program.
+///
+/// # Errors
+/// No such workload.
+pub(crate) fn json(name: Option<&str>) -> Result<String, Ended> {
+    serde_json::to_string_pretty(&of(name)?).map_err(|error| Ended::new(OURS, error))
+}
+
+/// The steps of the workload called `name`; without one all workloads, with the names of their steps.
+///
+/// # Errors
+/// No such workload.
+pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, Ended> {
+    let lists = of(name)?;
+    if name.is_some() {
+        return Ok(lists.iter().flat_map(list).collect());
+    }
+    let purpose = ALL.iter().map(|kind| (kind.name().to_owned(), kind.purpose().to_owned()));
+    let steps = |list: &Cards| {
+        let names = list.steps.iter().map(|card| card.step.as_str());
+        (title(list), names.collect::<Vec<_>>().join(" "))
+    };
+    Ok(vec![
+        Block::Facts(purpose.collect()),
+        Block::heading(3, "steps, with options at their defaults"),
+        Block::Facts(lists.iter().map(steps).collect()),
+        Block::text(""),
+        Block::text("each step with its statements, parameters and traps: dbdyno list workloads NAME"),
+    ])
+}
+
+fn of(name: Option<&str>) -> Result<Vec<Cards>, Ended> {
     let names: Vec<&str> = ALL.iter().map(|kind| kind.name()).collect();
     if let Some(unknown) = name.filter(|name| !names.contains(name)) {
         let message =
@@ -13,40 +44,43 @@ pub(crate) fn text(name: Option<&str>, json: bool) -> Result<String, Ended> {
         return Err(Ended::new(USAGE, message));
     }
     let wanted = ALL.iter().filter(|kind| name.is_none_or(|name| name == kind.name()));
-    let lists: Vec<Cards> = wanted.flat_map(|kind| kind.cards()).collect();
-    if json {
-        let text = serde_json::to_string_pretty(&lists).map_err(|error| Ended::new(OURS, error))?;
-        return Ok(format!("{text}\n"));
+    Ok(wanted.flat_map(|kind| kind.cards()).collect())
+}
+
+fn title(list: &Cards) -> String {
+    if list.title.is_empty() {
+        list.workload.to_owned()
+    } else {
+        format!("{}, {}", list.workload, list.title)
     }
-    Ok(lists.iter().map(list).collect::<Vec<_>>().join("\n"))
 }
 
-fn list(list: &Cards) -> String {
-    let title = if list.title.is_empty() { String::new() } else { format!(", {}", list.title) };
-    let steps: Vec<String> = list.steps.iter().map(card).collect();
-    let (name, count) = (list.workload, list.steps.len());
-    let told = "options at their defaults, statements as MySQL and MariaDB get them";
-    format!("{name}{title}: {count} steps, {told}\n\n{}", steps.join("\n"))
+fn list(list: &Cards) -> Vec<Block> {
+    let what = format!(
+        "{} steps, options at their defaults, statements as MySQL and MariaDB get them",
+        list.steps.len()
+    );
+    let mut blocks = vec![Block::heading(2, title(list)), Block::text(what)];
+    blocks.extend(list.steps.iter().flat_map(card));
+    blocks
 }
 
-fn card(card: &Card) -> String {
+fn card(card: &Card) -> [Block; 2] {
     let published =
-        card.published_as.as_ref().map_or_else(String::new, |name| format!("  (published as {name})"));
-    let mut lines = vec![format!("{}{published}", card.step), format!("  for         {}", card.purpose)];
+        card.published_as.as_ref().map_or_else(String::new, |name| format!(" (published as {name})"));
+    let mut facts = vec![("for", card.purpose.to_owned())];
     for operation in &card.operations {
-        let head = format!("{}, {}", operation.kind, operation.protocol);
-        lines.push(format!("  sends       {head}"));
-        lines.extend(operation.statements.iter().map(|sql| format!("                {sql}")));
+        facts.push(("sends", format!("{}, {}", operation.kind, operation.protocol)));
+        facts.extend(operation.statements.iter().map(|sql| ("", sql.clone())));
     }
-    lines.push(format!("  parameters  {}", card.parameters));
-    lines.push(format!("  rate        {}", card.rate));
-    if !card.trap.is_empty() {
-        lines.push(format!("  trap        {}", card.trap));
-    }
-    if !card.groups.is_empty() {
-        let groups: Vec<String> =
-            card.groups.iter().map(|(grouping, group)| format!("{grouping}: {group}")).collect();
-        lines.push(format!("  groups      {}", groups.join("; ")));
-    }
-    lines.join("\n") + "\n"
+    let groups = card.groups.iter().map(|(grouping, group)| format!("{grouping}: {group}"));
+    facts.extend([
+        ("parameters", card.parameters.to_owned()),
+        ("rate", card.rate.clone()),
+        ("trap", card.trap.to_owned()),
+        ("groups", groups.collect::<Vec<_>>().join("; ")),
+    ]);
+    facts.retain(|(_, text)| !text.is_empty());
+    let facts = facts.into_iter().map(|(name, text)| (name.to_owned(), text));
+    [Block::heading(3, format!("{}{published}", card.step)), Block::Facts(facts.collect())]
 }

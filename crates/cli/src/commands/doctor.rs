@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use dbdyno_report::document::Block;
+
 use crate::args::DoctorArgs;
 use crate::doctor::{blocks, calibrate, finding, fitness, json, store, wakeups};
 use crate::exit::{Ended, MACHINE, OURS};
@@ -45,11 +47,12 @@ fn machine(args: &DoctorArgs) -> Result<(), Ended> {
         let text = serde_json::to_string_pretty(&findings).map_err(|error| Ended::new(OURS, error))?;
         terminal::out(&text)?;
     } else {
-        terminal::out_folded(&finding::lines(&findings))?;
+        let mut blocks = vec![Block::Table(finding::table(&findings))];
         for measured in findings.iter().filter_map(|found| found.measured.as_deref()) {
-            terminal::out("")?;
-            terminal::out_blocks(&wakeups::blocks(measured))?;
+            blocks.push(Block::text(""));
+            blocks.extend(wakeups::blocks(measured));
         }
+        terminal::out_blocks(&blocks)?;
     }
     if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {
         return Err(Ended { code: MACHINE, message: None });

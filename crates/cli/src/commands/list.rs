@@ -6,50 +6,47 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::metrics::{self, Metric};
 use dbdyno_record::{Outcome, Run, RunEvent};
-use dbdyno_workloads::{ALL, Listing};
+use dbdyno_report::document::Block;
 
 use crate::args::{ListArgs, Listed};
-use crate::commands::cards;
+use crate::commands::{cards, servers};
 use crate::exit::{Ended, USAGE};
 use crate::terminal;
 
 pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
-    if args.what != Listed::Workloads && args.name.is_some() {
+    let name = args.name.as_deref();
+    if args.what != Listed::Workloads && name.is_some() {
         return Err(Ended::new(USAGE, "a name goes with `dbdyno list workloads` only; leave it out"));
     }
-    let text = match args.what {
-        Listed::Workloads if args.name.is_some() || args.json => {
-            cards::text(args.name.as_deref(), args.json)?
-        }
-        Listed::Workloads => workloads(),
-        Listed::Drivers if args.json => json::drivers()?,
-        Listed::Drivers => pairs(dbdyno_drivers::ALL.iter().map(|(name, what)| (*name, (*what).to_owned()))),
-        Listed::Metrics if args.json => json::metrics()?,
-        Listed::Metrics => metrics(),
-        Listed::Runs if args.json => json::runs(&run_dirs(&args.out))?,
-        Listed::Runs => runs(&args.out),
-        Listed::Servers if args.json => super::servers::here_json()?,
-        Listed::Servers => return terminal::out_blocks(&super::servers::here()),
-    };
-    if args.json { terminal::out(&text) } else { terminal::out_folded(&text) }
-}
-
-fn workloads() -> String {
-    let mut text = pairs(ALL.iter().map(|kind| (kind.name(), kind.purpose().to_owned())));
-    let mut listings: Vec<Listing> = ALL.iter().map(|kind| kind.listing()).collect();
-    // Whose details follow comes last.
-    listings.sort_by_key(|listing| !listing.details.is_empty());
-    for part in [|listing: &Listing| listing.steps.clone(), |listing: &Listing| listing.details.clone()] {
-        text.push('\n');
-        text.extend(listings.iter().map(part));
+    if args.json {
+        return terminal::out(&match args.what {
+            Listed::Workloads => cards::json(name)?,
+            Listed::Drivers => json::drivers()?,
+            Listed::Metrics => json::metrics()?,
+            Listed::Runs => json::runs(&run_dirs(&args.out))?,
+            Listed::Servers => servers::here_json()?,
+        });
     }
-    text.push_str("\neach step with its statements, parameters and traps: dbdyno list workloads NAME\n");
-    text
+    terminal::out_blocks(&match args.what {
+        Listed::Workloads => cards::blocks(name)?,
+        Listed::Drivers => vec![drivers()],
+        Listed::Metrics => metrics(),
+        Listed::Runs => vec![runs(&args.out)],
+        Listed::Servers => servers::here(),
+    })
 }
 
-fn metrics() -> String {
-    let about = |metric: &Metric| (metric.name, format!("{} ({})", metric.meaning, metric.unit));
-    metrics::all().map(|(_, group)| pairs(group.into_iter().map(about))).join("\n")
+fn drivers() -> Block {
+    let about = |(name, what): &(&str, &str)| ((*name).to_owned(), (*what).to_owned());
+    Block::Facts(dbdyno_drivers::ALL.iter().map(about).collect())
+}
+
+fn metrics() -> Vec<Block> {
+    let about = |metric: &Metric| (metric.name.to_owned(), format!("{} ({})", metric.meaning, metric.unit));
+    let group = |(name, metrics): (&str, Vec<&Metric>)| {
+        [Block::heading(3, name), Block::Facts(metrics.into_iter().map(about).collect())]
+    };
+    metrics::all().into_iter().flat_map(group).collect()
 }
 
 /// The newest first.
@@ -61,19 +58,16 @@ pub(super) fn run_dirs(out: &Path) -> Vec<PathBuf> {
     dirs
 }
 
-fn runs(out: &Path) -> String {
+fn runs(out: &Path) -> Block {
     let dirs = run_dirs(out);
     if dirs.is_empty() {
-        return format!("no runs in {}\n", out.display());
+        return Block::text(format!("no runs in {}", out.display()));
     }
-    let lines = dirs.iter().map(|path| {
-        let state = match Run::open(path) {
-            Ok(run) => state(&run),
-            Err(error) => error.to_string(),
-        };
+    let about = |path: &PathBuf| {
+        let state = Run::open(path).map_or_else(|error| error.to_string(), |run| state(&run));
         (path.display().to_string(), state)
-    });
-    pairs(lines)
+    };
+    Block::Facts(dirs.iter().map(about).collect())
 }
 
 /// How many cells of a run completed.
@@ -98,11 +92,4 @@ pub(super) fn state(run: &Run) -> String {
         None => "not ended; continue with --resume",
     };
     format!("{} of {} cells, {word}", completed(run), run.manifest.order.len())
-}
-
-/// Names and what they are, aligned.
-fn pairs<N: AsRef<str>>(pairs: impl IntoIterator<Item = (N, String)>) -> String {
-    let pairs: Vec<_> = pairs.into_iter().collect();
-    let width = pairs.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0);
-    pairs.iter().map(|(name, what)| format!("{:<width$}  {what}\n", name.as_ref())).collect()
 }

@@ -26,11 +26,12 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.resolved {
         return terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
     }
-    let configs = plan_configs::section(&plan, args.configs)?;
     if args.configs {
-        let none = "no variant of this plan has config intents".to_owned();
-        return terminal::out(if configs.is_empty() { &none } else { configs.trim() });
+        let files = plan_configs::files(&plan)?;
+        let none = "no variant of this plan has config intents";
+        return terminal::out(if files.is_empty() { none } else { files.trim() });
     }
+    let configs = plan_configs::facts(&plan)?;
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
@@ -44,7 +45,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
         terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?)?;
         return can_run(&absent);
     }
-    let mut blocks = describe(&plan, &configs, &estimate);
+    let mut blocks = describe(&plan, configs, &estimate);
     blocks.extend(sizes(&plan, args)?);
     blocks.extend(power.iter().flat_map(Power::blocks));
     terminal::out_blocks(&blocks)?;
@@ -91,7 +92,7 @@ fn can_run(absent: &[Absent]) -> Result<(), Ended> {
     Err(Ended::new(SERVER, head.to_owned() + &reasons.collect::<String>()))
 }
 
-fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> Vec<Block> {
+fn describe(plan: &Plan, configs: Vec<(String, String)>, estimate: &Estimate) -> Vec<Block> {
     let mut blocks = vec![Block::heading(
         1,
         format!(
@@ -108,7 +109,7 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> Vec<Block> {
     blocks.push(Block::Facts(plan.variants.iter().map(fact).collect()));
     if !configs.is_empty() {
         blocks.push(Block::heading(3, "configs (--configs shows the option files)"));
-        blocks.push(Block::Code(configs.trim_end().to_owned()));
+        blocks.push(Block::Facts(configs));
     }
     blocks.push(Block::heading(3, "order of cells"));
     let several = plan.workload.names().len() > 1;

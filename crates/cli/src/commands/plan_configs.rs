@@ -1,43 +1,52 @@
 //! `dbdyno plan`: what becomes of the variants' intents on their servers.
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{Plan, Variant};
+use dbdyno_plan::Plan;
 
 use crate::configs::{self, VariantConfig};
 use crate::exit::{Ended, USAGE};
 
-/// A section on configs; empty for a plan without intents. With `whole`, the option files themselves.
+/// Each variant with intents, and what becomes of them in few words.
 ///
 /// # Errors
 /// All variants whose server cannot do what is asked for, or whose config cannot be read.
-pub(crate) fn section(plan: &Plan, whole: bool) -> Result<String, Ended> {
-    let (mut text, mut wrong) = (String::new(), Vec::new());
+pub(crate) fn facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
+    let mut facts = Vec::new();
+    for (variant, config) in foreseen(plan)? {
+        match config {
+            Err(error) => facts.push((variant, format!("not rendered: {error}"))),
+            Ok(VariantConfig { rendered, notes, .. }) => {
+                let options = numbered(rendered.settings.len() + rendered.initdb.len(), "option");
+                facts.push((variant, format!("{options} for {}", rendered.title)));
+                facts.extend(notes.into_iter().map(|note| (String::new(), note)));
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// The option files themselves; empty for a plan without intents.
+///
+/// # Errors
+/// As [`facts`].
+pub(crate) fn files(plan: &Plan) -> Result<String, Ended> {
+    let file = |(variant, config): (String, Result<VariantConfig, String>)| match config {
+        Err(error) => format!("{variant}: not rendered: {error}\n"),
+        Ok(VariantConfig { notes, text, .. }) => {
+            let notes: String = notes.iter().map(|note| format!("# note: {note}\n")).collect();
+            format!("\n## variant {variant}\n{notes}{text}")
+        }
+    };
+    Ok(foreseen(plan)?.into_iter().map(file).collect())
+}
+
+fn foreseen(plan: &Plan) -> Result<Vec<(String, Result<VariantConfig, String>)>, Ended> {
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for variant in &plan.variants {
         match configs::foreseen(variant) {
-            Ok(None) => {}
-            Ok(Some(Ok(config))) if whole => text.push_str(&file(variant, &config)),
-            Ok(Some(Ok(config))) => text.push_str(&summary(variant, &config)),
-            Ok(Some(Err(error))) => text.push_str(&format!("{}: not rendered: {error}\n", variant.name)),
+            Ok(found) => all.extend(found.map(|config| (variant.name.clone(), config))),
             Err(error) => wrong.push(format!("variant {}: {error}", variant.name)),
         }
     }
-    if !wrong.is_empty() {
-        return Err(Ended::new(USAGE, wrong.join("\n")));
-    }
-    Ok(text)
-}
-
-fn summary(variant: &Variant, config: &VariantConfig) -> String {
-    let options = config.rendered.settings.len() + config.rendered.initdb.len();
-    let title = &config.rendered.title;
-    let mut text = format!("{}: {} for {title}\n", variant.name, numbered(options, "option"));
-    for note in &config.notes {
-        text.push_str(&format!("  {note}\n"));
-    }
-    text
-}
-
-fn file(variant: &Variant, config: &VariantConfig) -> String {
-    let notes: String = config.notes.iter().map(|note| format!("# note: {note}\n")).collect();
-    format!("\n## variant {}\n{notes}{}", variant.name, config.text)
+    if wrong.is_empty() { Ok(all) } else { Err(Ended::new(USAGE, wrong.join("\n"))) }
 }

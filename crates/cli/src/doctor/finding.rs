@@ -1,5 +1,6 @@
 //! One line of the fitness list: what was found, a verdict for measuring, and what to do about it.
 
+use dbdyno_report::document::{Cell, Column, Table, Tone};
 use serde::Serialize;
 
 use crate::doctor::wakeups::WakeUps;
@@ -42,19 +43,21 @@ impl Finding {
     }
 }
 
-/// The list for people, aligned.
-pub(crate) fn lines(findings: &[Finding]) -> String {
-    let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
-    let line = |finding: &Finding| {
-        let verdict = match finding.verdict {
-            Verdict::Good => "good",
-            Verdict::Note => "note",
-            Verdict::Bad => "bad",
+/// The list for people.
+pub(crate) fn table(findings: &[Finding]) -> Table {
+    let columns = ["what", "verdict", "found; what to do"].map(Column::words).to_vec();
+    let mut table = Table { labels: 2, columns, ..Table::default() };
+    for finding in findings {
+        let (word, tone) = match finding.verdict {
+            Verdict::Good => ("good", Tone::Plain),
+            Verdict::Note => ("note", Tone::Doubt),
+            Verdict::Bad => ("bad", Tone::Worse),
         };
         let advice = if finding.advice.is_empty() { String::new() } else { format!("; {}", finding.advice) };
-        format!("{:<width$}  {verdict:<4}  {}{advice}\n", finding.name, finding.found)
-    };
-    findings.iter().map(line).collect()
+        let found = Cell::from(format!("{}{advice}", finding.found));
+        table.push([Cell::from(finding.name), Cell::toned(word, tone), found]);
+    }
+    table
 }
 
 /// What is not good, in one sentence for the record of a run; `None` when all is.
@@ -67,6 +70,8 @@ pub(crate) fn doubts(findings: &[Finding]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_report::document::{Block, terminal};
+
     use super::*;
 
     fn findings() -> [Finding; 3] {
@@ -78,11 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_aligned_and_advice_stands_behind_what_was_found() {
-        insta::assert_snapshot!(lines(&findings()), @r"
-        CPUs      good  4
-        governor  note  powersave; set performance
-        disk      bad   1 MB free; make room
+    fn the_list_is_aligned_and_advice_follows_what_was_found() {
+        let blocks = [Block::Table(table(&findings()))];
+        insta::assert_snapshot!(terminal(&blocks, 80, false), @r"
+        what      verdict  found; what to do
+        ─────────────────────────────────────────────
+        CPUs      good     4
+        governor  note     powersave; set performance
+        disk      bad      1 MB free; make room
         ");
     }
 

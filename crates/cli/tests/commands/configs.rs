@@ -53,11 +53,12 @@ fn a_plan_shows_each_variants_option_file_without_any_server() {
     let section = whole.split("\n\n").find(|part| part.starts_with("configs")).unwrap();
     insta::assert_snapshot!(section, @r"
     configs (--configs shows the option files)
-      old: 4 options for MySQL 5.6.24
-        MySQL 5.6.24 is not here: product and version are taken from its name
-      new: 2 options for MariaDB 11.8.6
-        change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it is of MySQL and Percona Server; MariaDB before 11.0
-        MariaDB 11.8.6 is not here: product and version are taken from its name
+      old  4 options for MySQL 5.6.24
+           MySQL 5.6.24 is not here: product and version are taken from its name
+      new  2 options for MariaDB 11.8.6
+           change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it is of
+           MySQL and Percona Server; MariaDB before 11.0
+           MariaDB 11.8.6 is not here: product and version are taken from its name
     ");
 }
 

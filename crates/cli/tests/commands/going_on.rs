@@ -15,7 +15,7 @@ fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
     let first = Run::open(&dir).unwrap().manifest.order[0].clone();
     wait_until_in_step(&mut running, &dir, &format!("1/{}/insert-benchmark/qr100", first.variant));
     let listed = || desk.golden(&desk.dbdyno(&["list", "runs"]).out);
-    assert_eq!(listed(), "runs/RUN  0 of 2 cells, going on\n");
+    assert_eq!(listed(), "  runs/RUN  0 of 2 cells, going on\n");
     let warnings = texts(&findings(&dir)).join("\n");
     let told = format!("The run is going on: 0 of 2 cells have ended, {first} is under way.");
     assert!(warnings.contains(&told) && !warnings.contains("did not"), "{warnings}");
@@ -27,7 +27,7 @@ fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
     assert!(running.is_running(), "{}", running.said());
     running.signal(Signal::SIGKILL);
     running.wait();
-    assert_eq!(listed(), "runs/RUN  0 of 2 cells, not ended; continue with --resume\n");
+    assert_eq!(listed(), "  runs/RUN  0 of 2 cells, not ended; continue with --resume\n");
     let warnings = texts(&findings(&dir)).join("\n");
     let told = format!("Cell did not end: {first}; dbdyno was stopped in it.");
     assert!(warnings.contains(&told) && !warnings.contains("going on"), "{warnings}");

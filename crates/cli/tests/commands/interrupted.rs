@@ -74,7 +74,7 @@ fn a_killed_run_is_readable_to_its_last_second_and_goes_on() {
     assert!(!step.intervals.is_empty() && step.outcome().is_none());
     assert_eq!(
         desk.golden(&desk.dbdyno(&["list", "runs"]).out),
-        "runs/RUN  0 of 2 cells, not ended; continue with --resume\n"
+        "  runs/RUN  0 of 2 cells, not ended; continue with --resume\n"
     );
     the_report_has_the_finished_steps(&desk, &dir);
     resume_completes(&desk, &dir);

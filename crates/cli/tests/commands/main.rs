@@ -41,6 +41,7 @@ mod spellings;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminal;
+mod width;
 
 /// A slow and a fast SQLite; neither waits for the disk, so that tests are quick.
 const TWO_VARIANTS: &str = "

@@ -38,7 +38,7 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     let (dir, strangers) = with_a_failed_cell(&desk);
     let run = dir.to_str().unwrap();
     let listed = desk.golden(&desk.dbdyno(&["list", "runs"]).out);
-    assert_eq!(listed, "runs/RUN  1 of 2 cells, with failed cells; repeat them with --resume --failed\n");
+    assert_eq!(listed, "  runs/RUN  1 of 2 cells, with failed cells; repeat them with --resume --failed\n");
     std::fs::remove_dir_all(strangers).unwrap();
     let left_alone = desk.dbdyno(&["run", "--resume", run]);
     assert!(

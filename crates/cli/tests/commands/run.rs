@@ -44,7 +44,7 @@ fn two_variants_in_two_blocks_leave_a_complete_run_and_its_reports() {
     every_format_is_made_from_the_records_alone(&desk, &dir);
     another_base_turns_the_ratios_round(&desk, &dir);
     let listed = desk.dbdyno(&["list", "runs"]);
-    assert_eq!(desk.golden(&listed.out), "runs/RUN  4 of 4 cells, complete\n");
+    assert_eq!(desk.golden(&listed.out), "  runs/RUN  4 of 4 cells, complete\n");
     a_complete_run_has_nothing_to_resume(&desk, &dir);
 }
 

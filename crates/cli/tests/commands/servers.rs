@@ -15,7 +15,7 @@ fn command(desk: &Desk, args: &[&str], catalogue: &str, curl: &str) -> Command {
     let others = std::env::var("PATH").unwrap();
     let mut command = desk.command(&[&["servers"], args].concat());
     command.env("PATH", format!("{}:{others}", desk.path("bin").display()));
-    command.env("DBDYNO_SERVERS", desk.path("servers"));
+    command.env("DBDYNO_SERVERS", desk.path("servers")).env("COLUMNS", "1000");
     command.env("DBDYNO_CATALOGUE", desk.write("catalogue.toml", catalogue));
     command
 }

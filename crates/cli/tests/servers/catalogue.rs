@@ -21,7 +21,7 @@ fn short_folder() -> TempDir {
 
 fn command(desk: &Desk, tmp: &TempDir, args: &[&str]) -> Command {
     let mut command = desk.command(args);
-    command.env("DBDYNO_SERVERS", desk.path("servers")).env("TMPDIR", tmp.path());
+    command.env("DBDYNO_SERVERS", desk.path("servers")).env("TMPDIR", tmp.path()).env("COLUMNS", "1000");
     command.env("DBDYNO_CATALOGUE", desk.write("catalogue.toml", ""));
     command
 }

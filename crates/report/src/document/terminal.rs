@@ -5,7 +5,10 @@ use super::text::{columns_of, one_line, painted, wrapped};
 use super::{Block, Cell, Table, Tone, prose};
 
 /// Room for names next to what they are; longer ones push it away.
-const NAME: usize = 24;
+const NAME: usize = 32;
+
+/// What they are needs as much room, or is below its name.
+const FACT: usize = 20;
 
 /// Wide enough for every line, where nothing is to be broken.
 const WIDEST: usize = 10_000;
@@ -75,13 +78,16 @@ impl Screen {
         self.text.push('\n');
     }
 
-    fn heading(&mut self, text: &str) {
-        if !self.text.is_empty() {
+    /// An empty line, where there is none.
+    fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.line("");
         }
-        let text = one_line(text);
-        let heading = if self.colour { painted(Tone::Strong, &text) } else { text };
-        self.line(&heading);
+    }
+
+    fn heading(&mut self, text: &str) {
+        self.gap();
+        self.paragraph(Tone::Strong, text, "  ");
     }
 
     fn paragraph(&mut self, tone: Tone, text: &str, indent: &str) {
@@ -95,11 +101,16 @@ impl Screen {
         let names: Vec<String> = facts.iter().map(|(name, _)| one_line(name)).collect();
         let longest = names.iter().map(|name| columns_of(name)).max().unwrap_or(0).min(NAME);
         for (name, (_, text)) in names.iter().zip(facts) {
-            let name = format!("  {name:longest$}  ");
-            let room = self.width.saturating_sub(columns_of(&name)).max(20);
-            for (number, line) in wrapped(&one_line(text), room, "").iter().enumerate() {
-                let start = if number == 0 { name.clone() } else { " ".repeat(columns_of(&name)) };
+            let mut start = format!("  {name:longest$}  ");
+            let mut indent = columns_of(&start);
+            if indent + FACT > self.width {
+                self.line(start.trim_end());
+                indent = 4;
+                start = " ".repeat(indent);
+            }
+            for line in wrapped(&one_line(text), self.width.saturating_sub(indent), "") {
                 self.line(format!("{start}{line}").trim_end());
+                start = " ".repeat(indent);
             }
         }
     }
@@ -107,8 +118,8 @@ impl Screen {
     fn table(&mut self, table: &Table) {
         if !table.title.is_empty() {
             self.heading(&table.title);
-        } else if !self.text.is_empty() && !self.text.ends_with("\n\n") {
-            self.line("");
+        } else {
+            self.gap();
         }
         if !table.note.is_empty() {
             self.paragraph(Tone::Muted, &table.note, "");

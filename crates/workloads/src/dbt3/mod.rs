@@ -36,7 +36,7 @@ use crate::dbt3::queries::{Dialect, Hint};
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{LOAD_STEPS, StepKind, StepPlan};
 use crate::options::Verify;
-use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards};
 
 pub use lanes::LaneFactory;
 
@@ -161,11 +161,6 @@ impl Workload for Dbt3 {
     type Options = Options;
     type Lane = AnyLane;
     type Factory = LaneFactory;
-
-    fn listing() -> Listing {
-        let steps = "load index statistics, then parts of: queries (q1 to q22), power, throughput";
-        Listing { steps: format!("steps of {}: {steps}\n", Self::NAME), details: String::new() }
-    }
 
     fn cards() -> Vec<Cards> {
         let options =

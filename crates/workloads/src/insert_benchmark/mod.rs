@@ -34,7 +34,7 @@ use crate::engine::{Origin, read_back};
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
-use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards};
 
 pub use lanes::LaneFactory;
 
@@ -194,11 +194,6 @@ impl Workload for InsertBenchmark {
     type Options = Options;
     type Lane = AnyLane;
     type Factory = LaneFactory;
-
-    fn listing() -> Listing {
-        let steps = Options::default().step_names().join(" ");
-        Listing { steps: format!("steps of {}: {steps}\n", Self::NAME), details: String::new() }
-    }
 
     fn cards() -> Vec<Cards> {
         cards::of::<Self>(&Options::default(), words::words)

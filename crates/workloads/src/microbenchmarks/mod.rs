@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::microbenchmarks::options::{
-    MicroRung, MicroSequence, MicroStep, MicroTest, Microbenchmarks as Options,
+    MicroRung, MicroSequence, MicroTest, Microbenchmarks as Options,
 };
 use crate::oltp::options::OltpTest;
 use crate::options::Verify;
@@ -47,11 +47,11 @@ use crate::oltp::lanes::{AnyLane, LaneFactory};
 use crate::oltp::steps::StepKind;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
-use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards};
 
 pub use catalogue::{ALL, entry};
 pub use entry::Entry;
-pub use page::{page, statement};
+pub use page::page;
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -170,20 +170,6 @@ impl Workload for Microbenchmarks {
     type Options = Options;
     type Lane = AnyLane;
     type Factory = LaneFactory;
-
-    fn listing() -> Listing {
-        let line = |sequence: MicroSequence| {
-            let steps: Vec<String> = sequence.steps().iter().map(MicroStep::name).collect();
-            format!("steps of {}, {}: load index {}\n", Self::NAME, sequence.title(), steps.join(" "))
-        };
-        let tests = ALL.iter().flat_map(|family| family.iter()).map(|entry| {
-            format!("\n{}\n  {}\n  {}\n", entry.test.name(), entry.purpose, statement(entry.test))
-        });
-        Listing {
-            steps: MicroSequence::ALL.map(line).concat(),
-            details: format!("purpose and statements of each microbenchmark:\n{}", tests.collect::<String>()),
-        }
-    }
 
     fn cards() -> Vec<Cards> {
         MicroSequence::ALL.map(cards_of).into()

@@ -57,7 +57,7 @@ pub fn page() -> String {
 }
 
 /// The statements of one operation of `test`, lists cut short, the first range of its sequence in place.
-pub fn statement(test: MicroTest) -> String {
+fn statement(test: MicroTest) -> String {
     let both = [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo].map(MicroSequence::steps).concat();
     let step = both
         .into_iter()

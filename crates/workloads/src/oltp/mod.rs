@@ -48,7 +48,7 @@ use crate::oltp::lanes::AnyLane;
 use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
-use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards};
 
 pub use lanes::LaneFactory;
 pub(crate) use words::words;
@@ -253,15 +253,6 @@ impl Workload for Oltp {
 
     fn lay_under(table: &mut Table<'_>) {
         profile::lay_under(table);
-    }
-
-    fn listing() -> Listing {
-        let tests = Test::ALL.map(Test::name).join(" ");
-        let each = "one for each test, number of connections and rate";
-        Listing {
-            steps: format!("steps of {}: load index, then {each}: {tests}\n", Self::NAME),
-            details: String::new(),
-        }
     }
 
     fn cards() -> Vec<Cards> {

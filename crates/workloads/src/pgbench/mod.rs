@@ -44,7 +44,7 @@ use self::verify::Balances;
 use crate::cards::Words;
 use crate::cleanup::cleanup;
 use crate::{
-    Cards, Context, Error, Explained, Listing, Original, Philox, Steps, Work, Workload, cards, sql_checks,
+    Cards, Context, Error, Explained, Original, Philox, Steps, Work, Workload, cards, sql_checks,
 };
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.
@@ -310,11 +310,6 @@ impl Workload for Pgbench {
     type Options = Options;
     type Lane = AnyLane;
     type Factory = Factory;
-
-    fn listing() -> Listing {
-        let each = "SCRIPT.cN, one for each number of connections and rate";
-        Listing { steps: format!("steps of {}: load, then {each}\n", Self::NAME), details: String::new() }
-    }
 
     fn cards() -> Vec<Cards> {
         let words = |name: &str| match name {

@@ -42,7 +42,7 @@ use self::said::Said;
 use self::steps::{Act, Planned};
 use crate::cards::Words;
 use crate::cleanup::cleanup;
-use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards, sql_checks};
+use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards, sql_checks};
 
 /// A run gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -231,11 +231,6 @@ impl Workload for Sysbench {
     type Options = Options;
     type Lane = ScriptLane;
     type Factory = Factory;
-
-    fn listing() -> Listing {
-        let each = "SCRIPT.cN, one for each number of connections and rate";
-        Listing { steps: format!("steps of {}: prepare, then {each}\n", Self::NAME), details: String::new() }
-    }
 
     fn cards() -> Vec<Cards> {
         let words = |name: &str| match name {

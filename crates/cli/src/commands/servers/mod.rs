@@ -10,6 +10,7 @@ use std::time::Instant;
 use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
 use dbdyno_plan::{Plan, VariantKind};
 use dbdyno_provision::{Error as ServerError, list as names_in, servers_dir};
+use dbdyno_report::document::Block;
 
 pub(crate) use list::{here, here_json};
 
@@ -20,11 +21,16 @@ use crate::{signals, terminal};
 pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
     match &args.verb {
         ServersVerb::List(args) => list::show(args),
-        ServersVerb::Get(args) => get(&args.names, args.from.as_deref(), terminal::out),
+        ServersVerb::Get(args) => get(&args.names, args.from.as_deref(), result),
         ServersVerb::Add(args) => add(&args.name, &args.basedir),
         ServersVerb::Start(args) => start::start(args),
         ServersVerb::Remove(args) => remove(&args.name),
     }
+}
+
+/// Prints what came of one server.
+fn result(line: &str) -> Result<(), Ended> {
+    terminal::out_blocks(&[Block::text(line)])
 }
 
 /// Gets one server after the other. One that cannot be got does not keep the next from being tried.
@@ -122,12 +128,12 @@ fn add(name: &str, base_dir: &Path) -> Result<(), Ended> {
     let begun = Instant::now();
     let card = servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))
         .map_err(ended)?;
-    terminal::out(&told(name, &card, begun))
+    result(&told(name, &card, begun))
 }
 
 fn remove(name: &str) -> Result<(), Ended> {
     let card = servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
-    terminal::out(&match card.origin {
+    result(&match card.origin {
         Origin::Added => format!("{name}: forgotten; {} stays as it is", card.source),
         Origin::Got | Origin::Found => format!("{name}: removed from {}", servers_dir().display()),
     })

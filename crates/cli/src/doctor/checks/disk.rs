@@ -55,14 +55,14 @@ pub(crate) fn filesystem(files: &HostFiles, device: Option<&Device>, kind: &str)
     let Some(device) = device else { return Finding::good("filesystem", kind) };
     let options = mount_options(files, &device.mount_point);
     let found = format!("{kind} at {} ({options})", device.mount_point.display());
-    if options.split(',').any(|option| option == "nobarrier" || option == "barrier=0") {
+    if options.split(", ").any(|option| option == "nobarrier" || option == "barrier=0") {
         let advice = "without barriers an fsync does not reach the disk; mount with barriers";
         return Finding::note("filesystem", found, advice);
     }
     Finding::good("filesystem", found)
 }
 
-/// Of the mount and of its filesystem (proc(5), mountinfo): `rw,relatime,errors=remount-ro`.
+/// Of the mount and of its filesystem (proc(5), mountinfo), but for paths: `rw, relatime, errors=remount-ro`.
 fn mount_options(files: &HostFiles, mount_point: &Path) -> String {
     let text = files.text("/proc/self/mountinfo").unwrap_or_default();
     let options = |line: &str| {
@@ -77,7 +77,8 @@ fn mount_options(files: &HostFiles, mount_point: &Path) -> String {
                 all.push(option);
             }
         }
-        Some(all.join(","))
+        all.retain(|option| !option.contains('/'));
+        Some(all.join(", "))
     };
     text.lines().filter_map(options).next_back().unwrap_or_else(|| "options not visible".to_owned())
 }
@@ -209,7 +210,7 @@ mod tests {
             let (_folder, files) = machine(&[("/proc/self/mountinfo", &line)]);
             filesystem(&files, Some(&data_disk()), "ext4")
         };
-        assert_eq!(info("rw,discard"), Finding::good("filesystem", "ext4 at /srv (rw,noatime,discard)"));
+        assert_eq!(info("rw,discard,upperdir=/a"), Finding::good("filesystem", "ext4 at /srv (rw, noatime, discard)"));
         assert_eq!(info("rw,nobarrier").verdict, Verdict::Note);
         assert_eq!(filesystem(&machine(&[]).1, None, "tmpfs").verdict, Verdict::Note);
     }
