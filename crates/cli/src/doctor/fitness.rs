@@ -1,6 +1,6 @@
 //! Is this machine fit to measure on: every respect in the order of the list.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use dbdyno_record::ClientCalibration;
@@ -11,6 +11,8 @@ use crate::doctor::host_files::HostFiles;
 use crate::doctor::{store, wakeups};
 use crate::host;
 use crate::manifest::tool;
+
+pub(crate) use crate::doctor::checks::disk::existing;
 
 /// Over which other programs and steal are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -89,12 +91,6 @@ fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
         groups::kind(files),
         groups::limits(files),
     ]
-}
-
-/// `folder`, or the nearest one above it that is there.
-pub(crate) fn existing(folder: &Path) -> PathBuf {
-    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    absolute.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }
 
 /// Those of this build and this machine.

@@ -76,6 +76,20 @@ fn the_disk_of_the_data_is_looked_at_and_a_folder_that_cannot_be_written_to_is_b
 }
 
 #[test]
+fn a_cache_folder_that_cannot_be_written_is_named() {
+    let desk = Desk::new();
+    // Below a file nothing can be made, not even by root.
+    let file = desk.write("file", "");
+    let mut doctor = desk.command(&["doctor", "--json"]);
+    let ended = desk.ended(doctor.env("XDG_CACHE_HOME", file.join("cache")));
+    let found: Vec<Value> = serde_json::from_str(&ended.out).unwrap();
+    let cache = found.iter().find(|line| line["name"] == "cache folder").unwrap();
+    assert_eq!(cache["found"], format!("{} cannot be written", file.display()));
+    assert_eq!(cache["verdict"], "note");
+    assert!(cache["advice"].as_str().unwrap().contains("set XDG_CACHE_HOME"), "{cache}");
+}
+
+#[test]
 fn a_calibration_is_kept_and_later_runs_over_the_wire_record_it() {
     let desk = Desk::new();
     let args =

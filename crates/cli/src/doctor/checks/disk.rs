@@ -23,6 +23,12 @@ const SLOW: Duration = Duration::from_millis(20);
 /// A hundredth that is so much slower than the median is seen as stalls.
 const UNEVEN: u32 = 20;
 
+/// `path`, or the nearest one above it that is there: a folder, or a file that keeps a folder from being made.
+pub(crate) fn existing(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
+}
+
 /// Free bytes in a folder that is there.
 pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     let space = statvfs(folder).ok()?;
@@ -181,6 +187,12 @@ mod tests {
             filesystem: "ext4".to_owned(),
             mount_point: PathBuf::from("/srv"),
         }
+    }
+
+    #[test]
+    fn of_a_path_the_nearest_that_is_there_is_looked_at() {
+        assert_eq!(existing(Path::new("/proc/not/there")), Path::new("/proc"));
+        assert_eq!(existing(Path::new("/proc/version/there")), Path::new("/proc/version"));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What dbdyno itself brings and keeps: its build, servers, calibration, the cache folder.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use dbdyno_record::ClientCalibration;
 
+use crate::doctor::checks::disk::existing;
 use crate::doctor::finding::Finding;
 
 pub(crate) fn build(is_debug: bool) -> Finding {
@@ -11,11 +12,6 @@ pub(crate) fn build(is_debug: bool) -> Finding {
         return Finding::note("dbdyno", "a debug build", "use --release for numbers that count");
     }
     Finding::good("dbdyno", "a release build")
-}
-
-/// `folder`, or the nearest one above it that is there.
-fn existing(folder: &Path) -> PathBuf {
-    folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }
 
 pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
@@ -91,6 +87,5 @@ mod tests {
         );
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the trial is removed");
         assert_eq!(calibrated(&[]).verdict, Verdict::Note);
-        assert_eq!(existing(Path::new("/proc/not/there")), Path::new("/proc"));
     }
 }
