@@ -37,7 +37,7 @@ fn group<G: Figures>(pairs: Pairs<'_>, name: &str, of: fn(&StepRun) -> &G, infin
 }
 
 /// Geometric mean of the blocks' ratios, as of rates; 0 ÷ 0 is 1. With a 0 in a block it is 0 or infinite, and nothing where
-/// blocks have both.
+/// one block would make it 0 and another infinite.
 fn quotient(both: &[(f64, f64)]) -> Option<f64> {
     let log = |(new, base): &(f64, f64)| if new == base { 0.0 } else { (new / base).ln() };
     let mean = both.iter().map(log).sum::<f64>() / both.len() as f64;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_by_nothing_is_no_difference_and_something_by_nothing_is_infinite() {
+    fn a_zero_in_a_block_makes_the_geometric_mean_zero_or_infinite() {
         let of =
             |new, base| relative_metrics(&[run(1, None, new)], &[run(1, None, base)]).unwrap().metrics.rps;
         assert_eq!(of(0.0, 0.0), Some(1.0));
@@ -77,11 +77,12 @@ mod tests {
         assert_eq!(of(0.0, 2.0), Some(0.0));
         let two = |first, second| {
             let base = [run(1, None, 1.0), run(2, None, second)];
-            relative_metrics(&[run(1, None, first), run(2, None, 3.0)], &base).unwrap().metrics.rps
+            relative_metrics(&[run(1, None, first), run(2, None, 4.0)], &base).unwrap().metrics.rps
         };
+        close(two(1.0, 1.0).unwrap(), 2.0, 1e-12);
         assert_eq!(two(0.0, 1.0), Some(0.0), "a zero in one block");
         assert_eq!(two(1.0, 0.0), Some(f64::INFINITY));
-        assert_eq!(two(0.0, 0.0), None, "one block says nothing, the other everything");
+        assert_eq!(two(0.0, 0.0), None, "one block makes it 0, the other infinite");
     }
 
     #[test]

@@ -88,7 +88,8 @@ fn a_terminal_gets_the_table_and_the_count_last() {
     • qr1000, qp1000 of new <b>&": its cell failed in block 2: server <went> away
     • qp1000 of new <b>&": its cell did not run in block 1
 
-    Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid. p99: 0 slower, 0 faster, 0 same, 4 undecided.
+    Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid. p99: 0 slower, 0 faster, 0 same, 4
+      undecided.
     Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard
     deviation 0.208.
     "#);

@@ -5,7 +5,8 @@ use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
 
 use crate::document::{Cell, Column, Table};
-use crate::number::{fixed, ratio};
+use crate::evidence::relative::{ZEROS, ratio_text};
+use crate::number::fixed;
 
 /// Of the costs, those that reports of microbenchmarks have as well.
 const COSTS: [&str; 4] = ["server_cpu_us", "client_cpu_us", "fsyncs_per_commit", "write_amplification"];
@@ -50,8 +51,8 @@ fn of_metric(
     let columns = variants.iter().map(|name| Column::new(name, metric.unit, ""));
     let columns = columns.chain(others().map(|name| Column::new(name, "÷ base", "")));
     let title = format!("{} of all steps", metric.name);
-    let note =
-        format!("{} Median of the valid blocks; ratio: geometric mean over the blocks.", metric.meaning);
+    let rule = format!("Median of the valid blocks; ratio: geometric mean over the blocks; {ZEROS}.");
+    let note = format!("{} {rule}", metric.meaning);
     let mut table = Table::new(&title, &note, vec![Column::new("step", "", "")], columns);
     for step in steps {
         let found = |name: &str| step.variants.iter().find(|variant| variant.variant == name);
@@ -67,18 +68,10 @@ fn of_metric(
         let texts = figures
             .iter()
             .map(|value| Cell::from(fixed(value.map(|value| metric.factor * value), metric.decimals)));
-        let ratios = others().map(|name| relative_cell(found(name).and_then(relative)));
+        let ratios = others().map(|name| Cell::from(ratio_text(found(name).and_then(relative))));
         table.push(std::iter::once(Cell::from(step.name.as_str())).chain(texts).chain(ratios));
     }
     table
-}
-
-fn relative_cell(value: Option<f64>) -> Cell {
-    match value {
-        Some(value) if value.is_finite() => Cell::from(ratio(Some(value), 2)),
-        Some(_) => Cell::from("inf"),
-        None => Cell::from("n/a"),
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,10 @@ use dbdyno_analyse::{RelativeMetrics, StepFindings, VariantStep};
 use crate::document::{Column, Table};
 use crate::number::ratio;
 
+/// What a 0 in a block makes of a geometric mean over the blocks.
+pub(super) const ZEROS: &str =
+    "0 ÷ 0 is 1, a 0 on one side only makes the mean 0 or inf, and one on each side in turn NA";
+
 /// Relative versions of the metric row, of the efficiency and of the costs, without figures that no variant has.
 pub(super) fn grids(step: &StepFindings) -> [Table; 3] {
     [
@@ -16,7 +20,7 @@ pub(super) fn grids(step: &StepFindings) -> [Table; 3] {
 }
 
 fn grid<G: Figures>(step: &StepFindings, title: &str, group: fn(&RelativeMetrics) -> &G) -> Table {
-    let note = "Ratio to the base, geometric mean over the blocks; inf where the base has 0.";
+    let note = format!("Ratio to the base, geometric mean over the blocks; {ZEROS}.");
     let found = step.variants.iter().filter_map(|variant| Some((variant, variant.relative.as_ref()?)));
     let rows: Vec<(&VariantStep, Vec<Option<f64>>)> = found
         .map(|(variant, found)| (variant, group(found).figures().map(|(_, ratio)| ratio).collect()))
@@ -24,7 +28,7 @@ fn grid<G: Figures>(step: &StepFindings, title: &str, group: fn(&RelativeMetrics
     let is_known = |index: usize| rows.iter().any(|(_, ratios)| ratios[index].is_some());
     let heads = G::in_tables().enumerate().filter(|(index, _)| is_known(*index));
     let heads = heads.map(|(_, metric)| Column::new(metric.name, "", ""));
-    let mut grid = Table::new(title, note, vec![Column::new("variant", "", "")], heads);
+    let mut grid = Table::new(title, &note, vec![Column::new("variant", "", "")], heads);
     for (variant, ratios) in &rows {
         let known = ratios.iter().enumerate().filter(|(index, _)| is_known(*index));
         let texts = known.map(|(_, value)| ratio_text(*value));
@@ -34,7 +38,7 @@ fn grid<G: Figures>(step: &StepFindings, title: &str, group: fn(&RelativeMetrics
 }
 
 /// Two decimals, as published; three figures below 0.1.
-fn ratio_text(value: Option<f64>) -> String {
+pub(super) fn ratio_text(value: Option<f64>) -> String {
     match value {
         Some(value) if value.is_infinite() => "inf".to_owned(),
         value => ratio(value, 2),
@@ -45,6 +49,17 @@ fn ratio_text(value: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn zeros_are_shown_as_the_words_say_here_and_in_the_documentation() {
+        let shown = [Some(1.0), Some(0.0), Some(f64::INFINITY), None].map(ratio_text);
+        assert_eq!(shown, ["1.00", "0.00", "inf", "NA"]);
+        let tables = grids(&fixture::with_blocks(2).workloads[0].steps[0]);
+        assert!(tables.iter().all(|table| table.note.contains(ZEROS)));
+        let page = include_str!("../../../../docs/concepts/statistics.md").replace('`', "");
+        let words: Vec<&str> = page.split_whitespace().collect();
+        assert!(words.join(" ").contains(ZEROS));
+    }
 
     #[test]
     fn each_metric_has_its_ratio_and_the_base_has_none() {
