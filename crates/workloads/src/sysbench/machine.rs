@@ -482,16 +482,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_holds_what_its_script_uses_and_no_more() {
-        let options = super::super::options::Sysbench::default();
-        let setup = Setup::without_database(&options);
-        let script = Script::find("oltp_point_select", false).expect("sysbench's scripts are installed");
+    fn a_state_has_the_parts_that_its_script_uses_and_no_others() {
+        const ON_REQUEST: [&str; 6] = ["math", "bit", "io", "require", "ffi", "sb_rand"];
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("own.lua");
+        std::fs::write(&path, "local half = math.random() / 2\nfunction event() end\n").expect("a file");
+        let script = Script::find(&path.display().to_string(), false).expect("it is there");
+        let setup = Setup::without_database(&super::super::options::Sysbench::default());
         let place = Place { tid: 0, threads: 1, command: "run", stream: Philox::new(0, 0) };
-        let machine = Machine::new(&setup, &script, place).unwrap();
-        let before = machine.lua.used_memory();
-        assert!(before < 85_000, "{before}");
-        let all = "return table, math, bit, io, os, require, ffi, sb_rand, sysbench.histogram, jit";
-        machine.lua.load(all).exec().unwrap();
-        assert!(machine.lua.used_memory() > before + 20_000, "they were there");
+        let machine = Machine::new(&setup, &script, place).expect("a sound script");
+        let globals = machine.lua.globals();
+        let is_there = |name: &&str| !globals.raw_get::<mlua::Value>(*name).expect("a name").is_nil();
+        let there: Vec<&str> = ON_REQUEST.into_iter().filter(is_there).collect();
+        assert_eq!(there, ["math"]);
+        for name in ON_REQUEST {
+            globals.get::<mlua::Value>(name).expect("made when it is asked for");
+            assert!(is_there(&name), "{name}");
+        }
     }
 }
