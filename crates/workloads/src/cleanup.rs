@@ -29,7 +29,7 @@ pub(crate) async fn cleanup(
     let mut details = Map::new();
     details.extend(wait.map(|wait| ("wait_seconds".to_owned(), json!(wait.as_secs_f64()))));
     fill(&mut details, report);
-    Ok(Work { name: "cleanup".to_owned(), duration: began.elapsed(), details })
+    Ok(Work::new("cleanup", began.elapsed(), details))
 }
 
 fn rest(plan: &Settle, original: Duration, context: &Context) -> Rest {

@@ -37,5 +37,5 @@ pub(crate) async fn allow_local_infile(
     let began = Instant::now();
     session.query(ALLOW.as_bytes()).await.map_err(Error::during("switching local_infile on"))?;
     let details = Map::from_iter([("statement".to_owned(), json!(ALLOW))]);
-    Ok(Some(Work { name: "allow local_infile".to_owned(), duration: began.elapsed(), details }))
+    Ok(Some(Work::new("allow local_infile", began.elapsed(), details)))
 }

@@ -61,11 +61,7 @@ pub(crate) async fn before(
         }
     }
     let is_there = checks.iter().any(|check| own(&check));
-    Ok(is_there.then(|| Work {
-        name: "checks before".to_owned(),
-        duration: began.elapsed(),
-        details: Map::new(),
-    }))
+    Ok(is_there.then(|| Work::new("checks before", began.elapsed(), Map::new())))
 }
 
 /// Makes the checks that hold after a step.
@@ -107,5 +103,5 @@ pub(crate) async fn count_rows(names: &[String], session: &mut AnySession) -> Re
         let cells = session.rows(&format!("SELECT COUNT(*) FROM {table}")).await.map_err(counting)?;
         details.insert(table.clone(), json!(first_i64(&cells)));
     }
-    Ok(Work { name: "count rows".to_owned(), duration: began.elapsed(), details })
+    Ok(Work::new("count rows", began.elapsed(), details))
 }

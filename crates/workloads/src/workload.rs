@@ -32,6 +32,14 @@ pub struct Work {
     pub name: String,
     pub duration: Duration,
     pub details: Map<String, Value>,
+    /// What the plan wants and the database does not have: a warning of the cell.
+    pub warning: Option<String>,
+}
+
+impl Work {
+    pub fn new(name: impl Into<String>, duration: Duration, details: Map<String, Value>) -> Self {
+        Self { name: name.into(), duration, details, warning: None }
+    }
 }
 
 /// A statement of a step, for the server to explain.

@@ -7,7 +7,6 @@ use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
 use dbdyno_provision::Cgroup;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
-use serde_json::Value;
 
 use crate::conductor::Conductor;
 use crate::conductor::database::{Database, Place};
@@ -244,11 +243,11 @@ impl Conductor<'_> {
         writer: &mut CellWriter,
         works: Result<Vec<Work>, dbdyno_workloads::Error>,
     ) -> Result<(), Stop> {
-        for Work { name, duration, details } in works.map_err(Stop::failed)? {
+        for Work { name, duration, details, warning } in works.map_err(Stop::failed)? {
             if let Some(text) = dbdyno_analyse::restless(&details) {
                 self.progress.line(&format!("warning: {text}"));
             }
-            self.warn(writer, details.get("warning").and_then(Value::as_str).map(str::to_owned))?;
+            self.warn(writer, warning)?;
             let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
             writer.event(&CellEvent::Work { at: time::now(), name, duration_us, details })?;
         }

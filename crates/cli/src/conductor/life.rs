@@ -76,7 +76,7 @@ fn work(name: &str, began: Instant, details: Value) -> Work {
         Value::Object(map) => map,
         _ => Map::new(),
     };
-    Work { name: name.to_owned(), duration: began.elapsed(), details }
+    Work::new(name, began.elapsed(), details)
 }
 
 fn copied(copied: Copied) -> Value {

@@ -22,7 +22,7 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
     // The text that comments are cut from, the same for every table and scale factor. No part of the load.
     let began = Instant::now();
     let details = Map::from_iter([("bytes".to_owned(), json!(comments::make_text()))]);
-    works.push(Work { name: "make texts".to_owned(), duration: began.elapsed(), details });
+    works.push(Work::new("make texts", began.elapsed(), details));
     let began = Instant::now();
     // What an earlier cell or a run that was killed has left at an address.
     for stream in 0..ORDERS.len() {
@@ -40,11 +40,11 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
         session.query(create(table, of_plan, capabilities).as_bytes()).await.map_err(creating)?;
     }
     let details = Map::from_iter([("tables".to_owned(), json!(Table::ALL.len()))]);
-    let mut created = Work { name: "create tables".to_owned(), duration: began.elapsed(), details };
+    let mut created = Work::new("create tables", began.elapsed(), details);
     if setup.options.foreign_keys && !capabilities.foreign_keys {
         let text =
             "foreign_keys = true, but this engine takes none after the load: the tables have no foreign keys";
-        created.details.insert("warning".to_owned(), json!(text));
+        created.warning = Some(text.to_owned());
     }
     read_back(session, capabilities, &Setup::tables(), Origin::Made, &mut created).await?;
     works.push(created);

@@ -98,7 +98,7 @@ impl InsertBenchmark {
             }
         }
         let details = Map::from_iter([("tables".to_owned(), json!(self.shared.options.clients))]);
-        let mut work = Work { name: "create tables".to_owned(), duration: began.elapsed(), details };
+        let mut work = Work::new("create tables", began.elapsed(), details);
         read_back(session, capabilities, &self.shared.tables(), Origin::Made, &mut work).await?;
         Ok(work)
     }

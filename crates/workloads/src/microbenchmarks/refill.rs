@@ -34,7 +34,7 @@ pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u
         }
     }
     let details = Map::from_iter([("rows".to_owned(), json!(rows))]);
-    Ok((rows, Work { name: "refill".to_owned(), duration: began.elapsed(), details }))
+    Ok((rows, Work::new("refill", began.elapsed(), details)))
 }
 
 /// Ids from `first` to `last` without a row, ascending.

@@ -122,5 +122,5 @@ async fn count(number: u32, session: &mut AnySession) -> Result<i128, Error> {
 
 fn work(name: &str, began: Instant, tables: u32) -> Work {
     let details = Map::from_iter([("tables".to_owned(), json!(tables))]);
-    Work { name: name.to_owned(), duration: began.elapsed(), details }
+    Work::new(name, began.elapsed(), details)
 }

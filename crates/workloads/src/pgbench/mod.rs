@@ -224,7 +224,7 @@ impl Pgbench {
         for sql in statements {
             session.query(sql.as_bytes()).await.map_err(Error::during(sql))?;
         }
-        Ok(Some(Work { name: "vacuum".to_owned(), duration: began.elapsed(), details: Map::new() }))
+        Ok(Some(Work::new("vacuum", began.elapsed(), Map::new())))
     }
 
     async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
@@ -252,7 +252,7 @@ impl Pgbench {
             ("sha256".to_owned(), json!(scripts.hash())),
             ("files".to_owned(), Json::Object(texts.collect())),
         ]);
-        Ok(Work { name: "read script".to_owned(), duration: Duration::ZERO, details })
+        Ok(Work::new("read script", Duration::ZERO, details))
     }
 
     /// Whether balances are compared: only the original's own scripts keep them.

@@ -132,11 +132,7 @@ impl Sysbench {
         machine.close().await;
         match turn {
             Turn::Failed(failure) => Err(failed(failure.message)),
-            _ => Ok(Some(Work {
-                name: format!("script's {command}"),
-                duration: began.elapsed(),
-                details: Map::new(),
-            })),
+            _ => Ok(Some(Work::new(format!("script's {command}"), began.elapsed(), Map::new()))),
         }
     }
 }

@@ -169,18 +169,14 @@ impl Sysbench {
             ("sha256".to_owned(), json!(self.setup.hash())),
             ("files".to_owned(), Value::Object(texts.collect())),
         ]);
-        Ok(Work { name: "read script".to_owned(), duration: Duration::ZERO, details })
+        Ok(Work::new("read script", Duration::ZERO, details))
     }
 
     /// What the script has printed, if anything.
     fn printed(&self) -> Option<Work> {
         let text = self.setup.said.take();
         let details = Map::from_iter([("text".to_owned(), json!(text))]);
-        (!text.is_empty()).then(|| Work {
-            name: "script printed".to_owned(),
-            duration: Duration::ZERO,
-            details,
-        })
+        (!text.is_empty()).then(|| Work::new("script printed", Duration::ZERO, details))
     }
 }
 
