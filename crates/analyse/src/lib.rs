@@ -150,7 +150,8 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     };
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| assemble::workloads::steps_of(run, info, rules)).collect();
-    assemble::sections::keep_grouping(&manifest.plan_toml, &mut steps);
+    let plan = assemble::sections::PlanText::read(&manifest.plan_toml);
+    assemble::sections::keep_grouping(&plan.report, &mut steps);
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
     compare::verdicts::judge(&mut all, rules);
@@ -171,9 +172,9 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         .zip(steps)
         .map(|(info, steps)| assemble::workloads::workload_findings(info, rules, steps))
         .collect();
-    let (prose, sections) = assemble::sections::of_plan(run, &workloads, rules);
+    let sections = plan.sections(run, &workloads, rules);
     Findings {
-        run: RunSummary { colours: prose.colours, ..assemble::overview::run_summary(run, base) },
+        run: RunSummary { colours: plan.report.colours, ..assemble::overview::run_summary(run, base) },
         variants: manifest
             .variants
             .iter()
@@ -188,7 +189,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         }),
         failures: model::failure::failures(run),
         parity,
-        prose,
+        prose: plan.report,
         sections,
         published: compare::published::published(manifest, &workloads),
         workloads,

@@ -16,8 +16,8 @@ use crate::model::{
 /// What the plan says of its report.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct PlanText {
-    report: Prose,
+pub(crate) struct PlanText {
+    pub(crate) report: Prose,
     section: Vec<SectionText>,
 }
 
@@ -32,21 +32,26 @@ struct SectionText {
     text: Option<String>,
 }
 
-/// The plan's prose and its sections, whose verdicts are a family of their own each.
-pub(crate) fn of_plan(
-    run: &Run,
-    workloads: &[WorkloadFindings],
-    rules: Rules<'_>,
-) -> (Prose, Vec<SectionFindings>) {
-    let plan: PlanText = toml::from_str(&run.manifest.plan_toml).unwrap_or_default();
-    let sections = plan.section.iter().filter_map(|section| section_findings(run, workloads, section, rules));
-    (plan.report, sections.collect())
+impl PlanText {
+    /// Nothing where the plan cannot be read.
+    pub(crate) fn read(plan_toml: &str) -> Self {
+        toml::from_str(plan_toml).unwrap_or_default()
+    }
+
+    /// The sections, whose verdicts are a family of their own each.
+    pub(crate) fn sections(
+        &self,
+        run: &Run,
+        workloads: &[WorkloadFindings],
+        rules: Rules<'_>,
+    ) -> Vec<SectionFindings> {
+        self.section.iter().filter_map(|section| section_findings(run, workloads, section, rules)).collect()
+    }
 }
 
 /// Of several groupings only that of the year of the report that the plan follows, where there is one.
-pub(crate) fn keep_grouping(plan_toml: &str, steps: &mut [Vec<StepFindings>]) {
-    let plan: PlanText = toml::from_str(plan_toml).unwrap_or_default();
-    let year = plan.report.year.map(|year| year.to_string()).unwrap_or_default();
+pub(crate) fn keep_grouping(report: &Prose, steps: &mut [Vec<StepFindings>]) {
+    let year = report.year.map(|year| year.to_string()).unwrap_or_default();
     let has_it = |step: &StepFindings| step.groups.contains_key(&year);
     if steps.iter().flatten().any(has_it) {
         steps.iter_mut().flatten().for_each(|step| step.groups.retain(|grouping, _| *grouping == year));
