@@ -72,7 +72,7 @@ mod tests {
 
     /// Tests have these variables too.
     #[test]
-    fn an_inner_cargo_is_not_told_of_our_package() {
+    fn an_inner_cargo_gets_no_variables_of_our_package() {
         let inner = cargo(&["--version"]);
         let removed: Vec<_> =
             inner.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();

@@ -12,13 +12,13 @@ use crate::configs::VariantConfig;
 use crate::limits::OTHER_CONNECTIONS;
 
 /// What the option file of a server says, the variant's own and what its intents became.
-pub(crate) struct Told<'a> {
+pub(crate) struct Configured<'a> {
     /// Names with underscores and values of the variant's own file, which wins.
     pub(crate) own: &'a [(String, Option<String>)],
     pub(crate) config: Option<&'a VariantConfig>,
 }
 
-impl Told<'_> {
+impl Configured<'_> {
     /// The value of an option, and who says so.
     fn value(&self, option: &str, file: Option<&Path>) -> Option<(String, String)> {
         let own = self.own.iter().rev().find(|(name, _)| name == option);
@@ -52,20 +52,20 @@ pub(crate) fn check_connections(
     plan: &Plan,
     variant: &Variant,
     base: &Base,
-    told: &Told<'_>,
+    configured: &Configured<'_>,
 ) -> Result<(), String> {
     let server = ConfigServer::of_base(base, "");
     let default =
         |option| option_at(server.product, server.version, option).map(|range| range.default.clone());
     let file = variant.my_cnf.as_deref().or(variant.postgresql_conf.as_deref());
     let option = "max_connections";
-    let said = told.value(option, file);
+    let said = configured.value(option, file);
     let said = said.or_else(|| Some((default(option)?, format!("{option}, its default"))));
     let Some((most, who)) = said else { return Ok(()) };
     let reserved = match base.family().reserved_connections() {
         None => Some(0),
         Some((option, default)) => {
-            told.value(option, file).map_or(Some(default), |(value, _)| value.parse().ok())
+            configured.value(option, file).map_or(Some(default), |(value, _)| value.parse().ok())
         }
     };
     let (Ok(most), Some(reserved)) = (most.parse::<u64>(), reserved) else { return Ok(()) };
@@ -88,11 +88,11 @@ pub(crate) fn check_connections(
 pub(crate) fn check_engine(
     variant: &Variant,
     base: &Base,
-    told: &Told<'_>,
+    configured: &Configured<'_>,
 ) -> Result<Option<String>, String> {
     let (Some(engine), Some(built_in)) = (&variant.engine, base.built_in_engines()) else { return Ok(None) };
     let wanted = engine.to_lowercase();
-    if told.brings_plugins(&wanted) {
+    if configured.brings_plugins(&wanted) {
         return Ok(None);
     }
     let answer = match variant.kind() {

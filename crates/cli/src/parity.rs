@@ -83,7 +83,7 @@ pub(crate) fn circumstances_of(plan: &Plan) -> Circumstances {
 /// Refuses a buffer pool that was configured and is as large as the limit on the server's memory, and warns of a default that is: the
 /// kernel would kill the server once the pool fills, which may be hours later.
 fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) -> Result<(), Ended> {
-    let (Some(limit), Some((bytes, is_told))) = (plan.server_memory(variant), buffer_pool) else {
+    let (Some(limit), Some((bytes, is_configured))) = (plan.server_memory(variant), buffer_pool) else {
         return Ok(());
     };
     if bytes < limit.0 {
@@ -94,9 +94,9 @@ fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) ->
          server and the page cache of its files; the kernel would kill the server when the pool fills: lower the one or raise the \
          other",
         size_text(bytes),
-        if is_told { "" } else { ", its default," }
+        if is_configured { "" } else { ", its default," }
     );
-    if is_told {
+    if is_configured {
         return Err(Ended::new(USAGE, text));
     }
     terminal::warning(&text);
@@ -128,7 +128,7 @@ fn foreseen(
         Err(ended) if ended.code == USAGE => Err(ended),
         Err(ended) => {
             let why = ended.message.unwrap_or_default();
-            let info = VariantInfo { config: told(variant), ..bare(false) };
+            let info = VariantInfo { config: configured(variant), ..bare(false) };
             let build = build_by_name(&info.server);
             let of_variant = format!("variant {}: ", variant.name);
             let why = why.strip_prefix(&of_variant).unwrap_or(&why).to_owned();
@@ -139,7 +139,7 @@ fn foreseen(
 }
 
 /// The text of the option file as it would be written; empty where it cannot be foreseen.
-fn told(variant: &Variant) -> String {
+fn configured(variant: &Variant) -> String {
     let path = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref());
     let own = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     match configs::foreseen(variant) {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_pool_that_was_told_and_does_not_fit_into_the_memory_limit_is_refused() {
+    fn a_buffer_pool_that_was_configured_and_does_not_fit_into_the_memory_limit_is_refused() {
         let my_cnf = |size: &str| format!("[mysqld]\ninnodb_buffer_pool_size = {size}\n");
         insta::assert_snapshot!(under_96_mib("mariadb-10.11.5", &my_cnf("1G"), "warn"), @r#"2: variant a: a buffer pool of 1 GiB does not fit into server_memory = "96 MiB", which also holds the rest of the server and the page cache of its files; the kernel would kill the server when the pool fills: lower the one or raise the other"#);
         // 12288 pages of 8 KiB.

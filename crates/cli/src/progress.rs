@@ -208,7 +208,7 @@ fn latency(response: &Histogram<u64>) -> String {
 }
 
 /// Whether a silence within the step is reported: building an index, or reading a whole table, is one long answer.
-fn is_told(headline: &Headline) -> bool {
+fn is_reported(headline: &Headline) -> bool {
     !headline.unit.is_time() && !matches!(headline.kind.as_str(), "index" | "scan")
 }
 
@@ -275,7 +275,7 @@ impl Observer for Watcher<'_> {
         let at = Duration::from_micros(last.to_us);
         let name = &self.spec.name;
         if let Some(lasts) = self.silence.second(intervals)
-            && is_told(headline)
+            && is_reported(headline)
         {
             let lasts = time::about(lasts);
             self.progress
@@ -331,12 +331,12 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_told_of_but_where_a_step_is_one_long_answer() {
-        let told = |kind: &str| {
-            is_told(&Headline { kind: kind.to_owned(), unit: Unit::Rows, label: "rows/s".to_owned() })
+    fn a_silence_is_reported_but_where_a_step_is_one_long_answer() {
+        let reported = |kind: &str| {
+            is_reported(&Headline { kind: kind.to_owned(), unit: Unit::Rows, label: "rows/s".to_owned() })
         };
-        assert!(["insert", "query", "transaction", "update", "delete"].into_iter().all(told));
-        assert!(!told("index") && !told("scan"));
+        assert!(["insert", "query", "transaction", "update", "delete"].into_iter().all(reported));
+        assert!(!reported("index") && !reported("scan"));
     }
 
     #[test]

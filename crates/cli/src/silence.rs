@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_told_of_when_it_has_doubled() {
+    fn a_silence_is_reported_when_it_has_doubled() {
         assert_eq!(words(250, 1, |_| false), [(29, 30), (59, 60), (119, 120), (239, 240)]);
         assert_eq!(words(100, 1, |second| second < 10 || second == 70), [(39, 30), (69, 60)]);
         assert_eq!(words(100, 1, |second| second % 20 == 0), []);

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::configs::{self, DEFAULT_ENGINE, VariantConfig};
 use crate::exit::{Ended, SERVER, USAGE};
-use crate::foreseen::{self, Told};
+use crate::foreseen::{self, Configured};
 use crate::{limits, terminal};
 
 const NO_STREAMS: &str = "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, \
@@ -52,7 +52,7 @@ pub(crate) enum Source {
     Owned {
         base: Base,
         /// It has an option file, whose text is the variant's `config`.
-        is_told: bool,
+        is_configured: bool,
         /// The intents that the text was rendered from.
         config: Option<Box<VariantConfig>>,
         engine: String,
@@ -150,17 +150,17 @@ fn owned(
     let native = own.map(|path| base.native_settings(path)).transpose();
     let native = native.map_err(|error| refuse(error.to_string()))?.unwrap_or_default();
     let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
-    let told = Told { own: &native, config: rendered.as_deref() };
-    foreseen::check_connections(plan, variant, &base, &told).map_err(refuse)?;
-    if let Some(doubt) = foreseen::check_engine(variant, &base, &told).map_err(refuse)? {
+    let configured = Configured { own: &native, config: rendered.as_deref() };
+    foreseen::check_connections(plan, variant, &base, &configured).map_err(refuse)?;
+    if let Some(doubt) = foreseen::check_engine(variant, &base, &configured).map_err(refuse)? {
         terminal::warning(&format!("variant {}: {doubt}", variant.name));
     }
     let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());
     let (tls, certificates) = owned_tls(variant, &base, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
-    let is_told = own.is_some() || rendered.is_some();
+    let is_configured = own.is_some() || rendered.is_some();
     let driver = base.family().name();
-    let source = Source::Owned { base, is_told, config: rendered, engine };
+    let source = Source::Owned { base, is_configured, config: rendered, engine };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
     let manner = manner(variant, tls, ServerKey::Unknown);
     Ok(Prepared { source, info, manner, certificates })

@@ -11,7 +11,7 @@ pub(crate) trait Fault {
     fn class(&self) -> Class;
 
     /// The failure as users see it, `context` saying what was done, on what.
-    fn told(self, context: &str) -> DbError;
+    fn into_error(self, context: &str) -> DbError;
 }
 
 /// Whether the next answer on a connection belongs to the next question.
@@ -89,7 +89,7 @@ impl Exchange {
             .inspect_err(|fault| {
                 self.state = if fault.class() == Class::Lost { State::Lost } else { State::Idle };
             })
-            .map_err(|fault| fault.told(&format!("{} on {}", what(), self.place)))
+            .map_err(|fault| fault.into_error(&format!("{} on {}", what(), self.place)))
     }
 
     fn abandoned(&self) -> DbError {

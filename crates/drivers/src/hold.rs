@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_is_told_as_far_as_it_is_known() {
+    fn a_holder_is_reported_as_far_as_it_is_known() {
         let known =
             Holder { server: String::new(), connection: 7, from: Some("bench@10.0.0.7:41002".into()) };
         insta::assert_snapshot!(known, @"connection 7 of bench@10.0.0.7:41002");

@@ -46,11 +46,11 @@ pub use error::{Class, DbError};
 pub use hold::{Held, Hold, Holder};
 pub use mysql::is_engine;
 pub use options::{ColumnDefinitions, Manner, Options, ServerKey};
-pub use product::{Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Untold, UpkeepReport};
+pub use product::{Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport};
 pub use products::{ALL, AnySession, Target};
 pub use questions::{
     Room, connection_room, debt, describe, drop_binlog, explain, explain_executed, prepared_room, settle,
-    status, table_engines, tables, untold,
+    status, table_engines, tables, unreported,
 };
 pub use roster::Roster;
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};

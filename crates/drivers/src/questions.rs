@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::product::{self, Debt, Limited, Product, numbers};
 use crate::products::each_session;
 use crate::{
-    AnySession, Capabilities, Cells, Class, DbError, Description, Rest, Session, Untold, UpkeepReport,
+    AnySession, Capabilities, Cells, Class, DbError, Description, Rest, Session, Unreported, UpkeepReport,
     first_i64,
 };
 
@@ -55,8 +55,8 @@ pub async fn describe(session: &mut AnySession) -> Result<Description, DbError> 
 ///
 /// # Errors
 /// As [`Session::rows`].
-pub async fn untold(session: &mut AnySession) -> Result<Option<Untold>, DbError> {
-    each_session!(session, session, P => P::untold(&mut Limited(session)).await)
+pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>, DbError> {
+    each_session!(session, session, P => P::unreported(&mut Limited(session)).await)
 }
 
 /// Reads what the server of `session` owes. Costs a few milliseconds, in SQLite a look at the log's index.

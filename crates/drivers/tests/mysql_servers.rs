@@ -160,9 +160,9 @@ async fn check_prepared(root: &mut MysqlSession) {
         assert_eq!((error.class, error.code.as_str()), (Class::Refused, "1062"));
     }
     let sums = root.rows("SELECT COUNT(*), SUM(c), MAX(a), SUM(b + 0) FROM p").await.expect("sums");
-    let told: Vec<f64> =
+    let reported: Vec<f64> =
         sums[0].iter().map(|cell| cell.as_deref().expect("a sum").parse().expect("a number")).collect();
-    assert_eq!(told, [600.0, -59_700.0, ((2_i64 << 40) + 199) as f64, 59_700.0]);
+    assert_eq!(reported, [600.0, -59_700.0, ((2_i64 << 40) + 199) as f64, 59_700.0]);
     let all = root.prepare("SELECT * FROM p").await.expect("no parameters");
     assert_eq!(root.execute(all, &[]).await.expect("all rows").rows, 600);
     run(root, "ALTER TABLE p ADD COLUMN d int").await;
@@ -239,17 +239,17 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     let always = server
         .root()
         .with_manner(Manner { column_definitions: ColumnDefinitions::Always, ..Manner::default() });
-    let mut told_always = connected(&always).await;
+    let mut reported_always = connected(&always).await;
     let version: Vec<u32> =
         root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();
     let leaves_out = root.is_mariadb() && version >= vec![10, 6];
     assert_eq!(root.defines_columns_once(), leaves_out);
-    assert!(!told_always.defines_columns_once());
+    assert!(!reported_always.defines_columns_once());
     run(root, "CREATE DATABASE described").await;
     run(root, "CREATE TABLE described.t (a INT, b INT)").await;
     run(root, "INSERT INTO described.t VALUES (1, 2), (3, 4)").await;
     let mut bytes = Vec::new();
-    for session in [&mut *root, &mut told_always] {
+    for session in [&mut *root, &mut reported_always] {
         let statement = session.prepare("SELECT * FROM described.t WHERE a > ?").await.expect("prepared");
         let mut answers = Vec::new();
         for _ in 0..2 {
@@ -270,7 +270,7 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     }
     // Two definitions of nearly 40 bytes each.
     assert_eq!(bytes[0] + 70 < bytes[1], leaves_out, "{bytes:?}");
-    told_always.close().await;
+    reported_always.close().await;
 }
 
 /// A server agrees to what it can, and answers count the same in each form, also those that report changes of the session's state.
@@ -313,8 +313,8 @@ async fn check_client_charset(server: &Server) {
     };
     let mut latin1 = connected(&with("latin1")).await;
     let asked = "SELECT @@character_set_client, @@character_set_connection, @@character_set_results";
-    let told = latin1.rows(asked).await.expect("three names");
-    assert_eq!(told[0], vec![Some("latin1".to_owned()); 3]);
+    let reported = latin1.rows(asked).await.expect("three names");
+    assert_eq!(reported[0], vec![Some("latin1".to_owned()); 3]);
     assert_eq!(latin1.rows("SELECT REPEAT('ab', 2)").await.expect("text")[0], [Some("abab".to_owned())]);
     latin1.close().await;
     let error = MysqlSession::connect(&with("latin0")).await.expect_err("an unknown character set");
@@ -331,8 +331,8 @@ async fn check_charset_of_loads(server: &Server, root: &mut MysqlSession) {
         let endpoint = Endpoint { target, capabilities: capabilities("innodb", true) };
         let mut loader = endpoint.connect_to_load("insert", "loaded").await.expect("connected");
         let asked = "SELECT @@character_set_client, @@character_set_connection";
-        let told = loader.rows(asked).await.expect("two names");
-        assert_eq!(told[0], vec![Some(charset.to_owned()); 2]);
+        let reported = loader.rows(asked).await.expect("two names");
+        assert_eq!(reported[0], vec![Some(charset.to_owned()); 2]);
         loader.close().await;
     }
     run(root, "DROP TABLE loaded").await;

@@ -151,9 +151,9 @@ async fn check_prepared(root: &mut PostgresSession) {
         assert_eq!((error.class, error.code.as_str()), (Class::Refused, "23505"));
     }
     let sums = root.rows("SELECT COUNT(*), SUM(c), MAX(a), SUM(b::numeric) FROM p").await.expect("sums");
-    let told: Vec<i64> =
+    let reported: Vec<i64> =
         sums[0].iter().map(|cell| cell.as_deref().expect("a sum").parse().expect("a number")).collect();
-    assert_eq!(told, [600, -59_700, (2_i64 << 40) + 199, 59_700]);
+    assert_eq!(reported, [600, -59_700, (2_i64 << 40) + 199, 59_700]);
     let delete = root
         .prepare("DELETE FROM p WHERE a IN (SELECT a FROM p WHERE a >= ? ORDER BY a LIMIT ?)")
         .await

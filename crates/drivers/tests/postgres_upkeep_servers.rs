@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use dbdyno_drivers::postgres::capabilities;
 use dbdyno_drivers::{
     AnySession, Bounds, Endpoint, Quiet, Rest, Session, Settling, Target, UpkeepReport, debt, describe,
-    drop_binlog, first_i64, settle, status, untold,
+    drop_binlog, first_i64, settle, status, unreported,
 };
 use server::Server;
 use server::bases::{found, required};
@@ -65,7 +65,7 @@ async fn check(base: &Path) {
     check_description(&server, &mut session).await;
     fill(&mut session).await;
     check_counters(&server, &mut session).await;
-    check_untold(&server, &mut session).await;
+    check_unreported(&server, &mut session).await;
     check_owned(&server, &mut session).await;
     check_foreign(&mut session).await;
     check_quiet(&server, &mut session).await;
@@ -157,8 +157,8 @@ fn major(server: &Server) -> u32 {
 }
 
 /// A session that is no longer counted has reported what it did; where a file lies between, when that is old enough.
-async fn check_untold(server: &Server, session: &mut AnySession) {
-    let Some(alone) = untold(session).await.unwrap() else {
+async fn check_unreported(server: &Server, session: &mut AnySession) {
+    let Some(alone) = unreported(session).await.unwrap() else {
         assert!(major(server) < 14, "{}", server.name);
         return;
     };
@@ -169,13 +169,13 @@ async fn check_untold(server: &Server, session: &mut AnySession) {
         .connect()
         .await
         .unwrap();
-    assert_eq!(untold(session).await.unwrap().unwrap().sessions, 2, "{}", server.name);
+    assert_eq!(unreported(session).await.unwrap().unwrap().sessions, 2, "{}", server.name);
     for _ in 0..100 {
         other.query(b"INSERT INTO pi1 (data) VALUES ('z')").await.unwrap();
     }
     other.close().await;
     let begun = Instant::now();
-    while untold(session).await.unwrap().unwrap().sessions > 1 {
+    while unreported(session).await.unwrap().unwrap().sessions > 1 {
         assert!(begun.elapsed() < PATIENCE, "{}", server.name);
     }
     tokio::time::sleep(alone.age).await;

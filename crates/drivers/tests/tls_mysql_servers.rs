@@ -48,15 +48,15 @@ async fn check_agreed(session: &mut MysqlSession, version: &str) -> String {
         .rows("SHOW SESSION STATUS WHERE Variable_name IN ('Ssl_version', 'Ssl_cipher')")
         .await
         .expect("status");
-    let told = |name: &str| {
+    let reported = |name: &str| {
         let row = status.iter().find(|row| row[0].as_deref() == Some(name)).expect("a status row");
         row[1].clone().expect("a value")
     };
-    assert_eq!(told("Ssl_version"), agreed.version);
+    assert_eq!(reported("Ssl_version"), agreed.version);
     if version == "TLSv1.3" {
         // MariaDB with wolfSSL says TLS13-AES128-GCM-SHA256, the others the registered name.
         let plain = |name: &str| name.replace("TLS13-", "TLS_").replace(['-', '_'], "");
-        assert_eq!(plain(&told("Ssl_cipher")), plain(&agreed.cipher));
+        assert_eq!(plain(&reported("Ssl_cipher")), plain(&agreed.cipher));
     }
     agreed.cipher
 }
@@ -86,16 +86,16 @@ async fn mysql_8_0_with_its_own_certificates() {
         check_traffic(&mut session).await;
         session.close().await;
     }
-    let told = refused(tcp("sha", TlsMode::Off)).await;
-    assert!(told.contains("Access denied"), "{told}");
-    let told = refused(tcp("sha", TlsMode::Verify)).await;
-    assert!(told.contains("no trusted authority has signed it"), "{told}");
+    let reported = refused(tcp("sha", TlsMode::Off)).await;
+    assert!(reported.contains("Access denied"), "{reported}");
+    let reported = refused(tcp("sha", TlsMode::Verify)).await;
+    assert!(reported.contains("no trusted authority has signed it"), "{reported}");
     // Its certificate names no host at all.
     let data = first_text(&mut root, "SELECT @@datadir").await;
     let ca = Some(Path::new(&data).join("ca.pem"));
     let own = Tls::load(TlsSettings { ca, ..TlsSettings::default() }).expect("settings");
-    let told = refused(server.tcp("sha").with_tls(own)).await;
-    assert!(told.contains("it is not for 127.0.0.1"), "{told}");
+    let reported = refused(server.tcp("sha").with_tls(own)).await;
+    assert!(reported.contains("it is not for 127.0.0.1"), "{reported}");
     // Over its unix socket too, when that is demanded.
     let mut local = connected(&server.root().with_tls(tls(TlsMode::Require))).await;
     check_agreed(&mut local, "TLSv1.3").await;
@@ -118,8 +118,8 @@ async fn mysql_8_0_held_to_tls_1_2() {
 async fn a_server_without_tls_is_refused_where_tls_is_demanded() {
     let base = required("mysql-5.6.").pop().expect("one");
     let plain = Server::start(&base).await;
-    let told = refused(plain.root().with_tls(tls(TlsMode::Require))).await;
-    assert!(told.contains("the server offers no TLS, which was demanded"), "{told}");
+    let reported = refused(plain.root().with_tls(tls(TlsMode::Require))).await;
+    assert!(reported.contains("the server offers no TLS, which was demanded"), "{reported}");
     let session = connected(&plain.root().with_tls(tls(TlsMode::Prefer))).await;
     assert_eq!(session.encryption(), None);
 }
@@ -148,10 +148,10 @@ async fn mariadb_with_given_certificates() {
         let mut session = connected(&host.clone().with_tls(verified(&authority, Some(&client)))).await;
         check_agreed(&mut session, "TLSv1.3").await;
         check_traffic(&mut session).await;
-        let told = refused(host.with_tls(verified(&authority, None))).await;
-        assert!(told.contains("Access denied"), "{told}");
-        let told = refused(server.tcp("plain").with_tls(verified(&authority, None))).await;
-        assert!(told.contains("it is not for 127.0.0.1"), "{told}");
+        let reported = refused(host.with_tls(verified(&authority, None))).await;
+        assert!(reported.contains("Access denied"), "{reported}");
+        let reported = refused(server.tcp("plain").with_tls(verified(&authority, None))).await;
+        assert!(reported.contains("it is not for 127.0.0.1"), "{reported}");
         // Over the unix socket the name is localhost.
         connected(&server.root().with_tls(verified(&authority, None))).await;
         for plugin in signing {
@@ -167,8 +167,8 @@ async fn check_signing(server: &Server, root: &mut MysqlSession, plugin: &str, a
     for options in [named.clone(), named.with_tls(verified(authority, None))] {
         let right = options.clone().with_password(Secret::new("sécret of the test"));
         check_traffic(&mut connected(&right).await).await;
-        let told = refused(options.with_password(Secret::new("another"))).await;
-        assert!(told.contains("Access denied"), "{told}");
+        let reported = refused(options.with_password(Secret::new("another"))).await;
+        assert!(reported.contains("Access denied"), "{reported}");
     }
 }
 

@@ -48,8 +48,8 @@ async fn postgres_9_6_to_18_over_tls() {
             root.query(sql.as_bytes()).await.unwrap_or_else(|error| panic!("{error}"));
         }
         check(&server, &authority).await;
-        let told = refused(server.root().with_tls(tls(TlsMode::Verify, &authority))).await;
-        assert!(told.contains("PostgreSQL has no TLS over unix sockets"), "{told}");
+        let reported = refused(server.root().with_tls(tls(TlsMode::Verify, &authority))).await;
+        assert!(reported.contains("PostgreSQL has no TLS over unix sockets"), "{reported}");
     }
 }
 
@@ -65,30 +65,30 @@ async fn check(server: &Server, authority: &Authority) {
         let mut session = connected(&options("localhost", "bench", mode)).await;
         let agreed = session.encryption().expect("an encrypted connection");
         let sql = "SELECT version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
-        let told = text(&mut session, sql).await;
-        assert_eq!(told[0], Some(agreed.version), "{} {mode:?}", server.name);
-        if told[0].as_deref() == Some("TLSv1.3") {
-            assert_eq!(told[1], Some(agreed.cipher), "{} {mode:?}", server.name);
+        let reported = text(&mut session, sql).await;
+        assert_eq!(reported[0], Some(agreed.version), "{} {mode:?}", server.name);
+        if reported[0].as_deref() == Some("TLSv1.3") {
+            assert_eq!(reported[1], Some(agreed.cipher), "{} {mode:?}", server.name);
         }
         check_traffic(&mut session).await;
     }
     assert_eq!(connected(&options("localhost", "bench", TlsMode::Off)).await.encryption(), None);
-    let told = refused(options("127.0.0.1", "bench", TlsMode::Verify)).await;
-    assert!(told.contains("it is not for 127.0.0.1"), "{told}");
+    let reported = refused(options("127.0.0.1", "bench", TlsMode::Verify)).await;
+    assert!(reported.contains("it is not for 127.0.0.1"), "{reported}");
     connected(&options("localhost", "clear", TlsMode::Require)).await;
-    let told = refused(options("localhost", "clear", TlsMode::Prefer)).await;
-    assert!(told.contains("over TLS that is demanded"), "{told}");
+    let reported = refused(options("localhost", "clear", TlsMode::Prefer)).await;
+    assert!(reported.contains("over TLS that is demanded"), "{reported}");
     let wrong = options("localhost", "bench", TlsMode::Verify).with_password(Secret::new("another"));
-    let told = refused(wrong).await;
-    assert!(told.contains("password authentication failed"), "{told}");
+    let reported = refused(wrong).await;
+    assert!(reported.contains("password authentication failed"), "{reported}");
 }
 
 #[tokio::test]
 async fn a_server_without_tls_is_refused_where_tls_is_demanded() {
     let server = Server::start(&required("pg-15.").pop().expect("one")).await;
     let authority = Authority::new("nobody's");
-    let told = refused(server.tcp("postgres").with_tls(tls(TlsMode::Require, &authority))).await;
-    assert!(told.contains("the server offers no TLS, which was demanded; set ssl = on"), "{told}");
+    let reported = refused(server.tcp("postgres").with_tls(tls(TlsMode::Require, &authority))).await;
+    assert!(reported.contains("the server offers no TLS, which was demanded; set ssl = on"), "{reported}");
 }
 
 /// Short and long answers and statements, simple, prepared and COPY.

@@ -35,7 +35,7 @@ impl Locked {
         let path = servers_dir.canonicalize().map_err(Error::io("cannot find", servers_dir))?;
         let file = path.join(".lock");
         let mut opened = File::create(&file).map_err(Error::io("cannot make", file.clone()))?;
-        let mut is_told = false;
+        let mut is_reported = false;
         let lock = loop {
             match Flock::lock(opened, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) => break lock,
@@ -45,9 +45,9 @@ impl Locked {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled { what: format!("waiting for {}", path.display()) });
             }
-            if !is_told {
+            if !is_reported {
                 log(&format!("waiting until another dbdyno is done in {}", path.display()));
-                is_told = true;
+                is_reported = true;
             }
             sleep(POLL);
         };

@@ -66,11 +66,11 @@ fn card_names(servers_dir: &Path) -> Vec<String> {
 
 fn known(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -> Known {
     let promised = entry.map(|entry| (entry.product.clone(), entry.version.clone())).unwrap_or_default();
-    let (told, mut here) = match is_here {
+    let (reported, mut here) = match is_here {
         true => look(servers_dir, name),
         false => (None, None),
     };
-    let (product, version) = told.unwrap_or(promised);
+    let (product, version) = reported.unwrap_or(promised);
     if let (Some(entry), Some(here)) = (entry, &mut here)
         && !(product == entry.product && entry.means(&version))
     {
@@ -88,7 +88,7 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Option<Her
         Err(error) => (None, Some(error.to_string())),
     };
     let answer = card.as_ref().and_then(|card| card.current_answer(&place)).cloned();
-    let told = match &answer {
+    let reported = match &answer {
         Some(answer) => Some((answer.product.clone(), answer.version.clone())),
         None => match Base::open(&place) {
             Ok(base) => Some((base.product().to_string(), base.version().to_owned())),
@@ -99,7 +99,7 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Option<Her
         },
     };
     let base_dir = place.canonicalize().unwrap_or_else(|_| std::fs::read_link(&place).unwrap_or(place));
-    (told, Some(Here { base_dir, origin: card.map(|card| card.origin), answer, problem }))
+    (reported, Some(Here { base_dir, origin: card.map(|card| card.origin), answer, problem }))
 }
 
 #[cfg(test)]

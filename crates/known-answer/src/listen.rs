@@ -113,8 +113,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         let listen = Listen::Unix(path.clone());
-        let (alive, told) = Listener::bind(&listen, Protocol::Mysql).expect("a free path");
-        assert_eq!(told, listen);
+        let (alive, reported) = Listener::bind(&listen, Protocol::Mysql).expect("a free path");
+        assert_eq!(reported, listen);
         let refused = Listener::bind(&listen, Protocol::Mysql).expect_err("in use");
         assert!(matches!(refused, Error::SocketInUse { .. }), "{refused}");
         drop(alive);

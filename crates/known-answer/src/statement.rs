@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_are_told_apart_by_their_first_words() {
+    fn statements_are_distinguished_by_their_first_words() {
         let check = |expected: Asked, texts: &[&str]| {
             texts.iter().for_each(|text| assert_eq!(asked(text.as_bytes()), expected, "{text}"));
         };

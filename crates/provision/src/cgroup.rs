@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_told_as_one_says_them() {
+    fn limits_are_reported_as_one_says_them() {
         let texts = [64 << 20, 3 << 29, 2 << 30, 1_000_000_000 / 4096 * 4096, 100 << 30].map(size_text);
         assert_eq!(texts, ["64 MiB", "1.5 GiB", "2 GiB", "953.67 MiB", "100 GiB"]);
     }

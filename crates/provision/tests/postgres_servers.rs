@@ -87,7 +87,7 @@ fn the_plans_settings_hold_but_paths_and_network_do_not() {
 }
 
 #[test]
-fn a_server_that_dies_at_start_is_told_with_its_last_words() {
+fn a_server_that_dies_at_start_is_reported_with_its_last_words() {
     for (prefix, _) in REQUIRED {
         let folder = new_folder();
         let spec = with_options(&require(prefix), folder.path(), "shared_bufers = 1GB\n");

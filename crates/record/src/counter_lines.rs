@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_cut_or_changed_is_told_as_by_the_reader_of_json() {
+    fn a_line_that_is_cut_or_changed_is_reported_as_by_the_reader_of_json() {
         let line = "{\"at_us\":12,\"values\":{\"a\":1,\"b\":-2}}";
         let mut broken: Vec<Vec<u8>> = (0..line.len()).map(|end| line.as_bytes()[..end].to_vec()).collect();
         for (from, to) in [

@@ -158,7 +158,7 @@ fn no_change_is_a_sentence_too() {
 }
 
 #[test]
-fn how_many_runs_show_a_new_level_is_told_where_any_can() {
+fn how_many_runs_show_a_new_level_is_reported_where_any_can() {
     let mut history = history();
     history.reach.least_newest = Some(3);
     let said = " A new level of one series alone among 2 can be found once 3 runs have it. Margin 2.0 %.";

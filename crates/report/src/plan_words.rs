@@ -112,12 +112,12 @@ fn drafted(base: &str, workloads: &[WorkloadFindings]) -> Option<Block> {
                 })
                 .collect();
             found.sort_by(|one, other| one.2.value.total_cmp(&other.2.value));
-            let told: Vec<String> = match found.as_slice() {
+            let reported: Vec<String> = match found.as_slice() {
                 [] => continue,
                 [only] => vec![of_rate(base, only)],
                 [least, .., most] => vec![of_rate(base, least), of_rate(base, most)],
             };
-            sentences.push(format!("* {of}{name} gets {}.", told.join("; ")));
+            sentences.push(format!("* {of}{name} gets {}.", reported.join("; ")));
         }
     }
     (!sentences.is_empty()).then(|| Block::Prose(format!("*{DRAFTED}.*\n\n{}", sentences.join("\n"))))

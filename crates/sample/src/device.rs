@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_of_a_device_is_told_and_of_one_that_is_gone_it_is_not() {
+    fn traffic_of_a_device_is_reported_and_of_one_that_is_gone_it_is_not() {
         let stats = fs::read_to_string("/proc/diskstats").unwrap();
         let mut fields = stats.split_ascii_whitespace();
         let mut number = || fields.next().unwrap().parse().unwrap();

@@ -186,11 +186,12 @@ fn silence(lane: &str) -> String {
 }
 
 fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<LaneHandle, Error> {
-    let (commands, told) = channel();
+    let (commands, received) = channel();
     let (says, events) = channel();
     let name = spec.name;
-    let thread =
-        std::thread::Builder::new().name(name.to_owned()).spawn(move || lane::run(spec, tally, &told, &says));
+    let thread = std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || lane::run(spec, tally, &received, &says));
     let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
     Ok(LaneHandle { name, commands, events, thread })
 }

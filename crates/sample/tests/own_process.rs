@@ -43,13 +43,13 @@ fn the_cpu_time_of_this_process_is_what_its_threads_burnt_ended_ones_included() 
     let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap();
     let (burnt_us, others_us) = (micros(burnt), micros(others));
     let cpu_us = client.growth("cpu_us");
-    let told = format!("{cpu_us} µs seen, {burnt_us} µs burnt, {others_us} µs used by others");
+    let reported = format!("{cpu_us} µs seen, {burnt_us} µs burnt, {others_us} µs used by others");
     // Times are cut to whole microseconds.
-    assert!(cpu_us + 2 >= burnt_us && cpu_us <= burnt_us + burnt_us / 20 + others_us, "{told}");
+    assert!(cpu_us + 2 >= burnt_us && cpu_us <= burnt_us + burnt_us / 20 + others_us, "{reported}");
     let split_us = client.growth("cpu_user_us") + client.growth("cpu_kernel_us");
     // A thread that runs between two readings is in one of them.
     let apart_us = (split_us - cpu_us).abs();
-    assert!(apart_us <= burnt_us / 20 + others_us, "{split_us} µs as user and kernel, {told}");
+    assert!(apart_us <= burnt_us / 20 + others_us, "{split_us} µs as user and kernel, {reported}");
     let sampler = recording.read("sampler").unwrap();
     let sampler_us = sampler.growth("cpu_us");
     assert!(sampler_us > 0 && sampler_us <= micros(report.cpu), "{sampler_us} µs of {:?}", report.cpu);

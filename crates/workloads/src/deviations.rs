@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_to_postgresql_is_told_where_there_is_one() {
+    fn a_unix_socket_to_postgresql_is_reported_where_there_is_one() {
         for original in &ALL {
             let transport = |has_postgres_socket| {
                 let around = Surroundings { has_postgres_socket, ..Surroundings::default() };
@@ -148,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_begin_cold_or_on_other_data_are_told() {
-        let told = |data, cold| {
+    fn steps_that_begin_cold_or_on_other_data_are_reported() {
+        let reported = |data, cold| {
             let all = of_state(data, &cold);
             all.iter().map(|found| format!("{}: {}\n", found.topic, found.here)).collect::<String>()
         };
-        assert_eq!(told(DataMode::Preserve, Cold::Steps(Vec::new())), "");
-        insta::assert_snapshot!(told(DataMode::Restart, Cold::Steps(vec!["qr100".to_owned(), "qp100".to_owned()])), @r"
+        assert_eq!(reported(DataMode::Preserve, Cold::Steps(Vec::new())), "");
+        insta::assert_snapshot!(reported(DataMode::Restart, Cold::Steps(vec!["qr100".to_owned(), "qp100".to_owned()])), @r"
         data: the server is stopped and started before each step; the tables age
         cold: some steps begin in a fresh server with empty caches: qr100, qp100
         ");

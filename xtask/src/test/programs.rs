@@ -80,22 +80,22 @@ impl Program {
 
 /// Builds all test programs of the workspace; those with most work come first.
 pub(super) fn build() -> Result<Vec<Program>> {
-    let told = output(&mut cargo(&[
+    let messages = output(&mut cargo(&[
         "test",
         "--locked",
         "--workspace",
         "--no-run",
         "--message-format=json-render-diagnostics",
     ]))?;
-    let mut programs = of_messages(&told)?;
+    let mut programs = of_messages(&messages)?;
     programs.sort_by_key(|program| LONGEST.iter().position(|name| program.is(name)).unwrap_or(LONGEST.len()));
     Ok(programs)
 }
 
 /// The programs among cargo's messages, one JSON object a line.
-fn of_messages(told: &str) -> Result<Vec<Program>> {
+fn of_messages(messages: &str) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
-    for line in told.lines() {
+    for line in messages.lines() {
         let message: Value =
             serde_json::from_str(line).with_context(|| format!("cargo printed no JSON: {line}"))?;
         // Other lines report libraries, build scripts and the commands that tests run.
@@ -134,13 +134,13 @@ mod tests {
                 r#"{{"reason":"compiler-artifact","package_id":"path+file:///d/{package}","manifest_path":"/d/crates/x/Cargo.toml","target":{{"kind":["{kind}"],"name":"{target}"}},"profile":{{"test":{is_test}}},"executable":"/t/{target}"}}"#
             )
         };
-        let told = [
+        let messages = [
             message("crates/x#dbdyno-x@0.1.0", "test", "servers", true),
             message("crates/x#dbdyno-x@0.1.0", "bin", "dbdyno", false),
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
             message("crates/x#0.1.0", "lib", "dbdyno_x", true),
         ];
-        let found = of_messages(&told.join("\n")).unwrap();
+        let found = of_messages(&messages.join("\n")).unwrap();
         let again: Vec<String> = found.iter().map(Program::again).collect();
         assert_eq!(again, ["cargo test -p dbdyno-x --test servers", "cargo test -p x --lib"]);
         assert_eq!(found[0].folder, PathBuf::from("/d/crates/x"));

@@ -53,10 +53,10 @@ fn at_once<'a>(programs: &[&'a Program], at_once: usize, cpus: usize) -> Result<
         while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
             let threads = if program.is_busy() { cpus } else { cpus + WAITING };
             let begun = Instant::now();
-            let (passed, told) = tests_of(program, threads)?;
+            let (passed, printed) = tests_of(program, threads)?;
             let seconds = begun.elapsed().as_secs_f64();
             let _printing = printing.lock().unwrap_or_else(PoisonError::into_inner);
-            terminal::note(&format!("\n-- {} ({seconds:.1} s)\n{}", program.again(), told.trim()));
+            terminal::note(&format!("\n-- {} ({seconds:.1} s)\n{}", program.again(), printed.trim()));
             ended.push(Ended { program, passed, seconds });
         }
         Ok(ended)
@@ -72,7 +72,7 @@ fn at_once<'a>(programs: &[&'a Program], at_once: usize, cpus: usize) -> Result<
 fn tests_of(program: &Program, threads: usize) -> Result<(bool, String)> {
     let about = || format!("{} cannot be run", program.path.display());
     // A file and no pipe: what a test leaves running may hold it open, and is not waited for.
-    let mut told = tempfile::tempfile()?;
+    let mut printed = tempfile::tempfile()?;
     let mut command = Command::new(&program.path);
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
@@ -80,11 +80,11 @@ fn tests_of(program: &Program, threads: usize) -> Result<(bool, String)> {
     }
     // Golden texts that differ are failures, not files to be reviewed.
     command.env("INSTA_UPDATE", "no").stdin(Stdio::null());
-    command.stdout(told.try_clone()?).stderr(told.try_clone()?);
+    command.stdout(printed.try_clone()?).stderr(printed.try_clone()?);
     let status = command.status().with_context(about)?;
     let mut bytes = Vec::new();
-    told.rewind()?;
-    told.read_to_end(&mut bytes)?;
+    printed.rewind()?;
+    printed.read_to_end(&mut bytes)?;
     Ok((status.success(), String::from_utf8_lossy(&bytes).into_owned()))
 }
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn both_outputs_of_a_program_are_told_in_order_and_it_runs_in_its_folder() {
+    fn both_outputs_of_a_program_are_reported_in_order_and_it_runs_in_its_folder() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program");
         let script = "#!/bin/sh\necho \"$RUST_TEST_THREADS\"; pwd >&2; echo last; exit 3\n";
@@ -131,10 +131,10 @@ mod tests {
         let write = ["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", path.to_str().unwrap(), script];
         assert!(Command::new("sh").args(write).status().unwrap().success());
         let folder = folder.path().canonicalize().unwrap();
-        let (passed, told) = tests_of(&Program::new("p", "t", path, folder.clone()), 7).unwrap();
+        let (passed, printed) = tests_of(&Program::new("p", "t", path, folder.clone()), 7).unwrap();
         let threads = std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| "7".to_owned());
         assert!(!passed);
-        assert_eq!(told, format!("{threads}\n{}\nlast\n", folder.display()));
+        assert_eq!(printed, format!("{threads}\n{}\nlast\n", folder.display()));
     }
 
     #[test]

@@ -175,7 +175,7 @@ base = "z"
         run.manifest.plan_toml = PLAN.to_owned();
         let found = analyse(&run);
         assert_eq!(found.prose.title.as_deref(), Some("T"));
-        let told = |section: &SectionFindings| {
+        let reported = |section: &SectionFindings| {
             let steps = section.workloads[0].steps.iter().map(|step| {
                 let variants = step.variants.iter().map(|variant| {
                     let ratio =
@@ -187,7 +187,7 @@ base = "z"
             let steps = steps.collect::<Vec<_>>().join("; ");
             format!("{} ({} base {}) {steps}", section.title, section.text, section.base)
         };
-        insta::assert_snapshot!(found.sections.iter().map(told).collect::<Vec<_>>().join("\n"), @"
+        insta::assert_snapshot!(found.sections.iter().map(reported).collect::<Vec<_>>().join("\n"), @"
         New to old (Why. base c) l.i0: a 0.25, b 0.50, c 1.00; qr100: a -, b -, c -
         Two ( base b) l.i0: b 1.00, c 2.00
         ");

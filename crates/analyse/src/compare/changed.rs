@@ -80,11 +80,11 @@ fn set_otherwise(run: &Run, variant: &str) -> Option<Notice> {
     let others = starts(run, variant).filter(|(_, server)| same_build(server) && !server.settings.is_empty());
     let (cell, changes) =
         others.map(|(cell, server)| (cell, changes(first, server))).find(|(_, found)| !found.is_empty())?;
-    let mut told: Vec<String> = changes.iter().take(NAMED).cloned().collect();
+    let mut reported: Vec<String> = changes.iter().take(NAMED).cloned().collect();
     if changes.len() > NAMED {
-        told.push(format!("{} more", changes.len() - NAMED));
+        reported.push(format!("{} more", changes.len() - NAMED));
     }
-    let notice = Notice::new(Code::SettingsChanged).at(variant).with("changes", told.join("; "));
+    let notice = Notice::new(Code::SettingsChanged).at(variant).with("changes", reported.join("; "));
     Some(notice.with("first", first_cell.to_string()).with("other", cell.to_string()))
 }
 
@@ -133,8 +133,8 @@ mod tests {
     fn many_settings_are_counted() {
         let names: Vec<String> = (1..=10).map(|n| format!("s{n:02}")).collect();
         let all = |value| names.iter().map(|name| (name.as_str(), value)).collect::<Vec<_>>();
-        let told = shown_all(&notices(&run(&["a"], 2, vec![set(1, &all("1")), set(2, &all("2"))])));
-        assert!(told.contains("s08 \"1\", then \"2\"; 2 more"), "{told}");
+        let reported = shown_all(&notices(&run(&["a"], 2, vec![set(1, &all("1")), set(2, &all("2"))])));
+        assert!(reported.contains("s08 \"1\", then \"2\"; 2 more"), "{reported}");
     }
 
     #[test]

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_rates_a_little_is_told_apart() {
+    fn what_may_change_rates_a_little_is_kept_apart() {
         let mut one = run(&["a"], 3, Vec::new()).manifest;
         one.host.hostname = "lab1".to_owned();
         let mut two = one.clone();

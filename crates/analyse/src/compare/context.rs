@@ -80,13 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn stalls_that_a_chart_would_show_are_told_with_the_median_of_the_blocks() {
+    fn stalls_that_a_chart_would_show_are_reported_with_the_median_of_the_blocks() {
         let base = [run(1, 0.9, 0, 0.0), run(2, 0.8, 0, 0.001), run(3, 0.1, 9, 0.3)];
         let stalling = [run(1, 0.0, 3, 0.05), run(2, 0.1, 2, 0.04)];
         let found = stalls(&base, &stalling);
-        let told: Vec<_> = found.iter().map(|stall| (stall.figure, stall.base)).collect();
+        let reported: Vec<_> = found.iter().map(|stall| (stall.figure, stall.base)).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 (StallFigure::WorstSecondShare, 0.8),
                 (StallFigure::LongestGapSeconds, 0.0),

@@ -141,7 +141,7 @@ mod tests {
         ];
         let one_run = run(&["a", "b"], 3, cells);
         let found = compared(&one_run);
-        let told = |found: &Comparison| -> Vec<String> {
+        let reported = |found: &Comparison| -> Vec<String> {
             found
                 .broken()
                 .iter()
@@ -150,15 +150,18 @@ mod tests {
         };
         let expected =
             ["l.i0 2 invalid: \"rows is 2, expected 3\"", "qr100 3 its cell failed: \"server died\""];
-        assert_eq!(told(&found), expected);
+        assert_eq!(reported(&found), expected);
         // Of two runs, whose blocks are no pairs.
         let mut other = run(&["a", "b"], 1, vec![cell(1, "a", sound()), cell(1, "b", sound())]);
         other.manifest.run_id = "other".to_owned();
         let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
         let apart =
             |base, new| compare(Side { run: base, variant: "a" }, Side { run: new, variant: "b" }, choices);
-        assert_eq!(told(&apart(&other, &one_run).unwrap())[0], "l.i0 1 invalid: \"rows is 2, expected 3\"");
-        assert!(told(&apart(&one_run, &other).unwrap()).is_empty());
+        assert_eq!(
+            reported(&apart(&other, &one_run).unwrap())[0],
+            "l.i0 1 invalid: \"rows is 2, expected 3\""
+        );
+        assert!(reported(&apart(&one_run, &other).unwrap()).is_empty());
     }
 
     /// A run of `variant` in `l.i0`, invalid in the first so many of its blocks.

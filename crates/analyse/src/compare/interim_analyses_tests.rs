@@ -128,10 +128,10 @@ fn of_the_differences_found_over_42_comparisons_at_most_5_percent_are_false() {
     let (mut false_share, mut found) = (0.0, 0);
     for study in 0..100 {
         let all = Budgeted { most: 8, ..USUAL }.run(study, &truths);
-        let told: Vec<&Simulated> = all.iter().filter(|one| one.is_different()).collect();
-        let wrong = told.iter().filter(|one| one.truth == 0.0).count();
-        false_share += wrong as f64 / told.len().max(1) as f64 / 100.0;
-        found += told.len() - wrong;
+        let reported: Vec<&Simulated> = all.iter().filter(|one| one.is_different()).collect();
+        let wrong = reported.iter().filter(|one| one.truth == 0.0).count();
+        false_share += wrong as f64 / reported.len().max(1) as f64 / 100.0;
+        found += reported.len() - wrong;
     }
     assert!(false_share <= 0.05, "{false_share}");
     assert!(found >= 1_400 * 9 / 10, "and nearly all that is there is found: {found} of 1400");

@@ -187,8 +187,8 @@ pub(crate) fn drift_notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
         let code = if trend.tau > 0.0 { Code::RatesRise } else { Code::RatesFall };
         Notice::new(code).with("tau", trend.tau).with("p", trend.p)
     });
-    let told = all.iter().zip(adjusted).filter(|(_, adjusted)| *adjusted <= LEVEL);
-    let of_steps = told.map(|((step, variant, trend), adjusted)| {
+    let reported = all.iter().zip(adjusted).filter(|(_, adjusted)| *adjusted <= LEVEL);
+    let of_steps = reported.map(|((step, variant, trend), adjusted)| {
         let code = if trend.tau > 0.0 { Code::RateRises } else { Code::RateFalls };
         let notice = Notice::new(code).at(format!("{} {}", variant.variant, step.name));
         notice.with("tau", trend.tau).with("adjusted_p", adjusted)
@@ -260,16 +260,16 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_that_is_in_all_steps_together_is_told_where_none_shows_it_alone() {
+    fn a_trend_that_is_in_all_steps_together_is_reported_where_none_shows_it_alone() {
         let rates =
             [(100_000, 100_000), (97_000, 98_000), (98_000, 94_000), (91_000, 95_000), (90_000, 80_000)];
-        let told: Vec<String> =
+        let reported: Vec<String> =
             texts(&found(&rates)).into_iter().filter(|warning| warning.starts_with("rate")).collect();
-        assert_snapshot!(told.join("\n"), @"rates-fall p: 0.016666666666666666, tau: -1.0");
+        assert_snapshot!(reported.join("\n"), @"rates-fall p: 0.016666666666666666, tau: -1.0");
     }
 
     #[test]
-    fn rates_that_fall_in_every_block_are_told_and_do_not_touch_the_ratio() {
+    fn rates_that_fall_in_every_block_are_reported_and_do_not_touch_the_ratio() {
         let blocks: Vec<(u64, u64)> =
             (0..7).map(|block| (100_000 - 3_000 * block, 100_000 - 3_000 * block)).collect();
         let findings = found(&blocks);

@@ -14,7 +14,7 @@ use crate::compare::comparability::{differences, small_differences};
 use crate::compare::fixed_rate::Pace;
 use crate::compare::margins::Margins;
 use crate::error::Error;
-use crate::history::values::{Lapse, paced_note, response_p99, standstill, told, value};
+use crate::history::values::{Lapse, paced_note, response_p99, standstill, standstill_note, value};
 use crate::model::{Findings, LEVEL, Verdict};
 use crate::statistics::change_point::{least_newer, least_values};
 use crate::statistics::changes::{Changes, Found, changes_of_all};
@@ -196,9 +196,10 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
         if !differences.is_empty() && !choices.anyway {
             return Err(Error::NotAlike { differences });
         }
-        let told = differences.into_iter();
+        let reported = differences.into_iter();
         notes.extend(
-            told.map(|what| format!("Run {} is not comparable to the first: {what}.", run.manifest.run_id)),
+            reported
+                .map(|what| format!("Run {} is not comparable to the first: {what}.", run.manifest.run_id)),
         );
     }
     notes.extend(runs.windows(2).filter_map(changed_in_small));
@@ -210,7 +211,9 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     for own in series.iter_mut().filter(|own| !own.is_beside_rate) {
         own.newest = Lapse::of_newest(&own.values, is_planned(own, last));
     }
-    notes.extend(findings.iter().filter_map(|found| told(&found.run.run_id, &standstills(found, choices))));
+    notes.extend(
+        findings.iter().filter_map(|found| standstill_note(&found.run.run_id, &standstills(found, choices))),
+    );
     if let (Some(asked), true) = (choices.variant, series.is_empty()) {
         let known = last.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
         let run = last.manifest.run_id.clone();

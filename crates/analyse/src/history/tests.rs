@@ -117,7 +117,7 @@ fn nights_then(newest: &[[u64; 3]]) -> Vec<Run> {
 }
 
 #[test]
-fn a_newest_run_that_stands_still_is_told_and_is_worse() {
+fn a_newest_run_that_stands_still_is_reported_and_is_worse() {
     let runs = nights_then(&[[1_000_000, 0, 0]]);
     for measure in [Measure::Rate, Measure::Ratio] {
         let found = found(&runs, HistoryChoices { measure, variant: Some("b"), ..HistoryChoices::default() });
@@ -200,7 +200,7 @@ fn what_is_no_history_is_refused() {
 }
 
 #[test]
-fn a_new_kernel_or_dbdyno_is_told_with_the_run_that_it_came_with() {
+fn a_new_kernel_or_dbdyno_is_reported_with_the_run_that_it_came_with() {
     let mut runs = slower_from_the_eighth();
     for run in &mut runs[7..] {
         run.manifest.host.kernel = "6.12.0".to_owned();
@@ -215,7 +215,7 @@ fn a_new_kernel_or_dbdyno_is_told_with_the_run_that_it_came_with() {
 }
 
 #[test]
-fn too_few_runs_to_find_any_change_are_told_with_the_least_number() {
+fn too_few_runs_to_find_any_change_are_reported_with_the_least_number() {
     let runs = slower_from_the_eighth();
     let few = found(&runs[..4], HistoryChoices::default());
     insta::assert_snapshot!(few.notes.join("\n"), @"4 runs are too few to find a change of one series among 2, however great: that takes 9 or more, and one of all series at once from 8 on.");
@@ -323,10 +323,10 @@ fn a_run_that_is_still_going_on_is_left_out_with_a_note() {
         cell.steps.clear();
     }
     newest.is_going_on = true;
-    let told = found(&runs, HistoryChoices::default());
-    assert_eq!((told.runs.len(), told.series[1].values.len()), (9, 9));
-    assert!(!told.series.iter().any(Series::is_worse_now), "{:?}", told.series);
-    assert_eq!(told.notes, ["Run night-9 is still going on, and is left out."]);
+    let reported = found(&runs, HistoryChoices::default());
+    assert_eq!((reported.runs.len(), reported.series[1].values.len()), (9, 9));
+    assert!(!reported.series.iter().any(Series::is_worse_now), "{:?}", reported.series);
+    assert_eq!(reported.notes, ["Run night-9 is still going on, and is left out."]);
     let few: Vec<&Run> = runs[8..].iter().collect();
     insta::assert_snapshot!(history(&few, HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1 (and 1 still going on, left out until it has ended): name more runs");
 }

@@ -104,7 +104,7 @@ pub(crate) fn standstill(step: &StepFindings, variant: &VariantStep) -> Option<S
 }
 
 /// One note for all standstills of a run.
-pub(crate) fn told(run_id: &str, standstills: &[String]) -> Option<String> {
+pub(crate) fn standstill_note(run_id: &str, standstills: &[String]) -> Option<String> {
     let named = standstills.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     let more = match standstills.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn a_note_does_not_name_hundreds_of_steps() {
         let standstills: Vec<String> = (0..12).map(|step| format!("b s{step} in 1 of 1 block")).collect();
-        let text = told("night-3", &standstills).unwrap();
+        let text = standstill_note("night-3", &standstills).unwrap();
         assert!(text.ends_with("b s9 in 1 of 1 block and 2 more."), "{text}");
-        assert_eq!(told("night-3", &[]), None);
+        assert_eq!(standstill_note("night-3", &[]), None);
     }
 }

@@ -8,7 +8,7 @@ use crate::model::{Code, Debt, DebtLevel, Notice, StepFindings, StepRun, Workloa
 const LEAST_BYTES: i64 = 1 << 20;
 const LEAST_COUNT: i64 = 1_000;
 /// Growth of a level in bytes that is reported, as a share of what was written: below it, later steps hardly pay.
-const TOLD_SHARE: f64 = 0.05;
+const REPORTED_SHARE: f64 = 0.05;
 /// Steps that a warning names; the report's tables have all.
 const STEPS_NAMED: usize = 3;
 
@@ -46,15 +46,15 @@ impl Debt {
 
     /// The level that grew most, of those that grew worth telling. Bytes come before counts.
     fn worst(&self) -> Option<&DebtLevel> {
-        let is_told = |level: &&DebtLevel| {
+        let is_reported = |level: &&DebtLevel| {
             let share = self.share_of_written(level);
             if level.is_bytes() {
-                level.more() > LEAST_BYTES && share.is_none_or(|share| share > TOLD_SHARE)
+                level.more() > LEAST_BYTES && share.is_none_or(|share| share > REPORTED_SHARE)
             } else {
                 level.more() > LEAST_COUNT
             }
         };
-        self.levels.iter().filter(is_told).max_by_key(|level| (level.is_bytes(), level.more()))
+        self.levels.iter().filter(is_reported).max_by_key(|level| (level.is_bytes(), level.more()))
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn little_growth_is_not_told() {
+    fn little_growth_is_not_reported() {
         let worst = |after, written| debt(&counters(after, written)).unwrap().worst().cloned();
         assert_eq!(worst(2_000_000, 10_000_000), None, "less than an idle server has");
         assert_eq!(worst(5_000_000, 1_000_000_000), None, "less than a twentieth of what was written");
@@ -187,34 +187,34 @@ mod tests {
         [load].into_iter().chain(queries.map(|levels| with(query_step(100, 200), levels))).collect()
     }
 
-    fn told(cells: Vec<CellRecord>) -> Option<String> {
+    fn reported(cells: Vec<CellRecord>) -> Option<String> {
         let blocks = cells.len() as u32;
-        let mut told = texts(&analyse(&run(&["a"], blocks, cells))).into_iter();
-        told.find(|text| text.starts_with("deferred-work"))
+        let mut reported = texts(&analyse(&run(&["a"], blocks, cells))).into_iter();
+        reported.find(|text| text.starts_with("deferred-work"))
     }
 
     #[test]
-    fn steps_that_leave_more_debt_than_they_found_are_told_by_variant() {
+    fn steps_that_leave_more_debt_than_they_found_are_reported_by_variant() {
         let block = |number, after| {
             let steps = two_steps((1_000_000, after), Some((after, 900_000_000)));
             cell(number, "a", steps)
         };
-        let told = told(vec![block(1, 513_000_000), block(2, 257_000_000)]).unwrap();
-        insta::assert_snapshot!(told, @"deferred-work [a] levels: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100");
+        let reported = reported(vec![block(1, 513_000_000), block(2, 257_000_000)]).unwrap();
+        insta::assert_snapshot!(reported, @"deferred-work [a] levels: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100");
     }
 
     #[test]
     fn the_last_step_leaves_nothing_to_anyone() {
-        assert_eq!(told(vec![cell(1, "a", two_steps((1_000_000, 513_000_000), None))]), None);
+        assert_eq!(reported(vec![cell(1, "a", two_steps((1_000_000, 513_000_000), None))]), None);
     }
 
     #[test]
     fn what_was_gone_before_the_next_step_was_not_left_to_it() {
         let steps = |found| two_steps((1_000_000, 513_000_000), Some((found, found)));
         // Put back, or written by the cleanup.
-        assert_eq!(told(vec![cell(1, "a", steps(100_000))]), None);
-        assert_eq!(told(vec![cell(1, "a", steps(2_000_000))]), None, "little is left");
-        let some = told(vec![cell(1, "a", steps(257_000_000))]).unwrap();
+        assert_eq!(reported(vec![cell(1, "a", steps(100_000))]), None);
+        assert_eq!(reported(vec![cell(1, "a", steps(2_000_000))]), None, "little is left");
+        let some = reported(vec![cell(1, "a", steps(257_000_000))]).unwrap();
         assert!(some.contains("256.0 MB more dirty pages (25 % of"), "{some}");
     }
 }

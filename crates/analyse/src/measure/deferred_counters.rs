@@ -12,7 +12,7 @@ pub(crate) const LOAD_SESSIONS: &str = "load_sessions";
 const PREFIX: &str = "pg_stat_";
 
 /// Whether sessions report `key` late: at most once a second, and when they end.
-pub(crate) fn is_told_late(key: &str) -> bool {
+pub(crate) fn is_reported_late(key: &str) -> bool {
     key.starts_with(PREFIX)
 }
 
@@ -70,13 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_are_left_or_that_nobody_counted_leave_no_figure_and_are_told() {
+    fn sessions_that_are_left_or_were_not_counted_leave_no_figure_and_are_reported() {
         assert_eq!((per_commit(&step(Some(1))), per_commit(&step(None))), (None, None));
-        let told = |left| {
+        let reported = |left| {
             let warnings = texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step(left)])])));
             warnings.into_iter().find(|text| text.starts_with("deferred-counters"))
         };
-        insta::assert_snapshot!(told(None).unwrap(), @"deferred-counters steps: a, 1 step");
-        assert_eq!((told(Some(2)).is_some(), told(Some(0))), (true, None));
+        insta::assert_snapshot!(reported(None).unwrap(), @"deferred-counters steps: a, 1 step");
+        assert_eq!((reported(Some(2)).is_some(), reported(Some(0))), (true, None));
     }
 }

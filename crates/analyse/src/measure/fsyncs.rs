@@ -137,7 +137,7 @@ pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[S
 
 /// Over the window, or over the whole step where sessions report late what they did.
 fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
-    if keys.iter().any(|key| deferred_counters::is_told_late(key)) {
+    if keys.iter().any(|key| deferred_counters::is_reported_late(key)) {
         return deferred_counters::change(step, keys);
     }
     step.change("status", keys)

@@ -128,11 +128,11 @@ mod tests {
 
     #[test]
     fn what_nobody_did_and_what_the_host_did_not_see_is_warned_of() {
-        let told =
+        let reported =
             |counters| texts(&findings(counters)).into_iter().find(|line| line.starts_with("host-cpu"));
-        assert_snapshot!(told(counters(4_000_000, 0, 2_000_000, 0)).unwrap(), @"host-cpu-unseen [block 1 a qr100] runs: 1, share: 0.5");
-        assert_snapshot!(told(counters(2_000_000, 0, 3_200_000, 0)).unwrap(), @"host-cpu-uncounted [block 1 a qr100] runs: 1, share: 0.6");
-        assert_eq!(told(counters(2_000_000, 0, 2_000_000, 0)), None);
+        assert_snapshot!(reported(counters(4_000_000, 0, 2_000_000, 0)).unwrap(), @"host-cpu-unseen [block 1 a qr100] runs: 1, share: 0.5");
+        assert_snapshot!(reported(counters(2_000_000, 0, 3_200_000, 0)).unwrap(), @"host-cpu-uncounted [block 1 a qr100] runs: 1, share: 0.6");
+        assert_eq!(reported(counters(2_000_000, 0, 2_000_000, 0)), None);
     }
 
     #[test]

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_and_unpinned_cpus_are_told_where_a_server_process_runs() {
+    fn shared_and_unpinned_cpus_are_reported_where_a_server_process_runs() {
         let mut run = run(&["a"], 1, Vec::new());
         assert!(notices(&run).is_empty());
         run.manifest.host.client_cpus = Some("1, 3".to_owned());

@@ -119,7 +119,7 @@ mod tests {
         StepEvent::Reconnected { at_us, client: 1, kind: "insert".to_owned(), down_us, attempts: 3 }
     }
 
-    fn told(events: Vec<StepEvent>, down_us: u64, down: u64) -> Option<String> {
+    fn reported(events: Vec<StepEvent>, down_us: u64, down: u64) -> Option<String> {
         let mut step = load_step(1_000);
         let last = step.intervals.last_mut().unwrap();
         (last.down_us, last.down) = (down_us, down);
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn outages_of_several_connections_count_once_as_time_and_each_as_a_reconnect() {
-        assert_eq!(told(Vec::new(), 0, 0), None);
+        assert_eq!(reported(Vec::new(), 0, 0), None);
         let overlapping =
             vec![lost(1_000_000), lost(1_100_000), back(4_000_000, 3_000_000), back(4_200_000, 3_100_000)];
-        insta::assert_snapshot!(told(overlapping, 6_100_000, 0).unwrap(), @"outage-of-closed-loop [block 1 a l.i0] connection_seconds: 6.1, reconnects: 2, seconds: 3.2");
+        insta::assert_snapshot!(reported(overlapping, 6_100_000, 0).unwrap(), @"outage-of-closed-loop [block 1 a l.i0] connection_seconds: 6.1, reconnects: 2, seconds: 3.2");
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         let (end_us, length_us) = (interval.to_us, interval.to_us - interval.from_us);
         assert!(length_us >= 500_000, "{length_us}");
         let away = vec![lost(end_us - 200_000), lost(end_us - 200_000)];
-        insta::assert_snapshot!(told(away, 400_000, 2).unwrap(), @"outage-of-closed-loop [block 1 a l.i0] connection_seconds: 0.4, not_back: 2, reconnects: 0, seconds: 0.2");
+        insta::assert_snapshot!(reported(away, 400_000, 2).unwrap(), @"outage-of-closed-loop [block 1 a l.i0] connection_seconds: 0.4, not_back: 2, reconnects: 0, seconds: 0.2");
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn more_losses_than_are_written_down_are_said_to_be_more() {
         let events = (0..5_000).flat_map(|at| [lost(at), back(at + 100_000, 100_000)]).collect();
-        let text = told(events, 0, 0).unwrap();
+        let text = reported(events, 0, 0).unwrap();
         assert!(text.contains("at_least: at least ") && text.contains("reconnects: 5000"), "{text}");
     }
 }

@@ -148,8 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn a_calibration_that_steps_have_passed_is_told_with_the_worst_of_them() {
-        let told = |at: u32, limit| {
+    fn a_calibration_that_steps_have_passed_is_reported_with_the_worst_of_them() {
+        let reported = |at: u32, limit| {
             let mut run =
                 fixtures::run(&["a"], 1, vec![fixtures::cell(1, "a", vec![fixtures::query_step(230, 50)])]);
             let mut calibration = fixtures::calibration(at, 100.0);
@@ -159,8 +159,8 @@ mod tests {
             warnings.find(|text| text.contains("calibration"))
         };
         // 230 queries, 1 insert and no delete a second, over one connection of each.
-        insta::assert_snapshot!(told(3, LimitedBy::RoundTrip).unwrap(), @"calibration-wrong [block 1 a qr100] connections: 3, could: 100.0, could_connections: 3, rate: 231.0, runs: 1, share: 2.31");
-        assert!(told(1, LimitedBy::Client).is_some());
-        assert_eq!(told(1, LimitedBy::RoundTrip), None, "three connections reach more than one");
+        insta::assert_snapshot!(reported(3, LimitedBy::RoundTrip).unwrap(), @"calibration-wrong [block 1 a qr100] connections: 3, could: 100.0, could_connections: 3, rate: 231.0, runs: 1, share: 2.31");
+        assert!(reported(1, LimitedBy::Client).is_some());
+        assert_eq!(reported(1, LimitedBy::RoundTrip), None, "three connections reach more than one");
     }
 }

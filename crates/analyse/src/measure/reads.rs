@@ -12,9 +12,9 @@ use crate::model::{Code, Notice};
 const KIB: f64 = 1024.0;
 
 /// Share of the device's reads that the server did not cause, above which a step is named.
-const TOLD_SHARE: f64 = 0.10;
+const REPORTED_SHARE: f64 = 0.10;
 /// Below this, what others read holds up no device. MiB a second.
-const TOLD_FROM_MIB_PER_SECOND: f64 = 1.0;
+const REPORTED_FROM_MIB_PER_SECOND: f64 = 1.0;
 
 /// What the server's processes had fetched from storage, for one unit of the headline; of an embedded database dbdyno's own
 /// process. `None` where the kernel does not report.
@@ -42,12 +42,12 @@ fn of_server(step: &Measured<'_>) -> Option<Change> {
 
 /// The worst of the steps during which others read from the device, and how many there are.
 pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
-    let worst = worst(workloads, TOLD_SHARE, |run| {
+    let worst = worst(workloads, REPORTED_SHARE, |run| {
         let share = run.cost.others_read_share?;
-        let is_noticed = share * run.metrics.rmbps? >= TOLD_FROM_MIB_PER_SECOND;
+        let is_noticed = share * run.metrics.rmbps? >= REPORTED_FROM_MIB_PER_SECOND;
         Some(if is_noticed { share } else { 0.0 })
     })?;
-    Some(worst.notice(Code::OtherReads, TOLD_SHARE))
+    Some(worst.notice(Code::OtherReads, REPORTED_SHARE))
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     /// A step of 2 s in which the device and the server read so many MiB.
-    fn told(device_mib: i64, server_mib: i64) -> Option<String> {
+    fn reported(device_mib: i64, server_mib: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         step.counters.extend(read("disk", &[(0, 0), (2_000_000, device_mib * MIB)]));
         step.counters.extend(read("server", &[(0, 0), (2_000_000, server_mib * MIB)]));
@@ -115,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_from_ten_percent_and_a_mebibyte_a_second_on() {
-        insta::assert_snapshot!(told(100, 60).unwrap(), @"other-reads [block 1 a qr100] all: 1, limit: 0.1, runs: 1, share: 0.4");
-        assert_eq!(told(100, 92), None, "8 %");
-        assert_eq!(told(3, 2), None, "half a MiB a second");
-        assert_eq!(told(100, 140), None, "the server read from another device too");
+    fn others_are_reported_from_ten_percent_and_a_mebibyte_a_second_on() {
+        insta::assert_snapshot!(reported(100, 60).unwrap(), @"other-reads [block 1 a qr100] all: 1, limit: 0.1, runs: 1, share: 0.4");
+        assert_eq!(reported(100, 92), None, "8 %");
+        assert_eq!(reported(3, 2), None, "half a MiB a second");
+        assert_eq!(reported(100, 140), None, "the server read from another device too");
     }
 }

@@ -45,30 +45,30 @@ pub(crate) fn all_runs(step: &StepFindings) -> impl Iterator<Item = RunOfStep<'_
 pub(crate) struct Worst {
     pub(crate) share: f64,
     pub(crate) place: String,
-    pub(crate) told: usize,
+    pub(crate) reported: usize,
     /// Runs that were judged.
     pub(crate) all: usize,
 }
 
-/// Of the valid runs whose window is long enough for a share of time, by `share_of`, from `told_share` on; `None` where no run has
+/// Of the valid runs whose window is long enough for a share of time, by `share_of`, from `reported_share` on; `None` where no run has
 /// so much.
 pub(crate) fn worst(
     workloads: &[WorkloadFindings],
-    told_share: f64,
+    reported_share: f64,
     share_of: impl Fn(&StepRun) -> Option<f64>,
 ) -> Option<Worst> {
     let shares: Vec<(f64, RunOfStep<'_>)> =
         judged_runs(workloads).filter_map(|found| Some((share_of(found.run)?, found))).collect();
-    let told = shares.iter().filter(|(share, _)| *share > told_share);
-    let (share, found) = told.clone().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    Some(Worst { share: *share, place: found.place(), told: told.count(), all: shares.len() })
+    let reported = shares.iter().filter(|(share, _)| *share > reported_share);
+    let (share, found) = reported.clone().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    Some(Worst { share: *share, place: found.place(), reported: reported.count(), all: shares.len() })
 }
 
 impl Worst {
     /// With the share from which a run is counted.
-    pub(crate) fn notice(self, code: Code, told_share: f64) -> Notice {
+    pub(crate) fn notice(self, code: Code, reported_share: f64) -> Notice {
         let notice = Notice::new(code).at(self.place).with("share", self.share);
-        notice.with("limit", told_share).with("runs", self.told).with("all", self.all)
+        notice.with("limit", reported_share).with("runs", self.reported).with("all", self.all)
     }
 }
 

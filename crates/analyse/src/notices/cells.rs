@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_going_on_is_not_told_as_stopped() {
+    fn a_run_that_is_going_on_is_not_reported_as_stopped() {
         let mut second = cell(2, "a", Vec::new());
         second.events.pop();
         let mut run = run(&["a"], 3, vec![cell(1, "a", Vec::new()), second]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completed_cell_whose_records_are_not_all_there_is_told() {
+    fn a_completed_cell_whose_records_are_not_all_there_is_reported() {
         let whole = || vec![load_step(1_000), query_step(400, 200)];
         let completed = |block| RunEvent::CellEnded {
             at: String::new(),
@@ -155,32 +155,32 @@ mod tests {
             message: None,
             elapsed_us: None,
         };
-        let told = |cells: Vec<CellRecord>| {
+        let reported = |cells: Vec<CellRecord>| {
             let mut run = run(&["a"], 2, cells);
             run.events = vec![completed(1), completed(2)];
             warnings_of(&run)
         };
-        assert_eq!(told(vec![cell(1, "a", whole()), cell(2, "a", whole())]), "");
+        assert_eq!(reported(vec![cell(1, "a", whole()), cell(2, "a", whole())]), "");
         let mut restored = cell(2, "a", vec![query_step(400, 200)]);
         let (at, name, details) = (String::new(), "restore".to_owned(), serde_json::Map::new());
         restored.events.insert(1, CellEvent::Work { at, name, duration_us: 1, details });
-        assert_eq!(told(vec![cell(1, "a", whole()), restored.clone()]), "");
+        assert_eq!(reported(vec![cell(1, "a", whole()), restored.clone()]), "");
         restored.steps.clear();
-        assert_snapshot!(told(vec![cell(1, "a", whole()), restored]), @"records-missing [block 2 a insert-benchmark] steps: l.i0, qr100");
-        assert_snapshot!(told(vec![cell(1, "a", vec![query_step(400, 200)])]), @r"
+        assert_snapshot!(reported(vec![cell(1, "a", whole()), restored]), @"records-missing [block 2 a insert-benchmark] steps: l.i0, qr100");
+        assert_snapshot!(reported(vec![cell(1, "a", vec![query_step(400, 200)])]), @r"
         records-missing [block 1 a insert-benchmark] steps: l.i0
         cell-records-missing [block 2 a insert-benchmark]
         ");
     }
 
     #[test]
-    fn of_a_long_failure_its_beginning_is_told() {
+    fn of_a_long_failure_its_beginning_is_reported() {
         assert_eq!(beginning("server died\nlog"), "server died");
         assert_eq!(beginning(&"ä".repeat(300)), format!("{}…", "ä".repeat(200)));
     }
 
     #[test]
-    fn a_failed_cell_that_was_repeated_is_told_with_its_failure() {
+    fn a_failed_cell_that_was_repeated_is_reported_with_its_failure() {
         let steps = vec![load_step(1_000), query_step(400, 200)];
         let mut run = run(&["a"], 2, vec![cell(1, "a", steps), cell(2, "a", Vec::new())]);
         let (one, two) = (run.cells[0].id.clone(), run.cells[1].id.clone());
@@ -204,8 +204,8 @@ mod tests {
             aside(&one),
             ended(&one, Outcome::Completed),
         ];
-        let told = "cell-repeated [block 1 a insert-benchmark] message: server died, records: aside/1/1";
-        assert_eq!(warnings_of(&run), told);
+        let reported = "cell-repeated [block 1 a insert-benchmark] message: server died, records: aside/1/1";
+        assert_eq!(warnings_of(&run), reported);
         run.cells.remove(0);
         assert!(
             warnings_of(&run).contains("cell-to-repeat [block 1 a insert-benchmark] message: server died"),

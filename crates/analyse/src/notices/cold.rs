@@ -48,7 +48,7 @@ mod tests {
     use crate::fixtures::{cell, query_seconds_step, run, series, texts};
 
     /// What a server's process had read at the beginning and the end of a cold query of two seconds.
-    fn told(read_bytes: [i64; 2], cold: serde_json::Value) -> String {
+    fn reported(read_bytes: [i64; 2], cold: serde_json::Value) -> String {
         let mut step = query_seconds_step("q6", &[(2.0, false)]);
         step.intervals.push(crate::fixtures::interval(0, 1_000_000, 1, "query", 0, 0));
         step.intervals.push(crate::fixtures::interval(1_000_000, 2_000_000, 1, "query", 1, 1));
@@ -61,10 +61,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cold_step_that_read_nothing_is_told() {
-        assert_snapshot!(told([4_096, 4_096], json!(true)), @"not-cold [a q6] blocks: [1]");
-        assert_eq!(told([4_096, 8_192], json!(true)), "");
-        assert_eq!(told([4_096, 4_096], json!(["q7"])), "");
-        assert_eq!(told([4_096, 4_096], json!(false)), "");
+    fn a_cold_step_that_read_nothing_is_reported() {
+        assert_snapshot!(reported([4_096, 4_096], json!(true)), @"not-cold [a q6] blocks: [1]");
+        assert_eq!(reported([4_096, 8_192], json!(true)), "");
+        assert_eq!(reported([4_096, 4_096], json!(["q7"])), "");
+        assert_eq!(reported([4_096, 4_096], json!(false)), "");
     }
 }

@@ -3,7 +3,7 @@
 use dbdyno_record::{CellRecord, Run, StepRecord};
 
 use crate::measure::counters::{Counters, STATUS, greatest};
-use crate::measure::deferred_counters::{LOAD_SESSIONS, is_told_late};
+use crate::measure::deferred_counters::{LOAD_SESSIONS, is_reported_late};
 use crate::measure::fsyncs;
 use crate::measure::span::Span;
 use crate::model::{Code, Notice};
@@ -11,13 +11,13 @@ use crate::words::numbered;
 
 /// Variants with steps that wrote and whose fsyncs were not all counted at the end.
 pub(crate) fn notice(run: &Run) -> Option<Notice> {
-    let untold = |cell: &CellRecord| {
+    let unreported = |cell: &CellRecord| {
         let is_counted = fsyncs::syncs_of(cell).is_some();
-        cell.steps.iter().filter(|step| is_counted && is_untold(step)).count()
+        cell.steps.iter().filter(|step| is_counted && is_unreported(step)).count()
     };
     let of_variant = |name: &str| {
         let cells = run.cells.iter().filter(|cell| cell.id.variant == name);
-        let count: usize = cells.map(untold).sum();
+        let count: usize = cells.map(unreported).sum();
         (count > 0).then(|| format!("{name}, {}", numbered(count, "step")))
     };
     let names: Vec<String> =
@@ -25,7 +25,7 @@ pub(crate) fn notice(run: &Run) -> Option<Notice> {
     (!names.is_empty()).then(|| Notice::new(Code::DeferredCounters).with("steps", names.join("; ")))
 }
 
-fn is_untold(step: &StepRecord) -> bool {
+fn is_unreported(step: &StepRecord) -> bool {
     let Some((from_us, to_us)) = step.window() else { return false };
     let has_commits = fsyncs::has_commits(&step.spec, &step.intervals, Span::new(from_us, to_us));
     has_commits && counts_fsyncs(&step.counters) && {
@@ -35,5 +35,5 @@ fn is_untold(step: &StepRecord) -> bool {
 }
 
 fn counts_fsyncs(counters: &Counters) -> bool {
-    fsyncs::keys().filter(|key| is_told_late(key)).any(|key| greatest(counters, STATUS, key).is_some())
+    fsyncs::keys().filter(|key| is_reported_late(key)).any(|key| greatest(counters, STATUS, key).is_some())
 }

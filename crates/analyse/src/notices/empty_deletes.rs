@@ -6,7 +6,7 @@ use crate::model::runs::{RunOfStep, valid_runs};
 use crate::model::{Code, Notice, WorkloadFindings};
 
 /// Share of a step's deletes from which they are reported.
-const TOLD_SHARE: f64 = 0.05;
+const REPORTED_SHARE: f64 = 0.05;
 
 /// Least and greatest share of a variant's runs.
 type Shares<'a> = BTreeMap<&'a str, (f64, f64)>;
@@ -25,8 +25,8 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
             (*least, *greatest) = (least.min(share), greatest.max(share));
         }
     }
-    steps.retain(|(_, shares)| shares.values().any(|(_, greatest)| *greatest > TOLD_SHARE));
-    steps.iter().map(|(step, shares)| told(step, shares)).collect()
+    steps.retain(|(_, shares)| shares.values().any(|(_, greatest)| *greatest > REPORTED_SHARE));
+    steps.iter().map(|(step, shares)| reported(step, shares)).collect()
 }
 
 /// Of the deletes of a step that does nothing else.
@@ -36,7 +36,7 @@ fn share(found: &RunOfStep<'_>) -> Option<f64> {
     (delete.statement == "delete" && delete.count > 0).then(|| delete.empty as f64 / delete.count as f64)
 }
 
-fn told(step: &str, shares: &Shares<'_>) -> Notice {
+fn reported(step: &str, shares: &Shares<'_>) -> Notice {
     let of_variant = |(variant, (least, greatest)): (&&str, &(f64, f64))| {
         let [least, greatest] = [least, greatest].map(|share| format!("{:.0}", 100.0 * share));
         if least == greatest {
@@ -57,7 +57,7 @@ mod tests {
     use crate::fixtures::{cell, query_step, run, texts};
 
     #[test]
-    fn deletes_that_found_nothing_are_told_by_variant_from_five_percent_on() {
+    fn deletes_that_found_nothing_are_reported_by_variant_from_five_percent_on() {
         let step = |statement: &str, empty: u64| {
             let mut step = query_step(500, 0);
             let (kind, statement) = ("query".to_owned(), statement.to_owned());
@@ -66,7 +66,7 @@ mod tests {
             step.events.push(StepEvent::Statement { kind, statement, from_us, to_us, done, empty, rows });
             step
         };
-        let told = |statement: &str, empty: [u64; 3]| {
+        let reported = |statement: &str, empty: [u64; 3]| {
             let cells = vec![
                 cell(1, "a", vec![step(statement, empty[0])]),
                 cell(1, "b", vec![step(statement, empty[1])]),
@@ -75,8 +75,8 @@ mod tests {
             let warnings = texts(&analyse(&run(&["a", "b"], 2, cells)));
             warnings.into_iter().find(|warning| warning.starts_with("empty-deletes"))
         };
-        assert_eq!(told("delete", [50, 20, 0]), None);
-        assert_eq!(told("point-select", [500, 500, 500]), None);
-        insta::assert_snapshot!(told("delete", [470, 30, 820]).unwrap(), @"empty-deletes [qr100] shares: a 47 to 82 %, b 3 %");
+        assert_eq!(reported("delete", [50, 20, 0]), None);
+        assert_eq!(reported("point-select", [500, 500, 500]), None);
+        insta::assert_snapshot!(reported("delete", [470, 30, 820]).unwrap(), @"empty-deletes [qr100] shares: a 47 to 82 %, b 3 %");
     }
 }

@@ -37,17 +37,17 @@ pub(crate) fn notice(run: &Run) -> Option<Notice> {
     let compared = run.manifest.variants.iter().filter(|variant| {
         OVER_A_WIRE.contains(&variant.driver.as_str()) && servers(run, &variant.name).next().is_some()
     });
-    let told: Vec<(&str, String)> = compared
+    let reported: Vec<(&str, String)> = compared
         .map(|variant| {
             let found = encryption(run, &variant.name).unwrap_or_else(|| IN_CLEAR.to_owned());
             (variant.name.as_str(), found)
         })
         .collect();
-    let (_, first) = told.first()?;
-    if told.iter().all(|(_, other)| other == first) {
+    let (_, first) = reported.first()?;
+    if reported.iter().all(|(_, other)| other == first) {
         return None;
     }
-    let each: Vec<String> = told.iter().map(|(variant, found)| format!("{variant}: {found}")).collect();
+    let each: Vec<String> = reported.iter().map(|(variant, found)| format!("{variant}: {found}")).collect();
     Some(Notice::new(Code::Encryption).with("connections", each.join("; ")))
 }
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_connections_agreed_on_is_one_name_and_what_differs_is_told_by_class() {
+    fn what_all_connections_agreed_on_is_one_name_and_what_differs_is_reported_by_class() {
         let cells = vec![
             connected("a", &[("insert", AES), ("query", AES)]),
             connected("b", &[("insert", AES), ("delete", AES), ("status", None)]),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_that_were_not_encrypted_alike_are_told() {
+    fn variants_that_were_not_encrypted_alike_are_reported() {
         let cells = vec![
             connected("a", &[("insert", AES)]),
             connected("b", &[("insert", CHACHA)]),

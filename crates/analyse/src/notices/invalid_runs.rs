@@ -57,7 +57,7 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
             for (class, reasons) in by_class(reasons) {
                 let at = shared.iter().position(|known| known.class == class).unwrap_or_else(|| {
                     let (runs, steps, variants) = Default::default();
-                    let (reason, place) = (told(&reasons), found.place());
+                    let (reason, place) = (reported(&reasons), found.place());
                     shared.push(Shared { class, reason, place, runs, steps, variants });
                     shared.len() - 1
                 });
@@ -84,10 +84,10 @@ fn by_class(reasons: &[String]) -> Vec<(String, Vec<&str>)> {
 }
 
 /// Those of one run that are of one class.
-fn told(reasons: &[&str]) -> String {
-    const TOLD: usize = 3;
-    let named: Vec<&str> = reasons.iter().take(TOLD).map(|reason| sentence(reason)).collect();
-    let more = reasons.len().saturating_sub(TOLD);
+fn reported(reasons: &[&str]) -> String {
+    const REPORTED: usize = 3;
+    let named: Vec<&str> = reasons.iter().take(REPORTED).map(|reason| sentence(reason)).collect();
+    let more = reasons.len().saturating_sub(REPORTED);
     let more = if more > 0 { format!("; and {more} more like these") } else { String::new() };
     named.join("; ") + &more
 }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_many_runs_share_is_told_once_with_the_first_place() {
+    fn a_reason_that_many_runs_share_is_reported_once_with_the_first_place() {
         let of = |block: u32, variant: &str, share: u32| {
             let load = invalid(load_step(1_000), &[&format!("the client was busy in {share} % of it.")]);
             let query = match block {
@@ -158,8 +158,8 @@ mod tests {
             cell(block, variant, vec![load, query])
         };
         let cells = vec![of(1, "a", 93), of(1, "b", 90), of(2, "a", 99), of(2, "b", 98)];
-        let told = reasons(&analyse(&run(&["a", "b"], 2, cells)).workloads);
-        assert_snapshot!(told.join("\n"), @r"
+        let reported = reasons(&analyse(&run(&["a", "b"], 2, cells)).workloads);
+        assert_snapshot!(reported.join("\n"), @r"
         invalid-steps [block 1 a l.i0] all: 8, reason: the client was busy in 93 % of it, runs: 6, steps: 2, variants: 2
         invalid-steps [block 2 a qr100] all: 8, reason: clock jumped, runs: 2, steps: 1, variants: 2
         ");
@@ -169,7 +169,7 @@ mod tests {
     fn a_run_with_one_reason_for_each_table_counts_once() {
         let tables = ["table t1: 5 rows.", "table t2: 6 rows", "table t3: 7 rows", "table t4: 8 rows"];
         let step = invalid(load_step(1_000), &tables);
-        let told = reasons(&analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])])).workloads);
-        assert_snapshot!(told.join("\n"), @"invalid-step [block 1 a l.i0] reason: table t1: 5 rows; table t2: 6 rows; table t3: 7 rows; and 1 more like these");
+        let reported = reasons(&analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])])).workloads);
+        assert_snapshot!(reported.join("\n"), @"invalid-step [block 1 a l.i0] reason: table t1: 5 rows; table t2: 6 rows; table t3: 7 rows; and 1 more like these");
     }
 }

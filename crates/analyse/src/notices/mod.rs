@@ -166,12 +166,12 @@ fn failed_operations(run: &Run) -> Vec<Notice> {
 /// Warnings that were recorded while the run went on; one that recurs is reported once, with how often and where first.
 fn recorded(run: &Run) -> Vec<Notice> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut told: Vec<(&str, String)> = Vec::new();
+    let mut reported: Vec<(&str, String)> = Vec::new();
     let mut tell = |text, place: String| {
         let count = seen.entry(text).or_insert(0);
         *count += 1;
         if *count == 1 {
-            told.push((text, place));
+            reported.push((text, place));
         }
     };
     for event in &run.events {
@@ -203,7 +203,7 @@ fn recorded(run: &Run) -> Vec<Notice> {
         let notice = notice.with("text", text);
         if place.is_empty() { notice } else { notice.at(place) }
     };
-    told.into_iter().map(notice).collect()
+    reported.into_iter().map(notice).collect()
 }
 
 /// Whether a resume said that it would not run the load of a cell again, and a later one had to: the load is in the cell then.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_is_told_with_its_place() {
+    fn what_is_wrong_is_reported_with_its_place() {
         let mut invalid = load_step(1_000);
         invalid.events.push(StepEvent::Invalid { reason: "clock jumped.".to_owned() });
         let mut failing = query_step(400, 150);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_background_writes_are_told_too() {
+    fn failed_background_writes_are_reported_too() {
         let mut failing = query_step(400, 200);
         let insert = failing.intervals.iter_mut().find(|interval| interval.kind == "insert").unwrap();
         (insert.failed, insert.due) = (1, insert.due + 1);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_that_recurs_is_told_once() {
+    fn a_warning_that_recurs_is_reported_once() {
         let step = || {
             let mut step = load_step(1_000);
             step.events.push(StepEvent::Warning { text: "no block device".to_owned() });
@@ -299,18 +299,18 @@ mod tests {
 
     #[test]
     fn a_load_that_was_run_again_after_all_is_not_said_to_be_elsewhere() {
-        let told = |steps| {
+        let reported = |steps| {
             let mut run = run(&["a"], 2, vec![cell(1, "a", steps), cell(2, "a", Vec::new())]);
             let text = "the load of block 1 a insert-benchmark was done before the run was stopped and is not run again";
             run.events.push(RunEvent::Warning { at: String::new(), text: text.to_owned() });
             warnings_of(&run)
         };
-        assert!(told(vec![query_step(400, 200)]).contains("is not run again"));
-        assert_eq!(told(vec![load_step(1_000), query_step(400, 200)]), "");
+        assert!(reported(vec![query_step(400, 200)]).contains("is not run again"));
+        assert_eq!(reported(vec![load_step(1_000), query_step(400, 200)]), "");
     }
 
     #[test]
-    fn a_server_that_changed_and_a_cell_that_never_ended_are_told() {
+    fn a_server_that_changed_and_a_cell_that_never_ended_are_reported() {
         let mut second = cell(2, "a", Vec::new());
         second.events.pop();
         if let CellEvent::Server { server, .. } = &mut second.events[1] {
@@ -327,17 +327,17 @@ mod tests {
     fn a_run_that_has_one_of_its_blocks_so_far_has_one() {
         let steps = |rate| vec![load_step(rate)];
         let mut cells = vec![cell(1, "a", steps(1_000)), cell(1, "b", steps(1_100))];
-        let told = |cells: &[CellRecord]| warnings_of(&run(&["a", "b"], 2, cells.to_vec()));
-        assert_snapshot!(told(&cells), @r"
+        let reported = |cells: &[CellRecord]| warnings_of(&run(&["a", "b"], 2, cells.to_vec()));
+        assert_snapshot!(reported(&cells), @r"
         cells-missing missing: 2, planned: 4
         one-block-measured planned: 2
         ");
         cells.extend([cell(2, "a", steps(1_000)), cell(2, "b", steps(1_100))]);
-        assert_eq!(told(&cells), "");
+        assert_eq!(reported(&cells), "");
     }
 
     #[test]
-    fn a_base_that_is_no_variant_is_told() {
+    fn a_base_that_is_no_variant_is_reported() {
         let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
         run.manifest.base = "gone".to_owned();
         assert_snapshot!(warnings_of(&run), @"unknown-base [gone]");

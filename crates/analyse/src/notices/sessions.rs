@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    fn told(events: Vec<RunEvent>) -> String {
+    fn reported(events: Vec<RunEvent>) -> String {
         let cells = [(1, "a"), (1, "b"), (2, "a")].map(|(block, name)| cell(block, name, Vec::new()));
         let mut run = run(&["a", "b"], 2, cells.into());
         run.events = events;
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_run_of_one_session_has_nothing_to_tell() {
-        assert_eq!(told(vec![started(false), cell_started(1, "a", "1T12:00")]), "");
+        assert_eq!(reported(vec![started(false), cell_started(1, "a", "1T12:00")]), "");
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
             cell_started(2, "b", "2T07:50"),
             started(true),
         ];
-        insta::assert_snapshot!(told(events), @r"
+        insta::assert_snapshot!(reported(events), @r"
         resumed [block 1] times: 2
         block-resumed [block 1] parts: 1 cell from 2026-03-01 12:00:59 UTC, 1 cell from 2026-03-02 07:30:59 UTC
         ");
@@ -153,6 +153,6 @@ mod tests {
             started(true),
             cell_started(2, "a", "2T07:40"),
         ];
-        insta::assert_snapshot!(told(events), @"resumed [block 2] times: 1");
+        insta::assert_snapshot!(reported(events), @"resumed [block 2] times: 1");
     }
 }

@@ -81,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_quiet_at_the_cap_is_told_with_what_it_still_did() {
+    fn a_server_that_is_not_quiet_at_the_cap_is_reported_with_what_it_still_did() {
         insta::assert_snapshot!(restless(&details(false)).unwrap(), @"the server did not settle within 300 s: dirty pages 120.0 MB (quiet at 2.6 MB), written to the device in a second 9.0 MB (quiet at 8.0 MB)");
         assert_eq!((restless(&details(true)), restless(&Map::new())), (None, None));
     }
 
     #[test]
-    fn cells_of_a_variant_that_did_not_settle_are_told_once_with_their_number() {
+    fn cells_of_a_variant_that_did_not_settle_are_reported_once_with_their_number() {
         let restless = |block| {
             let mut cell = cell(block, "a", Vec::new());
             let work = CellEvent::Work {
@@ -100,9 +100,9 @@ mod tests {
             cell
         };
         let run = run(&["a", "b"], 2, vec![restless(1), restless(2), cell(1, "b", Vec::new())]);
-        let told: Vec<String> = notices(&run).iter().map(shown).collect();
-        assert_eq!(told.len(), 1);
+        let reported: Vec<String> = notices(&run).iter().map(shown).collect();
+        assert_eq!(reported.len(), 1);
         let beginning = "unsettled [block 1 a insert-benchmark] times: 2, why: the server did not settle";
-        assert!(told[0].starts_with(beginning), "{told:?}");
+        assert!(reported[0].starts_with(beginning), "{reported:?}");
     }
 }

@@ -44,7 +44,7 @@ mod tests {
     use crate::fixtures::{cell, load_step, run, scan_step, texts};
 
     #[test]
-    fn steps_that_answer_less_than_one_operation_a_connection_are_told_with_the_worst() {
+    fn steps_that_answer_less_than_one_operation_a_connection_are_reported_with_the_worst() {
         // Rows of 100 a statement for two seconds: 20 and 2 statements.
         let step = |name: &str, connections: u32, rate: u64| {
             let mut step = load_step(rate);
@@ -53,12 +53,12 @@ mod tests {
             step.spec.clients = connections;
             step
         };
-        let told = |steps| {
+        let reported = |steps| {
             let warnings = texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])));
             warnings.into_iter().find(|warning| warning.starts_with("short-s"))
         };
-        assert_eq!(told(vec![step("a.c20", 20, 1_000)]), None);
-        let text = told(vec![step("a.c21", 21, 1_000), step("a.c64", 64, 100)]).unwrap();
+        assert_eq!(reported(vec![step("a.c20", 20, 1_000)]), None);
+        let text = reported(vec![step("a.c21", 21, 1_000), step("a.c64", 64, 100)]).unwrap();
         insta::assert_snapshot!(text, @"short-steps [block 1 a a.c64] connections: 64, operations: 2, runs: 2");
     }
 
@@ -70,10 +70,10 @@ mod tests {
             step.spec.name = name.to_owned();
             step
         };
-        let told = |steps: Vec<StepRecord>| texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])));
+        let reported = |steps: Vec<StepRecord>| texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])));
         let about = |text: &String| text.starts_with("short-s");
-        assert!(!told(vec![step("scan.c2", 50_000_000, 2)]).iter().any(about));
-        let all = told(vec![step("scan.c2", 50_000_000, 2), step("scan.c1", 90_000_000, 1)]);
+        assert!(!reported(vec![step("scan.c2", 50_000_000, 2)]).iter().any(about));
+        let all = reported(vec![step("scan.c2", 50_000_000, 2), step("scan.c1", 90_000_000, 1)]);
         let texts: Vec<&String> = all.iter().filter(|text| about(text)).collect();
         assert_eq!(texts.len(), 1, "{texts:?}");
         insta::assert_snapshot!(texts[0], @"short-scans [block 1 a scan.c1] connections: 1, operations: 0, runs: 1");

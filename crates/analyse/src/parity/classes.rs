@@ -76,7 +76,7 @@ pub fn classes() -> &'static [Class] {
 pub(super) struct Found {
     pub(super) value: Value,
     /// One of its settings was configured, or there is nothing that could be configured.
-    pub(super) is_told: bool,
+    pub(super) is_configured: bool,
 }
 
 impl Class {
@@ -92,8 +92,8 @@ impl Class {
             None => self.read(&reader, source)?,
         };
         let names = reader.names();
-        let is_told = names.is_empty() || names.iter().any(|name| subject.is_told(name));
-        Some(Found { value, is_told })
+        let is_configured = names.is_empty() || names.iter().any(|name| subject.is_configured(name));
+        Some(Found { value, is_configured })
     }
 
     fn read(&self, reader: &Reader<'_>, setting: &str) -> Option<Value> {

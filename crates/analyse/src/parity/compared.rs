@@ -43,8 +43,8 @@ fn row(class: &Class, subjects: &[Subject], declared: &[String]) -> Option<Class
         return None;
     }
     let cell = |(found, subject): (&Option<Found>, &Subject)| match found {
-        Some(Found { value, is_told }) => {
-            ClassCell { text: value.to_string(), is_default: !is_told && subject.is_on_record() }
+        Some(Found { value, is_configured }) => {
+            ClassCell { text: value.to_string(), is_default: !is_configured && subject.is_on_record() }
         }
         None => ClassCell { text: String::new(), is_default: false },
     };
@@ -179,7 +179,7 @@ fn unknown(subject: &Subject) -> Option<Remark> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::testing::told;
+    use crate::parity::testing::configured;
 
     fn texts(parity: &Parity) -> String {
         let lines =
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn two_products_with_their_defaults_differ_in_what_is_known_to_differ() {
-        let subjects = [told("my", "MySQL", "8.0.31", ""), told("ma", "MariaDB", "10.11.5", "")];
+        let subjects = [configured("my", "MySQL", "8.0.31", ""), configured("ma", "MariaDB", "10.11.5", "")];
         let parity = compared(&subjects, &[], Circumstances::default());
         let differing: Vec<&str> =
             parity.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
@@ -203,10 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn variants_that_were_told_the_same_are_the_same_in_all_that_decides() {
+    fn variants_that_were_configured_equally_are_the_same_in_all_that_decides() {
         let my = format!("[mysqld]\n{EQUAL}innodb_redo_log_capacity = 1G\n");
         let ma = format!("[mysqld]\n{EQUAL}innodb_log_file_size = 1G\n");
-        let subjects = [told("my", "MySQL", "8.0.31", &my), told("ma", "MariaDB", "10.11.5", &ma)];
+        let subjects =
+            [configured("my", "MySQL", "8.0.31", &my), configured("ma", "MariaDB", "10.11.5", &ma)];
         let parity = compared(&subjects, &[], Circumstances::default());
         assert_eq!(
             (parity.of_kind(RemarkKind::Difference).count(), parity.refusal()),
@@ -222,9 +223,9 @@ mod tests {
     }
 
     #[test]
-    fn a_database_is_told_its_characters_by_what_the_server_was_told() {
+    fn a_database_has_the_characters_that_its_server_was_configured_with() {
         let read_back = |config: &str, set: &str, collation: &str| {
-            let mut subject = told("a", "MariaDB", "10.11.5", config);
+            let mut subject = configured("a", "MariaDB", "10.11.5", config);
             for (name, value) in [("character_set_database", set), ("collation_database", collation)] {
                 subject.settings.insert(name.to_owned(), value.to_owned());
             }
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn what_the_plan_declares_is_no_alarm_and_its_traps_are_silent() {
         let off = "[mysqld]\ninnodb_doublewrite = 0\n";
-        let subjects = [told("on", "MySQL", "8.0.31", ""), told("off", "MySQL", "8.0.31", off)];
+        let subjects = [configured("on", "MySQL", "8.0.31", ""), configured("off", "MySQL", "8.0.31", off)];
         let declared = ["torn-pages".to_owned()];
         let parity = compared(&subjects, &declared, Circumstances::default());
         assert_eq!((parity.refusal(), parity.differences("on", "off")), (None, vec!["torn-pages"]));
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn classes_of_a_family_are_compared_within_it() {
-        let subjects = [told("my", "MySQL", "8.0.31", ""), told("pg", "PostgreSQL", "15.1", "")];
+        let subjects = [configured("my", "MySQL", "8.0.31", ""), configured("pg", "PostgreSQL", "15.1", "")];
         let parity = compared(&subjects, &[], Circumstances::default());
         let standing = |id: &str| parity.classes.iter().find(|row| row.id == id).unwrap().standing;
         assert_eq!(

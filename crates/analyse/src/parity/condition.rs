@@ -23,7 +23,7 @@ pub struct Circumstances {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
-    Told(String, bool),
+    Configured(String, bool),
     There(String, bool),
     File(Fate),
     Compare { name: String, op: Op, value: Side },
@@ -53,8 +53,8 @@ impl Condition {
         let name = name.to_owned();
         Some(match rest.trim() {
             fate if name == "file" => Self::File(Fate::named(fate)?),
-            "set" => Self::Told(name, true),
-            "not set" => Self::Told(name, false),
+            "set" => Self::Configured(name, true),
+            "not set" => Self::Configured(name, false),
             "there" => Self::There(name, true),
             "absent" => Self::There(name, false),
             rest => {
@@ -66,7 +66,9 @@ impl Condition {
 
     pub(super) fn holds(&self, subject: &Subject, run: Circumstances) -> bool {
         match self {
-            Self::Told(name, wanted) => subject.is_on_record() && subject.is_told(name) == *wanted,
+            Self::Configured(name, wanted) => {
+                subject.is_on_record() && subject.is_configured(name) == *wanted
+            }
             Self::There(name, wanted) => subject.value(name).is_some() == *wanted,
             Self::File(fate) => !fate.lines(subject).is_empty(),
             Self::Compare { name, op, value } if name == "version" => {
@@ -83,7 +85,7 @@ impl Condition {
     pub(super) fn applies(&self, subject: &Subject, run: Circumstances) -> bool {
         match self {
             Self::Compare { name, .. } => name == "version" || text_of(subject, run, name).is_some(),
-            Self::Told(..) | Self::There(..) | Self::File(_) => true,
+            Self::Configured(..) | Self::There(..) | Self::File(_) => true,
         }
     }
 }
@@ -160,11 +162,11 @@ impl Side {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::testing::told;
+    use crate::parity::testing::configured;
 
     fn holds(text: &str) -> bool {
         let config = "[mysqld]\ninnodb_buffer_pool_size = 1G\nsync_binlog = 1\nsync_binlog = 0\n";
-        let subject = told("a", "MySQL", "8.0.31", config);
+        let subject = configured("a", "MySQL", "8.0.31", config);
         let run = Circumstances { data_bytes: Some(3 << 30), ..Circumstances::default() };
         Condition::parse(text).unwrap_or_else(|| panic!("{text}")).holds(&subject, run)
     }

@@ -8,7 +8,7 @@ use super::product::Product;
 
 /// One line that sets something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ConfiguredLine {
     /// Counts from 1.
     pub(super) line: usize,
     /// `mysqld`; empty where files have no groups.
@@ -64,7 +64,7 @@ const POSTGRES_UNITS: &[(&str, f64)] = &[
     ("work_mem", 1024.0),
 ];
 
-impl Told {
+impl ConfiguredLine {
     /// The setting that the line means among those of a server, and its value there: `skip_log_bin` is `log_bin = OFF`, `log_bin = x`
     /// is `log_bin = ON`. `None` when the server has no such setting.
     pub(super) fn setting(&self, settings: &BTreeMap<String, String>) -> Option<(String, String)> {
@@ -115,9 +115,9 @@ fn known_name(name: &str, settings: &BTreeMap<String, String>) -> Option<String>
 }
 
 /// Lines of an option file of MySQL or MariaDB. Includes are not followed.
-pub(super) fn option_file(text: &str, product: Product, version: [u32; 3]) -> Vec<Told> {
+pub(super) fn option_file(text: &str, product: Product, version: [u32; 3]) -> Vec<ConfiguredLine> {
     let mut group = String::new();
-    let mut told = Vec::new();
+    let mut configured = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         let text = text.trim();
         if text.is_empty() || text.starts_with(['#', ';', '!']) {
@@ -134,7 +134,7 @@ pub(super) fn option_file(text: &str, product: Product, version: [u32; 3]) -> Ve
         };
         let name = name.trim().to_ascii_lowercase().replace('-', "_");
         let loose = name.strip_prefix("loose_");
-        told.push(Told {
+        configured.push(ConfiguredLine {
             line,
             group: group.clone(),
             name: loose.unwrap_or(&name).to_owned(),
@@ -143,7 +143,7 @@ pub(super) fn option_file(text: &str, product: Product, version: [u32; 3]) -> Ve
             is_read: is_read(&group, product, version),
         });
     }
-    told
+    configured
 }
 
 /// Whether a server of this product and version reads a group.
@@ -164,8 +164,8 @@ const INITDB: &[(&str, &str, &str)] = &[
 
 /// Lines of a `postgresql.conf`. A bare number gets its unit, so that it means the same as what the server shows. What intents made
 /// of the data directory is in comments.
-pub(super) fn postgresql_conf(text: &str) -> Vec<Told> {
-    let mut told = Vec::new();
+pub(super) fn postgresql_conf(text: &str) -> Vec<ConfiguredLine> {
+    let mut configured = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         let by_initdb = INITDB.iter().find(|(words, ..)| text.starts_with('#') && text.ends_with(words));
         let line_of = by_initdb.map(|(_, name, value)| format!("{name} = {value}"));
@@ -177,7 +177,7 @@ pub(super) fn postgresql_conf(text: &str) -> Vec<Told> {
         }
         let value = unquoted(text[end..].trim_start().trim_start_matches('='));
         let value = with_unit(&name, value);
-        told.push(Told {
+        configured.push(ConfiguredLine {
             line,
             name,
             value: Some(value),
@@ -186,7 +186,7 @@ pub(super) fn postgresql_conf(text: &str) -> Vec<Told> {
             is_loose: false,
         });
     }
-    told
+    configured
 }
 
 fn with_unit(name: &str, value: String) -> String {
@@ -198,13 +198,13 @@ fn with_unit(name: &str, value: String) -> String {
 }
 
 /// Lines `PRAGMA name = value`.
-pub(super) fn pragmas(text: &str) -> Vec<Told> {
-    let told = (1..).zip(text.lines()).filter_map(|(line, text)| {
+pub(super) fn pragmas(text: &str) -> Vec<ConfiguredLine> {
+    let configured = (1..).zip(text.lines()).filter_map(|(line, text)| {
         let (name, value) = text.trim().strip_prefix("PRAGMA ")?.split_once('=')?;
         let (name, value) = (name.trim().to_ascii_lowercase(), Some(unquoted(value)));
-        Some(Told { line, name, value, is_read: true, group: String::new(), is_loose: false })
+        Some(ConfiguredLine { line, name, value, is_read: true, group: String::new(), is_loose: false })
     });
-    told.collect()
+    configured.collect()
 }
 
 /// Cuts at the first `#` outside quotes.
@@ -236,11 +236,11 @@ mod tests {
     #[test]
     fn lines_of_an_option_file_have_groups_prefixes_and_quotes() {
         let text = "[client]\nuser=x\n[mysqld]\n# c\nloose-Innodb-Foo = 'a # b' # c\nskip-log-bin\n[mariadb-10.11]\nx=1\n";
-        let told = option_file(text, Product::MariaDb, [10, 11, 5]);
-        let lines: Vec<String> = told
+        let configured = option_file(text, Product::MariaDb, [10, 11, 5]);
+        let lines: Vec<String> = configured
             .iter()
-            .map(|told| {
-                let Told { line, group, name, value, is_loose, is_read } = told;
+            .map(|configured| {
+                let ConfiguredLine { line, group, name, value, is_loose, is_read } = configured;
                 format!("{line} [{group}] {name} {value:?} loose {is_loose} read {is_read}")
             })
             .collect();
@@ -264,8 +264,8 @@ mod tests {
             "innodb_doublewrite",
         ]);
         let meant = |line: &str| {
-            let told = option_file(&format!("[mysqld]\n{line}\n"), Product::MySql, [5, 6, 24]);
-            told[0].setting(&known).map(|(name, value)| format!("{name} = {value}")).unwrap_or_default()
+            let configured = option_file(&format!("[mysqld]\n{line}\n"), Product::MySql, [5, 6, 24]);
+            configured[0].setting(&known).map(|(name, value)| format!("{name} = {value}")).unwrap_or_default()
         };
         assert_eq!(meant("skip-log-bin"), "log_bin = OFF");
         assert_eq!(meant("log-bin = binlog"), "log_bin = ON");
@@ -280,9 +280,11 @@ mod tests {
     fn postgresql_counts_bare_numbers_in_the_settings_own_unit() {
         let text = "shared_buffers = 16384\n# x\nmax_wal_size 1GB # c\nFsync='off'\ncheckpoint_timeout=300\n\
                     # checksums = true (initdb --data-checksums)\n";
-        let told = postgresql_conf(text);
-        let lines: Vec<String> =
-            told.iter().map(|told| format!("{} {} {:?}", told.line, told.name, told.value)).collect();
+        let configured = postgresql_conf(text);
+        let lines: Vec<String> = configured
+            .iter()
+            .map(|configured| format!("{} {} {:?}", configured.line, configured.name, configured.value))
+            .collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         1 shared_buffers Some("134217728")
         3 max_wal_size Some("1GB")
@@ -293,10 +295,10 @@ mod tests {
     }
 
     #[test]
-    fn pragmas_are_told_one_a_line() {
-        let told = pragmas("PRAGMA journal_mode = wal\nPRAGMA synchronous = full\n");
+    fn pragmas_are_read_one_a_line() {
+        let configured = pragmas("PRAGMA journal_mode = wal\nPRAGMA synchronous = full\n");
         assert_eq!(
-            (told.len(), told[1].name.as_str(), told[1].value.as_deref()),
+            (configured.len(), configured[1].name.as_str(), configured[1].value.as_deref()),
             (2, "synchronous", Some("full"))
         );
     }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::configured::Told;
+use super::configured::ConfiguredLine;
 use super::product::{Product, Settings};
 use super::value;
 
@@ -81,30 +81,35 @@ pub(super) fn parts(text: &str) -> [u32; 3] {
 }
 
 /// Lays what was configured over `settings`, as the server would show it.
-pub(super) fn overlay(settings: &mut Settings, told: &[Told], product: Product, version: [u32; 3]) {
+pub(super) fn overlay(
+    settings: &mut Settings,
+    configured: &[ConfiguredLine],
+    product: Product,
+    version: [u32; 3],
+) {
     let mut names = Vec::new();
-    for line in told.iter().filter(|line| line.is_read) {
+    for line in configured.iter().filter(|line| line.is_read) {
         if let Some((name, wanted)) = line.setting(settings) {
             let shown = as_shown(settings.get(&name).map_or("", String::as_str), &wanted);
             settings.insert(name.clone(), shown);
             names.push(name);
         }
     }
-    let is_told = |name: &str| names.iter().any(|told| told == name);
+    let is_configured = |name: &str| names.iter().any(|configured| configured == name);
     // MariaDB from 11.1 and MySQL 5.7 show one value under both names.
     for (one, other) in [("tx_isolation", "transaction_isolation"), ("transaction_isolation", "tx_isolation")]
     {
         if let (true, true, Some(level)) =
-            (is_told(one), settings.contains_key(other), settings.get(one).cloned())
+            (is_configured(one), settings.contains_key(other), settings.get(one).cloned())
         {
             settings.insert(other.to_owned(), level);
         }
     }
     if product.is_mysql() {
-        collation_follows(settings, &is_told, product, version);
-        greatest_io_follows(settings, &is_told);
+        collation_follows(settings, &is_configured, product, version);
+        greatest_io_follows(settings, &is_configured);
         pool_is_whole_chunks(settings, product, version);
-        buffering_follows(settings, &is_told);
+        buffering_follows(settings, &is_configured);
     }
 }
 
@@ -125,11 +130,11 @@ fn as_shown(now: &str, wanted: &str) -> String {
 /// A character set brings its own collation, unless one was configured.
 fn collation_follows(
     settings: &mut Settings,
-    is_told: &dyn Fn(&str) -> bool,
+    is_configured: &dyn Fn(&str) -> bool,
     product: Product,
     version: [u32; 3],
 ) {
-    if !is_told("character_set_server") || is_told("collation_server") {
+    if !is_configured("character_set_server") || is_configured("collation_server") {
         return;
     }
     let collation = match settings.get("character_set_server").map(|set| set.to_ascii_lowercase()).as_deref()
@@ -145,10 +150,10 @@ fn collation_follows(
 }
 
 /// The greatest rate of background writes is twice the planned one and at least 2000, unless it is set.
-fn greatest_io_follows(settings: &mut Settings, is_told: &dyn Fn(&str) -> bool) {
+fn greatest_io_follows(settings: &mut Settings, is_configured: &dyn Fn(&str) -> bool) {
     const LEAST: u64 = 2000;
     let (planned, greatest) = ("innodb_io_capacity", "innodb_io_capacity_max");
-    if !is_told(planned) || is_told(greatest) || !settings.contains_key(greatest) {
+    if !is_configured(planned) || is_configured(greatest) || !settings.contains_key(greatest) {
         return;
     }
     if let Some(planned) = settings.get(planned).and_then(|text| value::size(text)) {
@@ -172,9 +177,9 @@ fn pool_is_whole_chunks(settings: &mut Settings, product: Product, version: [u32
 }
 
 /// MariaDB from 11 keeps the flush method as a word for four switches.
-fn buffering_follows(settings: &mut Settings, is_told: &dyn Fn(&str) -> bool) {
+fn buffering_follows(settings: &mut Settings, is_configured: &dyn Fn(&str) -> bool) {
     let data = "innodb_data_file_buffering";
-    if !settings.contains_key(data) || !is_told("innodb_flush_method") || is_told(data) {
+    if !settings.contains_key(data) || !is_configured("innodb_flush_method") || is_configured(data) {
         return;
     }
     let method = settings.get("innodb_flush_method").cloned().unwrap_or_default().to_ascii_lowercase();
@@ -214,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_shown_as_the_server_would_show_it() {
+    fn what_is_configured_is_shown_as_the_server_would_show_it() {
         let mut settings = of(Product::MySql, [8, 0, 31]).settings;
         let text = "[mysqld]\ninnodb_buffer_pool_size=200M\nskip-log-bin\ninnodb_io_capacity=3000\n\
                     character_set_server=latin1\nperformance_schema=0\n";

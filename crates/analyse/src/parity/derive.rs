@@ -171,10 +171,10 @@ fn redo(reader: &Reader<'_>) -> Option<Value> {
         // Gone where there is one file.
         Some(size * reader.size("innodb_log_files_in_group").unwrap_or(1))
     };
-    let is_told = |name| reader.subject.is_told(name);
-    let old_ones = is_told("innodb_log_file_size") || is_told("innodb_log_files_in_group");
+    let is_configured = |name| reader.subject.is_configured(name);
+    let old_ones = is_configured("innodb_log_file_size") || is_configured("innodb_log_files_in_group");
     let bytes = match reader.size("innodb_redo_log_capacity") {
-        Some(_) if old_ones && !is_told("innodb_redo_log_capacity") => files()?,
+        Some(_) if old_ones && !is_configured("innodb_redo_log_capacity") => files()?,
         Some(capacity) => capacity,
         None => files()?,
     };

@@ -1,6 +1,6 @@
 //! What became of each line of a variant's configuration: not read, given again, not taken, changed by the server.
 
-use super::configured::Told;
+use super::configured::ConfiguredLine;
 use super::product::Product;
 use super::subject::Subject;
 use super::value::{number, says_the_same, size, size_text, switch};
@@ -79,12 +79,12 @@ impl Fate {
 
 fn unread(subject: &Subject) -> Vec<String> {
     // Groups of one version or of the other product are put there on purpose.
-    let is_on_purpose = |line: &Told| {
+    let is_on_purpose = |line: &ConfiguredLine| {
         line.group.contains("mariadb")
             || line.group.starts_with("mysqld-")
             || OF_CLIENTS.contains(&line.name.as_str())
     };
-    let lines = subject.told.iter().filter(|line| !line.is_read && !is_on_purpose(line));
+    let lines = subject.configured.iter().filter(|line| !line.is_read && !is_on_purpose(line));
     lines
         .filter_map(|line| {
             let (name, _) = line.setting(&subject.settings)?;
@@ -94,8 +94,8 @@ fn unread(subject: &Subject) -> Vec<String> {
 }
 
 fn twice(subject: &Subject) -> Vec<String> {
-    let read: Vec<(&Told, (String, String))> = subject
-        .told
+    let read: Vec<(&ConfiguredLine, (String, String))> = subject
+        .configured
         .iter()
         .filter(|line| line.is_read)
         .filter_map(|line| Some((line, line.setting(&subject.settings)?)))
@@ -113,7 +113,7 @@ fn twice(subject: &Subject) -> Vec<String> {
 }
 
 fn not_taken(subject: &Subject) -> Vec<String> {
-    let lines = subject.told.iter().filter(|line| line.is_read && line.is_loose);
+    let lines = subject.configured.iter().filter(|line| line.is_read && line.is_loose);
     lines
         .filter(|line| line.setting(&subject.settings).is_none())
         .map(|line| format!("line {}: {}", line.line, line.name))
@@ -121,29 +121,33 @@ fn not_taken(subject: &Subject) -> Vec<String> {
 }
 
 fn changed(subject: &Subject) -> Vec<String> {
-    let changed = |(name, (told, line)): (String, (String, &Told))| {
+    let changed = |(name, (configured, line)): (String, (String, &ConfiguredLine))| {
         // What the server was configured with, not what a connection makes of it.
         let is = subject.settings.get(&name)?;
-        is_changed(subject.product, &name, &told, is).then(|| {
-            format!("line {}: {name} is configured as {told} and is effectively {}", line.line, shown(is))
+        is_changed(subject.product, &name, &configured, is).then(|| {
+            format!(
+                "line {}: {name} is configured as {configured} and is effectively {}",
+                line.line,
+                shown(is)
+            )
         })
     };
-    subject.told_settings().into_iter().filter_map(changed).collect()
+    subject.configured_settings().into_iter().filter_map(changed).collect()
 }
 
 /// Only what can be compared: switches, numbers, words; not what the server expands.
-fn is_changed(product: Product, name: &str, told: &str, is: &str) -> bool {
+fn is_changed(product: Product, name: &str, configured: &str, is: &str) -> bool {
     let lower = |text: &str| text.to_ascii_lowercase();
-    let is_number_for_word = number(told).is_some() && number(is).is_none() && switch(is).is_none();
-    let is_automatic =
-        told.trim().starts_with('-') || (product.is_mysql() && told.trim() == "0" && number(is).is_some());
+    let is_number_for_word = number(configured).is_some() && number(is).is_none() && switch(is).is_none();
+    let is_automatic = configured.trim().starts_with('-')
+        || (product.is_mysql() && configured.trim() == "0" && number(is).is_some());
     let is_comparable = !NOT_COMPARED.contains(&name)
         && !name.starts_with("plugin")
-        && !told.contains(['/', ','])
+        && !configured.contains(['/', ','])
         && !is.contains(['/', ','])
         && !is_number_for_word
         && !is_automatic;
-    is_comparable && !says_the_same(told, is) && !lower(is).starts_with(&lower(told))
+    is_comparable && !says_the_same(configured, is) && !lower(is).starts_with(&lower(configured))
 }
 
 fn shown(value: &str) -> String {
@@ -158,10 +162,10 @@ fn shown(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::testing::told;
+    use crate::parity::testing::configured;
 
     fn all(product: &str, version: &str, config: &str) -> String {
-        let subject = told("a", product, version, config);
+        let subject = configured("a", product, version, config);
         let fates = [Fate::Unread, Fate::Twice, Fate::NotTaken, Fate::Changed];
         fates
             .iter()
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_as_it_was_told_is_no_finding() {
+    fn what_was_taken_as_configured_is_no_finding() {
         let config = "[mysqld]\nskip-log-bin\ninnodb_buffer_pool_size = 1G\nperformance_schema = off\n\
                       innodb_flush_method = o_direct\nsql_mode = TRADITIONAL\ntmpdir = /x\nquery_cache_type = 0\n";
         assert_eq!(all("MySQL", "5.7.22", config), "");

@@ -81,7 +81,7 @@ pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
 pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     let found = classes().iter().find(|class| class.id == "buffer-pool")?.of(subject)?;
     match found.value {
-        Value::Size(bytes) => Some((bytes, found.is_told)),
+        Value::Size(bytes) => Some((bytes, found.is_configured)),
         _ => None,
     }
 }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_from_before_these_keys_is_told_and_declares_nothing() {
+    fn a_plan_from_before_these_keys_is_reported_and_declares_nothing() {
         assert_eq!(PlanWords::read("name = \"p\"\n"), PlanWords::default());
         assert_eq!(PlanWords::read("not a plan").mode, Mode::Warn);
     }

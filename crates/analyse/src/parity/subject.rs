@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{ServerInfo, VariantInfo};
 use serde::Serialize;
 
-use super::configured::{self, Told};
+use super::configured::{self, ConfiguredLine};
 use super::defaults::{defaults, overlay, parts};
 use super::product::{Product, Settings};
 
@@ -33,7 +33,7 @@ pub struct Subject {
     pub(super) settings: Settings,
     /// Values of a connection of the load, which may differ from the server's own.
     pub(super) session: Settings,
-    pub(super) told: Vec<Told>,
+    pub(super) configured: Vec<ConfiguredLine>,
     pub(super) knowledge: Knowledge,
     /// Connections are encrypted; `None` where that is not known.
     pub(super) tls: Option<bool>,
@@ -94,7 +94,7 @@ impl Subject {
         }
         if let Some(found) = defaults(subject.product, subject.version, &subject.engine) {
             subject.settings = found.settings;
-            overlay(&mut subject.settings, &subject.told, subject.product, subject.version);
+            overlay(&mut subject.settings, &subject.configured, subject.product, subject.version);
             subject.knowledge = Knowledge::Predicted { assumed_from: found.assumed_from };
         }
         subject
@@ -103,14 +103,14 @@ impl Subject {
     fn bare(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
         let product = build.map_or(Product::Other, |build| Product::of(&build.product));
         let version = build.map_or([0; 3], |build| parts(&build.version));
-        let mut told = match product.family() {
+        let mut configured = match product.family() {
             "mysql" => configured::option_file(&variant.config, product, version),
             "postgres" => configured::postgresql_conf(&variant.config),
             "sqlite" => configured::pragmas(&variant.config),
             _ => Vec::new(),
         };
         if product == Product::Sqlite {
-            for line in &mut told {
+            for line in &mut configured {
                 line.value = line.value.as_deref().map(|value| sqlite_word(&line.name, value));
             }
         }
@@ -121,7 +121,7 @@ impl Subject {
             engine: extra.engine.as_deref().unwrap_or("innodb").to_ascii_lowercase(),
             settings: Settings::new(),
             session: Settings::new(),
-            told,
+            configured,
             knowledge: Knowledge::Unknown,
             tls: product
                 .is_mysql()
@@ -138,8 +138,8 @@ impl Subject {
     }
 
     /// Lines that count, with the setting that each means; of several for one setting the last.
-    pub(super) fn told_settings(&self) -> BTreeMap<String, (String, &Told)> {
-        let read = self.told.iter().filter(|line| line.is_read);
+    pub(super) fn configured_settings(&self) -> BTreeMap<String, (String, &ConfiguredLine)> {
+        let read = self.configured.iter().filter(|line| line.is_read);
         read.filter_map(|line| {
             let (name, value) = line.setting(&self.settings)?;
             Some((name, (value, line)))
@@ -147,8 +147,8 @@ impl Subject {
         .collect()
     }
 
-    pub(super) fn is_told(&self, setting: &str) -> bool {
-        let mut read = self.told.iter().filter(|line| line.is_read);
+    pub(super) fn is_configured(&self, setting: &str) -> bool {
+        let mut read = self.configured.iter().filter(|line| line.is_read);
         read.any(|line| line.setting(&self.settings).is_some_and(|(name, _)| name == setting))
     }
 

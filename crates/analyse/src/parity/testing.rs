@@ -24,7 +24,7 @@ pub(super) fn mysql(version: &str, settings: &[(&str, &str)]) -> Subject {
 }
 
 /// What a server of this version would be with this option file, read back.
-pub(super) fn told(name: &str, product: &str, version: &str, config: &str) -> Subject {
+pub(super) fn configured(name: &str, product: &str, version: &str, config: &str) -> Subject {
     let build = Build { product: product.to_owned(), version: version.to_owned() };
     let mut subject = Subject::predicted(&variant(name, config), Some(&build), &Extra::default());
     subject.knowledge = super::Knowledge::Effective;

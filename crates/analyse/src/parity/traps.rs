@@ -145,7 +145,7 @@ mod tests {
         let info: VariantInfo = variant(text, &config);
         let mut subject = Subject::predicted(&info, Some(&build), &extra);
         // Without a default that is known it is what a server shows.
-        let size = subject.told.iter().find(|line| line.name == "thread_pool_size");
+        let size = subject.configured.iter().find(|line| line.name == "thread_pool_size");
         let shown = size.and_then(|line| Some((line.name.clone(), line.value.clone()?)));
         subject.settings.extend(shown);
         subject

@@ -135,13 +135,13 @@ fn run_of_42_steps(study: u64, different: u64) -> (usize, usize) {
     let mut inferences: Vec<Inference> =
         estimates.iter().map(|estimate| of_estimate(*estimate, 0.0)).collect();
     adjust(&mut inferences.iter_mut().collect::<Vec<_>>());
-    let told: Vec<usize> =
+    let reported: Vec<usize> =
         (0..42).filter(|step| differs(&inferences[*step], estimates[*step], 0.0)).collect();
-    (told.iter().filter(|step| **step >= different as usize).count(), told.len())
+    (reported.iter().filter(|step| **step >= different as usize).count(), reported.len())
 }
 
 #[test]
-fn of_the_differences_told_over_42_steps_at_most_5_percent_are_false() {
+fn of_the_differences_reported_over_42_steps_at_most_5_percent_are_false() {
     let runs: Vec<(usize, usize)> = (0..2_000).map(|study| run_of_42_steps(study, 12)).collect();
     let false_share: f64 =
         runs.iter().map(|(false_ones, all)| *false_ones as f64 / (*all).max(1) as f64).sum::<f64>() / 2_000.0;
@@ -166,8 +166,8 @@ fn run_with_small_differences(study: u64) -> (usize, usize) {
     let mut inferences: Vec<Inference> =
         estimates.iter().map(|estimate| of_estimate(*estimate, margin)).collect();
     adjust(&mut inferences.iter_mut().collect::<Vec<_>>());
-    let told = (0..42).filter(|step| differs(&inferences[*step], estimates[*step], margin));
-    (told.clone().filter(|step| *step >= 30).count(), told.count())
+    let reported = (0..42).filter(|step| differs(&inferences[*step], estimates[*step], margin));
+    (reported.clone().filter(|step| *step >= 30).count(), reported.count())
 }
 
 #[test]
@@ -213,17 +213,17 @@ fn changed_once(study: u64) -> Vec<Vec<f64>> {
 }
 
 #[test]
-fn of_series_that_changed_once_a_further_change_is_told_in_at_most_5_percent_of_histories() {
-    let told = share(300, |study| {
+fn of_series_that_changed_once_a_further_change_is_reported_in_at_most_5_percent_of_histories() {
+    let reported = share(300, |study| {
         let found = changes_of_all(&changed_once(study), 0.05, study);
         assert!(found.iter().all(|changes| !changes.found.is_empty()), "{found:?}");
         found.iter().any(|changes| changes.found.len() > 1)
     });
-    at_most_5_percent(told, 300);
+    at_most_5_percent(reported, 300);
     let each_by_itself = share(100, |study| {
-        let is_told =
+        let is_reported =
             |part: &[f64]| greatest_change(part, study, PERMUTATIONS).is_some_and(|change| change.p <= 0.05);
-        changed_once(study).iter().any(|values| is_told(&values[..20]) || is_told(&values[20..]))
+        changed_once(study).iter().any(|values| is_reported(&values[..20]) || is_reported(&values[20..]))
     });
     assert!(each_by_itself >= 0.25, "what one family of all parts protects from: {each_by_itself}");
 }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_detectable_is_told_with_the_wanted_power_and_lies_beyond_the_margin() {
+    fn what_is_detectable_is_reported_with_the_wanted_power_and_lies_beyond_the_margin() {
         for blocks in [2, 3, 5, 10, 40] {
             for margin in [0.0, 0.005, 0.02, 0.2] {
                 let difference = detectable(margin, 0.013, blocks, 0.05, 0.8).unwrap();
@@ -197,14 +197,14 @@ mod tests {
     #[test]
     fn as_many_studies_tell_a_difference_as_is_promised() {
         for (deviation, difference, margin, blocks) in STUDIES {
-            let told = (0..4_000_u64).filter(|study| {
+            let reported = (0..4_000_u64).filter(|study| {
                 let value = |block| difference + deviation * normal(*study, u64::from(block));
                 let values: Vec<f64> = (0..blocks).map(value).collect();
                 let estimate = Estimate::of_mean(&values).unwrap();
                 estimate.value.abs() > margin && estimate.p_of_difference() <= 0.05
             });
             let promised = power(difference, margin, deviation, blocks, 0.05);
-            close(told.count() as f64 / 4_000.0, promised, 0.025);
+            close(reported.count() as f64 / 4_000.0, promised, 0.025);
         }
     }
 

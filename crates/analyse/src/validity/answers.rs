@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn another_answer_is_told_with_both_and_one_that_is_rounded_otherwise_is_the_same() {
+    fn another_answer_is_reported_with_both_and_one_that_is_rounded_otherwise_is_the_same() {
         let base = [run(1_000.0, 1)];
         assert!(faults(&run(1_000.000_9, 1), &base, "a").is_empty());
         let found = faults(&run(900.0, 1), &base, "a");

@@ -14,7 +14,7 @@ use crate::measure::span::Span;
 /// a second.
 const LIMIT_US: i64 = 1_000_000;
 /// From here on it is reported.
-const TOLD_US: i64 = 500_000;
+const REPORTED_US: i64 = 500_000;
 
 /// How long dbdyno stalled at most at once within the common window, and up to a second less than it did: what lies before the
 /// sampler was due is not seen.
@@ -40,7 +40,7 @@ pub(crate) fn fault(step: &StepRecord) -> Option<String> {
 pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     let still_us = longest_us(step);
     let place = format!("block {} {} {}", cell.id.block, cell.id.variant, step.name);
-    (TOLD_US..LIMIT_US)
+    (REPORTED_US..LIMIT_US)
         .contains(&still_us)
         .then(|| Notice::new(Code::ClientPause).at(place).with("seconds", still_us as f64 / 1e6))
 }
@@ -60,7 +60,7 @@ mod tests {
         step
     }
 
-    fn told(step: &StepRecord) -> Option<String> {
+    fn reported(step: &StepRecord) -> Option<String> {
         notice(&cell(1, "a", Vec::new()), step).as_ref().map(shown)
     }
 
@@ -69,23 +69,23 @@ mod tests {
         let step = step(&[(-40_000, 0), (100, 0), (1_800_000, 1_100_000), (2_900_000, 900_000)]);
         let Validity::Invalid { reasons } = validity(&step) else { panic!("valid") };
         insta::assert_snapshot!(reasons.join("\n"), @"dbdyno was paused for at least 1.1 s in the window (1 s or more at once makes a step invalid): by Ctrl-Z, a frozen container, a paused machine, or lack of CPU");
-        assert_eq!(told(&step), None);
+        assert_eq!(reported(&step), None);
     }
 
     #[test]
     fn a_busy_machine_and_what_lies_outside_of_the_window_make_nothing_invalid() {
         let busy = step(&[(0, 450_000), (1_490_000, 490_000), (2_300_000, 300_000)]);
-        assert_eq!((validity(&busy), told(&busy)), (Validity::Valid, None));
+        assert_eq!((validity(&busy), reported(&busy)), (Validity::Valid, None));
         let behind = step(&[(100, 0), (1_000_100, 0), (5_000_000, 3_000_000)]);
-        assert_eq!((validity(&behind), told(&behind)), (Validity::Valid, None));
+        assert_eq!((validity(&behind), reported(&behind)), (Validity::Valid, None));
         let not_sampled = load_step(1_000);
-        assert_eq!((validity(&not_sampled), told(&not_sampled)), (Validity::Valid, None));
+        assert_eq!((validity(&not_sampled), reported(&not_sampled)), (Validity::Valid, None));
     }
 
     #[test]
-    fn a_short_stop_is_told() {
+    fn a_short_stop_is_reported() {
         let short = step(&[(100, 0), (900_000, 500_000), (1_600_000, 600_000)]);
         assert_eq!(validity(&short), Validity::Valid);
-        insta::assert_snapshot!(told(&short).unwrap(), @"client-pause [block 1 a l.i0] seconds: 0.6");
+        insta::assert_snapshot!(reported(&short).unwrap(), @"client-pause [block 1 a l.i0] seconds: 0.6");
     }
 }

@@ -30,7 +30,8 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
         (Some(Outcome::Completed), _) => {}
     }
     let mut reasons: Vec<String> = step.invalid_reasons().into_iter().map(str::to_owned).collect();
-    reasons.extend(step.checks().into_iter().filter(|check| !is_told(step, check)).filter_map(failed_check));
+    reasons
+        .extend(step.checks().into_iter().filter(|check| !is_reported(step, check)).filter_map(failed_check));
     let has_window = step.window().is_some_and(|(from_us, to_us)| from_us < to_us);
     if !has_window && step.damaged.is_none() {
         reasons.push("no common window was recorded".to_owned());
@@ -58,7 +59,7 @@ fn account_faults(step: &StepRecord) -> Vec<String> {
 }
 
 /// Whether the record itself calls the step invalid for this check: it does so for each that failed.
-fn is_told(step: &StepRecord, check: &Check) -> bool {
+fn is_reported(step: &StepRecord, check: &Check) -> bool {
     let of_table = format!("table {}: ", check.table);
     step.invalid_reasons().iter().any(|reason| reason.starts_with(&of_table))
 }

@@ -64,15 +64,15 @@ fn behaviour(args: &KnownAnswerArgs) -> Behaviour {
 /// Stops the server and writes what it did.
 fn tell(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), Ended> {
     #[derive(serde::Serialize)]
-    struct Told {
+    struct Report {
         protocol: Protocol,
         behaviour: Behaviour,
         #[serde(flatten)]
         stats: Stats,
     }
     let behaviour = handle.behaviour().clone();
-    let told = Told { protocol, behaviour, stats: handle.stop() };
-    let text = serde_json::to_string_pretty(&told).map_err(|error| Ended::new(OURS, error))?;
+    let report = Report { protocol, behaviour, stats: handle.stop() };
+    let text = serde_json::to_string_pretty(&report).map_err(|error| Ended::new(OURS, error))?;
     let Some(path) = file else {
         return terminal::out(&text);
     };

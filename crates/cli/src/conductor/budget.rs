@@ -45,7 +45,7 @@ impl Conductor<'_> {
             next = NextBlock::default();
         }
         self.writer.event(&look(blocks, elapsed, last, &next))?;
-        self.progress.line(&told(&findings, blocks, &next, budget.0.saturating_sub(elapsed)));
+        self.progress.line(&reported(&findings, blocks, &next, budget.0.saturating_sub(elapsed)));
         if next.cells.is_empty() {
             return Ok(None);
         }
@@ -86,7 +86,7 @@ fn is_over(events: &[RunEvent]) -> bool {
 }
 
 /// One line of what the look showed and what comes of it.
-fn told(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) -> String {
+fn reported(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) -> String {
     let again = findings.run.again.as_deref();
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let verdicts: Vec<Verdict> = steps

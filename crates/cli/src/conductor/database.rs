@@ -87,11 +87,11 @@ impl Database {
                 let found_pid = endpoint.target.login().and_then(|login| local_pid(&login.address));
                 Ok(Self::elsewhere((**endpoint).clone(), found_pid))
             }
-            Source::Owned { base, is_told, config, engine } => {
+            Source::Owned { base, is_configured, config, engine } => {
                 let config = config.as_deref();
                 let spec = ServerSpec {
                     base: base.clone(),
-                    option_file: option_file(base, *is_told, variant, place)?,
+                    option_file: option_file(base, *is_configured, variant, place)?,
                     initial_options: config
                         .map(|config| config.rendered.initdb_options())
                         .unwrap_or_default(),
@@ -320,13 +320,15 @@ fn homed(home: Option<Home>, variant: &Prepared) -> Result<Home, dbdyno_provisio
 /// The option file to start with, kept in the run: what the user's own says later on is for a later run.
 fn option_file(
     base: &Base,
-    is_told: bool,
+    is_configured: bool,
     variant: &Prepared,
     place: &Place,
 ) -> Result<Option<PathBuf>, String> {
     let info = &variant.info;
     let (_, ending) = base.family().option_file();
-    is_told.then(|| option_files::write(&place.config_dir, &info.name, ending, &info.config)).transpose()
+    is_configured
+        .then(|| option_files::write(&place.config_dir, &info.name, ending, &info.config))
+        .transpose()
 }
 
 /// A server that did not start says which option it does not like; the reader knows the intent.

@@ -63,9 +63,10 @@ pub(crate) fn table(findings: &[Finding]) -> Table {
 /// What is not good, in one sentence for the record of a run; `None` when all is.
 pub(crate) fn doubts(findings: &[Finding]) -> Option<String> {
     let doubtful = findings.iter().filter(|finding| finding.verdict != Verdict::Good);
-    let told: Vec<String> = doubtful.map(|finding| format!("{}: {}", finding.name, finding.found)).collect();
-    (!told.is_empty())
-        .then(|| format!("Machine at the start of the run: {}. See dbdyno doctor.", told.join("; ")))
+    let reported: Vec<String> =
+        doubtful.map(|finding| format!("{}: {}", finding.name, finding.found)).collect();
+    (!reported.is_empty())
+        .then(|| format!("Machine at the start of the run: {}. See dbdyno doctor.", reported.join("; ")))
 }
 
 #[cfg(test)]

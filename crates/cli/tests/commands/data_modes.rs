@@ -18,7 +18,7 @@ fn oltp(options: &str) -> String {
 }
 
 /// Names of the steps of a cell, in order, and of its upkeep that stops, changes or starts something.
-fn told(cell: &CellRecord) -> (String, String) {
+fn recorded(cell: &CellRecord) -> (String, String) {
     let steps: Vec<&str> = cell.steps.iter().map(|step| step.name.as_str()).collect();
     (steps.join(" "), works(cell))
 }
@@ -29,8 +29,8 @@ const MEASURED: &str = "insert.c1 delete.c1 update-index.c1";
 #[test]
 fn restored_before_each_step_every_step_of_every_block_begins_on_the_loaded_rows() {
     let run = run_of(&Desk::new(), &oltp("data = \"restore-each-step\""));
-    assert_eq!(told(&run.cells[0]), (ALL.to_owned(), "snapshot, restore, restore, restore".to_owned()));
-    assert_eq!(told(&run.cells[1]), (MEASURED.to_owned(), "restore, restore, restore".to_owned()));
+    assert_eq!(recorded(&run.cells[0]), (ALL.to_owned(), "snapshot, restore, restore, restore".to_owned()));
+    assert_eq!(recorded(&run.cells[1]), (MEASURED.to_owned(), "restore, restore, restore".to_owned()));
     for cell in &run.cells {
         // The step before it inserts, or deletes: 2000 are what was loaded.
         assert!(rows_after(cell, "insert.c1") > 2000 && rows_after(cell, "delete.c1") < 2000);
@@ -41,8 +41,8 @@ fn restored_before_each_step_every_step_of_every_block_begins_on_the_loaded_rows
 #[test]
 fn restored_before_each_block_the_load_runs_once_and_steps_go_on_with_each_others_rows() {
     let run = run_of(&Desk::new(), &oltp("data = \"restore\""));
-    assert_eq!(told(&run.cells[0]), (ALL.to_owned(), "snapshot, restore".to_owned()));
-    assert_eq!(told(&run.cells[1]), (MEASURED.to_owned(), "restore".to_owned()));
+    assert_eq!(recorded(&run.cells[0]), (ALL.to_owned(), "snapshot, restore".to_owned()));
+    assert_eq!(recorded(&run.cells[1]), (MEASURED.to_owned(), "restore".to_owned()));
     for cell in &run.cells {
         assert_eq!(rows_after(cell, "update-index.c1"), rows_after(cell, "delete.c1"));
     }
@@ -53,7 +53,7 @@ fn reset_loads_again_before_each_step_and_keeps_those_loads_apart() {
     let desk = Desk::new();
     let run = run_of(&desk, &oltp("data = \"reset\""));
     for cell in &run.cells {
-        assert_eq!(told(cell), (ALL.to_owned(), String::new()));
+        assert_eq!(recorded(cell), (ALL.to_owned(), String::new()));
         assert_eq!(rows_after(cell, "update-index.c1"), 2000);
     }
     let mut repeated: Vec<String> = std::fs::read_dir(desk.run_dir().join("repeated/2/a/oltp"))
@@ -71,7 +71,7 @@ fn cold_steps_begin_with_dropped_caches_and_need_root() {
     let ended = desk.dbdyno(&["run", "p.toml"]);
     if nix::unistd::geteuid().is_root() && ended.code == Some(0) {
         let run = Run::open(&desk.run_dir()).unwrap();
-        assert_eq!(told(&run.cells[0]), (ALL.to_owned(), "drop caches".to_owned()));
+        assert_eq!(recorded(&run.cells[0]), (ALL.to_owned(), "drop caches".to_owned()));
     } else {
         ended.expect_code(3);
         assert!(ended.err.contains("cold steps drop the kernel's caches, which needs root"), "{}", ended.err);
@@ -96,7 +96,7 @@ fn a_run_that_was_killed_goes_on_with_its_snapshot_and_the_next_run_names_its_da
     let where_it_is = "its figures are only in aside/1/1/a/oltp";
     assert!(words(&resumed.expect_ok().err).contains(where_it_is), "{}", resumed.err);
     let run = Run::open(&dir).unwrap();
-    assert_eq!(told(&run.cells[0]), (MEASURED.to_owned(), "restore".to_owned()), "the load is done");
+    assert_eq!(recorded(&run.cells[0]), (MEASURED.to_owned(), "restore".to_owned()), "the load is done");
     assert!(!dir.join("data").exists());
 }
 

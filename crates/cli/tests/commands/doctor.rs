@@ -66,8 +66,9 @@ fn the_disk_of_the_data_is_looked_at_and_a_folder_that_cannot_be_written_to_is_b
     let (ended, here) = json("runs/later");
     let nearest = desk.path("").canonicalize().unwrap();
     let nearest = nearest.to_str().unwrap().trim_end_matches('/');
-    let told = format!("folder runs/later does not exist; the disk checks are for {nearest}, its nearest");
-    assert!(ended.err.contains(&told), "{}", ended.err);
+    let reported =
+        format!("folder runs/later does not exist; the disk checks are for {nearest}, its nearest");
+    assert!(ended.err.contains(&reported), "{}", ended.err);
     assert!(here["found"].as_str().unwrap().starts_with("median "), "{here}");
     assert!(std::fs::read_dir(desk.path("")).unwrap().count() == 0, "nothing is left");
     let (ended, nowhere) = json("/proc/sys");
@@ -96,16 +97,16 @@ fn a_calibration_is_kept_and_later_runs_over_the_wire_record_it() {
         ["doctor", "--client", "--json", "--time", "1s", "--connections", "1,3", "--client-threads", "1"];
     let ended = desk.ended(&mut command(&desk, &args));
     ended.expect_ok();
-    let told: Value = serde_json::from_str(&ended.out).unwrap();
-    let rates = told["rates"].as_array().unwrap();
+    let reported: Value = serde_json::from_str(&ended.out).unwrap();
+    let rates = reported["rates"].as_array().unwrap();
     let of: Vec<String> = rates
         .iter()
         .map(|rate| format!("{} {}", rate["driver"].as_str().unwrap(), rate["connections"]))
         .collect();
     assert_eq!(of, ["mysql 1", "mysql 3", "postgres 1", "postgres 3"]);
-    assert!(rates.iter().all(|rate| rate["statements_per_second"].as_f64().unwrap() > 0.0), "{told}");
-    assert_eq!(told["host"]["client_threads"], 1);
-    let kept = told["kept_in"].as_str().unwrap();
+    assert!(rates.iter().all(|rate| rate["statements_per_second"].as_f64().unwrap() > 0.0), "{reported}");
+    assert_eq!(reported["host"]["client_threads"], 1);
+    let kept = reported["kept_in"].as_str().unwrap();
     assert!(kept.ends_with("cache/dbdyno/client-calibration.json"), "{kept}");
 
     let mut server = desk.start(&mut desk.command(&["known-answer", "--protocol", "mysql", "--socket", "s"]));

@@ -63,8 +63,8 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
     assert_eq!((&value["power"]["comparisons"], &value["power"]["wanted"]), (&3.into(), &0.04.into()));
     desk.write("q.toml", &crate::plan(crate::TWO_VARIANTS, ""));
     let other = desk.dbdyno(&["plan", "q.toml", "--noise", dir.to_str().unwrap()]);
-    let told = ": its noise is of no step of this plan; it has that of oltp ";
-    assert!(other.expect_code(2).err.contains(told), "{}", other.err);
+    let reported = ": its noise is of no step of this plan; it has that of oltp ";
+    assert!(other.expect_code(2).err.contains(reported), "{}", other.err);
     assert!(other.err.contains("the plan has insert-benchmark l.i0, "), "{}", other.err);
 }
 
@@ -208,9 +208,9 @@ fn set_ups_run_side_by_side_and_the_plan_names_their_cells() {
     assert_eq!(tables, [("oltp@1t", 1.into()), ("oltp@2t", 2.into())]);
     assert_eq!(run.cells.len(), 4);
     let report = desk.dbdyno(&["report", "latest", "--section", "tables"]);
-    let told = words(&report.expect_ok().out);
+    let reported = words(&report.expect_ok().out);
     assert!(
-        told.contains("Relative throughput of wal in each set-up") && told.contains("step 1t 2t"),
-        "{told}"
+        reported.contains("Relative throughput of wal in each set-up") && reported.contains("step 1t 2t"),
+        "{reported}"
     );
 }

@@ -7,7 +7,7 @@ use crate::support::{Desk, findings, texts, wait_until_in_step};
 use crate::{TWO_VARIANTS, plan};
 
 #[test]
-fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
+fn a_run_that_is_going_on_is_distinguished_from_one_that_was_stopped() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"20s\""));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
@@ -17,8 +17,8 @@ fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
     let listed = || desk.golden(&desk.dbdyno(&["list", "runs"]).out);
     assert_eq!(listed(), "  runs/RUN  0 of 2 cells, going on\n");
     let warnings = texts(&findings(&dir)).join("\n");
-    let told = format!("The run is going on: 0 of 2 cells have ended, {first} is under way.");
-    assert!(warnings.contains(&told) && !warnings.contains("did not"), "{warnings}");
+    let reported = format!("The run is going on: 0 of 2 cells have ended, {first} is under way.");
+    assert!(warnings.contains(&reported) && !warnings.contains("did not"), "{warnings}");
     let report = desk.dbdyno(&["report", dir.to_str().unwrap()]);
     let begin = "! The run is going on: 0 of 2 cells have ended, ";
     assert!(report.expect_ok().out.contains(begin), "{}", report.out);
@@ -29,6 +29,6 @@ fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
     running.wait();
     assert_eq!(listed(), "  runs/RUN  0 of 2 cells, not ended; continue with --resume\n");
     let warnings = texts(&findings(&dir)).join("\n");
-    let told = format!("Cell did not end: {first}; dbdyno was stopped in it.");
-    assert!(warnings.contains(&told) && !warnings.contains("going on"), "{warnings}");
+    let reported = format!("Cell did not end: {first}; dbdyno was stopped in it.");
+    assert!(warnings.contains(&reported) && !warnings.contains("going on"), "{warnings}");
 }

@@ -46,8 +46,8 @@ fn a_run_of_one_block_tells_no_noise(desk: &Desk) {
     let dir = desk.run_dirs().remove(0);
     desk.write("two.toml", &plan(crate::TWO_VARIANTS, ""));
     let ended = desk.dbdyno(&["plan", "two.toml", "--noise", dir.to_str().unwrap()]);
-    let told = ": no step has two valid blocks, so nothing is known of its noise; name a run of two or more blocks\n";
-    assert!(ended.expect_code(2).err.ends_with(told), "{}", ended.err);
+    let reported = ": no step has two valid blocks, so nothing is known of its noise; name a run of two or more blocks\n";
+    assert!(ended.expect_code(2).err.ends_with(reported), "{}", ended.err);
 }
 
 fn a_newest_run_without_a_valid_block_fails_as_a_slower_one(desk: &Desk) {
@@ -83,9 +83,9 @@ fn a_run_that_is_named_twice_counts_once(desk: &Desk) {
 fn what_is_no_history_says_why() {
     let desk = Desk::new();
     let ended = desk.dbdyno(&["history", "."]);
-    let told = "error: . is no run directory and holds none; name run directories, or a folder that holds them (dbdyno run makes \
+    let reported = "error: . is no run directory and holds none; name run directories, or a folder that holds them (dbdyno run makes \
                 them in runs)\n";
-    assert_eq!((ended.code, ended.err.as_str()), (Some(2), told));
+    assert_eq!((ended.code, ended.err.as_str()), (Some(2), reported));
     let ended = desk.dbdyno(&["history", "nowhere"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.err.starts_with("error: cannot read nowhere: "), "{}", ended.err);

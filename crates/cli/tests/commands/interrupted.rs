@@ -111,7 +111,7 @@ fn sigterm_and_sighup_end_a_run_as_ctrl_c_does() {
 }
 
 #[test]
-fn a_run_that_was_told_to_outlive_its_terminal_does() {
+fn a_run_that_was_started_to_outlive_its_terminal_does() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));
     let mut shell = std::process::Command::new("sh");

@@ -31,14 +31,17 @@ async fn ask(endpoint: &Endpoint) {
     session.close().await;
 }
 
-fn check(told: &Value, protocol: &str, error: &str) {
-    assert_eq!(told["protocol"], protocol);
-    assert_eq!(told["behaviour"]["delay"], "constant 1ms");
-    assert_eq!(told["behaviour"]["error"], format!("{error} every 10"));
-    assert_eq!((&told["requests"]["executions"], &told["requests"]["prepares"]), (&10.into(), &1.into()));
-    assert_eq!((&told["faults"]["errors"], &told["actual"]["count"]), (&1.into(), &10.into()));
-    assert_eq!(told["programmed"]["mean_us"], 1000.0);
-    assert!(told["actual"]["mean_us"].as_f64().unwrap() >= 1000.0, "{told}");
+fn check(reported: &Value, protocol: &str, error: &str) {
+    assert_eq!(reported["protocol"], protocol);
+    assert_eq!(reported["behaviour"]["delay"], "constant 1ms");
+    assert_eq!(reported["behaviour"]["error"], format!("{error} every 10"));
+    assert_eq!(
+        (&reported["requests"]["executions"], &reported["requests"]["prepares"]),
+        (&10.into(), &1.into())
+    );
+    assert_eq!((&reported["faults"]["errors"], &reported["actual"]["count"]), (&1.into(), &10.into()));
+    assert_eq!(reported["programmed"]["mean_us"], 1000.0);
+    assert!(reported["actual"]["mean_us"].as_f64().unwrap() >= 1000.0, "{reported}");
 }
 
 #[tokio::test(flavor = "current_thread")]

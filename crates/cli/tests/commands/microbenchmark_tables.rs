@@ -3,7 +3,7 @@
 use dbdyno_record::{CellRecord, StepEvent};
 
 use crate::support::Desk;
-use crate::support::cells::{rows_after, run_of, step, told};
+use crate::support::cells::{recorded, rows_after, run_of, step};
 
 /// Two blocks of few steps, the first of which only fills caches.
 const STEPS: &str = "steps = [\"point-query.warm\", \"point-query.pre\", \"update-index\", \"read-write_range=100\", \
@@ -26,7 +26,7 @@ fn one_table_goes_through_the_sequence_unless_the_plan_says_otherwise() {
     let run = run_of(&Desk::new(), &plan(STEPS));
     for cell in &run.cells {
         insta::allow_duplicates! {
-            insta::assert_snapshot!(told(cell), @"load index point-query.warm (cleanup) point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
+            insta::assert_snapshot!(recorded(cell), @"load index point-query.warm (cleanup) point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
         }
         assert_eq!(rows_after(cell, "insert"), rows_after(cell, "delete") + 50);
         assert_eq!(["update-index", "delete"].map(|name| state(cell, name)), ["loaded", "written"]);
@@ -36,8 +36,8 @@ fn one_table_goes_through_the_sequence_unless_the_plan_says_otherwise() {
 #[test]
 fn restored_before_each_step_nothing_ages_and_a_warm_up_stays_with_its_step() {
     let run = run_of(&Desk::new(), &plan(&format!("{STEPS}data = \"restore-each-step\"")));
-    insta::assert_snapshot!(told(&run.cells[0]), @"load index (cleanup) (snapshot) (restore) point-query.warm point-query.pre (restore) update-index (restore) read-write_range=100 (restore) point-query (restore) delete (restore) insert");
-    insta::assert_snapshot!(told(&run.cells[1]), @"(restore) point-query.warm point-query.pre (restore) update-index (restore) read-write_range=100 (restore) point-query (restore) delete (restore) insert");
+    insta::assert_snapshot!(recorded(&run.cells[0]), @"load index (cleanup) (snapshot) (restore) point-query.warm point-query.pre (restore) update-index (restore) read-write_range=100 (restore) point-query (restore) delete (restore) insert");
+    insta::assert_snapshot!(recorded(&run.cells[1]), @"(restore) point-query.warm point-query.pre (restore) update-index (restore) read-write_range=100 (restore) point-query (restore) delete (restore) insert");
     for cell in &run.cells {
         assert!(rows_after(cell, "delete") < 1000);
         assert_eq!(rows_after(cell, "insert"), 1050);
@@ -48,8 +48,8 @@ fn restored_before_each_step_nothing_ages_and_a_warm_up_stays_with_its_step() {
 #[test]
 fn restored_before_each_block_the_load_runs_once_and_tables_age_within_a_block() {
     let run = run_of(&Desk::new(), &plan(&format!("{STEPS}data = \"restore\"")));
-    insta::assert_snapshot!(told(&run.cells[0]), @"load index (cleanup) (snapshot) (restore) point-query.warm point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
-    insta::assert_snapshot!(told(&run.cells[1]), @"(restore) point-query.warm point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
+    insta::assert_snapshot!(recorded(&run.cells[0]), @"load index (cleanup) (snapshot) (restore) point-query.warm point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
+    insta::assert_snapshot!(recorded(&run.cells[1]), @"(restore) point-query.warm point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
     for cell in &run.cells {
         assert_eq!(rows_after(cell, "insert"), rows_after(cell, "delete") + 50);
     }

@@ -81,14 +81,14 @@ fn refused(code: &str, options: &str) -> KindResult {
 
 #[test]
 fn errors_of_the_list_begin_an_operation_again_and_all_others_fail_it() {
-    let told = |code: &str, options: &str| {
+    let reported = |code: &str, options: &str| {
         let found = refused(code, options);
         (found.failed > 0, found.errors.retry > 0, found.operations + found.failed)
     };
     let (fails, begins_again) = ((true, false, 1000), (false, true, 1000));
-    assert_eq!(told("1213", ""), begins_again);
-    assert_eq!(told("1062", ""), fails);
-    assert_eq!(told("1062", "ignore_errors = [1213, 1062]"), begins_again);
-    assert_eq!(told("1062", "ignore_errors = [\"all\"]"), begins_again);
-    assert_eq!(told("1213", "ignore_errors = [1205, \"40P01\"]"), fails);
+    assert_eq!(reported("1213", ""), begins_again);
+    assert_eq!(reported("1062", ""), fails);
+    assert_eq!(reported("1062", "ignore_errors = [1213, 1062]"), begins_again);
+    assert_eq!(reported("1062", "ignore_errors = [\"all\"]"), begins_again);
+    assert_eq!(reported("1213", "ignore_errors = [1205, \"40P01\"]"), fails);
 }

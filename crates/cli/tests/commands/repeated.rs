@@ -58,11 +58,11 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     assert!(dir.join(&to).join("events.jsonl").is_file(), "the record of the failure is gone");
     let findings = findings(&dir);
     assert_eq!((findings.run.cells_completed, faults(&findings)), (2, Vec::new()));
-    let told = texts(&findings).into_iter().find(|warning| warning.starts_with("Cell repeated: "));
-    let told = told.unwrap_or_else(|| panic!("{:?}", texts(&findings)));
-    assert!(told.starts_with(&format!("Cell repeated: {cell} failed (")), "{told}");
+    let reported = texts(&findings).into_iter().find(|warning| warning.starts_with("Cell repeated: "));
+    let reported = reported.unwrap_or_else(|| panic!("{:?}", texts(&findings)));
+    assert!(reported.starts_with(&format!("Cell repeated: {cell} failed (")), "{reported}");
     let end = format!(") and was run again, later than its block. Records of the failure: {to}.");
-    assert!(told.ends_with(&end), "{told}");
+    assert!(reported.ends_with(&end), "{reported}");
     // Nothing has failed any more.
     let again = desk.dbdyno(&["run", "--resume", run, "--failed"]);
     let nothing = "nothing is left to run: 2 of 2 cells have ended\n";

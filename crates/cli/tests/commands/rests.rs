@@ -70,10 +70,10 @@ fn a_plan_counts_its_rests() {
     let ([none, no_rest], [rested, rest]) = (seconds("0s"), seconds("20m"));
     assert_eq!((no_rest, rest), (0.0, 1200.0));
     assert!((rested - none - 5.0 * 1200.0).abs() < 0.001, "{none} {rested}");
-    let told = desk.dbdyno(&["plan", "p.toml"]).expect_ok().out.clone();
-    assert!(told.contains("\nrest: 20m between cells, counted in that time\n"), "{told}");
-    let told = desk.dbdyno(&["plan", "p.toml", "--set", "host.rest=0s"]).expect_ok().out.clone();
-    assert!(!told.contains("rest: "), "{told}");
+    let reported = desk.dbdyno(&["plan", "p.toml"]).expect_ok().out.clone();
+    assert!(reported.contains("\nrest: 20m between cells, counted in that time\n"), "{reported}");
+    let reported = desk.dbdyno(&["plan", "p.toml", "--set", "host.rest=0s"]).expect_ok().out.clone();
+    assert!(!reported.contains("rest: "), "{reported}");
     let resolved = desk.dbdyno(&["plan", "p.toml", "--resolved"]).expect_ok().out.clone();
     assert!(resolved.contains("rest = \"20m\""), "{resolved}");
 }

@@ -39,7 +39,7 @@ fn began_otherwise(dir: &Path, change: impl FnOnce(&mut Value)) -> String {
 }
 
 #[test]
-fn another_program_does_not_go_on_with_a_run_unless_it_is_told_to_and_the_report_says_so() {
+fn another_program_does_not_go_on_with_a_run_unless_it_is_asked_to_and_the_report_says_so() {
     let desk = Desk::new();
     let dir = killed(&desk);
     let resume = |more: &[&str]| desk.dbdyno(&[&["run", "--resume", dir.to_str().unwrap()], more].concat());
@@ -75,8 +75,11 @@ fn another_program_does_not_go_on_with_a_run_unless_it_is_told_to_and_the_report
         "a run that cannot go on was written to"
     );
     resume(&["--anyway"]).expect_ok();
-    let told = texts(&findings(&dir)).join("\n");
-    assert!(told.contains("the run went on with another dbdyno than the one that began it: "), "{told}");
+    let reported = texts(&findings(&dir)).join("\n");
+    assert!(
+        reported.contains("the run went on with another dbdyno than the one that began it: "),
+        "{reported}"
+    );
     // It is one of the programs that made the run now.
     let again = resume(&[]);
     assert!(!again.expect_ok().err.contains("another dbdyno"), "{}", again.err);
@@ -117,7 +120,7 @@ fn a_run_with_a_failed_cell_is_not_complete_when_the_rest_has_run() {
 }
 
 #[test]
-fn a_machine_that_cannot_run_the_plan_any_more_is_told_before_anything_is_written() {
+fn a_machine_that_cannot_run_the_plan_any_more_is_reported_before_anything_is_written() {
     let desk = Desk::new();
     let dir = killed(&desk);
     let events = std::fs::read(dir.join("events.jsonl")).unwrap();

@@ -212,8 +212,8 @@ fn without_sampling_the_cost_columns_are_empty_and_the_report_says_why() {
     let dir = desk.run_dir();
     assert_eq!(files(&dir).iter().filter(|name| name.contains("/counters/")).count(), 0);
     let findings = findings(&dir);
-    let told = |text: &&String| text.starts_with("sampling is off") && text.contains("12 times");
-    assert!(texts(&findings).iter().any(|text| told(&text)), "{:?}", texts(&findings));
+    let reported = |text: &&String| text.starts_with("sampling is off") && text.contains("12 times");
+    assert!(texts(&findings).iter().any(|text| reported(&text)), "{:?}", texts(&findings));
     assert_eq!(faults(&findings), [""; 0]);
     let run = &findings.workloads[0].steps[0].variants[0].runs[0];
     let cost = serde_json::to_value(&run.cost).unwrap();

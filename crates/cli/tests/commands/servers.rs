@@ -64,7 +64,7 @@ fn a_wrong_catalogue_is_named_with_its_line() {
 }
 
 #[test]
-fn a_download_that_fails_is_told_in_the_words_of_its_program_and_leaves_nothing() {
+fn a_download_that_fails_is_reported_in_the_words_of_its_program_and_leaves_nothing() {
     let desk = Desk::new();
     let ended = run(&desk, &["get", "own"], ENTRY, "echo 'curl: (6) Could not resolve host' >&2; exit 6");
     ended.expect_code(4);

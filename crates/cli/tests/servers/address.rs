@@ -215,7 +215,7 @@ fn check_cancelled(signals: u32) {
 }
 
 #[test]
-fn statements_of_others_in_the_database_are_told() {
+fn statements_of_others_in_the_database_are_reported() {
     let desk = Desk::new();
     let server = somebodys_server(&desk, MARIADB_10_11);
     let plan = format!("name = \"p\"\n{}{OLTP}", at("one", &server, ""));
@@ -230,8 +230,8 @@ fn statements_of_others_in_the_database_are_told() {
     });
     ran(&desk, &plan).expect_ok();
     let warnings = texts(&findings(&desk.run_dir()));
-    let told = |text: &String| {
+    let reported = |text: &String| {
         text.contains("other statements were running in") && text.contains("SELECT SLEEP(600)")
     };
-    assert!(warnings.iter().any(told), "{warnings:?}");
+    assert!(warnings.iter().any(reported), "{warnings:?}");
 }

@@ -202,7 +202,7 @@ fn an_index_that_the_server_cannot_build_ends_the_cell() {
 
 /// No one looks at a progress line that goes to a file.
 #[test]
-fn a_server_that_hangs_in_a_load_is_told_of() {
+fn a_server_that_hangs_in_a_load_is_reported() {
     let desk = Desk::new();
     let workload = "[workload.oltp]\ntests = [\"point-select\"]\ntable_size = 5_000_000\nevents = 100\n";
     desk.write("p.toml", &format!("name = \"p\"\n{}{workload}", variant("a", MARIADB_10_11, "")));

@@ -104,7 +104,7 @@ fn mysql_5_5_syncs_its_redo_log_twice_beside_a_binary_log() {
 }
 
 #[test]
-fn syncs_of_a_binary_log_that_nobody_counts_leave_no_figure_and_are_told() {
+fn syncs_of_a_binary_log_that_are_not_counted_leave_no_figure_and_are_reported() {
     let desk = Desk::new();
     desk.write(
         "blind.cnf",
@@ -119,10 +119,10 @@ fn syncs_of_a_binary_log_that_nobody_counts_leave_no_figure_and_are_told() {
         blind.is_none() && none.is_some_and(|none| (0.98..2.0 + MEANWHILE).contains(&none)),
         "{blind:?} {none:?}"
     );
-    let told = warnings
+    let reported = warnings
         .iter()
         .any(|text| text.starts_with("blind: the binary log is synced and the server does not count"));
-    assert!(told, "{warnings:?}");
+    assert!(reported, "{warnings:?}");
 }
 
 #[test]

@@ -162,15 +162,16 @@ fn a_killed_dbdyno_leaves_no_server_and_its_run_goes_on(prefix: &str) {
 #[test]
 fn an_option_file_that_changes_during_a_run_changes_none_of_its_cells() {
     let desk = Desk::new();
-    let told = |capacity: u32| desk.write("my.cnf", &format!("[mysqld]\ninnodb_io_capacity = {capacity}\n"));
-    told(300);
+    let configured =
+        |capacity: u32| desk.write("my.cnf", &format!("[mysqld]\ninnodb_io_capacity = {capacity}\n"));
+    configured(300);
     let text =
         small_plan(&variant("victim", MARIADB_10_11, "my_cnf = \"my.cnf\""), "read_write_time = \"2s\"");
     desk.write("p.toml", &format!("blocks = 2\n{text}"));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();
     wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
-    told(400);
+    configured(400);
     wait_until_in_step(&mut running, &dir, "2/victim/insert-benchmark/qr100");
     running.signal(Signal::SIGKILL);
     assert_eq!(running.wait().code, None);

@@ -60,7 +60,7 @@ fn wide_ids_the_old_profile_and_an_early_index_load_by_insert_too() {
 }
 
 #[test]
-fn a_server_of_somebody_else_that_takes_no_stream_is_told_with_the_way_out() {
+fn a_server_of_others_that_takes_no_stream_is_reported_with_the_way_out() {
     let desk = Desk::new();
     let server = external::somebodys_server(&desk, MYSQL_8_0);
     let address = format!("mysql://root@localhost/bench?socket={}", server.socket().display());

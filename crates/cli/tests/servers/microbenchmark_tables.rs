@@ -3,7 +3,7 @@
 use dbdyno_record::StepEvent;
 
 use crate::support::Desk;
-use crate::support::cells::{rows_after, run_of, told};
+use crate::support::cells::{recorded, rows_after, run_of};
 use crate::{MARIADB_10_11, MY_CNF, MYSQL_5_5, MYSQL_8_0, POSTGRES_9_6, POSTGRES_18, variant};
 
 fn plan(variants: &str, options: &str) -> String {
@@ -23,8 +23,8 @@ fn each_step_of_each_block_finds_the_tables_of_mariadb_as_they_were_loaded() {
         &format!("{steps}\ndata = \"restore-each-step\""),
     );
     let run = run_of(&desk, &format!("blocks = 2\n{text}"));
-    insta::assert_snapshot!(told(&run.cells[0]), @"load index (cleanup) (stop) (snapshot) (restore) (start) point-query.warm point-query.pre (stop) (restore) (start) delete (stop) (restore) (start) insert");
-    insta::assert_snapshot!(told(&run.cells[1]), @"(restore) point-query.warm point-query.pre (stop) (restore) (start) delete (stop) (restore) (start) insert");
+    insta::assert_snapshot!(recorded(&run.cells[0]), @"load index (cleanup) (stop) (snapshot) (restore) (start) point-query.warm point-query.pre (stop) (restore) (start) delete (stop) (restore) (start) insert");
+    insta::assert_snapshot!(recorded(&run.cells[1]), @"(restore) point-query.warm point-query.pre (stop) (restore) (start) delete (stop) (restore) (start) insert");
     for cell in &run.cells {
         assert!(rows_after(cell, "delete") < 1000);
         assert_eq!(rows_after(cell, "insert"), 1040, "loaded rows, and those of this step");

@@ -26,7 +26,7 @@ const WORKLOAD: &str = "[workload.oltp]\ntests = [\"point-select\"]\ntables = 1\
 /// Runs every server whose name begins with `prefix` with its defaults and with `config`, and compares.
 fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
     let desk = Desk::new();
-    desk.write("told.cnf", config);
+    desk.write("configured.cnf", config);
     let names: Vec<String> =
         list(&servers_dir()).into_iter().filter(|name| name.starts_with(prefix)).collect();
     assert!(names.len() >= least, "of {prefix} only {names:?} are here; get more with `cargo xtask servers`");
@@ -34,8 +34,8 @@ fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
         .iter()
         .map(|name| {
             format!(
-                "[[variant]]\nname = \"{name}\"\nserver = \"{name}\"\n[[variant]]\nname = \"{name}.told\"\n\
-                 server = \"{name}\"\n{key} = \"told.cnf\"\n"
+                "[[variant]]\nname = \"{name}\"\nserver = \"{name}\"\n[[variant]]\nname = \"{name}.configured\"\n\
+                 server = \"{name}\"\n{key} = \"configured.cnf\"\n"
             )
         })
         .collect();

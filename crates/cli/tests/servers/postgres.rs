@@ -102,8 +102,8 @@ fn keys_of_other_products_are_refused_before_anything_runs() {
         ("deprecate_eof", "true"),
         ("session_track", "false"),
     ] {
-        let told = refused(POSTGRES_15, &format!("{key} = {value}"));
-        assert_eq!(told, format!("exit 2: error: variant a: {key} is not for TITLE; leave it out"));
+        let reported = refused(POSTGRES_15, &format!("{key} = {value}"));
+        assert_eq!(reported, format!("exit 2: error: variant a: {key} is not for TITLE; leave it out"));
     }
     insta::assert_snapshot!(refused(MARIADB_10_11, "postgresql_conf = \"options\""), @"exit 2: error: variant a: postgresql_conf is not for TITLE; say my_cnf");
 }

@@ -81,11 +81,11 @@ fn with_reconnect_a_step_goes_on_over_a_restart_and_its_outage_is_recorded() {
     assert!(hit.intervals.iter().any(|interval| interval.down > 0));
     assert_eq!(hit.intervals.last().unwrap().down, 0);
     let findings = findings(&dir);
-    let told = |text: &str| texts(&findings).iter().any(|warning| warning.contains(text));
-    assert!(told("Outage in block 1 theirs qr100: "), "{:?}", texts(&findings));
+    let reported = |text: &str| texts(&findings).iter().any(|warning| warning.contains(text));
+    assert!(reported("Outage in block 1 theirs qr100: "), "{:?}", texts(&findings));
     // Later steps run over new connections, and nothing is invalid.
     assert_eq!(step(&run, "qp100").outcome(), Some(Outcome::Completed));
-    assert!(!told("Invalid, not used"), "{:?}", texts(&findings));
+    assert!(!reported("Invalid, not used"), "{:?}", texts(&findings));
 }
 
 #[test]

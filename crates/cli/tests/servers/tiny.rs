@@ -148,7 +148,7 @@ pub(crate) fn write_configs(plans: &Path, desk: &Desk) {
 }
 
 #[test]
-fn variants_that_one_server_stands_for_are_told() {
+fn variants_that_one_server_stands_for_are_reported() {
     let desk = Desk::new();
     let variant =
         |name: &str, server: &str| format!("[[variant]]\nname = \"{name}\"\nserver = \"{server}\"\n");

@@ -36,7 +36,7 @@ pub(crate) fn works(cell: &CellRecord) -> String {
 }
 
 /// What a cell did, in order: steps by their names, work between them in brackets.
-pub(crate) fn told(cell: &CellRecord) -> String {
+pub(crate) fn recorded(cell: &CellRecord) -> String {
     let work = |event: &CellEvent| match event {
         CellEvent::Work { at, name, .. } if name != "create tables" => {
             Some((at.clone(), format!("({name})")))
@@ -47,8 +47,9 @@ pub(crate) fn told(cell: &CellRecord) -> String {
         StepEvent::Started { at, .. } => (at.clone(), step.name.clone()),
         other => panic!("{other:?}"),
     };
-    let mut told: Vec<_> = cell.events.iter().filter_map(work).chain(cell.steps.iter().map(start)).collect();
+    let mut recorded: Vec<_> =
+        cell.events.iter().filter_map(work).chain(cell.steps.iter().map(start)).collect();
     // Work of the same millisecond stays in its order, and before the step that it is for.
-    told.sort_by(|one, other| one.0.cmp(&other.0));
-    told.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(" ")
+    recorded.sort_by(|one, other| one.0.cmp(&other.0));
+    recorded.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(" ")
 }

@@ -34,7 +34,7 @@ const BLOCKS: u64 = 5;
 const OPERATIONS: u64 = 6;
 
 /// What an attempt reported that is not true.
-struct Told {
+struct Attempt {
     /// By what is programmed.
     wrong: Vec<String>,
     /// By what the servers say of themselves.
@@ -103,18 +103,20 @@ fn right_verdicts(wait: Wait) {
         let all = || std::iter::once(&BASE).chain(&VARIANTS);
         let late_us = late_us(&desk, all().map(|server| server.name));
         let false_of = |server: &Programmed| {
-            let told = of(&step, server.name);
+            let reported = of(&step, server.name);
             let own = OwnAccount::of(&desk, server.name);
-            let mut wrong = own.false_in(told, BLOCKS * OPERATIONS, late_us);
-            if told.verdict != server.verdict && told.verdict.is_some_and(|said| said != Verdict::Undecided) {
+            let mut wrong = own.false_in(reported, BLOCKS * OPERATIONS, late_us);
+            if reported.verdict != server.verdict
+                && reported.verdict.is_some_and(|said| said != Verdict::Undecided)
+            {
                 wrong.push(format!(
                     "{}: {:?}, though {:?} is true",
-                    server.name, told.verdict, server.verdict
+                    server.name, reported.verdict, server.verdict
                 ));
             }
             wrong
         };
-        Told {
+        Attempt {
             wrong: VARIANTS.iter().flat_map(|server| wrong(server, of(&step, server.name), base)).collect(),
             false_of_servers: all().flat_map(false_of).collect(),
             servers_were_late: all().any(|server| OwnAccount::of(&desk, server.name).is_late()),
@@ -129,25 +131,25 @@ fn compare_says_the_same(desk: &Desk, step: &StepFindings) {
     for server in VARIANTS.iter().filter(|server| of(step, server.name).verdict == server.verdict) {
         let (base, new) = (format!("{}:base", run.display()), format!(":{}", server.name));
         let ended = desk.dbdyno(&["compare", &base, &new, "--format", "json"]);
-        let told: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
-        let steps = told["steps"].as_array().unwrap();
-        let found = steps.iter().find(|told| told["step"] == "point-query").unwrap();
+        let reported: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        let steps = reported["steps"].as_array().unwrap();
+        let found = steps.iter().find(|reported| reported["step"] == "point-query").unwrap();
         assert_eq!(found["verdict"], server.verdict.unwrap().word(), "{}", ended.out);
-        let slower = steps.iter().any(|told| told["verdict"] == "slower");
+        let slower = steps.iter().any(|reported| reported["verdict"] == "slower");
         ended.expect_code(i32::from(slower));
     }
 }
 
 /// All that is reported about a variant and not true.
-fn wrong(server: &Programmed, told: &VariantStep, base: &VariantStep) -> Vec<String> {
+fn wrong(server: &Programmed, reported: &VariantStep, base: &VariantStep) -> Vec<String> {
     let total = |server: &Programmed| f64::from(server.burn_us + server.delay_us);
-    let ratio = told.ratio.as_ref().unwrap().value;
-    let (cpu, waiting) = factors(told.account.as_ref().unwrap());
+    let ratio = reported.ratio.as_ref().unwrap().value;
+    let (cpu, waiting) = factors(reported.account.as_ref().unwrap());
     let true_ratio = total(&BASE) / total(server);
     let true_cpu = f64::from(BASE.burn_us) / f64::from(server.burn_us);
     let mut wrong = Vec::new();
-    if told.verdict != server.verdict {
-        wrong.push(format!("{}: {:?}, not {:?}", server.name, told.verdict, server.verdict));
+    if reported.verdict != server.verdict {
+        wrong.push(format!("{}: {:?}, not {:?}", server.name, reported.verdict, server.verdict));
     }
     let mut expect = |what: &str, is, truth, tolerance| {
         expect(&mut wrong, &format!("{}: {what}", server.name), is, truth, tolerance);
@@ -157,7 +159,7 @@ fn wrong(server: &Programmed, told: &VariantStep, base: &VariantStep) -> Vec<Str
     expect("factor of waiting", waiting, true_ratio / true_cpu, 0.015);
     expect("product of the factors", cpu * waiting, ratio, 1e-9);
     // What the protocol costs, and the looking out for the due time, come on top.
-    expect("CPU an operation", cpu_us(told), f64::from(server.burn_us), 0.03);
+    expect("CPU an operation", cpu_us(reported), f64::from(server.burn_us), 0.03);
     expect("CPU an operation of the base", cpu_us(base), f64::from(BASE.burn_us), 0.03);
     wrong
 }
@@ -187,11 +189,12 @@ fn charged_for_all(wait: Wait) {
         let ratio = dear.ratio.as_ref().unwrap().value;
         expect(&mut wrong, "product of the factors", cpu * waiting, ratio, 1e-9);
         let late_us = late_us(&desk, ["base", "dear"]);
-        let false_of =
-            |told: &VariantStep| OwnAccount::of(&desk, &told.variant).false_in(told, 3 * 500, late_us);
+        let false_of = |reported: &VariantStep| {
+            OwnAccount::of(&desk, &reported.variant).false_in(reported, 3 * 500, late_us)
+        };
         let false_of_servers = [base, dear].into_iter().flat_map(false_of).collect();
         let servers_were_late = ["base", "dear"].iter().any(|name| OwnAccount::of(&desk, name).is_late());
-        Told { wrong, false_of_servers, servers_were_late, evidence: evidence(&desk, &step) }
+        Attempt { wrong, false_of_servers, servers_were_late, evidence: evidence(&desk, &step) }
     });
 }
 
@@ -204,10 +207,10 @@ fn expect(wrong: &mut Vec<String>, what: &str, is: f64, truth: f64, tolerance: f
 /// Fails if something is wrong each of three times, with the evidence of the last. Where a hypervisor took this machine's CPUs
 /// away meanwhile, or the servers were late by their own clocks to the end, which no program can stand, the tool is held to what
 /// the servers say of themselves.
-fn on_a_machine_of_its_own(attempt: impl Fn() -> Told) {
+fn on_a_machine_of_its_own(attempt: impl Fn() -> Attempt) {
     for is_last in [false, false, true] {
         let before = stolen();
-        let Told { wrong, false_of_servers, servers_were_late, evidence } = attempt();
+        let Attempt { wrong, false_of_servers, servers_were_late, evidence } = attempt();
         if wrong.is_empty() {
             return;
         }

@@ -24,14 +24,14 @@ impl OwnAccount {
     /// Of the server `name`, which has ended.
     pub(crate) fn of(desk: &Desk, name: &str) -> Self {
         let text = std::fs::read_to_string(desk.path(&format!("{name}.json"))).unwrap();
-        let told: Value = serde_json::from_str(&text).unwrap();
-        let count = told["actual"]["count"].as_u64().unwrap();
+        let reported: Value = serde_json::from_str(&text).unwrap();
+        let count = reported["actual"]["count"].as_u64().unwrap();
         Self {
             count,
-            burnt_us: told["burnt_seconds"].as_f64().unwrap() * 1e6 / count as f64,
-            took_us: told["actual"]["mean_us"].as_f64().unwrap(),
-            late_us: told["late"]["mean_us"].as_f64().unwrap(),
-            longest_us: told["actual"]["max_us"].as_f64().unwrap() as u64,
+            burnt_us: reported["burnt_seconds"].as_f64().unwrap() * 1e6 / count as f64,
+            took_us: reported["actual"]["mean_us"].as_f64().unwrap(),
+            late_us: reported["late"]["mean_us"].as_f64().unwrap(),
+            longest_us: reported["actual"]["max_us"].as_f64().unwrap() as u64,
         }
     }
 
@@ -45,14 +45,14 @@ impl OwnAccount {
     /// An operation takes the client as long as the server, and its own time on top: on a machine that is held up no less than 0,
     /// and in most blocks no more than three times what servers are late there, `late_us` (as long for sending as for receiving,
     /// each as a server). A single hold-up of the client, which no server sees, may fill one block.
-    pub(crate) fn false_in(&self, told: &VariantStep, operations: u64, late_us: f64) -> Vec<String> {
-        let name = &told.variant;
+    pub(crate) fn false_in(&self, reported: &VariantStep, operations: u64, late_us: f64) -> Vec<String> {
+        let name = &reported.variant;
         let mut wrong = Vec::new();
         if self.count != operations {
             wrong.push(format!("{name}: {} statements arrived, not {operations}", self.count));
         }
-        expect(&mut wrong, &format!("{name}: CPU an operation"), cpu_us(told), self.burnt_us, 0.03);
-        let mut blocks_us: Vec<f64> = told.runs.iter().map(|run| 1e6 / run.rate).collect();
+        expect(&mut wrong, &format!("{name}: CPU an operation"), cpu_us(reported), self.burnt_us, 0.03);
+        let mut blocks_us: Vec<f64> = reported.runs.iter().map(|run| 1e6 / run.rate).collect();
         blocks_us.sort_by(f64::total_cmp);
         let (mean_us, median_us) =
             (blocks_us.iter().sum::<f64>() / blocks_us.len() as f64, blocks_us[blocks_us.len() / 2]);

@@ -88,9 +88,9 @@ fn expect_once(options: &str, wrong: impl Fn(&Stalled) -> Vec<String>) {
 
 fn expect_once_of(wait: Wait, options: &str, wrong: impl Fn(&Stalled) -> Vec<String>) {
     let attempt = || {
-        let told = stalled(options, wait)?;
-        let wrong = wrong(&told);
-        let Stalled { found, report, longest_us } = told;
+        let reported = stalled(options, wait)?;
+        let wrong = wrong(&reported);
+        let Stalled { found, report, longest_us } = reported;
         let evidence = format!("{:?}\n{:?}\n{longest_us} us\n{report}", found.service, found.response);
         if wrong.is_empty() { Ok(()) } else { Err(format!("{}\n{evidence}", wrong.join("\n"))) }
     };
@@ -142,8 +142,8 @@ fn acceptance_check_6_an_open_loop_shows_the_stall() {
         let mut wrong = not_hidden(service);
         let is_shown = (p95 - expected).abs() < 0.03 && (0.91..0.98).contains(&p95);
         wrong.extend((!is_shown).then(|| format!("p95 of response {p95} s, not {expected} s")));
-        let is_told = shows(report, service.p95_us) && shows(report, response.p95_us);
-        wrong.extend((!is_told).then(|| "p95 is not in the report".to_owned()));
+        let is_reported = shows(report, service.p95_us) && shows(report, response.p95_us);
+        wrong.extend((!is_reported).then(|| "p95 is not in the report".to_owned()));
         wrong
     });
 }

@@ -8,7 +8,7 @@ use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
 use crate::support::{Desk, Ended};
-use crate::{Programmed, Server, Told, of, on_a_machine_of_its_own, point_query, turn, urgent, workload};
+use crate::{Attempt, Programmed, Server, of, on_a_machine_of_its_own, point_query, turn, urgent, workload};
 
 /// How the client waits for answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,18 +82,22 @@ fn a_sleeping_and_a_spinning_client_have_the_same_rates() {
             refused.code == Some(2) && refused.err.contains("how the client waits sleep and spin"),
             "{refused:?}"
         );
-        let told: serde_json::Value =
+        let reported: serde_json::Value =
             serde_json::from_str(&compared(&["--anyway", "--format", "json"]).out).unwrap();
-        let notes = told["notes"].to_string();
+        let notes = reported["notes"].to_string();
         assert!(notes.contains("how the client waits sleep and spin"), "{notes}");
-        let step =
-            told["steps"].as_array().unwrap().iter().find(|told| told["step"] == "point-query").unwrap();
+        let step = reported["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|reported| reported["step"] == "point-query")
+            .unwrap();
         let is_same = step["verdict"] == Verdict::Same.word();
-        Told {
+        Attempt {
             wrong: if is_same { Vec::new() } else { vec![format!("not the same: {step}")] },
             false_of_servers: Vec::new(),
             servers_were_late: false,
-            evidence: told.to_string(),
+            evidence: reported.to_string(),
         }
     });
 }
@@ -124,7 +128,7 @@ fn a_spinning_client_with_nothing_to_do_is_not_called_busy() {
         let mut wrong = idle_wrong(&step);
         let late_us = latest_sample_us(&desk);
         wrong.extend((late_us > 1_000_000).then(|| format!("a sample was {late_us} µs late")));
-        Told {
+        Attempt {
             wrong,
             false_of_servers: Vec::new(),
             servers_were_late: false,
@@ -135,8 +139,8 @@ fn a_spinning_client_with_nothing_to_do_is_not_called_busy() {
 
 /// All that is reported about the client, and the server's CPU, and is not true.
 fn idle_wrong(step: &StepFindings) -> Vec<String> {
-    let told = of(step, "one");
-    let cost = &told.runs[0].cost;
+    let reported = of(step, "one");
+    let cost = &reported.runs[0].cost;
     let polling = cost.client_polling_share.unwrap();
     let busiest = cost.busiest_load_thread_share.unwrap();
     let mut wrong = Vec::new();

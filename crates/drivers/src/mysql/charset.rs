@@ -16,7 +16,7 @@ pub(crate) async fn as_the_table(session: &mut impl Session, table: &str) -> Res
     );
     let cells = match session.rows(&asked).await {
         Err(error) if error.class == Class::Lost => return Err(error),
-        told => told.unwrap_or_default(),
+        reported => reported.unwrap_or_default(),
     };
     let [row] = cells.as_slice() else { return Ok(()) };
     let Some(Some(charset)) = row.first() else { return Ok(()) };

@@ -32,7 +32,7 @@ pub(super) enum Fault {
 impl Fault {
     /// The fault as TLS means it, where a connection to `host` ended for a reason that TLS gave: a server reports that it wants
     /// a client certificate only after the handshake.
-    pub(super) fn told_by_tls(self, host: &str) -> Self {
+    pub(super) fn explained_by_tls(self, host: &str) -> Self {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
                 explain(&error, host).map_or(Self::Io(error), Self::Tls)
@@ -75,7 +75,7 @@ impl crate::exchange::Fault for Fault {
         }
     }
 
-    fn told(self, context: &str) -> DbError {
+    fn into_error(self, context: &str) -> DbError {
         let advice = self.advice();
         DbError::new(self.class(), self.code(), format!("{context}: {self}{advice}"))
     }
@@ -96,12 +96,12 @@ mod tests {
     use crate::exchange::Fault as _;
 
     #[test]
-    fn a_fault_is_told_with_context_and_code() {
+    fn a_fault_is_reported_with_context_and_code() {
         let fault = Fault::Server { code: 1062, message: "Duplicate entry '1' for key 'PRIMARY'".into() };
-        insta::assert_snapshot!(fault.told("INSERT INTO t ... on /run/a.sock"),
+        insta::assert_snapshot!(fault.into_error("INSERT INTO t ... on /run/a.sock"),
             @"INSERT INTO t ... on /run/a.sock: server said: Duplicate entry '1' for key 'PRIMARY' (1062)");
         let zero = Fault::Server { code: 1062, message: "Duplicate entry '0' for key 'PRIMARY'".into() };
-        insta::assert_snapshot!(zero.told("INSERT"), @"INSERT: server said: Duplicate entry '0' for key 'PRIMARY'; if the server's sql_mode holds NO_AUTO_VALUE_ON_ZERO, it takes the id 0 as it is and gives no next one: take that out of sql_mode (1062)");
+        insta::assert_snapshot!(zero.into_error("INSERT"), @"INSERT: server said: Duplicate entry '0' for key 'PRIMARY'; if the server's sql_mode holds NO_AUTO_VALUE_ON_ZERO, it takes the id 0 as it is and gives no next one: take that out of sql_mode (1062)");
         assert_eq!(Fault::Closed.class(), Class::Lost);
         assert_eq!(Fault::Malformed("x").class(), Class::Lost);
     }

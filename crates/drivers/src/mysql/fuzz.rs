@@ -65,14 +65,14 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         });
         let stream = wire.stream();
         assert!(stream.widest <= ROOM, "room for {} bytes", stream.widest);
-        let is_told = stream.heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
-        assert!(channel.is_local || !is_told, "the password went out over TCP");
+        let is_reported = stream.heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
+        assert!(channel.is_local || !is_reported, "the password went out over TCP");
         outcome
     };
     let outcome = attempt(&draws.pieces());
     if draws.below(8) == 0 {
-        let told = |outcome: &Result<Agreed, Fault>| format!("{outcome:?}");
-        assert_eq!(told(&outcome), told(&attempt(&[])), "it depends on how the bytes arrive");
+        let reported = |outcome: &Result<Agreed, Fault>| format!("{outcome:?}");
+        assert_eq!(reported(&outcome), reported(&attempt(&[])), "it depends on how the bytes arrive");
     }
     match outcome {
         Ok(_) => "logged in",

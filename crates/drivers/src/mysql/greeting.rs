@@ -54,10 +54,10 @@ impl Greeting {
         }
         nonce[..8].copy_from_slice(greeting.scramble_1_ref());
         nonce[8..].copy_from_slice(&second[..NONCE - 8]);
-        let told = said(greeting.server_version_ref());
-        let version = told.strip_prefix(MARIADB_PREFIX).unwrap_or(&told).to_owned();
+        let reported = said(greeting.server_version_ref());
+        let version = reported.strip_prefix(MARIADB_PREFIX).unwrap_or(&reported).to_owned();
         Ok(Self {
-            is_mariadb: version.len() < told.len() || version.contains("MariaDB"),
+            is_mariadb: version.len() < reported.len() || version.contains("MariaDB"),
             version,
             connection_id: greeting.connection_id(),
             nonce,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn products_and_versions_are_told_apart() {
+    fn products_and_versions_are_distinguished() {
         let check = |text: &str, version: &str, is_mariadb, numbers| {
             let greeting = Greeting::parse(&bytes(text, b"mysql_native_password\0")).expect(text);
             assert_eq!(greeting.version, version);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_place_of_a_greeting_is_told() {
+    fn an_error_in_place_of_a_greeting_is_reported() {
         let fault = Greeting::parse(b"\xff\x10\x04Too many connections").expect_err("an error packet");
         assert_eq!(fault.class(), crate::Class::Refused);
         insta::assert_snapshot!(fault, @"server said: Too many connections");

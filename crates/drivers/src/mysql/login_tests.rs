@@ -99,7 +99,7 @@ fn sha2(nonce: &[u8; NONCE], password: &str) -> Vec<u8> {
     scramble_sha256(nonce, password.as_bytes()).expect("a password").to_vec()
 }
 
-fn told(outcome: Result<Agreed, Fault>) -> String {
+fn reported(outcome: Result<Agreed, Fault>) -> String {
     let fault = outcome.expect_err("a refusal");
     format!("{:?}: {fault}", fault.class())
 }
@@ -133,10 +133,10 @@ async fn answer_to_mariadb(options: &Options, offered: u32) -> (Agreed, Vec<u8>)
 /// The extended capabilities in it.
 async fn extended_answer(options: &Options, offered: u32) -> u32 {
     let (agreed, heard) = answer_to_mariadb(options, offered).await;
-    let told = u32::from_le_bytes([heard[28], heard[29], heard[30], heard[31]]);
-    assert_eq!(agreed.form.optional_definitions, told != 0);
+    let reported = u32::from_le_bytes([heard[28], heard[29], heard[30], heard[31]]);
+    assert_eq!(agreed.form.optional_definitions, reported != 0);
     assert_eq!(heard[0] & 1, 0, "who claims to be MySQL's client has no extended capabilities");
-    told
+    reported
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn the_first_answer_names_user_database_and_plugin() {
 }
 
 #[tokio::test]
-async fn an_empty_password_is_told_in_each_plugins_way() {
+async fn an_empty_password_is_sent_in_each_plugins_way() {
     let (_, heard) = played(&tcp(""), "mysql_native_password", &[ok(0)]).await;
     assert!(heard[0].ends_with(b"bench\0\0ib\0mysql_native_password\0"), "{:?}", heard[0]);
     let (_, heard) = played(&tcp(""), "caching_sha2_password", &[ok(0)]).await;
@@ -216,7 +216,7 @@ async fn full_authentication_sends_the_password_over_a_socket_only() {
     agreed.expect("a login");
     assert_eq!(heard[1], b"secret\0");
     let (outcome, heard) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
-    insta::assert_snapshot!(told(outcome), @r#"Fatal: the server asks for the password itself, which goes to no server over TCP without TLS; say tls = { mode = "verify" }, name the server's key with server_public_key = "FILE", or say allow_public_key_retrieval = true, with which a server that poses as this one gets the password"#);
+    insta::assert_snapshot!(reported(outcome), @r#"Fatal: the server asks for the password itself, which goes to no server over TCP without TLS; say tls = { mode = "verify" }, name the server's key with server_public_key = "FILE", or say allow_public_key_retrieval = true, with which a server that poses as this one gets the password"#);
     assert_eq!(heard.len(), 1, "nothing is said but the scramble");
 }
 
@@ -253,7 +253,7 @@ async fn an_account_of_another_plugin_logs_in_where_the_servers_default_would_as
     agreed.expect("a login");
     assert!(heard[0].ends_with(b"mysql_native_password\0"), "{:?}", heard[0]);
     let (outcome, heard) = played(&tcp("secret"), "sha256_password", &[switch_to("sha256_password")]).await;
-    assert!(told(outcome).contains("allow_public_key_retrieval"));
+    assert!(reported(outcome).contains("allow_public_key_retrieval"));
     assert_eq!(heard.len(), 1);
 }
 
@@ -262,13 +262,13 @@ async fn a_key_that_was_not_asked_for_or_is_too_short_gets_nothing() {
     for options in [tcp("secret"), knowing("secret"), trusting("secret")] {
         let (outcome, heard) = played(&options, "caching_sha2_password", &[key(rsa::TEST_KEY)]).await;
         insta::allow_duplicates! {
-            insta::assert_snapshot!(told(outcome), @"Lost: the server's answer breaks the protocol: an unknown request of the authentication plugin");
+            insta::assert_snapshot!(reported(outcome), @"Lost: the server's answer breaks the protocol: an unknown request of the authentication plugin");
         }
         assert_eq!(heard.len(), 1);
     }
     let script = [vec![1, 4], key(rsa::WEAK_KEY)];
     let (outcome, heard) = played(&trusting("secret"), "caching_sha2_password", &script).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the password cannot be encrypted with the server's RSA key: it has 512 bits, where dbdyno wants 2048 to 16384");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the password cannot be encrypted with the server's RSA key: it has 512 bits, where dbdyno wants 2048 to 16384");
     assert_eq!(heard[1..], [[2]], "the request for the key, and nothing more");
 }
 
@@ -284,12 +284,12 @@ fn a_login_keeps_64_kib_at_most() {
     ];
     for (number, answers) in large.into_iter().enumerate() {
         let mut wire = Wire::new(Scripted::new(answers, &[]).greets());
-        let told = told(block_on(opened(&mut wire, &socket(""))));
+        let reported = reported(block_on(opened(&mut wire, &socket(""))));
         let expected = match number {
             2 => "the account uses the authentication plugin xxx",
             _ => "Lost: the server sent more than 64 KiB before the login was done",
         };
-        assert!(told.contains(expected) && told.len() < 700, "{number}: {told}");
+        assert!(reported.contains(expected) && reported.len() < 700, "{number}: {reported}");
         assert!(wire.stream().widest <= 1 << 18, "{number}: {}", wire.stream().widest);
     }
 }
@@ -313,23 +313,23 @@ async fn a_clear_password_never_goes_over_tcp() {
     agreed.expect("a login");
     assert_eq!(heard[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or use an account with another authentication plugin");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or use an account with another authentication plugin");
 }
 
 #[tokio::test]
 async fn what_is_not_spoken_is_refused_with_a_reason() {
     let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[vec![0xfe]]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; set the password anew");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; set the password anew");
     let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[switch_to("dialog")]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the account uses the authentication plugin dialog, which dbdyno does not speak; use an account with mysql_native_password, caching_sha2_password, client_ed25519 or parsec");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the account uses the authentication plugin dialog, which dbdyno does not speak; use an account with mysql_native_password, caching_sha2_password, client_ed25519 or parsec");
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_at_each_point() {
+async fn a_refusal_is_reported_at_each_point() {
     let denied = error(1045, "Access denied for user 'bench'");
     for script in [vec![denied.clone()], vec![switch_to("mysql_native_password"), denied.clone()]] {
         let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script).await;
-        assert_eq!(told(outcome), "Fatal: server said: Access denied for user 'bench'");
+        assert_eq!(reported(outcome), "Fatal: server said: Access denied for user 'bench'");
     }
 }
 

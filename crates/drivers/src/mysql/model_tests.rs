@@ -346,8 +346,8 @@ fn rows_at_the_borders_of_packets_are_read_whole() {
                 let answer = queried(form, &bytes, &[65_521]).await.expect("an answer");
                 assert_eq!(answer, model.answer(false), "{payload}");
                 let mut session = connection(form, vec![bytes], &[65_521]);
-                let told = session.rows("x").await.expect_err("more than is kept");
-                assert!(told.to_string().contains("the answer is larger than the 8 MiB"), "{told}");
+                let reported = session.rows("x").await.expect_err("more than is kept");
+                assert!(reported.to_string().contains("the answer is larger than the 8 MiB"), "{reported}");
             });
         }
     }

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_rows_is_told_from_a_huge_value() {
+    fn the_end_of_rows_is_distinguished_from_a_huge_value() {
         assert!(ends_rows(0xfe, 5, false));
         assert!(!ends_rows(0xfe, 9, false));
         assert!(ends_rows(0xfe, 7, true));

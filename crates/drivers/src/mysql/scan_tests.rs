@@ -158,7 +158,7 @@ fn an_error_may_come_with_any_number() {
 }
 
 #[test]
-fn answers_that_break_the_protocol_are_told_apart() {
+fn answers_that_break_the_protocol_are_distinguished() {
     let malformed = |new_form, payloads: &[Vec<u8>]| match whole(new_form, payloads) {
         Err(Fault::Malformed(what)) => what,
         other => panic!("{other:?}"),

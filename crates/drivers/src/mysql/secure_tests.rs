@@ -111,12 +111,12 @@ async fn bytes_ahead_of_tls_are_refused() {
     };
     let options = options(&desk, TlsMode::Require);
     let (outcome, ()) = tokio::join!(MysqlSession::connect(&options), serve);
-    let told = outcome.expect_err("refused").to_string();
-    assert!(told.contains("bytes before the beginning of TLS"), "{told}");
+    let reported = outcome.expect_err("refused").to_string();
+    assert!(reported.contains("bytes before the beginning of TLS"), "{reported}");
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_older_versions_only_is_told_so() {
+async fn a_server_that_speaks_older_versions_only_is_reported_so() {
     // The alert protocol_version, as a server before TLS 1.2 answers; and no answer but the end.
     for (answer, words) in [
         (&[0x15, 0x03, 0x01, 0, 2, 2, 70][..], "the server speaks neither TLS 1.2 nor 1.3"),
@@ -136,8 +136,8 @@ async fn a_server_that_speaks_older_versions_only_is_told_so() {
         };
         let options = options(&desk, TlsMode::Require);
         let (outcome, ()) = tokio::join!(MysqlSession::connect(&options), serve);
-        let told = outcome.expect_err("refused").to_string();
-        assert!(told.contains(words), "{told}");
+        let reported = outcome.expect_err("refused").to_string();
+        assert!(reported.contains(words), "{reported}");
     }
 }
 
@@ -150,8 +150,8 @@ async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
     outcome.expect("a login");
     let without = options(&desk, TlsMode::Verify);
     let (outcome, _) = served(&desk, &without, true, "mysql_native_password", &[ok(0)]).await;
-    let told = outcome.expect_err("refused").to_string();
-    assert!(told.contains("wants a client certificate: name its files cert and key"), "{told}");
+    let reported = outcome.expect_err("refused").to_string();
+    assert!(reported.contains("wants a client certificate: name its files cert and key"), "{reported}");
 }
 
 #[tokio::test]

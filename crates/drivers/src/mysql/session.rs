@@ -49,9 +49,9 @@ impl MysqlSession {
         match tokio::time::timeout(options.connect_timeout, attempt).await {
             Ok(Ok(connection)) => Self(connection).set_up(options, &context).await,
             Ok(Err(fault)) => {
-                let fault = fault.told_by_tls(options.address.host());
+                let fault = fault.explained_by_tls(options.address.host());
                 let hint = hint(&fault, options);
-                let mut error = fault.told(&context);
+                let mut error = fault.into_error(&context);
                 error.message.push_str(hint);
                 Err(error)
             }
@@ -69,17 +69,17 @@ impl MysqlSession {
     /// Sets in the session what the server's own settings do not: to commit after each statement, and the character set of the options.
     async fn set_up(mut self, options: &Options, context: &str) -> Result<Self, DbError> {
         if options.manner.sets_autocommit {
-            self.told(AUTOCOMMIT, options, context, "").await?;
+            self.configure(AUTOCOMMIT, options, context, "").await?;
         }
         if let Some(charset) = &options.manner.client_charset {
             let advice =
                 "; client_charset must be a name from the server's SHOW CHARACTER SET that clients may use";
-            self.told(&format!("SET NAMES {charset}"), options, context, advice).await?;
+            self.configure(&format!("SET NAMES {charset}"), options, context, advice).await?;
         }
         Ok(self)
     }
 
-    async fn told(
+    async fn configure(
         &mut self,
         sql: &str,
         options: &Options,

@@ -68,15 +68,15 @@ async fn a_query_is_one_packet_and_its_answer_is_counted() {
 async fn an_error_leaves_the_session_usable_unless_it_says_lost() {
     let (mut session, mut server) =
         answered(true, &packets(&[error(1062, "Duplicate entry '1'")]), false).await;
-    let told = session.query(b"INSERT INTO t VALUES ('1')").await.expect_err("refused");
-    insta::assert_snapshot!(told, @"INSERT INTO t VALUES (... on /run/db.sock as bench: server said: Duplicate entry '1' (1062)");
+    let reported = session.query(b"INSERT INTO t VALUES ('1')").await.expect_err("refused");
+    insta::assert_snapshot!(reported, @"INSERT INTO t VALUES (... on /run/db.sock as bench: server said: Duplicate entry '1' (1062)");
     server.write_all(&packets(&[ok(0)])).await.expect("room");
     assert_eq!(session.query(b"DO 1").await.expect("goes on").affected, 1);
     server.write_all(&packets(&[error(1053, "Server shutdown in progress")])).await.expect("room");
     assert_eq!(session.query(b"DO 1").await.expect_err("lost").class, Class::Lost);
     server.write_all(&packets(&[ok(0)])).await.expect("room");
-    let told = session.query(b"DO 1").await.expect_err("stays lost");
-    insta::assert_snapshot!(told, @"connection to /run/db.sock as bench is not usable: it was lost, or a statement on it was abandoned; connect again (io)");
+    let reported = session.query(b"DO 1").await.expect_err("stays lost");
+    insta::assert_snapshot!(reported, @"connection to /run/db.sock as bench is not usable: it was lost, or a statement on it was abandoned; connect again (io)");
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_stream_that_ends_anywhere_is_a_lost_connection() {
 }
 
 #[tokio::test]
-async fn an_error_in_every_phase_of_rows_and_prepare_is_told() {
+async fn an_error_in_every_phase_of_rows_and_prepare_is_reported() {
     for form in [false, true] {
         let rows = result_set(form, &[b"\x011\x012"], false);
         let statement = prepared(form);
@@ -144,12 +144,12 @@ async fn an_error_in_every_phase_of_rows_and_prepare_is_told() {
                 let mut payloads = phases[..cut].to_vec();
                 payloads.push(error(1317, "interrupted"));
                 let (mut session, _server) = answered(form, &packets(&payloads), true).await;
-                let told = if is_rows {
+                let reported = if is_rows {
                     session.rows("SELECT 1").await.expect_err("an error")
                 } else {
                     session.prepare("SELECT ?").await.expect_err("an error")
                 };
-                assert_eq!(told.code, "1317", "after {cut} packets");
+                assert_eq!(reported.code, "1317", "after {cut} packets");
             }
         }
     }
@@ -161,12 +161,12 @@ async fn a_request_for_a_local_file_is_answered_with_nothing() {
     let answer = packet(3, &error(1148, "no file came"));
     for as_rows in [false, true] {
         let (mut session, mut server) = answered(true, &[&asks[..], &answer].concat(), false).await;
-        let told = if as_rows {
+        let reported = if as_rows {
             session.rows("LOAD DATA").await.expect_err("refused")
         } else {
             session.query(b"LOAD DATA").await.expect_err("refused")
         };
-        assert_eq!(told.class, Class::Refused, "{told}");
+        assert_eq!(reported.class, Class::Refused, "{reported}");
         let mut heard = [0; 4 + 10 + 4];
         server.read_exact(&mut heard).await.expect("the statement and an empty packet");
         assert_eq!(heard[14..], [0, 0, 0, 2]);
@@ -196,8 +196,8 @@ async fn rows_for_a_load_go_in_numbered_packets_with_an_empty_one_at_the_end() {
 #[tokio::test]
 async fn rows_go_to_no_statement_that_does_not_ask_for_them() {
     let (mut session, _server) = answered(true, &packets(&[ok(0)]), false).await;
-    let told = session.load_rows("DO 1", b"secret").await.expect_err("no load");
-    assert_eq!((told.class, told.code.as_str()), (Class::Refused, "local infile"), "{told}");
+    let reported = session.load_rows("DO 1", b"secret").await.expect_err("no load");
+    assert_eq!((reported.class, reported.code.as_str()), (Class::Refused, "local infile"), "{reported}");
     assert!(!session.exchange.is_unfinished(), "the session goes on");
     let refused = packets(&[error(1146, "no such table")]);
     let (mut session, _server) = answered(true, &refused, false).await;
@@ -218,8 +218,8 @@ async fn bytes_behind_an_answer_are_noticed() {
     let (mut session, _server) =
         answered(true, &[packets(&[ok(0)]), packets(&[ok(0)])].concat(), false).await;
     session.query(b"DO 1").await.expect("the first answer");
-    let told = session.query(b"DO 1").await.expect_err("an answer from before the question");
-    assert_eq!((told.class, told.code.as_str()), (Class::Lost, "protocol"));
+    let reported = session.query(b"DO 1").await.expect_err("an answer from before the question");
+    assert_eq!((reported.class, reported.code.as_str()), (Class::Lost, "protocol"));
 }
 
 #[tokio::test]
@@ -229,16 +229,16 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
     let _listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let limit = std::time::Duration::from_millis(50);
     let options = Options::socket(&path, "bench").with_connect_timeout(limit);
-    let told = MysqlSession::connect(&options).await.expect_err("silence");
-    assert_eq!(told.class, Class::Lost);
-    assert!(told.message.contains("no answer within 50ms"), "{told}");
+    let reported = MysqlSession::connect(&options).await.expect_err("silence");
+    assert_eq!(reported.class, Class::Lost);
+    assert!(reported.message.contains("no answer within 50ms"), "{reported}");
 }
 
 #[tokio::test]
 async fn a_socket_that_is_not_there_is_named_with_a_hint() {
-    let told =
+    let reported =
         MysqlSession::connect(&Options::socket("/nonesuch/db.sock", "bench")).await.expect_err("nobody");
-    insta::assert_snapshot!(told, @"connecting to /nonesuch/db.sock as bench: No such file or directory (os error 2); is the server running, and is this its socket? (io)");
+    insta::assert_snapshot!(reported, @"connecting to /nonesuch/db.sock as bench: No such file or directory (os error 2); is the server running, and is this its socket? (io)");
 }
 
 proptest! {

@@ -16,7 +16,7 @@ const CANCEL: u32 = 1234 << 16 | 5678;
 /// what became of it.
 pub(crate) async fn request_cancel(options: &Options, ticket: Ticket) -> Result<(), DbError> {
     let sent = send(options, ticket).await;
-    sent.map_err(|fault| fault.told(&format!("asking {} to cancel", options.place())))
+    sent.map_err(|fault| fault.into_error(&format!("asking {} to cancel", options.place())))
 }
 
 async fn send(options: &Options, ticket: Ticket) -> Result<(), Fault> {

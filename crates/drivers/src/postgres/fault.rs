@@ -49,7 +49,7 @@ impl Fault {
 
     /// The fault as TLS means it, where a connection to `host` ended for a reason that TLS gave: a server reports that it wants
     /// a client certificate only after the handshake.
-    pub(super) fn told_by_tls(self, host: &str) -> Self {
+    pub(super) fn explained_by_tls(self, host: &str) -> Self {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
                 explain(&error, host).map_or(Self::Io(error), Self::Tls)
@@ -82,7 +82,7 @@ impl crate::exchange::Fault for Fault {
         }
     }
 
-    fn told(self, context: &str) -> DbError {
+    fn into_error(self, context: &str) -> DbError {
         DbError::new(self.class(), self.code(), format!("{context}: {self}"))
     }
 }
@@ -106,8 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_with_context_and_state() {
-        insta::assert_snapshot!(Fault::Server(report("23505", false)).told("INSERT INTO t ... on /run/a"),
+    fn a_fault_is_reported_with_context_and_state() {
+        insta::assert_snapshot!(Fault::Server(report("23505", false)).into_error("INSERT INTO t ... on /run/a"),
             @"INSERT INTO t ... on /run/a: server said: no more (23505)");
     }
 

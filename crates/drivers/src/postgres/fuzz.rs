@@ -67,8 +67,8 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         let outcome = block_on(login(&mut wire, &options, channel, binding.clone()));
         let stream = wire.stream();
         assert!(stream.widest <= ROOM, "room for {} bytes", stream.widest);
-        let is_told = stream.heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
-        assert!(channel.is_local || !is_told, "the password went out over TCP");
+        let is_reported = stream.heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
+        assert!(channel.is_local || !is_reported, "the password went out over TCP");
         outcome
     };
     let ending = ending(attempt(&draws.pieces()));

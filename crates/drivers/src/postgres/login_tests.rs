@@ -67,7 +67,7 @@ fn admitted() -> Vec<u8> {
     [asks(OK, b""), welcome()].concat()
 }
 
-fn told(outcome: Result<Agreed, Fault>) -> String {
+fn reported(outcome: Result<Agreed, Fault>) -> String {
     let fault = outcome.expect_err("a refusal");
     format!("{:?}: {fault}", fault.class())
 }
@@ -95,7 +95,7 @@ async fn a_clear_password_never_goes_over_tcp() {
     agreed.expect("a login");
     assert_eq!(heard[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), &script[..1]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or set the method scram-sha-256 in pg_hba.conf");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or set the method scram-sha-256 in pg_hba.conf");
 }
 
 #[tokio::test]
@@ -128,34 +128,34 @@ async fn scram_goes_on_only_with_a_server_that_proves_itself() {
     let options = tcp("secret");
     let (outcome, ()) =
         tokio::join!(login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible), serve);
-    insta::assert_snapshot!(told(outcome), @"Fatal: the server cannot prove that it knows the password: another one may answer in its place");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server cannot prove that it knows the password: another one may answer in its place");
 }
 
 #[tokio::test]
 async fn a_server_that_admits_in_the_middle_of_scram_is_not_believed() {
     let script = [asks(SASL, b"SCRAM-SHA-256\0\0"), admitted()];
     let (outcome, _) = played(&tcp("secret"), &script).await;
-    assert!(told(outcome).contains("without the server's part of the proof"));
+    assert!(reported(outcome).contains("without the server's part of the proof"));
 }
 
 #[tokio::test]
 async fn what_is_not_spoken_is_refused_with_a_reason() {
     let (outcome, _) = played(&tcp("secret"), &[asks(7, b"")]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants authentication by GSSAPI, which dbdyno does not speak; set the method scram-sha-256 for this user in pg_hba.conf");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants authentication by GSSAPI, which dbdyno does not speak; set the method scram-sha-256 for this user in pg_hba.conf");
     let (outcome, _) = played(&tcp("secret"), &[asks(SASL, b"OAUTHBEARER\0\0")]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the server offers the authentication mechanisms OAUTHBEARER only, of which dbdyno speaks none; use an account with scram-sha-256 or md5");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server offers the authentication mechanisms OAUTHBEARER only, of which dbdyno speaks none; use an account with scram-sha-256 or md5");
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_with_the_class_of_its_state() {
+async fn a_refusal_is_reported_with_the_class_of_its_state() {
     for (state, class) in
         [("28P01", Class::Fatal), ("3D000", Class::Fatal), ("53300", Class::Refused), ("57P03", Class::Lost)]
     {
         let (outcome, _) = played(&tcp("secret"), &[fatal(state, "no")]).await;
-        assert_eq!(told(outcome), format!("{class:?}: server said: no"));
+        assert_eq!(reported(outcome), format!("{class:?}: server said: no"));
     }
     let (outcome, _) = played(&tcp("secret"), &[[asks(OK, b""), fatal("3D000", "no")].concat()]).await;
-    assert_eq!(told(outcome), "Fatal: server said: no");
+    assert_eq!(reported(outcome), "Fatal: server said: no");
 }
 
 #[tokio::test]

@@ -322,8 +322,8 @@ fn rows_of_16_mib_and_more_are_read_whole() {
             assert_eq!(session.query(b"x").await.expect("an answer"), model.answer(false), "{length}");
             assert!(session.wire.stream().widest <= ROOM, "{} bytes of room", session.wire.stream().widest);
             let mut session = connection(vec![model.bytes(false)], &[65_521]);
-            let told = session.rows("x").await.expect_err("more than is kept");
-            assert!(told.to_string().contains("the answer is larger than the 8 MiB"), "{told}");
+            let reported = session.rows("x").await.expect_err("more than is kept");
+            assert!(reported.to_string().contains("the answer is larger than the 8 MiB"), "{reported}");
         });
     }
 }
@@ -352,9 +352,9 @@ fn of_a_long_error_the_beginning_is_kept_and_the_session_goes_on() {
     block_on(async {
         let mut session = connection(vec![answer.clone(), answer], &[65_521]);
         for _ in 0..2 {
-            let told = session.query(b"x").await.expect_err("refused");
-            assert_eq!((told.class, told.code.as_str()), (Class::Refused, "22P02"), "{told}");
-            assert!(told.to_string().len() < 700, "{told}");
+            let reported = session.query(b"x").await.expect_err("refused");
+            assert_eq!((reported.class, reported.code.as_str()), (Class::Refused, "22P02"), "{reported}");
+            assert!(reported.to_string().len() < 700, "{reported}");
         }
         assert!(session.wire.stream().widest <= ROOM, "{} bytes of room", session.wire.stream().widest);
     });

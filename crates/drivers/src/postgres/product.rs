@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Options, Postgres, PostgresSession, cancel, capabilities, debt, locks, status};
 use crate::exchange::Exchange;
-use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Untold, Work, column};
+use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Unreported, Work, column};
 use crate::roster::Ticket;
 use crate::{Answer, Capabilities, DbError, Encryption, Rows, Sent};
 
@@ -78,8 +78,8 @@ impl Product for Postgres {
         status::counters(session).await
     }
 
-    async fn untold(session: &mut Asked<'_, Self>) -> Result<Option<Untold>, DbError> {
-        status::untold(session).await
+    async fn unreported(session: &mut Asked<'_, Self>) -> Result<Option<Unreported>, DbError> {
+        status::unreported(session).await
     }
 
     async fn debt(

@@ -154,7 +154,7 @@ fn long_rows_are_passed_over_in_any_pieces() {
 }
 
 #[test]
-fn an_error_is_told_in_every_phase_but_only_when_the_server_is_ready_again() {
+fn an_error_is_reported_in_every_phase_but_only_when_the_server_is_ready_again() {
     let query = vec![two_columns(), short_row(), complete("SELECT 1")];
     let execute = vec![bound(), short_row(), complete("INSERT 0 1")];
     for (asked, phases) in [(Asked::Query, query), (Asked::Execute, execute)] {
@@ -172,7 +172,7 @@ fn an_error_is_told_in_every_phase_but_only_when_the_server_is_ready_again() {
 }
 
 #[test]
-fn an_error_that_ends_the_session_is_told_at_once() {
+fn an_error_that_ends_the_session_is_reported_at_once() {
     let bytes = fatal("57P01", "terminating connection due to administrator command");
     for asked in [Asked::Query, Asked::Execute] {
         match fed(asked, &bytes, &[3]) {
@@ -183,7 +183,7 @@ fn an_error_that_ends_the_session_is_told_at_once() {
 }
 
 #[test]
-fn answers_that_break_the_protocol_are_told_apart() {
+fn answers_that_break_the_protocol_are_distinguished() {
     let malformed = |asked, messages: &[Vec<u8>]| match whole(asked, messages) {
         Outcome::Fault(Fault::Malformed(what)) => what,
         other => panic!("{other:?}"),

@@ -109,8 +109,8 @@ async fn bytes_ahead_of_tls_and_other_answers_are_refused() {
         (b"X", "not the answer of a PostgreSQL server"),
     ] {
         let (outcome, _) = served(&desk, &options(&desk, TlsMode::Prefer), answer, &[]).await;
-        let told = outcome.expect_err("refused").to_string();
-        assert!(told.contains(words), "{told}");
+        let reported = outcome.expect_err("refused").to_string();
+        assert!(reported.contains(words), "{reported}");
     }
 }
 
@@ -118,12 +118,12 @@ async fn bytes_ahead_of_tls_and_other_answers_are_refused() {
 async fn a_unix_socket_with_tls_is_refused_and_with_preferred_tls_is_in_clear() {
     let desk = Desk::new(Flaw::None, false).await;
     let socket = Options::socket("/nonesuch/.s.PGSQL.5432", "bench");
-    let told = async |mode| {
+    let reported = async |mode| {
         let options = socket.clone().with_tls(desk.tls(mode));
         PostgresSession::connect(&options).await.expect_err("no server").to_string()
     };
-    insta::assert_snapshot!(told(TlsMode::Verify).await, @"connecting to /nonesuch/.s.PGSQL.5432 as bench: PostgreSQL has no TLS over unix sockets; connect over TCP, or leave tls out (tls)");
-    assert!(told(TlsMode::Prefer).await.contains("No such file"));
+    insta::assert_snapshot!(reported(TlsMode::Verify).await, @"connecting to /nonesuch/.s.PGSQL.5432 as bench: PostgreSQL has no TLS over unix sockets; connect over TCP, or leave tls out (tls)");
+    assert!(reported(TlsMode::Prefer).await.contains("No such file"));
 }
 
 #[tokio::test]
@@ -133,8 +133,8 @@ async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
     let with = options(&desk, TlsMode::Require).with_tls(desk.tls_with(TlsMode::Require, &files));
     served(&desk, &with, b"S", &[admitted()]).await.0.expect("a login");
     let (outcome, _) = served(&desk, &options(&desk, TlsMode::Require), b"S", &[admitted()]).await;
-    let told = outcome.expect_err("refused").to_string();
-    assert!(told.contains("wants a client certificate: name its files cert and key"), "{told}");
+    let reported = outcome.expect_err("refused").to_string();
+    assert!(reported.contains("wants a client certificate: name its files cert and key"), "{reported}");
 }
 
 #[tokio::test]
@@ -144,8 +144,8 @@ async fn a_clear_password_goes_only_over_tls_that_is_demanded() {
     let (_, heard) = served(&desk, &options(&desk, TlsMode::Require), b"S", &script).await;
     assert_eq!(heard.expect("a login")[0], b"secret\0");
     let (outcome, _) = served(&desk, &options(&desk, TlsMode::Prefer), b"S", &script).await;
-    let told = outcome.expect_err("refused").to_string();
-    assert!(told.contains("over TLS that is demanded (tls mode require or verify)"), "{told}");
+    let reported = outcome.expect_err("refused").to_string();
+    assert!(reported.contains("over TLS that is demanded (tls mode require or verify)"), "{reported}");
 }
 
 /// The client's first word of SCRAM under TLS, to a server that offers these mechanisms.

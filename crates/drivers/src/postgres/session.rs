@@ -44,9 +44,9 @@ impl PostgresSession {
         match tokio::time::timeout(options.connect_timeout, attempt).await {
             Ok(Ok(connection)) => Ok(Self { connection, options: options.clone() }),
             Ok(Err(fault)) => {
-                let fault = fault.told_by_tls(options.address.host());
+                let fault = fault.explained_by_tls(options.address.host());
                 let hint = hint(&fault, options);
-                let mut error = fault.told(&context);
+                let mut error = fault.into_error(&context);
                 error.message.push_str(hint);
                 Err(error)
             }

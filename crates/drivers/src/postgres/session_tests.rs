@@ -65,15 +65,15 @@ async fn a_query_is_one_message_and_its_answer_is_counted() {
 async fn an_error_leaves_the_session_usable_unless_it_ends_it() {
     let refused = [error("23505", "duplicate key value"), ready()].concat();
     let (mut session, mut server) = answered(&refused, false).await;
-    let told = session.query(b"INSERT INTO t VALUES ('1')").await.expect_err("refused");
-    insta::assert_snapshot!(told, @"INSERT INTO t VALUES (... on /run/.s.PGSQL.5432 as bench: server said: duplicate key value (23505)");
+    let reported = session.query(b"INSERT INTO t VALUES ('1')").await.expect_err("refused");
+    insta::assert_snapshot!(reported, @"INSERT INTO t VALUES (... on /run/.s.PGSQL.5432 as bench: server said: duplicate key value (23505)");
     server.write_all(&[complete("DELETE 3"), ready()].concat()).await.expect("room");
     assert_eq!(session.query(b"DELETE FROM t").await.expect("goes on").affected, 3);
     server.write_all(&fatal("57P01", "terminating connection")).await.expect("room");
     assert_eq!(session.query(b"SELECT 1").await.expect_err("lost").class, Class::Lost);
     server.write_all(&one_row()).await.expect("room");
-    let told = session.query(b"SELECT 1").await.expect_err("stays lost");
-    insta::assert_snapshot!(told, @"connection to /run/.s.PGSQL.5432 as bench is not usable: it was lost, or a statement on it was abandoned; connect again (io)");
+    let reported = session.query(b"SELECT 1").await.expect_err("stays lost");
+    insta::assert_snapshot!(reported, @"connection to /run/.s.PGSQL.5432 as bench is not usable: it was lost, or a statement on it was abandoned; connect again (io)");
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn a_stream_that_ends_anywhere_is_a_lost_connection() {
 }
 
 #[tokio::test]
-async fn an_error_before_the_stream_ends_is_what_is_told() {
+async fn an_error_before_the_stream_ends_is_what_is_reported() {
     let (mut session, _server) = answered(&error("53200", "out of memory"), true).await;
     assert_eq!(session.query(b"SELECT 1").await.expect_err("lost").code, "53200");
     let (mut session, _server) = answered(&error("53200", "out of memory"), true).await;
@@ -148,19 +148,23 @@ async fn an_error_before_the_stream_ends_is_what_is_told() {
 }
 
 #[tokio::test]
-async fn an_error_in_every_phase_of_rows_and_prepare_is_told() {
+async fn an_error_in_every_phase_of_rows_and_prepare_is_reported() {
     let rows = vec![two_columns(), short_row(), complete("SELECT 1")];
     let statement = described(&[INT8])[..3].to_vec();
     for (phases, is_rows) in [(&rows, true), (&statement, false)] {
         for cut in 0..phases.len() {
             let bytes = [phases[..cut].concat(), error("57014", "canceled"), ready()].concat();
             let (mut session, _server) = answered(&bytes, false).await;
-            let told = if is_rows {
+            let reported = if is_rows {
                 session.rows("SELECT 1").await.expect_err("an error")
             } else {
                 session.prepare("SELECT ?").await.expect_err("an error")
             };
-            assert_eq!((told.code.as_str(), told.class), ("57014", Class::Refused), "after {cut} messages");
+            assert_eq!(
+                (reported.code.as_str(), reported.class),
+                ("57014", Class::Refused),
+                "after {cut} messages"
+            );
             assert!(!session.exchange.is_unfinished());
         }
     }
@@ -186,8 +190,8 @@ async fn rows_are_copied_in_whatever_their_chunks() {
 async fn a_copy_that_ends_before_its_rows_breaks_the_protocol() {
     let answer = [wants_rows(), complete("COPY 3"), ready()].concat();
     let (mut session, _server) = answered(&answer, false).await;
-    let told = session.copy_in("COPY t FROM STDIN", ["1\n"]).await.expect_err("no row was sent");
-    assert_eq!((told.class, told.code.as_str()), (Class::Lost, "protocol"));
+    let reported = session.copy_in("COPY t FROM STDIN", ["1\n"]).await.expect_err("no row was sent");
+    assert_eq!((reported.class, reported.code.as_str()), (Class::Lost, "protocol"));
 }
 
 #[tokio::test]
@@ -246,8 +250,8 @@ async fn a_copy_that_is_refused_early_is_not_sent_to_its_end() {
         (bytes.len(), server)
     });
     let chunks = vec![vec![b'x'; 1 << 20]; 60];
-    let told = session.copy_in("COPY t FROM STDIN", chunks).await.expect_err("no number");
-    assert_eq!(told.code, "22P02");
+    let reported = session.copy_in("COPY t FROM STDIN", chunks).await.expect_err("no number");
+    assert_eq!(reported.code, "22P02");
     assert_eq!(session.query(b"SELECT 1").await.expect("goes on").rows, 1);
     let (heard, _server) = reads.await.expect("no panic");
     assert!(heard < 60 << 20, "{heard} bytes");
@@ -256,8 +260,8 @@ async fn a_copy_that_is_refused_early_is_not_sent_to_its_end() {
 #[tokio::test]
 async fn what_is_no_copy_in_is_refused_and_the_session_goes_on() {
     let (mut session, mut server) = answered(&one_row(), false).await;
-    let told = session.copy_in("SELECT 1", ["1\n"]).await.expect_err("no copy");
-    assert_eq!((told.class, told.code.as_str()), (Class::Refused, "copy"));
+    let reported = session.copy_in("SELECT 1", ["1\n"]).await.expect_err("no copy");
+    assert_eq!((reported.class, reported.code.as_str()), (Class::Refused, "copy"));
     server.write_all(&[error("42P01", "no such table"), ready()].concat()).await.expect("room");
     assert_eq!(session.copy_in("COPY x FROM STDIN", ["1\n"]).await.expect_err("no table").code, "42P01");
     server.write_all(&one_row()).await.expect("room");
@@ -269,12 +273,12 @@ async fn a_copy_without_rows_is_ended_and_refused() {
     let verdict = [error("57014", "COPY from stdin failed"), ready()].concat();
     for as_rows in [false, true] {
         let (mut session, server) = answered(&[wants_rows(), verdict.clone()].concat(), false).await;
-        let told = if as_rows {
+        let reported = if as_rows {
             session.rows("COPY t FROM STDIN").await.expect_err("refused")
         } else {
             session.query(b"COPY t FROM STDIN").await.expect_err("refused")
         };
-        assert_eq!((told.class, told.code.as_str()), (Class::Refused, "copy"), "{told}");
+        assert_eq!((reported.class, reported.code.as_str()), (Class::Refused, "copy"), "{reported}");
         assert!(!session.exchange.is_unfinished(), "the session goes on");
         assert!(heard(session, server).await.ends_with(b"f\0\0\0\x24no rows were given to this COPY\0"));
     }
@@ -290,7 +294,7 @@ async fn an_abandoned_statement_makes_the_session_unusable() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_unasked_is_told_from_a_stray_answer() {
+async fn what_a_server_says_unasked_is_distinguished_from_a_stray_answer() {
     let unasked = [parameter("TimeZone", "UTC"), notice("n")].concat();
     for end in 0..=unasked.len() {
         let (mut session, mut server) = answered(&[one_row(), unasked[..end].to_vec()].concat(), false).await;
@@ -300,18 +304,18 @@ async fn what_a_server_says_unasked_is_told_from_a_stray_answer() {
     }
     let (mut session, _server) = answered(&[one_row(), one_row()].concat(), false).await;
     session.query(b"SELECT 1").await.expect("the first answer");
-    let told = session.query(b"SELECT 1").await.expect_err("an answer from before the question");
-    assert_eq!((told.class, told.code.as_str()), (Class::Lost, "protocol"));
+    let reported = session.query(b"SELECT 1").await.expect_err("an answer from before the question");
+    assert_eq!((reported.class, reported.code.as_str()), (Class::Lost, "protocol"));
 }
 
 #[tokio::test]
-async fn the_reason_for_a_closed_connection_is_told() {
+async fn the_reason_for_a_closed_connection_is_reported() {
     let bytes = [one_row(), fatal("57P05", "terminating connection due to idle-session timeout")].concat();
     let (mut session, server) = answered(&bytes, false).await;
     session.query(b"SELECT 1").await.expect("the first answer");
     drop(server);
-    let told = session.query(b"SELECT 1").await.expect_err("closed");
-    assert_eq!((told.class, told.code.as_str()), (Class::Lost, "57P05"), "{told}");
+    let reported = session.query(b"SELECT 1").await.expect_err("closed");
+    assert_eq!((reported.class, reported.code.as_str()), (Class::Lost, "57P05"), "{reported}");
 }
 
 #[tokio::test]
@@ -321,16 +325,16 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
     let _listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let limit = std::time::Duration::from_millis(50);
     let options = Options::socket(&path, "bench").with_connect_timeout(limit);
-    let told = PostgresSession::connect(&options).await.expect_err("silence");
-    assert_eq!(told.class, Class::Lost);
-    assert!(told.message.contains("no answer within 50ms"), "{told}");
+    let reported = PostgresSession::connect(&options).await.expect_err("silence");
+    assert_eq!(reported.class, Class::Lost);
+    assert!(reported.message.contains("no answer within 50ms"), "{reported}");
 }
 
 #[tokio::test]
 async fn a_socket_that_is_not_there_is_named_with_a_hint() {
     let options = Options::socket("/nonesuch/.s.PGSQL.5432", "bench");
-    let told = PostgresSession::connect(&options).await.expect_err("nobody");
-    insta::assert_snapshot!(told, @"connecting to /nonesuch/.s.PGSQL.5432 as bench: No such file or directory (os error 2); is the server running, and is this its socket? (io)");
+    let reported = PostgresSession::connect(&options).await.expect_err("nobody");
+    insta::assert_snapshot!(reported, @"connecting to /nonesuch/.s.PGSQL.5432 as bench: No such file or directory (os error 2); is the server running, and is this its socket? (io)");
 }
 
 proptest! {

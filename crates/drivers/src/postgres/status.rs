@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Postgres, PostgresSession};
-use crate::product::{Asked, Description, Untold, cell, name_value_pairs, version_numbers};
+use crate::product::{Asked, Description, Unreported, cell, name_value_pairs, version_numbers};
 use crate::{Class, DbError};
 
 /// Settings that may hold a password; their values are never kept.
@@ -116,14 +116,14 @@ pub(super) fn major(session: &PostgresSession) -> u32 {
 }
 
 /// Sessions report what they did at most once a second, and when they end (`pgstat_report_stat`).
-pub(super) async fn untold(session: &mut Asked<'_, Postgres>) -> Result<Option<Untold>, DbError> {
+pub(super) async fn unreported(session: &mut Asked<'_, Postgres>) -> Result<Option<Unreported>, DbError> {
     let major = major(session);
     if major < REPORTS_LATE_SINCE {
         return Ok(None);
     }
     let sessions = cell(session, SESSIONS).await?.and_then(|count| count.parse().ok());
     let age = if major < IN_MEMORY_SINCE { FILE_AGE } else { Duration::ZERO };
-    Ok(sessions.map(|sessions| Untold { sessions, age }))
+    Ok(sessions.map(|sessions| Unreported { sessions, age }))
 }
 
 /// Empty where there is no such view: a server that only speaks the protocol has none.

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indexes_are_cleaned_where_the_version_can_be_told_to() {
+    fn indexes_are_cleaned_where_the_version_can_be_asked_to() {
         assert_eq!(vacuum_statement("pi1", 9), "VACUUM (VERBOSE, ANALYZE) \"pi1\"");
         assert_eq!(vacuum_statement("p\"i", 12), "VACUUM (VERBOSE, ANALYZE, INDEX_CLEANUP ON) \"p\"\"i\"");
     }

@@ -14,7 +14,7 @@ use std::fmt::Debug;
 pub use debt::Debt;
 pub(crate) use debt::permitted;
 pub(crate) use limited::Limited;
-pub use status::{Description, Untold};
+pub use status::{Description, Unreported};
 pub(crate) use status::{cell, column, name_value_pairs, numbers, version_numbers};
 pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport};
 pub(crate) use upkeep::{Work, settle};
@@ -134,7 +134,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// What [`Product::counters`] does not hold yet; `None` of servers that count at once.
-    async fn untold(_session: &mut Asked<'_, Self>) -> Result<Option<Untold>, DbError> {
+    async fn unreported(_session: &mut Asked<'_, Self>) -> Result<Option<Unreported>, DbError> {
         Ok(None)
     }
 

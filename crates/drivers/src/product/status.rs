@@ -27,7 +27,7 @@ pub struct Description {
 
 /// What is missing in the counters of a server whose sessions report theirs late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Untold {
+pub struct Unreported {
     /// Open sessions of dbdyno in the session's database, this one included. One that is gone has reported everything: it does so
     /// before it leaves the list.
     pub sessions: i64,

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_server_is_told_by_what_it_lacks() {
+    fn an_old_server_is_known_by_what_it_lacks() {
         let error = io::Error::other(Error::AlertReceived(AlertDescription::ProtocolVersion));
         insta::assert_snapshot!(explain(&error, "h").expect("of TLS"), @"the server speaks neither TLS 1.2 nor 1.3, and nothing older is spoken here; leave tls out, or use a server built with a newer TLS library");
     }

@@ -5,7 +5,7 @@ use super::*;
 use crate::channel::Channel;
 use crate::options::Options;
 
-fn told(settings: TlsSettings, authority: &Authority) -> String {
+fn reported(settings: TlsSettings, authority: &Authority) -> String {
     let folder = authority.folder.path().display().to_string();
     Tls::load(settings).expect_err("wrong settings").to_string().replace(&folder, "FOLDER")
 }
@@ -28,7 +28,7 @@ fn files_that_are_missing_empty_or_of_no_use_are_named() {
         with(Some(files.cert.clone()), Some(files.cert.clone())),
         with(Some(files.cert), Some(other.key)),
     ];
-    insta::assert_snapshot!(wrong.map(|settings| told(settings, &authority)).join("\n"), @r"
+    insta::assert_snapshot!(wrong.map(|settings| reported(settings, &authority)).join("\n"), @r"
     TLS: cannot read certificates from FOLDER/absent: I/O error: No such file or directory (os error 2)
     TLS: cannot read certificates from FOLDER/empty: it holds none in PEM form
     TLS: the CA file FOLDER/ca.pem would not be used, as only the mode verify checks certificates; say verify, or leave it out

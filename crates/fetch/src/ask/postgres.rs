@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tls_is_told_by_the_library_or_by_the_ciphers() {
+    fn tls_is_known_by_the_library_or_by_the_ciphers() {
         assert_eq!(tls(Some("OpenSSL"), Some("HIGH")), TlsAbility::WithCertificate);
         assert_eq!(tls(Some(""), Some("none")), TlsAbility::None);
         assert_eq!(tls(None, Some("HIGH:MEDIUM")), TlsAbility::WithCertificate);

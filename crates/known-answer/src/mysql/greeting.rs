@@ -2,7 +2,7 @@
 
 use super::packet::Packets;
 
-/// Told to clients; high enough that none of them takes the server for an old one.
+/// Reported to clients; high enough that none of them takes the server for an old one.
 pub(super) const VERSION: &str = "8.0.0-dbdyno-known-answer";
 
 /// The only authentication method. Any password is right.

@@ -13,7 +13,7 @@ const MAJOR: u32 = 3;
 /// Longest first message that PostgreSQL takes (`MAX_STARTUP_PACKET_LENGTH`).
 const LONGEST: usize = 10_000;
 
-/// Told to clients, of those that steer them or that they show.
+/// Reported to clients, of those that steer them or that they show.
 const PARAMETERS: &[(&str, &str)] = &[
     ("server_version", "15.0 (dbdyno known-answer)"),
     ("server_encoding", "UTF8"),
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_messages_are_told_apart_however_they_are_cut() {
+    fn first_messages_are_distinguished_however_they_are_cut() {
         let message = |code: u32, tail: &[u8]| {
             let length = 8 + tail.len() as u32;
             [&length.to_be_bytes(), code.to_be_bytes().as_slice(), tail].concat()

@@ -38,8 +38,8 @@ pub fn tls_settings(
     plan: Option<TlsSettings>,
     option_file: Option<&Path>,
 ) -> Result<Option<TlsSettings>, Error> {
-    let told = of_address(family, address)?;
-    match (told, plan, option_file) {
+    let in_address = of_address(family, address)?;
+    match (in_address, plan, option_file) {
         (Some(_), Some(_), _) => {
             Err(wrong("it speaks of TLS, and so does the variant's tls; say it in one of the two places"))
         }
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn tls_is_read_from_addresses_in_our_words_and_in_those_of_each_family() {
         let of = |family: &dyn Family, query: &str| shown(of_address(family, &format!("x://u@h/d?{query}")));
-        let told = [
+        let reported = [
             of(&mysql::Mysql, "socket=/s"),
             of(&mysql::Mysql, "tls=require"),
             of(&mysql::Mysql, "socket=/s&tls_ca=/c%20a.pem"),
@@ -102,7 +102,7 @@ mod tests {
             of(&postgres::Postgres, "sslmode=disable"),
             of(&postgres::Postgres, "tls=prefer"),
         ];
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(reported.join("\n"), @r#"
         nothing
         Require None None None
         Verify Some("/c a.pem") None None
@@ -121,13 +121,13 @@ mod tests {
             shown(of_address(family, &format!("x://u@h/d?{query}")))
                 .replace("; write mysql://user@host:port/database or postgres://user@host:port/database", "")
         };
-        let told = [
+        let reported = [
             of(&postgres::Postgres, "sslmode=allow"),
             of(&postgres::Postgres, "sslmode=verify-ca"),
             of(&mysql::Mysql, "tls=yes"),
             of(&mysql::Mysql, "tls_ca=ca.pem"),
         ];
-        insta::assert_snapshot!(told.join("\n"), @r"
+        insta::assert_snapshot!(reported.join("\n"), @r"
         server address: allow begins in clear and lets the server decide; say tls=prefer, or tls=off
         server address: verify-ca checks the authority and not the host, which dbdyno does not offer; say tls=verify with a certificate that names the host, or tls=require to check neither
         server address: tls is off, prefer, require or verify

@@ -32,20 +32,20 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
     let mut wrong = Vec::new();
     for intent in &Data::get().intents {
         let Some(asked) = intents.get(&intent.name) else { continue };
-        let told = format!("{} = {}", asked.name, asked.value);
+        let request = format!("{} = {}", asked.name, asked.value);
         match outcome(server, intent, asked) {
             Outcome::Ways(ways) => {
                 for way in ways {
-                    add(&mut rendered, way, &told, asked, intents);
+                    add(&mut rendered, way, &request, asked, intents);
                 }
             }
             Outcome::Fulfilled => {
-                rendered.notes.push(format!("{told}: {} has none, so it is as asked for", server.title))
+                rendered.notes.push(format!("{request}: {} has none, so it is as asked for", server.title))
             }
             Outcome::Impossible(why) if asked.where_possible => {
-                rendered.notes.push(format!("{told} is left out, as where_possible allows: {why}"));
+                rendered.notes.push(format!("{request} is left out, as where_possible allows: {why}"));
             }
-            Outcome::Impossible(why) => wrong.push(format!("{told}: {why}")),
+            Outcome::Impossible(why) => wrong.push(format!("{request}: {why}")),
         }
     }
     if wrong.is_empty() {
@@ -160,9 +160,9 @@ fn is_absent_as_asked(server: &ConfigServer, intent: &Intent, asked: &Value) -> 
     })
 }
 
-fn add(rendered: &mut Rendered, way: &Way, told: &str, asked: &Asked, intents: &Intents) {
+fn add(rendered: &mut Rendered, way: &Way, request: &str, asked: &Asked, intents: &Intents) {
     if let Some(plugin) = &way.plugin {
-        rendered.add_plugin(plugin, told);
+        rendered.add_plugin(plugin, request);
     }
     let mut placeholders = asked.value.placeholders();
     if let Value::Size(bytes) = asked.value {
@@ -176,7 +176,7 @@ fn add(rendered: &mut Rendered, way: &Way, told: &str, asked: &Asked, intents: &
         let text =
             placeholders.iter().fold(template.clone(), |text, (mark, value)| text.replace(mark, value));
         let value = (!text.is_empty()).then_some(text);
-        rendered.set(Setting { name: name.clone(), value, intent: told.to_owned() });
+        rendered.set(Setting { name: name.clone(), value, intent: request.to_owned() });
     }
 }
 

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_and_its_opposite_are_told_apart_in_every_spelling() {
+    fn an_option_and_its_opposite_are_distinguished_in_every_spelling() {
         let setting = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
         let same = |left: (&str, Option<&str>), right: (&str, Option<&str>)| {
             let (left, right) = (setting(left.0, left.1), setting(right.0, right.1));
@@ -279,10 +279,10 @@ mod tests {
             let said = |name: &str, value: Option<&str>| {
                 rendered.overridden(&[(name.to_owned(), value.map(str::to_owned))]).join("")
             };
-            let told = "log_bin is set by the variant's own option file, which wins over binlog = off";
+            let reported = "log_bin is set by the variant's own option file, which wins over binlog = off";
             assert_eq!(
                 (said("log_bin", None).as_str(), said("skip_log_bin", None).as_str()),
-                (told, ""),
+                (reported, ""),
                 "{server}"
             );
         }

@@ -63,9 +63,16 @@ fn a_file_cut_at_any_byte_of_its_last_line_keeps_all_lines_before() {
             // No crash takes intervals from a step that has an end: they are on the disk before it is.
             let is_damaged = run.cells[0].steps.iter().any(|step| step.damaged.is_some());
             assert_eq!(is_damaged, path.ends_with("intervals.jsonl") && !lost_only_its_end);
-            let told = run.warnings.iter().filter(|warning| warning.contains("cut off by a crash")).count();
+            let reported =
+                run.warnings.iter().filter(|warning| warning.contains("cut off by a crash")).count();
             let broken = length > start && !lost_only_its_end;
-            assert_eq!(told, usize::from(broken), "{} cut at {length}: {:?}", path.display(), run.warnings);
+            assert_eq!(
+                reported,
+                usize::from(broken),
+                "{} cut at {length}: {:?}",
+                path.display(),
+                run.warnings
+            );
         }
         std::fs::write(path, &bytes).unwrap();
     }

@@ -65,7 +65,7 @@ fn a_damaged_line_within_the_events_of_a_cell_is_a_warning() {
 }
 
 #[test]
-fn a_histogram_with_changed_bytes_is_told_apart_when_it_is_unpacked_at_the_latest() {
+fn a_histogram_with_changed_bytes_is_found_when_it_is_unpacked_at_the_latest() {
     let (_parent, dir) = sample_run();
     let path = step_dir(&dir).join("histograms.hlog");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -143,7 +143,7 @@ fn a_damaged_manifest_is_an_error_with_its_line() {
 }
 
 #[test]
-fn a_full_disk_is_told_with_the_file_and_what_to_do() {
+fn a_full_disk_is_reported_with_the_file_and_what_to_do() {
     let parent = tempfile::TempDir::new().unwrap();
     for (file, advice_for) in [("events.jsonl", 0), ("intervals.jsonl", 1), ("histograms.hlog", 2)] {
         let dir = parent.path().join(format!("step{advice_for}"));

@@ -9,7 +9,7 @@ use crate::document::{Column, Table};
 use crate::number::{self, fixed};
 
 /// The differences that are explained in words; the others are in the tables.
-const TOLD: usize = 3;
+const REPORTED: usize = 3;
 
 pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "rate = CPUs × utilisation ÷ CPU an operation. The ratio to the base is the product \
@@ -98,7 +98,7 @@ pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
         })
         .collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    found.into_iter().take(TOLD).map(|(_, sentence)| sentence).collect()
+    found.into_iter().take(REPORTED).map(|(_, sentence)| sentence).collect()
 }
 
 /// `None` where nothing is known to differ but the rate.
@@ -120,12 +120,12 @@ fn causes(account: &Account) -> String {
     parts.sort_by(|a, b| b.factor.ln().abs().total_cmp(&a.factor.ln().abs()));
     // The table has those that round to 1 as well.
     let matters = |part: &&&Part| part.factor.ln().abs() >= 0.005;
-    let told: Vec<String> = parts
+    let reported: Vec<String> = parts
         .iter()
         .filter(matters)
         .map(|part| format!("{} ×{}", cause(part.cause), fixed(Some(part.factor), 2)))
         .collect();
-    told.join(", ")
+    reported.join(", ")
 }
 
 /// A sentence each for plans, stalls and settings.
@@ -174,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn only_certain_differences_are_told_the_greatest_first() {
-        let told = explanations(&fixture::with_blocks(3).workloads[0]);
-        insta::assert_snapshot!(told.join("\n"), @r#"
+    fn only_certain_differences_are_reported_the_greatest_first() {
+        let reported = explanations(&fixture::with_blocks(3).workloads[0]);
+        insta::assert_snapshot!(reported.join("\n"), @r#"
         Cost breakdown of <b>&", l.i2 9.87: user CPU an operation ×10.07, idle ×0.99, IO wait ×0.99.
         Cost breakdown of <b>&", l.i1 2.50: user CPU an operation ×2.55, idle ×0.99, IO wait ×0.99.
         Cost breakdown of <b>&", qp100 1.30: user CPU an operation ×1.33, idle ×0.99, IO wait ×0.99.

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_threads_are_told_by_their_flag() {
+    fn kernel_threads_are_known_by_their_flag() {
         let kthreadd = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 3 4 0 0 20 0 1 0 10 0 0";
         let expected = Seen { parent: 0, is_kernel_thread: true, own_ticks: 7, ended_ticks: 0 };
         assert_eq!(parse(kthreadd), Some(expected));

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, DbError, Endpoint, Session, status, untold};
+use dbdyno_drivers::{AnySession, DbError, Endpoint, Session, status, unreported};
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
@@ -48,7 +48,7 @@ impl Status {
     /// Counts the sessions that are there before the load's, at the first reading.
     fn count_before(&mut self) {
         let Some(session) = self.session.as_mut() else { return };
-        match self.runtime.block_on(async { timeout(ANSWER_LIMIT, untold(session)).await }) {
+        match self.runtime.block_on(async { timeout(ANSWER_LIMIT, unreported(session)).await }) {
             Ok(Ok(found)) => self.before = found.map(|found| found.sessions),
             // What only speaks the protocol may not know; a session that was not waited for is of no use.
             Ok(Err(_)) | Err(_) => self.session = None,
@@ -75,7 +75,7 @@ impl Status {
 async fn ended(session: &mut AnySession, before: i64) -> Result<Option<i64>, DbError> {
     let started = Instant::now();
     loop {
-        let Some(found) = untold(session).await? else { return Ok(None) };
+        let Some(found) = unreported(session).await? else { return Ok(None) };
         let left = (found.sessions - before).max(0);
         if left == 0 {
             sleep(found.age).await;

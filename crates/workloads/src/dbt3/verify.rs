@@ -19,8 +19,9 @@ pub(crate) fn executions(ledger: &[Executed], are_published: bool) -> Vec<Check>
             let parts = vec![part("rows changed", executed.due_rows, executed.execution.rows)];
             checks.push(Check { table: name.clone(), parts, duration_us: 0 });
         } else if are_published {
-            let told = executed.difference.as_ref().map_or_else(String::new, |first| format!(": {first}"));
-            let wrong = format!("rows that differ from the published answer{told}");
+            let reported =
+                executed.difference.as_ref().map_or_else(String::new, |first| format!(": {first}"));
+            let wrong = format!("rows that differ from the published answer{reported}");
             let parts = vec![part(&wrong, 0, executed.differing_rows as u64)];
             checks.push(Check { table: format!("answer of {name}"), parts, duration_us: 0 });
         }

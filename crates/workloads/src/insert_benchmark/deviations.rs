@@ -11,7 +11,7 @@ use crate::deviations::{binary_logs, deviation, of_state};
 /// Keys that set-ups of the original vary too.
 const VARIED: [&str; 5] = ["clients", "load_rows", "write_rows", "read_write_time", "rates"];
 /// Keys whose values are reported in words of their own, or whose default is not the original's.
-const TOLD: [&str; 11] = [
+const REPORTED: [&str; 11] = [
     "create_table_options",
     "deletes",
     "pacing",
@@ -67,7 +67,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
 /// Keys whose default is the original's value, where the plan says another.
 fn of_profile(options: &Options) -> Vec<Deviation> {
     let [here, original] = [options, &Options::default()].map(values);
-    let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !TOLD.contains(&key.as_str());
+    let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !REPORTED.contains(&key.as_str());
     let all = here.iter().filter(|(key, _)| is_profile(key));
     all.filter(|(key, value)| original.get(*key) != Some(*value))
         .map(|(key, value)| {
@@ -83,7 +83,7 @@ fn values(options: &Options) -> Map<String, Value> {
     let Ok(Value::Object(map)) = serde_json::to_value(options) else { return all };
     for (key, value) in map {
         match value {
-            Value::Object(table) if !TOLD.contains(&key.as_str()) => {
+            Value::Object(table) if !REPORTED.contains(&key.as_str()) => {
                 all.extend(table.into_iter().map(|(inner, value)| (format!("{key}.{inner}"), value)));
             }
             value => {
@@ -208,14 +208,14 @@ fn always() -> Vec<Deviation> {
 mod tests {
     use super::*;
 
-    fn told(options: &Options) -> String {
+    fn reported(options: &Options) -> String {
         let before = deviations(&Options::default());
         let more = deviations(options).into_iter().filter(|found| !before.contains(found));
         more.map(|found| format!("{}: {} | {}\n", found.topic, found.original, found.here)).collect()
     }
 
     #[test]
-    fn values_of_the_plan_that_are_not_the_originals_are_told() {
+    fn values_of_the_plan_that_are_not_the_originals_are_reported() {
         let mut options = Options {
             rows_per_query: 100,
             points_per_query: 20,
@@ -227,7 +227,7 @@ mod tests {
             ..Options::default()
         };
         options.rows_per_commit.write_2 = 50;
-        insta::assert_snapshot!(told(&options), @r"
+        insta::assert_snapshot!(reported(&options), @r"
         data: one server and one set of tables, which ages | the server is stopped and started before each step; the tables age
         cold: caches as the step before left them | each measured step begins in a fresh server with empty caches
         rows_per_commit.write_2: 5 | 50
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_and_switch_is_told_or_varied_by_the_original_too() {
+    fn every_number_and_switch_is_reported_or_varied_by_the_original_too() {
         let default = serde_json::to_value(Options::default()).unwrap();
         let mut checked = 0;
         for (key, value) in values(&Options::default()) {
@@ -259,11 +259,11 @@ mod tests {
                 changed[table] = default[table].clone();
                 changed[table][inner] = other;
             }
-            let told = told(&serde_json::from_value(changed).unwrap());
+            let reported = reported(&serde_json::from_value(changed).unwrap());
             assert_eq!(
-                told.starts_with(&format!("{key}: ")),
+                reported.starts_with(&format!("{key}: ")),
                 !VARIED.contains(&key.as_str()),
-                "{key}: {told}"
+                "{key}: {reported}"
             );
         }
         assert!(checked > 20, "{checked}");

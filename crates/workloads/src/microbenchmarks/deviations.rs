@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_plan_that_the_original_has_not_are_told() {
+    fn options_of_the_plan_that_the_original_has_not_are_reported() {
         let topics =
             |options: &Options| deviations(options).into_iter().map(|found| found.topic).collect::<Vec<_>>();
         let default = topics(&Options::default());

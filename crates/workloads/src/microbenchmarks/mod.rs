@@ -31,9 +31,7 @@ mod writes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::microbenchmarks::options::{
-    MicroRung, MicroSequence, MicroTest, Microbenchmarks as Options,
-};
+use crate::microbenchmarks::options::{MicroRung, MicroSequence, MicroTest, Microbenchmarks as Options};
 use crate::oltp::options::OltpTest;
 use crate::options::Verify;
 use dbdyno_drivers::AnySession;

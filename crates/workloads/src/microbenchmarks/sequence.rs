@@ -65,7 +65,7 @@ mod tests {
     use crate::microbenchmarks::options::Microbenchmarks;
 
     #[test]
-    fn a_sequence_is_named_with_and_without_quotes_and_a_wrong_one_is_told_the_two() {
+    fn a_sequence_is_named_with_and_without_quotes_and_a_wrong_one_is_answered_with_the_two() {
         let read = |value: &str, set: &[(String, String)]| {
             let text = format!(
                 "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.microbenchmarks]\nsequence = {value}\n"

@@ -61,7 +61,7 @@ mod tests {
     use crate::plans::parse;
 
     #[test]
-    fn steps_that_write_into_tables_of_somebody_else_are_told() {
+    fn steps_that_write_into_tables_of_others_are_reported() {
         let plan = parse(
             "name = \"p\"\n[[variant]]\nname = \"a\"\naddress = \"mysql://root@localhost/sbtest\"\n[workload.oltp]\n\
              use_existing = true\ntests = [\"read-only\", \"insert\"]\n[workload.microbenchmarks]\nuse_existing = true\n\

@@ -43,9 +43,7 @@ use self::variables::Variables;
 use self::verify::Balances;
 use crate::cards::Words;
 use crate::cleanup::cleanup;
-use crate::{
-    Cards, Context, Error, Explained, Original, Philox, Steps, Work, Workload, cards, sql_checks,
-};
+use crate::{Cards, Context, Error, Explained, Original, Philox, Steps, Work, Workload, cards, sql_checks};
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -189,13 +189,13 @@ fn length_of_a_second_of_random_writers_us() -> u64 {
 
 #[test]
 fn every_pacing_says_how_it_differs_from_the_original() {
-    let told = |pacing| {
+    let reported = |pacing| {
         let all = InsertBenchmark::deviations(&Options { pacing, ..Options::default() });
         let found: Vec<_> = all.into_iter().filter(|one| one.topic == "pacing").collect();
         assert_eq!(found.len(), 1, "{pacing:?}");
         found[0].here.clone()
     };
-    assert!(told(Pacing::Even).contains("equal distances"));
-    assert!(told(Pacing::Poisson).contains("random times"));
-    assert!(told(Pacing::Burst).contains("without queues"));
+    assert!(reported(Pacing::Even).contains("equal distances"));
+    assert!(reported(Pacing::Poisson).contains("random times"));
+    assert!(reported(Pacing::Burst).contains("without queues"));
 }

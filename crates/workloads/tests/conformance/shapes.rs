@@ -169,8 +169,8 @@ fn sent(protocol: Protocol, capabilities: Capabilities) -> String {
             other => panic!("{other:?}"),
         };
         let kinds = recorded.workload.spec(recorded.index_of(step)).kinds;
-        let told = kinds.iter().find(|of| of.kind == kind).map(|kind| kind.protocol.clone());
-        assert_eq!(told.as_deref(), Some(arrived), "what is recorded of {step} {kind}");
+        let reported = kinds.iter().find(|of| of.kind == kind).map(|kind| kind.protocol.clone());
+        assert_eq!(reported.as_deref(), Some(arrived), "what is recorded of {step} {kind}");
         arrived
     };
     [("l.i1", "insert"), ("l.i1", "delete"), ("qr100", "query"), ("qp100", "query")].map(of).join(" ")

@@ -226,7 +226,7 @@ fn a_plan_goes_through_toml_unchanged() {
 }
 
 #[test]
-fn tls_is_verified_unless_told_otherwise_and_its_files_lie_beside_the_plan() {
+fn tls_is_verified_unless_configured_otherwise_and_its_files_lie_next_to_the_plan() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("p.toml");
     let text = |tls: &str| {
@@ -240,9 +240,12 @@ fn tls_is_verified_unless_told_otherwise_and_its_files_lie_beside_the_plan() {
         read_with(&path, &[]).expect("a good plan").variants.remove(0).tls.expect("its tls")
     };
     assert_eq!(read_tls("{}"), Tls { mode: TlsMode::Verify, ..Tls::default() });
-    let told = read_tls("{ ca = \"ca.pem\", cert = \"/c.pem\", key = \"k/c.key\" }");
+    let reported = read_tls("{ ca = \"ca.pem\", cert = \"/c.pem\", key = \"k/c.key\" }");
     let beside = |name: &str| Some(folder.path().join(name));
-    assert_eq!((told.ca, told.cert, told.key), (beside("ca.pem"), Some("/c.pem".into()), beside("k/c.key")));
+    assert_eq!(
+        (reported.ca, reported.cert, reported.key),
+        (beside("ca.pem"), Some("/c.pem".into()), beside("k/c.key"))
+    );
 }
 
 /// Run the tests with `DBDYNO_UPDATE=1` to write the file anew.

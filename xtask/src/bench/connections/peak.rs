@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ends_is_told_with_what_it_had() {
+    fn a_child_that_ends_is_reported_with_what_it_had() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         // It ends with its input, and that once it has been seen with its program loaded.
         let mut input = child.stdin.take();

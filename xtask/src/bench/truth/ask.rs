@@ -24,7 +24,7 @@ pub(super) struct Load {
 }
 
 /// What client and server say of the step.
-pub(super) struct Told {
+pub(super) struct Answer {
     /// The step's run in the report.
     pub(super) run: Value,
     pub(super) record: StepRecord,
@@ -33,7 +33,7 @@ pub(super) struct Told {
 }
 
 /// Runs `load` against a server with `options`; the run lies in folder `name` of `folder`.
-pub(super) fn ask(dbdyno: &Path, folder: &Path, name: &str, options: &[&str], load: Load) -> Result<Told> {
+pub(super) fn ask(dbdyno: &Path, folder: &Path, name: &str, options: &[&str], load: Load) -> Result<Answer> {
     let server = KnownAnswer::start(dbdyno, options)?;
     let (_, cpus) = machine::halves();
     let text = plan(name, &server.address(), load, cpus.as_deref());
@@ -44,7 +44,7 @@ pub(super) fn ask(dbdyno: &Path, folder: &Path, name: &str, options: &[&str], lo
         terminal::note(&format!("{name} is not valid, but its figures count: {}", run["validity"]));
     }
     let record = runs::record(folder, name, &step)?;
-    Ok(Told { run, record, server: server.stop()? })
+    Ok(Answer { run, record, server: server.stop()? })
 }
 
 fn step_name(load: Load) -> String {
@@ -73,7 +73,7 @@ fn plan(name: &str, address: &str, load: Load, client_cpus: Option<&[u32]>) -> S
     text
 }
 
-impl Told {
+impl Answer {
     /// The number at `pointer` of the step's run.
     pub(super) fn number(&self, pointer: &str) -> Result<f64> {
         runs::number(&self.run, pointer)

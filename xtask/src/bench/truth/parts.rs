@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use dbdyno_known_answer::Distribution;
 
-use super::ask::{Load, Told, ask};
+use super::ask::{Answer, Load, ask};
 use super::check::{Bound, Checks};
 
 /// A figure's place in the report, in the server's account, and its probability (`None` for the mean).
@@ -30,7 +30,7 @@ pub(super) struct Round<'a> {
 }
 
 impl Round<'_> {
-    pub(super) fn ask(&self, name: &str, options: &[&str], load: Load) -> Result<Told> {
+    pub(super) fn ask(&self, name: &str, options: &[&str], load: Load) -> Result<Answer> {
         crate::terminal::note(&format!("round {}: {name}", self.number));
         ask(self.dbdyno, self.folder, name, options, load)
     }
@@ -42,7 +42,7 @@ pub(super) fn delays(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     for (name, text) in [("delay-exponential", "exponential 5ms"), ("delay-lognormal", "lognormal 4ms 0.5")] {
         let delay: Distribution = text.parse()?;
         let load = Load { connections: 128, rate: Some(RATE), seconds: SECONDS, sampling: true, wait: None };
-        let told = round.ask(name, &["--delay", text, "--seed", &round.number.to_string()], load)?;
+        let answer = round.ask(name, &["--delay", text, "--seed", &round.number.to_string()], load)?;
         let part = format!("delay {text}, {RATE}/s");
         for (figure, reported, of_server, probability) in TIMES {
             let truth = probability.map_or_else(|| delay.mean(), |probability| delay.quantile(probability));
@@ -50,11 +50,11 @@ pub(super) fn delays(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
                 &part,
                 &format!("service {figure}, µs"),
                 Bound::Near { truth: micros(truth), share: 0.03 },
-                told.number(&format!("/kinds/0/service/{reported}"))?,
-                told.server_number(&format!("/actual/{of_server}"))?,
+                answer.number(&format!("/kinds/0/service/{reported}"))?,
+                answer.server_number(&format!("/actual/{of_server}"))?,
             );
         }
-        let late = told.server_number("/late/p99_us")?;
+        let late = answer.server_number("/late/p99_us")?;
         checks.add(&part, "the server's own lateness p99, µs", Bound::Shown, late);
     }
     Ok(())
@@ -70,21 +70,21 @@ pub(super) fn freeze(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     // hold three with all that they cause, and none is cut off.
     let options = ["--delay", "constant 1ms", "--freeze", "200ms every 10s at 5s"];
     let load = Load { connections: CONNECTIONS, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
-    let told = round.ask("freeze-open", &options, load)?;
+    let answer = round.ask("freeze-open", &options, load)?;
     let part = format!("freeze 200ms every 10s, {RATE}/s on {CONNECTIONS} connections, 1 ms each");
     let used = f64::from(RATE) * SERVICE.as_secs_f64() / f64::from(CONNECTIONS);
     for (figure, reported, tail) in [("p99", "p99_us", 0.01), ("p99.9", "p999_us", 0.001)] {
         let truth = micros(SERVICE) + micros(longest_wait(FREEZE, PERIOD, used, tail));
         let bound = Bound::Near { truth, share: 0.05 };
-        let sample = told.number(&format!("/kinds/0/response/{reported}"))?;
+        let sample = answer.number(&format!("/kinds/0/response/{reported}"))?;
         checks.add(&part, &format!("response {figure}, µs"), bound, sample);
     }
-    let told = round.ask("freeze-closed", &options, Load { rate: None, ..load })?;
+    let answer = round.ask("freeze-closed", &options, Load { rate: None, ..load })?;
     let part = "the same server, closed loop".to_owned();
     // A request a connection and freeze meets it: too few to be seen at p99.
     let bound = Bound::AtMost(micros(2 * SERVICE));
-    checks.add(&part, "service p99, µs", bound, told.number("/kinds/0/service/p99_us")?);
-    checks.add(&part, "service p99.9, µs", Bound::Shown, told.number("/kinds/0/service/p999_us")?);
+    checks.add(&part, "service p99, µs", bound, answer.number("/kinds/0/service/p99_us")?);
+    checks.add(&part, "service p99.9, µs", Bound::Shown, answer.number("/kinds/0/service/p999_us")?);
     Ok(())
 }
 
@@ -104,10 +104,10 @@ fn longest_wait(freeze: Duration, period: Duration, used: f64, tail: f64) -> Dur
 pub(super) fn burn(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     let load = Load { connections: 16, rate: Some(2_000), seconds: 10, sampling: true, wait: None };
     // A burn of 1 ns reads the thread's CPU clock as the other does, and so costs the same calls.
-    let told = round.ask("burn", &["--burn", "100us"], load)?;
-    let with = told.number("/cost/server_cpu_us")?;
-    let statements = told.server_number("/actual/count")?;
-    let burnt = told.server_number("/burnt_seconds")? * 1e6 / statements;
+    let answer = round.ask("burn", &["--burn", "100us"], load)?;
+    let with = answer.number("/cost/server_cpu_us")?;
+    let statements = answer.server_number("/actual/count")?;
+    let burnt = answer.server_number("/burnt_seconds")? * 1e6 / statements;
     let without = round.ask("burn-none", &["--burn", "1ns"], load)?.number("/cost/server_cpu_us")?;
     let bound = Bound::Near { truth: 100.0, share: 0.03 };
     let (part, figure) = ("burn 100us a query, 2000/s", "server CPU a query beyond none, µs");
@@ -119,14 +119,14 @@ pub(super) fn burn(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
 pub(super) fn schedule(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     for rate in [1_000, RATE] {
         let load = Load { connections: 16, rate: Some(rate), seconds: 60, sampling: true, wait: None };
-        let told = round.ask(&format!("schedule-{rate}"), &[], load)?;
+        let answer = round.ask(&format!("schedule-{rate}"), &[], load)?;
         let part = format!("schedule {rate}/s for {} s", load.seconds);
         let bound = Bound::Near { truth: f64::from(rate), share: 0.001 };
-        checks.add(&part, "rate, per second", bound, told.number("/rate")?);
-        checks.add(&part, "lag p99, µs", Bound::AtMost(200.0), told.lag_p99_us()?);
-        let beside = told.beside_load_share()? * 100.0;
+        checks.add(&part, "rate, per second", bound, answer.number("/rate")?);
+        checks.add(&part, "lag p99, µs", Bound::AtMost(200.0), answer.lag_p99_us()?);
+        let beside = answer.beside_load_share()? * 100.0;
         checks.add(&part, "CPU outside the load threads, % of a core", Bound::AtMost(0.5), beside);
-        let sampler = told.number("/cost/sampler_core_share")? * 100.0;
+        let sampler = answer.number("/cost/sampler_core_share")? * 100.0;
         checks.add(&part, "of it the sampler, % of a core", Bound::Shown, sampler);
     }
     Ok(())
@@ -141,8 +141,8 @@ pub(super) fn recording(round: &Round<'_>) -> Result<[Vec<f64>; 2]> {
         let sampling = matches!(turn % 4, 0 | 3);
         let load = Load { connections: 16, rate: Some(RATE), seconds: 8, sampling, wait: None };
         let name = format!("sampling-{}-{turn}", if sampling { "on" } else { "off" });
-        let told = round.ask(&name, &["--delay", "constant 500us"], load)?;
-        p999[usize::from(!sampling)].push(told.number("/kinds/0/response/p999_us")?);
+        let answer = round.ask(&name, &["--delay", "constant 500us"], load)?;
+        p999[usize::from(!sampling)].push(answer.number("/kinds/0/response/p999_us")?);
     }
     Ok(p999)
 }

@@ -71,6 +71,6 @@ fn measure(round: &Round<'_>, connections: u32, wait: &'static str, burn_us: u32
     let burn = if burn_us == 0 { "1ns".to_owned() } else { format!("{burn_us}us") };
     let load = Load { connections, rate: None, seconds: SECONDS, sampling: true, wait: Some(wait) };
     let name = format!("burn-{burn}-c{connections}-{}", wait);
-    let told = round.ask(&name, &["--threads", "1", "--burn", &burn], load)?;
-    Ok(Measured { server_cpu_us: told.number("/cost/server_cpu_us")?, rate: told.number("/rate")? })
+    let answer = round.ask(&name, &["--threads", "1", "--burn", &burn], load)?;
+    Ok(Measured { server_cpu_us: answer.number("/cost/server_cpu_us")?, rate: answer.number("/rate")? })
 }

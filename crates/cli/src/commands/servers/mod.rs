@@ -51,7 +51,7 @@ fn get(names: &[String], from: Option<&Path>, say: impl Fn(&str) -> Result<(), E
     for entry in entries {
         let begun = Instant::now();
         match servers::get(entry, &servers_dir(), &cancel, &mut |line| terminal::note(line)) {
-            Ok(card) => say(&told(&entry.name, &card, begun))?,
+            Ok(card) => say(&described(&entry.name, &card, begun))?,
             Err(error @ Error::Cancelled { .. }) => return Err(ended(error)),
             Err(error) => {
                 let failure = ended(error);
@@ -128,7 +128,7 @@ fn add(name: &str, base_dir: &Path) -> Result<(), Ended> {
     let begun = Instant::now();
     let card = servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))
         .map_err(ended)?;
-    result(&told(name, &card, begun))
+    result(&described(name, &card, begun))
 }
 
 fn remove(name: &str) -> Result<(), Ended> {
@@ -140,7 +140,7 @@ fn remove(name: &str) -> Result<(), Ended> {
 }
 
 /// One line on a server that is here and answers.
-fn told(name: &str, card: &Card, begun: Instant) -> String {
+fn described(name: &str, card: &Card, begun: Instant) -> String {
     let place = servers_dir().join(name);
     let title = card.answer.as_ref().map_or(String::new(), |answer| {
         format!("{} {} ({})", answer.product, answer.version, table::summary(&answer.abilities))

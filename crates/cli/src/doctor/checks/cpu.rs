@@ -143,10 +143,10 @@ pub(crate) fn numa(files: &HostFiles) -> Finding {
         let list = files.line(&format!("/sys/devices/system/node/{node}/cpulist"))?;
         Some(format!("{node}: CPUs {list}"))
     };
-    let told: Vec<String> = nodes.iter().filter_map(cpus).collect();
+    let reported: Vec<String> = nodes.iter().filter_map(cpus).collect();
     Finding::note(
         "NUMA",
-        told.join(", "),
+        reported.join(", "),
         "memory of another node is slower, and its placement differs from start to start; keep the \
          server on CPUs of one node",
     )
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn how_cpus_idle_is_told() {
+    fn how_cpus_idle_is_reported() {
         let path = |name: &str| format!("{SYS}/cpu/cpuidle/{name}");
         let (driver, governor, writable) =
             (path("current_driver"), path("current_governor_ro"), path("current_governor"));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_and_mitigations_are_told() {
+    fn guests_and_mitigations_are_reported() {
         let (_folder, files) = machine(&[
             ("/proc/cpuinfo", "processor : 0\nflags : fpu hypervisor sse\n"),
             ("/sys/class/dmi/id/product_name", "KVM\n"),

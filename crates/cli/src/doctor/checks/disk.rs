@@ -222,7 +222,10 @@ mod tests {
             let (_folder, files) = machine(&[("/proc/self/mountinfo", &line)]);
             filesystem(&files, Some(&data_disk()), "ext4")
         };
-        assert_eq!(info("rw,discard,upperdir=/a"), Finding::good("filesystem", "ext4 at /srv (rw, noatime, discard)"));
+        assert_eq!(
+            info("rw,discard,upperdir=/a"),
+            Finding::good("filesystem", "ext4 at /srv (rw, noatime, discard)")
+        );
         assert_eq!(info("rw,nobarrier").verdict, Verdict::Note);
         assert_eq!(filesystem(&machine(&[]).1, None, "tmpfs").verdict, Verdict::Note);
     }

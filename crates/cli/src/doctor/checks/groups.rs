@@ -64,7 +64,7 @@ mod tests {
     use crate::doctor::host_files::machine;
 
     #[test]
-    fn the_version_and_the_controllers_are_told() {
+    fn the_version_and_the_controllers_are_reported() {
         let (_folder, two) = machine(&[
             ("/proc/self/cgroup", "0::/bench\n"),
             ("/sys/fs/cgroup/cgroup.controllers", "cpu memory io\n"),

@@ -128,7 +128,7 @@ pub(crate) fn aio(files: &HostFiles) -> Finding {
     Finding::good("aio", found)
 }
 
-/// Told, not judged: it is on where the results are meant for.
+/// Reported, not judged: it is on where the results are meant for.
 pub(crate) fn aslr(files: &HostFiles) -> Finding {
     let found = match files.number::<u32>("/proc/sys/kernel/randomize_va_space") {
         None => "not visible",

@@ -47,8 +47,8 @@ pub(crate) fn swap(files: &HostFiles) -> Finding {
     let used = total.saturating_sub(meminfo(files, "SwapFree").unwrap_or(total));
     let swappiness = files.number::<u32>("/proc/sys/vm/swappiness");
     let eager = swappiness.is_some_and(|value| value > SWAPPINESS_MAX);
-    let told = swappiness.map_or(String::new(), |value| format!(", vm.swappiness = {value}"));
-    let found = format!("{} used of {}{told}", time::bytes(used), time::bytes(total));
+    let reported = swappiness.map_or(String::new(), |value| format!(", vm.swappiness = {value}"));
+    let found = format!("{} used of {}{reported}", time::bytes(used), time::bytes(total));
     if used > 0 || eager {
         let advice = "a swapped-out server measures the disk; swapoff -a, or sysctl vm.swappiness=1";
         return Finding::note("swap", found, advice);

@@ -39,7 +39,7 @@ impl Work<'_, Mysql> {
                     self.note("compactions are pending that the server does not begin".to_owned());
                     break;
                 }
-                Rest::Untold => {
+                Rest::Unreported => {
                     self.note("this version does not report its compactions: none was awaited".to_owned());
                     break;
                 }
@@ -90,7 +90,7 @@ enum Rest {
     /// Work is pending, and none of it is done.
     Stuck,
     /// The server reports nothing to go by.
-    Untold,
+    Unreported,
 }
 
 impl Background {
@@ -119,7 +119,7 @@ impl Background {
             (_, Some(_), _) => Rest::There,
             (_, None, Some(_)) if idle > 0 => Rest::There,
             (_, None, Some(_)) => Rest::NotYet,
-            (_, None, None) => Rest::Untold,
+            (_, None, None) => Rest::Unreported,
         }
     }
 }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_no_version_tells_is_not_waited_for() {
-        assert_eq!(seen(None, None, None).rest(0), Rest::Untold);
-        assert_eq!(seen(Some(0), None, None).rest(0), Rest::Untold);
+        assert_eq!(seen(None, None, None).rest(0), Rest::Unreported);
+        assert_eq!(seen(Some(0), None, None).rest(0), Rest::Unreported);
     }
 }

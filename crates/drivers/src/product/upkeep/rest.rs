@@ -23,7 +23,7 @@ const LEAST_BOUND_COUNT: i64 = 1_000;
 const DEVICE_REQUESTS_MAX: i64 = 4;
 
 /// What a server may keep for ever until it is asked to write it, which a server of others is not.
-const WRITTEN_WHEN_TOLD: [&str; 3] = ["dirty_bytes", "checkpoint_age_bytes", "wal_since_checkpoint_bytes"];
+const WRITTEN_WHEN_ASKED: [&str; 3] = ["dirty_bytes", "checkpoint_age_bytes", "wal_since_checkpoint_bytes"];
 
 /// Name of a level that is the device's and not the server's.
 const DEVICE_QUEUE: &str = "device_requests_in_flight";
@@ -159,7 +159,7 @@ async fn settle_down<P: Product>(
     loop {
         let owed = look::<P>(session, capabilities).await?;
         settling.bounds = bounds(&owed, &quiet.bounds, quiet.device.is_some());
-        settling.bounds.retain(|level, _| owned || !WRITTEN_WHEN_TOLD.contains(&level.as_str()));
+        settling.bounds.retain(|level, _| owned || !WRITTEN_WHEN_ASKED.contains(&level.as_str()));
         let mut levels = owed.levels;
         device.read(&mut levels);
         settling.missed = missed(&levels, &settling.bounds);
