@@ -69,7 +69,7 @@ pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, Str
 ///
 /// # Errors
 /// As [`for_base`].
-pub(crate) fn foreseen(variant: &Variant) -> Result<Option<Result<VariantConfig, String>>, String> {
+pub(crate) fn predicted(variant: &Variant) -> Result<Option<Result<VariantConfig, String>>, String> {
     let base = match variant.kind() {
         VariantKind::Sqlite => return Ok(for_sqlite(variant)?.map(Ok)),
         VariantKind::BaseDir(path) => Base::open(path).map_err(dbdyno_fetch::Error::from),

@@ -38,8 +38,8 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
 /// # Errors
 /// An unknown class in the plan.
 pub(crate) fn of_prepared(plan: &Plan, variants: &[Prepared]) -> Result<Option<Parity>, Ended> {
-    let foreseen = variants.iter().map(|variant| (variant.info.clone(), build_of(&variant.info.server)));
-    predict(plan, foreseen.collect())
+    let predicted = variants.iter().map(|variant| (variant.info.clone(), build_of(&variant.info.server)));
+    predict(plan, predicted.collect())
 }
 
 /// The same for a plan of which nothing was prepared: servers that are not here are known by their names.
@@ -49,7 +49,7 @@ pub(crate) fn of_prepared(plan: &Plan, variants: &[Prepared]) -> Result<Option<P
 pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Vec<Absent>), Ended> {
     let runtime = host::event_loop()?;
     let mut absent = Vec::new();
-    let variants = plan.variants.iter().map(|variant| foreseen(plan, variant, &runtime, &mut absent));
+    let variants = plan.variants.iter().map(|variant| predicted(plan, variant, &runtime, &mut absent));
     let variants = variants.collect::<Result<_, _>>()?;
     Ok((predict(plan, variants)?, absent))
 }
@@ -103,7 +103,7 @@ fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) ->
     Ok(())
 }
 
-fn foreseen(
+fn predicted(
     plan: &Plan,
     variant: &Variant,
     runtime: &Runtime,
@@ -138,11 +138,11 @@ fn foreseen(
     }
 }
 
-/// The text of the option file as it would be written; empty where it cannot be foreseen.
+/// The text of the option file as it would be written; empty where it cannot be predicted.
 fn configured(variant: &Variant) -> String {
     let path = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref());
     let own = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
-    match configs::foreseen(variant) {
+    match configs::predicted(variant) {
         // Its own option file wins.
         Ok(Some(Ok(config))) => format!("{}\n{own}", config.text),
         _ => own,

@@ -16,7 +16,7 @@ use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::metrics::Metrics;
-use crate::silence::{FIRST_WORD, Silence};
+use crate::stall_watch::{FIRST_WORD, StallWatch};
 use crate::{terminal, time};
 use line::Line;
 
@@ -239,7 +239,7 @@ pub(crate) struct Watcher<'a> {
     /// The sample at the window's end.
     pub(crate) mark: Mark,
     /// Of the server, up to now.
-    pub(crate) silence: Silence,
+    pub(crate) stall_watch: StallWatch,
 }
 
 impl Observer for Watcher<'_> {
@@ -274,14 +274,14 @@ impl Observer for Watcher<'_> {
         }
         let at = Duration::from_micros(last.to_us);
         let name = &self.spec.name;
-        if let Some(lasts) = self.silence.second(intervals)
+        if let Some(lasts) = self.stall_watch.second(intervals)
             && is_reported(headline)
         {
             let lasts = time::about(lasts);
             self.progress
                 .line(&format!("warning: {name}: no operation has ended for {lasts}; Ctrl-C ends the run"));
         }
-        let silent = self.silence.lasts();
+        let silent = self.stall_watch.lasts();
         let what = match silent < FIRST_WORD {
             true => name.clone(),
             false => format!("{name}  no answer for {}", time::clock(silent)),

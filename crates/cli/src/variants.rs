@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::configs::{self, DEFAULT_ENGINE, VariantConfig};
 use crate::exit::{Ended, SERVER, USAGE};
-use crate::foreseen::{self, Configured};
+use crate::preflight::{self, Configured};
 use crate::{limits, terminal};
 
 const NO_STREAMS: &str = "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, \
@@ -151,8 +151,8 @@ fn owned(
     let native = native.map_err(|error| refuse(error.to_string()))?.unwrap_or_default();
     let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
     let configured = Configured { own: &native, config: rendered.as_deref() };
-    foreseen::check_connections(plan, variant, &base, &configured).map_err(refuse)?;
-    if let Some(doubt) = foreseen::check_engine(variant, &base, &configured).map_err(refuse)? {
+    preflight::check_connections(plan, variant, &base, &configured).map_err(refuse)?;
+    if let Some(doubt) = preflight::check_engine(variant, &base, &configured).map_err(refuse)? {
         terminal::warning(&format!("variant {}: {doubt}", variant.name));
     }
     let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());

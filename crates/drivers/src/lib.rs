@@ -5,6 +5,7 @@
 //! in the list of `products.rs`.
 
 mod address;
+mod allowance;
 mod any_session;
 mod cancel;
 mod capabilities;
@@ -19,7 +20,6 @@ mod exchange;
 mod fuzz;
 mod hold;
 mod input;
-mod kept;
 mod limit;
 mod options;
 mod product;

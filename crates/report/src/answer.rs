@@ -1,6 +1,6 @@
 //! The answer of a run: a sentence for each variant, and one table of what decides, the same in every format.
 
-use dbdyno_analyse::{Account, Cause, Inference, Latency, Part, StepFindings, VariantStep, Verdict};
+use dbdyno_analyse::{Cause, CostBreakdown, Inference, Latency, Part, StepFindings, VariantStep, Verdict};
 
 use crate::document::{Block, Cell, Column, Table, Tone};
 use crate::number::{fixed, interval_text, milliseconds};
@@ -216,10 +216,10 @@ impl Pair<'_> {
             None => (self.new?.ratio.as_ref()?.value - 1.0).abs() > 0.05,
         };
         let new = self.new.filter(|_| differs)?;
-        if !new.beside.query_plans.is_empty() {
+        if !new.context.query_plans.is_empty() {
             return Some("other plan".to_owned());
         }
-        greatest(new.account.as_ref()?)
+        greatest(new.cost_breakdown.as_ref()?)
     }
 }
 
@@ -232,9 +232,9 @@ pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
 }
 
 /// `user CPU ×0.81`
-fn greatest(account: &Account) -> Option<String> {
+fn greatest(cost_breakdown: &CostBreakdown) -> Option<String> {
     let weight = |part: &&Part| part.factor.ln().abs();
-    let part = account.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
+    let part = cost_breakdown.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
     let cause = match part.cause {
         Cause::CpuUser => "user CPU",
         Cause::CpuKernel => "kernel CPU",

@@ -1,6 +1,6 @@
 //! A comparison of two variants as a short table: for a terminal, a pull request or a program.
 
-mod left_out;
+mod exclusions;
 
 use dbdyno_analyse::statistics::describe::Group;
 use dbdyno_analyse::{ComparedStep, Comparison, PercentileRatio, Verdict, grouped, numbered, p_text};
@@ -118,7 +118,7 @@ fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
 }
 
 fn exclusions(comparison: &Comparison) -> Vec<Block> {
-    let lines = left_out::lines(comparison);
+    let lines = exclusions::lines(comparison);
     match lines.is_empty() {
         true => Vec::new(),
         false => vec![Block::text("Left out:"), Block::List(Tone::Plain, lines)],

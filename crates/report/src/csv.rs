@@ -1,6 +1,6 @@
 //! Findings as a long table, for spreadsheets and statistics: one row a block, variant and step.
 
-mod aging;
+mod before_after_writes;
 mod groups;
 mod lookups;
 mod sweeps;
@@ -103,7 +103,7 @@ impl Format for Csv {
             lookups: lookups::all(findings),
             groupings: groups::groupings(findings),
             has_sweeps: sweeps::are_there(findings),
-            has_aging: aging::are_there(findings),
+            has_aging: before_after_writes::are_there(findings),
         };
         let mut text = String::new();
         push_line(&mut text, &header(&shared));
@@ -161,7 +161,7 @@ fn header(shared: &Shared) -> Vec<String> {
         sweeps::push_header(&mut names);
     }
     if shared.has_aging {
-        aging::push_header(&mut names);
+        before_after_writes::push_header(&mut names);
     }
     lookups::push_header(&mut names, &shared.lookups);
     for kind in &shared.kinds {
@@ -213,7 +213,7 @@ fn row(
         sweeps::push(&mut row, workload, step, variant);
     }
     if shared.has_aging {
-        aging::push(&mut row, workload, step, variant, run);
+        before_after_writes::push(&mut row, workload, step, variant, run);
     }
     lookups::push(&mut row, &shared.lookups, run);
     for name in &shared.kinds {

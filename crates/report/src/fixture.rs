@@ -8,7 +8,7 @@ use dbdyno_analyse::{
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
 
-mod aging;
+mod before_after_writes;
 mod charged;
 mod failures;
 mod parity;
@@ -16,12 +16,12 @@ mod seconds;
 mod sweep;
 mod verdicts;
 
-pub(crate) use self::aging::with_aging;
+pub(crate) use self::before_after_writes::with_aging;
 use self::charged::{cost, device, efficiency, host_check, relative};
 pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
 pub(crate) use self::sweep::with_sweep;
-use self::verdicts::{account, inference, steadiness, verdict};
+use self::verdicts::{cost_breakdown, inference, steadiness, verdict};
 
 pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];
 const STEPS: [&str; 10] =
@@ -197,12 +197,12 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
             ratio: Ratio { value: 1.25, blocks: vec![(1, 1.25)], bound: None, inference: None },
             verdict: (blocks > 1).then_some(if step == 3 { Verdict::Slower } else { Verdict::Undecided }),
         }),
-        account: (blocks > 1 && usable && variant > 0).then(|| account(step, variant)),
-        beside: Default::default(),
+        cost_breakdown: (blocks > 1 && usable && variant > 0).then(|| cost_breakdown(step, variant)),
+        context: Default::default(),
         query_plans: Vec::new(),
         executed_plans: Vec::new(),
         relative: (usable && variant > 0).then(|| self::relative(ratio(step, variant))),
-        standstills: Default::default(),
+        zero_rates: Default::default(),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
         decided: None,
         drift: None,

@@ -117,7 +117,7 @@ fn a_row_has_all_changes_each_with_its_own_p_and_what_the_newest_run_lacks() {
 }
 
 #[test]
-fn a_level_of_standstills_has_no_ratio_to_it() {
+fn a_level_of_rate_zero_has_no_ratio_to_it() {
     let mut history = history();
     let change = &mut history.series[0].changes[0];
     (change.before, change.ratio, change.verdict) = (0.0, f64::INFINITY, Verdict::Faster);

@@ -42,7 +42,7 @@ fn has_verdicts(scope: Scope<'_>) -> bool {
 
 /// Of a step that says anything of the variant.
 pub(crate) fn shown_verdict(variant: &VariantStep) -> Option<Verdict> {
-    variant.verdict.filter(|_| variant.ratio.is_some() || !variant.standstills.is_empty())
+    variant.verdict.filter(|_| variant.ratio.is_some() || !variant.zero_rates.is_empty())
 }
 
 /// One variant against the base.
@@ -136,7 +136,7 @@ impl<'a> Against<'a> {
     /// `stalled in 1 step (qr100: answered nothing in block 2 of 5, in which wal answered)`
     fn stalled(self) -> Option<String> {
         let text = |(step, variant): Found<'_>| {
-            let text = zero_rate_text(&variant.standstills, &self.scope.run.base);
+            let text = zero_rate_text(&variant.zero_rates, &self.scope.run.base);
             format!("{}: {}", step.name, text.unwrap_or_default())
         };
         let steps: Vec<String> = self.with(Verdict::Stalled).map(text).collect();
@@ -146,9 +146,9 @@ impl<'a> Against<'a> {
 
     /// Empty where the base always answered.
     fn base_stalled(self) -> String {
-        let stalled = self.steps().filter(|(_, variant)| !variant.standstills.base_stalled.is_empty());
+        let stalled = self.steps().filter(|(_, variant)| !variant.zero_rates.base_stalled.is_empty());
         let text = |(step, variant): Found<'_>| {
-            format!("{} of {}", blocks_text(&variant.standstills.base_stalled), step.name)
+            format!("{} of {}", blocks_text(&variant.zero_rates.base_stalled), step.name)
         };
         let steps: Vec<String> = stalled.map(text).collect();
         if steps.is_empty() {
@@ -240,7 +240,7 @@ fn counted(word: &str, steps: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{Findings, Standstills};
+    use dbdyno_analyse::{Findings, ZeroRates};
 
     use super::*;
     use crate::fixture;
@@ -309,13 +309,13 @@ mod tests {
     /// The second variant answered nothing in block 2 in this step.
     fn stalled(mut findings: Findings, step: usize) -> String {
         let variant = &mut findings.workloads[0].steps[step].variants[1];
-        variant.standstills = Standstills { stalled: vec![2], base_stalled: Vec::new(), blocks: 4 };
+        variant.zero_rates = ZeroRates { stalled: vec![2], base_stalled: Vec::new(), blocks: 4 };
         variant.verdict = Some(Verdict::Stalled);
         first(&findings)
     }
 
     #[test]
-    fn a_standstill_is_the_first_thing_that_is_said() {
+    fn rate_zero_is_the_first_thing_that_is_said() {
         insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); more than 5 % above in 2 steps (up to 9.87 in l.i2); more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
         insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
@@ -324,8 +324,8 @@ mod tests {
     fn a_base_that_stood_still_is_said_as_well() {
         let mut findings = fixture::with_blocks(3);
         for step in [4, 5] {
-            let standstills = Standstills { stalled: Vec::new(), base_stalled: vec![1, 3], blocks: 4 };
-            findings.workloads[0].steps[step].variants[1].standstills = standstills;
+            let zero_rates = ZeroRates { stalled: Vec::new(), base_stalled: vec![1, 3], blocks: 4 };
+            findings.workloads[0].steps[step].variants[1].zero_rates = zero_rates;
         }
         let text = first(&findings);
         let expected = ". rollback answered nothing in blocks 1 and 3 of qr100, blocks 1 and 3 of \

@@ -1,6 +1,6 @@
 //! Words that several tables and sentences share.
 
-use dbdyno_analyse::{Pace, Standstills, StepFindings, Validity, VariantStep, keeps_target, least_accepted};
+use dbdyno_analyse::{Pace, StepFindings, Validity, VariantStep, ZeroRates, keeps_target, least_accepted};
 
 use crate::number::fixed;
 
@@ -40,7 +40,7 @@ pub(crate) fn pace_text(pace: Pace) -> String {
 }
 
 /// `answered nothing in blocks 2 and 5 of 6, in which wal answered`; nothing where both answered in every block.
-pub(crate) fn zero_rate_text(found: &Standstills, base: &str) -> Option<String> {
+pub(crate) fn zero_rate_text(found: &ZeroRates, base: &str) -> Option<String> {
     let own = (!found.stalled.is_empty()).then(|| {
         let blocks = blocks_text(&found.stalled);
         format!("answered nothing in {blocks} of {}, in which {base} answered", found.blocks)

@@ -1,7 +1,7 @@
 //! The figures of steps and workloads put together as findings.
 
-pub(crate) mod account;
 pub(crate) mod overview;
 pub(crate) mod sections;
 pub(crate) mod steps;
+pub(crate) mod time_account;
 pub(crate) mod workloads;

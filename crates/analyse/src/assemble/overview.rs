@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dbdyno_record::{Outcome, Run, RunEvent, VariantInfo};
 
 use crate::again_of;
-use crate::assemble::account::time_account;
+use crate::assemble::time_account::time_account;
 use crate::compare::comparability::unchecked_steps;
 use crate::compare::interim_analyses::{corrects_intervals, looks};
 use crate::model::{Budget, RunSummary, VariantSummary};

@@ -9,9 +9,7 @@ use crate::compare::margins::fits;
 use crate::compare::ratio::ratio;
 use crate::compare::relative_metrics::relative_metrics;
 use crate::compare::verdicts::{self, Rules};
-use crate::model::{
-    Prose, SectionFindings, Standstills, StepFindings, StepRun, VariantStep, WorkloadFindings,
-};
+use crate::model::{Prose, SectionFindings, StepFindings, StepRun, VariantStep, WorkloadFindings, ZeroRates};
 
 /// What the plan says of its report.
 #[derive(Debug, Default, Deserialize)]
@@ -132,11 +130,11 @@ fn rebased(step: &StepFindings, variants: &[&str], base: &str) -> StepFindings {
         let runs = &variant.runs;
         VariantStep {
             ratio: ratio(runs, base_runs),
-            standstills: Standstills::in_pairs(runs, base_runs),
+            zero_rates: ZeroRates::in_pairs(runs, base_runs),
             p99: if is_base { None } else { p99_ratio(runs, base_runs, &step.headline_kind) },
             relative: if is_base { None } else { relative_metrics(runs, base_runs) },
-            account: None,
-            beside: crate::model::Beside::default(),
+            cost_breakdown: None,
+            context: crate::model::RatioContext::default(),
             verdict: None,
             decided: None,
             ..variant.clone()

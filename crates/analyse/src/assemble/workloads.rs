@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 
 use crate::assemble::steps::{Surroundings, add_reason, step_run, timed_run};
 use crate::compare::before_after_writes::aging;
-use crate::compare::cost_breakdown::{account, cpus};
+use crate::compare::cost_breakdown::{cost_breakdown, cpus};
 use crate::compare::groups::groups;
 use crate::compare::latency_verdicts::p99_ratio;
 use crate::compare::load_with_indexes::load_with_indexes;
@@ -25,7 +25,7 @@ use crate::measure::measured::Hosting;
 use crate::measure::rates::keeps_target;
 use crate::model::runs::valid;
 use crate::model::{
-    Beside, Latency, Ratio, Standstills, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
+    Latency, Ratio, RatioContext, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings, ZeroRates,
 };
 use crate::statistics::describe::median;
 use crate::validity::answers::faults;
@@ -93,13 +93,13 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     check_answers(&mut runs, rules.base);
     let of_base = runs.iter().find(|of| of.variant.name == rules.base);
     let base_runs = of_base.map_or(&[][..], |of| &of.runs);
-    let account = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
+    let cost_breakdown = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
         let base = of_base.map(|of| of.variant).filter(|base| base.name != variant.name)?;
         // Of a server and of an embedded database the CPUs are not the same, nor of one that others have started.
         let of = |variant: &VariantInfo| (hosting_of(run, variant), variant.external);
         let (hosting, is_external) = Some(of(variant)).filter(|of_variant| *of_variant == of(base))?;
         let cpus = cpus(hosting, is_external, &run.manifest.host)?;
-        account(runs, base_runs, ratio, hosting, cpus)
+        cost_breakdown(runs, base_runs, ratio, hosting, cpus)
     };
     StepFindings {
         name: name.to_owned(),
@@ -121,7 +121,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
                 // It takes a rate apart.
                 let is_rate = spec.is_some_and(|spec| !spec.headline.unit.is_time());
                 let ratio = found.ratio.as_ref().filter(|_| is_rate);
-                let account = ratio.and_then(|ratio| account(variant, runs, ratio));
+                let cost_breakdown = ratio.and_then(|ratio| cost_breakdown(variant, runs, ratio));
                 let is_base = variant.name == rules.base;
                 let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
                 let p99 = if is_base { None } else { p99_ratio(runs, base_runs, headline(spec)) };
@@ -129,7 +129,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
                 let query_plans = plans_of(steps.iter().copied());
                 let executed_plans = executed_plans(steps.into_iter());
                 let latency = latency.clone();
-                VariantStep { account, relative, query_plans, executed_plans, latency, p99, ..found }
+                VariantStep { cost_breakdown, relative, query_plans, executed_plans, latency, p99, ..found }
             })
             .collect(),
         effects: Vec::new(),
@@ -246,9 +246,9 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         ratio: ratio(runs, base),
         latency: None,
         p99: None,
-        standstills: Standstills::in_pairs(runs, base),
-        account: None,
-        beside: Beside::default(),
+        zero_rates: ZeroRates::in_pairs(runs, base),
+        cost_breakdown: None,
+        context: RatioContext::default(),
         query_plans: Vec::new(),
         executed_plans: Vec::new(),
         relative: None,

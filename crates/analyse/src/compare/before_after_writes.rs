@@ -1,7 +1,7 @@
 //! What writing does to reads: the rate of each test after the steps that write ÷ its rate before them.
 
 use crate::compare::ratio::{interval_of_blocks, ratio};
-use crate::model::{Aging, AgingVariant, Standstills, StepFindings, VariantStep};
+use crate::model::{Aging, AgingVariant, StepFindings, VariantStep, ZeroRates};
 
 /// What the name of a step has after its test's that runs before the steps that write.
 const BEFORE: &str = ".pre";
@@ -37,8 +37,8 @@ fn behind(name: &str) -> Option<String> {
 fn of_variant(before: &VariantStep, after: &VariantStep) -> AgingVariant {
     // What a base is to a variant, the step before the writes is to the one after them.
     let found = ratio(&after.runs, &before.runs);
-    let standstills = Standstills::in_pairs(&after.runs, &before.runs);
-    let mut without = [standstills.stalled, standstills.base_stalled].concat();
+    let zero_rates = ZeroRates::in_pairs(&after.runs, &before.runs);
+    let mut without = [zero_rates.stalled, zero_rates.base_stalled].concat();
     without.sort_unstable();
     let blocks = found.as_ref().map_or_else(Vec::new, |found| found.blocks.clone());
     AgingVariant {

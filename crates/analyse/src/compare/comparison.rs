@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::model::runs::valid;
 use crate::model::{
     Code, ComparedSide, ComparedStep, Comparison, Findings, Latency, LeftOut, Notice, PercentileRatio, Side,
-    Standstills, StepFindings, VariantStep, Verdict,
+    StepFindings, VariantStep, Verdict, ZeroRates,
 };
 use crate::parity::between;
 use crate::statistics::describe::{geometric_mean, group};
@@ -97,7 +97,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
 
 /// The ratio of a step whose rates are comparable, in all of its blocks and with as many writes.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
-    step.ratio.filter(|_| !step.is_paced && !step.target_missed && step.standstills.is_none())
+    step.ratio.filter(|_| !step.is_paced && !step.target_missed && step.zero_rates.is_none())
 }
 
 /// What must be known of two runs that are compared.
@@ -179,7 +179,7 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
             inference: paired(&ratios, margins.of(&step.name), seed),
             p99: p99_in_pairs(step, base, new, margins.of(&step.name), seed),
             ratios: blocks,
-            standstills: Some(Standstills::in_pairs(&new.runs, &base.runs)),
+            zero_rates: Some(ZeroRates::in_pairs(&new.runs, &base.runs)),
             ..both(workload, (step, base), (step, new), margins)
         })
     };
@@ -216,7 +216,7 @@ fn apart(
             ratio: geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base),
             inference: unpaired(&base_rates, &new_rates, margins.of(&step.name)),
             p99: p99_ratio_apart(&new.runs, &base.runs, &step.headline_kind, margins.of(&step.name)),
-            standstills: Some(Standstills::apart(&new.runs, &base.runs)),
+            zero_rates: Some(ZeroRates::apart(&new.runs, &base.runs)),
             ..both(workload, (step, base), (new_step, new), margins)
         })
     };
@@ -265,7 +265,7 @@ fn both(
         ratio: None,
         inference: None,
         target_missed: is_missed(step, base, new_step, new),
-        standstills: None,
+        zero_rates: None,
         is_paced,
         schedule_missed: is_paced && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
         decided: None,
@@ -318,8 +318,8 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
         step.verdict = Some(if step.schedule_missed { Verdict::Missed } else { Verdict::Paced });
     }
     for step in steps {
-        step.standstills = step.standstills.take().filter(|found| !found.is_empty());
-        if let Some(found) = &step.standstills {
+        step.zero_rates = step.zero_rates.take().filter(|found| !found.is_empty());
+        if let Some(found) = &step.zero_rates {
             step.verdict = found.judged(step.verdict);
         }
     }

@@ -3,7 +3,7 @@
 use crate::compare::query_plans::differences;
 use crate::model::runs::valid;
 use crate::model::{
-    Beside, SettingDifference, StallDifference, StallFigure, Steadiness, StepFindings, StepRun,
+    RatioContext, SettingDifference, StallDifference, StallFigure, Steadiness, StepFindings, StepRun,
 };
 use crate::parity::Parity;
 use crate::statistics::describe::median;
@@ -31,7 +31,7 @@ pub(crate) fn fill(steps: &mut [StepFindings], base: &str, parity: Option<&Parit
                 base: base.to_owned(),
                 variant: variant.to_owned(),
             };
-            variant.beside = Beside {
+            variant.context = RatioContext {
                 query_plans: differences(&of_base.query_plans, &variant.query_plans),
                 settings: settings.into_iter().map(setting).collect(),
                 stalls: stalls(&of_base.runs, &variant.runs),

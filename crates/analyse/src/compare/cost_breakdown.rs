@@ -10,7 +10,7 @@ use dbdyno_record::HostInfo;
 use crate::cpus::cpu_list;
 use crate::measure::measured::Hosting;
 use crate::model::runs::valid;
-use crate::model::{Account, Cause, Part, Ratio, StepRun};
+use crate::model::{Cause, CostBreakdown, Part, Ratio, StepRun};
 
 /// One run of a step as the identity sees it.
 #[derive(Debug, Clone, Copy)]
@@ -24,13 +24,13 @@ struct Use {
 }
 
 /// `None` where CPU was not sampled in every block of the ratio, and for a database out of sight.
-pub(crate) fn account(
+pub(crate) fn cost_breakdown(
     runs: &[StepRun],
     base: &[StepRun],
     ratio: &Ratio,
     hosting: Hosting,
     cpus: u32,
-) -> Option<Account> {
+) -> Option<CostBreakdown> {
     let in_block = |runs: &[StepRun], block: u32| {
         valid(runs).find(|run| run.block == block).and_then(|run| use_of(run, hosting, cpus))
     };
@@ -54,7 +54,7 @@ pub(crate) fn account(
         part(Cause::IoWait, |new, base| -of_time(new, base, |cpu| cpu.io_wait), |cpu| 100.0 * cpu.io_wait),
         part(Cause::Idle, |new, base| -of_time(new, base, |cpu| cpu.idle), |cpu| 100.0 * cpu.idle),
     ];
-    Some(Account { cpus, parts })
+    Some(CostBreakdown { cpus, parts })
 }
 
 /// CPUs that the database may use; `None` where they are not this host's. One that others have started is bound to
@@ -124,41 +124,46 @@ mod tests {
         HostInfo { cpus: 8, server_cpus: Some(server_cpus.to_owned()), ..HostInfo::default() }
     }
 
-    fn account_of(new: &[StepRun], base: &[StepRun]) -> Account {
+    fn breakdown_of(new: &[StepRun], base: &[StepRun]) -> CostBreakdown {
         let ratio = crate::compare::ratio::ratio(new, base).unwrap();
-        let account = account(new, base, &ratio, Hosting::Process, 2).unwrap();
-        let product: f64 = account.parts.iter().map(|part| part.factor).product();
+        let cost_breakdown = cost_breakdown(new, base, &ratio, Hosting::Process, 2).unwrap();
+        let product: f64 = cost_breakdown.parts.iter().map(|part| part.factor).product();
         assert!((product / ratio.value - 1.0).abs() < 1e-9, "{product} {}", ratio.value);
-        account
+        cost_breakdown
     }
 
-    fn factors(account: &Account) -> Vec<String> {
-        account.parts.iter().map(|part| format!("{:.3}", part.factor)).collect()
+    fn factors(cost_breakdown: &CostBreakdown) -> Vec<String> {
+        cost_breakdown.parts.iter().map(|part| format!("{:.3}", part.factor)).collect()
     }
 
     #[test]
     fn more_cpu_an_operation_at_full_use_is_charged_to_the_mode_that_used_it() {
         // 2 CPUs in full use: 80 + 20 µs make 20,000/s, 105 + 20 µs make 16,000/s.
-        let account = account_of(&[run(1, 16_000.0, 105.0, 20.0, 0.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
-        assert_eq!(factors(&account), ["0.800", "1.000", "1.000", "1.000"]);
-        assert_eq!((account.cpus, account.parts[0].base, account.parts[0].variant), (2, 80.0, 105.0));
+        let cost_breakdown =
+            breakdown_of(&[run(1, 16_000.0, 105.0, 20.0, 0.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
+        assert_eq!(factors(&cost_breakdown), ["0.800", "1.000", "1.000", "1.000"]);
+        assert_eq!(
+            (cost_breakdown.cpus, cost_breakdown.parts[0].base, cost_breakdown.parts[0].variant),
+            (2, 80.0, 105.0)
+        );
     }
 
     #[test]
     fn waiting_for_io_is_distinguished_from_other_idleness() {
         // The same CPU an operation; of 2 CPUs 100 % are used, then 60 %, with 30 % waiting for IO.
-        let account = account_of(&[run(1, 12_000.0, 80.0, 20.0, 50.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
-        assert_eq!(factors(&account)[..2], ["1.000", "1.000"]);
-        let logs: Vec<f64> = account.parts.iter().map(|part| part.factor.ln()).collect();
+        let cost_breakdown =
+            breakdown_of(&[run(1, 12_000.0, 80.0, 20.0, 50.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
+        assert_eq!(factors(&cost_breakdown)[..2], ["1.000", "1.000"]);
+        let logs: Vec<f64> = cost_breakdown.parts.iter().map(|part| part.factor.ln()).collect();
         assert!((logs[2] / logs[3] - 3.0).abs() < 1e-9, "30 % against 10 %: {logs:?}");
-        assert!((account.parts[2].variant - 30.0).abs() < 1e-9);
+        assert!((cost_breakdown.parts[2].variant - 30.0).abs() < 1e-9);
     }
 
     #[test]
     fn the_parts_of_several_blocks_multiply_to_the_ratio() {
         let base = [run(1, 900.0, 700.0, 300.0, 100.0), run(2, 1_000.0, 650.0, 310.0, 0.0)];
         let new = [run(1, 990.0, 600.0, 330.0, 20.0), run(2, 870.0, 640.0, 370.0, 250.0)];
-        account_of(&new, &base);
+        breakdown_of(&new, &base);
     }
 
     #[test]
@@ -167,7 +172,7 @@ mod tests {
         let mut new = base.to_vec();
         new[0].cost.host_iowait_us = None;
         let ratio = crate::compare::ratio::ratio(&new, &base).unwrap();
-        assert_eq!(account(&new, &base, &ratio, Hosting::Process, 2), None);
+        assert_eq!(cost_breakdown(&new, &base, &ratio, Hosting::Process, 2), None);
     }
 
     #[test]

@@ -84,11 +84,11 @@ fn group_findings<'a>(
     }
 }
 
-/// A ratio that leaves out standstills would make the mean better than the variant, and one of rates that the plan gives is none.
+/// A ratio that leaves out rates of zero would make the mean better than the variant, and one of rates that the plan gives is none.
 fn is_counted(step: &StepFindings, found: &VariantStep) -> bool {
     let is_paced =
         step.pace(found).is_some() && matches!(found.verdict, Some(Verdict::Paced | Verdict::Missed));
-    found.standstills.is_empty() && !is_paced
+    found.zero_rates.is_empty() && !is_paced
 }
 
 /// Each block has one geometric mean over the steps, and these are the observations: steps of a block are not independent

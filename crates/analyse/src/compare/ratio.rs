@@ -10,7 +10,7 @@ use crate::words::grouped;
 ///
 /// Pairing takes out what the blocks differ in (a warmer disk, a noisy neighbour); the geometric mean makes
 /// a ratio of a to b the reciprocal of that of b to a. A block in which one of the two answered nothing has no ratio; it is one of
-/// the standstills. `None` when no block has both. Where one of two times was cut off the ratio is a bound, and where both
+/// the blocks of rate zero. `None` when no block has both. Where one of two times was cut off the ratio is a bound, and where both
 /// were the block has none.
 pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let mut bounds = Vec::new();

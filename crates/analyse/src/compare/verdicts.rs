@@ -71,7 +71,7 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
         judge_times(step);
         judge_targets(step, rules);
         judge_paced(step, rules.base);
-        judge_standstills(step, rules.base);
+        judge_zero_rates(step, rules.base);
     }
 }
 
@@ -114,10 +114,10 @@ fn judge_paced(step: &mut StepFindings, base: &str) {
 
 /// Variants that answered nothing in a block, or whose base did. The base under its second name is not spared: if that stood
 /// still, the machine is not fit to compare on.
-fn judge_standstills(step: &mut StepFindings, base: &str) {
+fn judge_zero_rates(step: &mut StepFindings, base: &str) {
     let others = step.variants.iter_mut().filter(|variant| variant.variant != base);
-    for variant in others.filter(|variant| !variant.standstills.is_empty()) {
-        let judged = variant.standstills.judged(variant.verdict);
+    for variant in others.filter(|variant| !variant.zero_rates.is_empty()) {
+        let judged = variant.zero_rates.judged(variant.verdict);
         if judged != variant.verdict {
             (variant.verdict, variant.decided) = (judged, None);
         }

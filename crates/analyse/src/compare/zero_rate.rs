@@ -2,10 +2,10 @@
 //! in two blocks of six is not as fast as the other four say.
 
 use crate::model::runs::valid;
-use crate::model::{Code, ComparedStep, Notice, Standstills, StepFindings, StepRun, VariantStep, Verdict};
+use crate::model::{Code, ComparedStep, Notice, StepFindings, StepRun, VariantStep, Verdict, ZeroRates};
 use crate::words::listed;
 
-impl Standstills {
+impl ZeroRates {
     /// In the blocks in which both are valid.
     pub(crate) fn in_pairs(runs: &[StepRun], base: &[StepRun]) -> Self {
         let mut found = Self::default();
@@ -68,7 +68,7 @@ pub(crate) fn blocks_text(blocks: &[u32]) -> String {
 pub(crate) fn notices(step: &StepFindings, base: &str) -> Vec<Notice> {
     let of_variant = |variant: &VariantStep| {
         let zero = zero_blocks(&variant.runs);
-        let code = match variant.standstills.stalled.is_empty() {
+        let code = match variant.zero_rates.stalled.is_empty() {
             _ if zero.is_empty() => return None,
             _ if variant.variant == base && step.variants.len() > 1 => Code::BaseStalled,
             true => Code::ZeroRate,
@@ -83,7 +83,7 @@ pub(crate) fn notices(step: &StepFindings, base: &str) -> Vec<Notice> {
 /// What a comparison says above its table.
 pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
     let of_step = |step: &ComparedStep| {
-        let found = step.standstills.as_ref()?;
+        let found = step.zero_rates.as_ref()?;
         let own = (!found.stalled.is_empty())
             .then(|| format!("new answered nothing in {} of {}", blocks_text(&found.stalled), found.blocks));
         let of_base = (!found.base_stalled.is_empty())

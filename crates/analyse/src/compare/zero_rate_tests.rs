@@ -32,7 +32,7 @@ fn a_variant_that_stood_still_in_blocks_is_stalled_whatever_the_others_say() {
             (0..5).map(|n| (100_000 + n, if n == 3 { 0 } else { rate + n })).collect();
         let findings = found(&blocks);
         let step = step(&findings);
-        assert_eq!((step.verdict, step.standstills.stalled.as_slice()), (Some(Verdict::Stalled), &[4][..]));
+        assert_eq!((step.verdict, step.zero_rates.stalled.as_slice()), (Some(Verdict::Stalled), &[4][..]));
         assert_eq!(step.ratio.as_ref().unwrap().blocks.len(), 4);
     }
     let findings = found(&STILL);
@@ -66,9 +66,9 @@ fn a_comparison_of_pairs_says_it_above_its_table() {
     let found = compared(&run, &run);
     assert_eq!(found.steps[0].verdict, Some(Verdict::Stalled));
     assert_snapshot!(said(&found.notes).join("\n"), @"l.i0: new answered nothing in blocks 2 and 5 of 5; the ratio is that of the other blocks.");
-    assert!(found.ratios.is_none(), "a mean over steps would leave the standstills out");
+    assert!(found.ratios.is_none(), "a mean over steps would leave the zero_rates out");
     let json = serde_json::to_value(&found).unwrap();
-    assert_eq!(json["steps"][0]["standstills"]["stalled"], serde_json::json!([2, 5]));
+    assert_eq!(json["steps"][0]["zero_rates"]["stalled"], serde_json::json!([2, 5]));
     assert_eq!(json["steps"][0]["verdict"], "stalled");
 }
 

@@ -14,7 +14,7 @@ use crate::compare::comparability::{differences, small_differences};
 use crate::compare::fixed_rate::Pace;
 use crate::compare::margins::Margins;
 use crate::error::Error;
-use crate::history::values::{Lapse, paced_note, response_p99, standstill, standstill_note, value};
+use crate::history::values::{Lapse, paced_note, response_p99, value, zero_rate, zero_rate_note};
 use crate::model::{Findings, LEVEL, Verdict};
 use crate::statistics::change_point::{least_newer, least_values};
 use crate::statistics::changes::{Changes, Found, changes_of_all};
@@ -158,7 +158,7 @@ pub struct Change {
 }
 
 impl Series {
-    /// A value as something of which more is better; 0 is a standstill either way.
+    /// A value as something of which more is better; 0 is rate zero either way.
     fn speed(&self, value: f64) -> f64 {
         match self.follows {
             Followed::ResponseP99 | Followed::Seconds if value > 0.0 => 1.0 / value,
@@ -212,7 +212,7 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
         own.newest = Lapse::of_newest(&own.values, is_planned(own, last));
     }
     notes.extend(
-        findings.iter().filter_map(|found| standstill_note(&found.run.run_id, &standstills(found, choices))),
+        findings.iter().filter_map(|found| zero_rate_note(&found.run.run_id, &zero_rates(found, choices))),
     );
     if let (Some(asked), true) = (choices.variant, series.is_empty()) {
         let known = last.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
@@ -238,7 +238,7 @@ fn is_planned(series: &Series, run: &Run) -> bool {
 }
 
 /// Of the variants that are followed; with ratios also of their base.
-fn standstills(found: &Findings, choices: HistoryChoices<'_>) -> Vec<String> {
+fn zero_rates(found: &Findings, choices: HistoryChoices<'_>) -> Vec<String> {
     let is_followed = |name: &str| {
         choices.variant.is_none_or(|asked| asked == name)
             || (choices.measure == Measure::Ratio && name == found.run.base)
@@ -247,7 +247,7 @@ fn standstills(found: &Findings, choices: HistoryChoices<'_>) -> Vec<String> {
     let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
     variants
         .filter(|(_, variant)| is_followed(&variant.variant))
-        .filter_map(|(step, variant)| standstill(step, variant))
+        .filter_map(|(step, variant)| zero_rate(step, variant))
         .collect()
 }
 
@@ -353,7 +353,7 @@ fn followed(rates: Series, Times { values, is_paced }: Times) -> impl Iterator<I
         follows: Followed::ResponseP99,
         is_beside_rate: !is_paced,
         rate_label: "p99 µs".to_owned(),
-        // A standstill has no times; that the step stood still is said of its rate.
+        // Rate zero has no times; the note on its rate names it.
         values: values.into_iter().map(|value| value.filter(|value| is_paced || *value > 0.0)).collect(),
         ..rates.clone()
     };
@@ -369,7 +369,7 @@ fn judge(series: &mut [&mut Series], runs: &[HistoryRun], seed: u64) {
     }
 }
 
-/// Of a series' speeds. 0 has no logarithm: a standstill counts as the least rate above it. Put anywhere lower, how low would
+/// Of a series' speeds. 0 has no logarithm: a run of rate zero counts as the least rate above it. Put anywhere lower, how low would
 /// decide what is found, and a single one could hide changes of all other runs.
 fn logs(series: &Series) -> Vec<f64> {
     let values = || series.values.iter().flatten().map(|value| series.speed(*value));
@@ -411,7 +411,7 @@ fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change>
     found.found.iter().zip(levels.windows(2)).map(change).collect()
 }
 
-/// The geometric mean, which a single standstill would make 0: with one, the median.
+/// The geometric mean, which a single zero would make 0: with one, the median.
 fn level(stretch: &[(usize, f64)]) -> f64 {
     let values: Vec<f64> = stretch.iter().map(|(_, value)| *value).collect();
     geometric_mean(&values).or_else(|| median(&values)).unwrap_or_default()

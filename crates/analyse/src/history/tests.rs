@@ -129,7 +129,7 @@ fn a_newest_run_that_stands_still_is_reported_and_is_worse() {
 }
 
 #[test]
-fn nights_at_a_standstill_are_a_level_of_their_own() {
+fn nights_at_rate_zero_are_a_level_of_their_own() {
     let nights = [[1_000_000, 0, 0]; 5].into_iter().chain([[960_000; 3]]).collect::<Vec<_>>();
     let found = found(&nights_then(&nights), HistoryChoices::default());
     let [change] = found.series[1].changes.as_slice() else { panic!("{:?}", found.series[1]) };
@@ -138,7 +138,7 @@ fn nights_at_a_standstill_are_a_level_of_their_own() {
 }
 
 #[test]
-fn one_night_at_a_standstill_hides_no_change_of_the_others() {
+fn one_night_at_rate_zero_hides_no_change_of_the_others() {
     let mut rates = [[900_000; 3]; 12];
     for (n, rates) in rates.iter_mut().enumerate() {
         *rates = [(9e5 * (0.01 * normal(6, n as u64)).exp()) as u64; 3];

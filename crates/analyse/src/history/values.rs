@@ -97,20 +97,20 @@ pub(crate) fn paced_note(series: &[Series]) -> Option<String> {
 }
 
 /// `b l.i0 in 2 of 3 blocks`; `None` where each valid block has a rate.
-pub(crate) fn standstill(step: &StepFindings, variant: &VariantStep) -> Option<String> {
+pub(crate) fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<String> {
     let stood = valid(&variant.runs).filter(|run| run.rate <= 0.0).count();
     let all = valid(&variant.runs).count();
     (stood > 0).then(|| format!("{} {} in {stood} of {}", variant.variant, step.name, numbered(all, "block")))
 }
 
-/// One note for all standstills of a run.
-pub(crate) fn standstill_note(run_id: &str, standstills: &[String]) -> Option<String> {
-    let named = standstills.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let more = match standstills.len().saturating_sub(NAMED) {
+/// One note for all steps of a run with rate zero.
+pub(crate) fn zero_rate_note(run_id: &str, zero_rates: &[String]) -> Option<String> {
+    let named = zero_rates.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = match zero_rates.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!standstills.is_empty()).then(|| format!("Run {run_id} dropped to rate zero: {named}{more}."))
+    (!zero_rates.is_empty()).then(|| format!("Run {run_id} dropped to rate zero: {named}{more}."))
 }
 
 #[cfg(test)]
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn a_note_does_not_name_hundreds_of_steps() {
-        let standstills: Vec<String> = (0..12).map(|step| format!("b s{step} in 1 of 1 block")).collect();
-        let text = standstill_note("night-3", &standstills).unwrap();
+        let zero_rates: Vec<String> = (0..12).map(|step| format!("b s{step} in 1 of 1 block")).collect();
+        let text = zero_rate_note("night-3", &zero_rates).unwrap();
         assert!(text.ends_with("b s9 in 1 of 1 block and 2 more."), "{text}");
-        assert_eq!(standstill_note("night-3", &[]), None);
+        assert_eq!(zero_rate_note("night-3", &[]), None);
     }
 }

@@ -4,7 +4,7 @@ use dbdyno_record::Run;
 use serde::Serialize;
 
 use crate::model::notice::Notice;
-use crate::model::steps::{PercentileRatio, Standstills};
+use crate::model::steps::{PercentileRatio, ZeroRates};
 use crate::model::verdict::{Decided, Inference, Verdict};
 use crate::statistics::describe::Group;
 
@@ -80,7 +80,7 @@ pub struct ComparedStep {
     pub target_missed: bool,
     /// Blocks that are in no ratio because one of the two answered nothing in them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub standstills: Option<Standstills>,
+    pub zero_rates: Option<ZeroRates>,
     /// The rate is the plan's, and base kept it: no rate tells which of the two is quicker.
     #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
     pub is_paced: bool,

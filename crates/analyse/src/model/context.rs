@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-/// In addition to the account of a ratio. None of it is a test; it says where to look.
+/// In addition to the cost breakdown of a ratio. None of it is a test; it says where to look.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Beside {
+pub struct RatioContext {
     pub query_plans: Vec<PlanDifference>,
     /// Classes of settings in which the variant is not like the base, meant or not.
     pub settings: Vec<SettingDifference>,
     pub stalls: Vec<StallDifference>,
 }
 
-impl Beside {
+impl RatioContext {
     /// Nothing differs.
     pub fn is_empty(&self) -> bool {
         self.query_plans.is_empty() && self.settings.is_empty() && self.stalls.is_empty()

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Why a variant's rate differs from the base's, as factors whose product is the ratio.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Account {
+pub struct CostBreakdown {
     /// CPUs that the database could use, of server or, embedded, of the client.
     pub cpus: u32,
     pub parts: Vec<Part>,

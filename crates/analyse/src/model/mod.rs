@@ -18,10 +18,10 @@ mod verdict;
 
 pub use comparison::{ComparedSide, ComparedStep, Comparison, LeftOut, LeftOutKind, Side};
 pub use context::{
-    Beside, ExecutedPlan, Operator, PlanDifference, SettingDifference, StallDifference, StallFigure,
+    ExecutedPlan, Operator, PlanDifference, RatioContext, SettingDifference, StallDifference, StallFigure,
     StatementPlans,
 };
-pub use cost_breakdown::{Account, Cause, Part};
+pub use cost_breakdown::{Cause, CostBreakdown, Part};
 pub use execution::{Composite, Execution};
 pub use failure::Failure;
 pub use findings::{
@@ -41,5 +41,5 @@ pub use step_sets::{
     Aging, AgingVariant, GroupFindings, LoadVariant, LoadWithIndexes, Sweep, SweepRung, SweepSpread,
     SweepVariant,
 };
-pub use steps::{PercentileRatio, RelativeMetrics, Standstills, StepFindings, VariantStep};
+pub use steps::{PercentileRatio, RelativeMetrics, StepFindings, VariantStep, ZeroRates};
 pub use verdict::{Bound, CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::context::{Beside, ExecutedPlan, StatementPlans};
-use crate::model::cost_breakdown::Account;
+use crate::model::context::{ExecutedPlan, RatioContext, StatementPlans};
+use crate::model::cost_breakdown::CostBreakdown;
 use crate::model::metrics::{Cost, Efficiency, MetricRow};
 use crate::model::step_run::{Latency, StepRun};
 use crate::model::verdict::{Decided, Effect, Ratio, Verdict};
@@ -61,10 +61,10 @@ pub struct VariantStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99: Option<PercentileRatio>,
     /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
-    pub account: Option<Account>,
+    pub cost_breakdown: Option<CostBreakdown>,
     /// What else is not like the base's; nothing for the base itself.
-    #[serde(skip_serializing_if = "Beside::is_empty")]
-    pub beside: Beside,
+    #[serde(skip_serializing_if = "RatioContext::is_empty")]
+    pub context: RatioContext,
     /// How the server executed the step's statements; empty where it was not asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub query_plans: Vec<StatementPlans>,
@@ -75,8 +75,8 @@ pub struct VariantStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative: Option<RelativeMetrics>,
     /// Blocks that are in no ratio because one of the two answered nothing in them.
-    #[serde(skip_serializing_if = "Standstills::is_empty")]
-    pub standstills: Standstills,
+    #[serde(skip_serializing_if = "ZeroRates::is_empty")]
+    pub zero_rates: ZeroRates,
     /// `None` for the base itself, for one block unless it says enough, and for a step that did not run.
     pub verdict: Option<Verdict>,
     /// At which look the verdict was reached; `None` for a run without a budget and for what is undecided.
@@ -104,7 +104,7 @@ pub struct PercentileRatio {
 
 /// Valid blocks with a rate of zero, of a variant and of the base that it is compared with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Standstills {
+pub struct ZeroRates {
     /// Blocks in which the variant answered nothing, and the base did.
     pub stalled: Vec<u32>,
     /// Blocks in which the base answered nothing.

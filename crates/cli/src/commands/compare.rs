@@ -182,7 +182,7 @@ mod tests {
             inference: None,
             verdict,
             target_missed,
-            standstills: None,
+            zero_rates: None,
             is_paced: false,
             schedule_missed: false,
             decided: None,

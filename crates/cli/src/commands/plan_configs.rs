@@ -12,7 +12,7 @@ use crate::exit::{Ended, USAGE};
 /// All variants whose server cannot do what is asked for, or whose config cannot be read.
 pub(crate) fn facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
     let mut facts = Vec::new();
-    for (variant, config) in foreseen(plan)? {
+    for (variant, config) in predicted(plan)? {
         match config {
             Err(error) => facts.push((variant, format!("not rendered: {error}"))),
             Ok(VariantConfig { rendered, notes, .. }) => {
@@ -30,20 +30,23 @@ pub(crate) fn facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
 /// # Errors
 /// As [`facts`].
 pub(crate) fn files(plan: &Plan) -> Result<String, Ended> {
-    let file = |(variant, config): (String, Result<VariantConfig, String>)| match config {
+    let file = |(variant, config): Predicted| match config {
         Err(error) => format!("{variant}: not rendered: {error}\n"),
         Ok(VariantConfig { notes, text, .. }) => {
             let notes: String = notes.iter().map(|note| format!("# note: {note}\n")).collect();
             format!("\n## variant {variant}\n{notes}{text}")
         }
     };
-    Ok(foreseen(plan)?.into_iter().map(file).collect())
+    Ok(predicted(plan)?.into_iter().map(file).collect())
 }
 
-fn foreseen(plan: &Plan) -> Result<Vec<(String, Result<VariantConfig, String>)>, Ended> {
+/// A variant's name, and its option file or why there is none.
+type Predicted = (String, Result<VariantConfig, String>);
+
+fn predicted(plan: &Plan) -> Result<Vec<Predicted>, Ended> {
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for variant in &plan.variants {
-        match configs::foreseen(variant) {
+        match configs::predicted(variant) {
             Ok(found) => all.extend(found.map(|config| (variant.name.clone(), config))),
             Err(error) => wrong.push(format!("variant {}: {error}", variant.name)),
         }

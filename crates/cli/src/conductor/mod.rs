@@ -6,10 +6,10 @@ mod clock;
 mod database;
 mod debt;
 mod holds;
-mod life;
 mod loaded;
 mod look;
 mod next_block;
+mod reset;
 mod rounds;
 mod step;
 mod steps;
@@ -36,7 +36,7 @@ use crate::variants::Prepared;
 pub(crate) use budget::{Partial, partial};
 pub(crate) use clock::RunClock;
 pub(crate) use holds::{Holds, elsewhere};
-pub(crate) use life::{SNAPSHOTS, snapshot_dir};
+pub(crate) use reset::{SNAPSHOTS, snapshot_dir};
 
 /// Everything that walking a run needs.
 pub(crate) struct Conductor<'a> {

@@ -34,8 +34,8 @@ pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
         for step in &workload.steps {
             for variant in &step.variants {
                 let is_again = findings.run.again.as_ref() == Some(&variant.variant);
-                let is_open = variant.verdict == Some(Verdict::Undecided)
-                    && variant.standstills.base_stalled.is_empty();
+                let is_open =
+                    variant.verdict == Some(Verdict::Undecided) && variant.zero_rates.base_stalled.is_empty();
                 if is_open && !is_again {
                     open.insert((variant.variant.clone(), workload.name.clone(), step.name.clone()));
                 }

@@ -21,7 +21,7 @@ use crate::conductor::debt;
 use crate::conductor::stop::Ending;
 use crate::exit::{Ended, MACHINE, OURS};
 use crate::progress::Watcher;
-use crate::silence::{FIRST_WORD, Silence};
+use crate::stall_watch::{FIRST_WORD, StallWatch};
 use crate::time::{self, about};
 
 /// What one step runs with.
@@ -81,7 +81,7 @@ impl StepRun<'_, '_> {
             forecast,
             barrier: None,
             mark: Mark::default(),
-            silence: Silence::default(),
+            stall_watch: StallWatch::default(),
         };
         let end = workload.run(self.index, step, &mut writer, &mut watcher).map_err(|error| match error {
             dbdyno_loadgen::Error::Record(error) => Ended::from(error),
@@ -90,7 +90,7 @@ impl StepRun<'_, '_> {
                 Ended::new(OURS, error)
             }
         })?;
-        let (barrier, silence) = (watcher.barrier, watcher.silence.lasts());
+        let (barrier, silence) = (watcher.barrier, watcher.stall_watch.lasts());
         self.end_sampling(sampler, &mut writer)?;
         if end.outcome != Outcome::Completed && silence >= FIRST_WORD {
             let text =

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::conductor::Conductor;
 use crate::conductor::database::Database;
-use crate::conductor::life::{Change, Measured, Turn, turn};
 use crate::conductor::loaded::Loaded;
+use crate::conductor::reset::{Change, Measured, Reset, reset_before};
 use crate::conductor::step::{Ran, StepRun};
 use crate::conductor::stop::Stop;
 
@@ -113,31 +113,33 @@ impl Conductor<'_> {
             is_cold: cold.holds(&walk.names[index]),
         };
         walk.has_measured = true;
-        let Some(turn) = turn(mode, step) else { return Ok(session) };
+        let Some(reset) = reset_before(mode, step) else { return Ok(session) };
         let place = format!("before step {}", walk.names[index]);
         let here = |stop: Stop| stop.at(&place);
         let loaded = Loaded { knowledge: walk.workload.knowledge(), faults: walk.misloaded.clone() };
         // After a repeated load nothing would be cold.
-        let now = Turn { is_cold: turn.is_cold && turn.data != Change::Anew, ..turn };
-        let turned = self.turn(walk.id, walk.writer, walk.database, session, now, loaded.to_json());
-        let mut session = turned.map_err(here)?;
-        if turn.data == Change::Restore
+        let now = Reset { is_cold: reset.is_cold && reset.data != Change::Anew, ..reset };
+        let restarted =
+            self.reset_before(walk.id, walk.writer, walk.database, session, now, loaded.to_json());
+        let mut session = restarted.map_err(here)?;
+        if reset.data == Change::Restore
             && let Some(snapshot) = self.snapshot(walk.id)
         {
             let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info().knowledge);
             walk.workload.recall(&knowledge).map_err(|error| here(Stop::failed(error)))?;
             walk.misloaded = faults;
         }
-        if turn.data == Change::Anew {
+        if reset.data == Change::Anew {
             walk.misloaded.clear();
             walk.workload.recall(&walk.blank).map_err(|error| here(Stop::failed(error)))?;
             for load in 0..loads {
                 self.one_step(walk, load, &mut session, true)?;
             }
-            if turn.is_cold {
-                let then = Turn { data: Change::AsItIs, is_cold: true };
-                let turned = self.turn(walk.id, walk.writer, walk.database, session, then, Value::Null);
-                return turned.map_err(here);
+            if reset.is_cold {
+                let then = Reset { data: Change::AsItIs, is_cold: true };
+                let restarted =
+                    self.reset_before(walk.id, walk.writer, walk.database, session, then, Value::Null);
+                return restarted.map_err(here);
             }
         }
         Ok(session)

@@ -11,7 +11,7 @@ use crate::conductor::clock::to_us;
 use crate::conductor::database::Database;
 use crate::exit::Ended;
 use crate::progress::Progress;
-use crate::silence::FIRST_WORD;
+use crate::stall_watch::FIRST_WORD;
 use crate::time;
 
 impl Conductor<'_> {

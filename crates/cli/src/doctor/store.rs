@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use dbdyno_plan::Plan;
 use dbdyno_record::{CalibratedHost, ClientCalibration, HostInfo, ToolInfo};
 
+use crate::cache_file;
 use crate::exit::Ended;
-use crate::kept;
 
 /// Version of the file's shape. A file of another version counts as absent and is written anew.
 const FORMAT: u32 = 2;
 
 /// `client-calibration.json` in `dbdyno` below `$XDG_CACHE_HOME`, else below `~/.cache`; `None` without a home.
 pub(crate) fn path() -> Option<PathBuf> {
-    let cache = kept::folder("XDG_CACHE_HOME", ".cache")?;
+    let cache = cache_file::folder("XDG_CACHE_HOME", ".cache")?;
     Some(cache.join("dbdyno/client-calibration.json"))
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn calibrated_host(host: &HostInfo, plan: &Plan) -> CalibratedHost {
 
 /// All that is stored. A file that cannot be read or understood holds nothing: what was measured can be measured again.
 pub(crate) fn load(path: &Path) -> Vec<ClientCalibration> {
-    kept::load(path, FORMAT)
+    cache_file::load(path, FORMAT)
 }
 
 /// The stored calibration for that client, if there is one.
@@ -48,7 +48,7 @@ pub(crate) fn save(path: &Path, new: &ClientCalibration) -> Result<(), Ended> {
     let mut calibrations = load(path);
     calibrations.retain(|old| old.tool == new.tool && !old.holds_for(&new.tool, &new.host));
     calibrations.push(new.clone());
-    kept::save(path, FORMAT, calibrations)
+    cache_file::save(path, FORMAT, calibrations)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use dbdyno_analyse::StepNoise;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::cache_file;
 use crate::exit::Ended;
-use crate::kept;
 
 /// Version of the file's shape. A file of another version counts as absent and is written anew.
 const FORMAT: u32 = 2;
@@ -32,13 +32,13 @@ pub(super) struct StoredNoise {
 
 /// `noise.json` in `dbdyno` below `$XDG_STATE_HOME`, else below `~/.local/state`; `None` without a home.
 pub(super) fn path() -> Option<PathBuf> {
-    let state = kept::folder("XDG_STATE_HOME", ".local/state")?;
+    let state = cache_file::folder("XDG_STATE_HOME", ".local/state")?;
     Some(state.join("dbdyno/noise.json"))
 }
 
 /// All that is remembered. A file that cannot be read or understood holds nothing.
 pub(super) fn load(path: &Path) -> Vec<StoredNoise> {
-    kept::load(path, FORMAT)
+    cache_file::load(path, FORMAT)
 }
 
 /// Adds entries; those of the same run and workload are replaced, as when a run has gone on.
@@ -55,7 +55,7 @@ pub(super) fn save(path: &Path, new: Vec<StoredNoise>) -> Result<(), Ended> {
     noise.extend(new);
     let surplus = noise.len().saturating_sub(MOST);
     noise.drain(..surplus);
-    kept::save(path, FORMAT, noise)
+    cache_file::save(path, FORMAT, noise)
 }
 
 #[cfg(test)]

@@ -185,7 +185,7 @@ fn a_planner_without_its_joins_has_another_plan_and_the_same_answers() {
     assert!(executed.iter().any(|operator| operator.name.contains("lineitem")), "{executed:?}");
     let differences = |name: &str| {
         let step = findings.workloads[0].steps.iter().find(|step| step.name == name).unwrap();
-        step.variants[1].beside.query_plans.len()
+        step.variants[1].context.query_plans.len()
     };
     assert_eq!((differences("q3"), differences("q6")), (1, 0));
 }

@@ -28,7 +28,7 @@ fn a_server_that_may_not_use_its_index_is_slower_and_the_report_names_statement_
     let found = &step.variants[1];
     let expected =
         difference("point-select", "Index Scan using sbtest1_pkey on sbtest1", "Seq Scan on sbtest1");
-    assert_eq!(found.beside.query_plans, [expected]);
+    assert_eq!(found.context.query_plans, [expected]);
     assert_eq!(found.verdict, Some(Verdict::Slower), "{:?}", found.ratio);
     let sentence =
         "Plan of point-select: Seq Scan on sbtest1 (base: Index Scan using sbtest1_pkey on sbtest1).";
@@ -51,7 +51,7 @@ fn a_switch_of_the_optimizer_shows_in_the_plans_of_the_statements_that_it_concer
     assert_eq!(faults(&findings), [""; 0]);
     let of = |name: &str| {
         let step = findings.workloads[0].steps.iter().find(|step| step.name == name).unwrap();
-        step.variants[1].beside.query_plans.clone()
+        step.variants[1].context.query_plans.clone()
     };
     assert_eq!(of("point-query"), []);
     let (base, variant) = ("index k_1 range, index condition", "index k_1 range");

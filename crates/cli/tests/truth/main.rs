@@ -21,7 +21,7 @@ mod waits;
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use dbdyno_analyse::{Account, Cause, StepFindings, VariantStep, Verdict};
+use dbdyno_analyse::{Cause, CostBreakdown, StepFindings, VariantStep, Verdict};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -144,7 +144,7 @@ fn compare_says_the_same(desk: &Desk, step: &StepFindings) {
 fn wrong(server: &Programmed, reported: &VariantStep, base: &VariantStep) -> Vec<String> {
     let total = |server: &Programmed| f64::from(server.burn_us + server.delay_us);
     let ratio = reported.ratio.as_ref().unwrap().value;
-    let (cpu, waiting) = factors(reported.account.as_ref().unwrap());
+    let (cpu, waiting) = factors(reported.cost_breakdown.as_ref().unwrap());
     let true_ratio = total(&BASE) / total(server);
     let true_cpu = f64::from(BASE.burn_us) / f64::from(server.burn_us);
     let mut wrong = Vec::new();
@@ -182,7 +182,7 @@ fn charged_for_all(wait: Wait) {
         let step = point_query(&desk, &plan, wait);
         drop((running, dearer));
         let (base, dear) = (of(&step, "base"), of(&step, "dear"));
-        let (cpu, waiting) = factors(dear.account.as_ref().unwrap());
+        let (cpu, waiting) = factors(dear.cost_breakdown.as_ref().unwrap());
         let mut wrong = Vec::new();
         expect(&mut wrong, "more CPU", cpu_us(dear) - cpu_us(base), 2_000.0, 0.03);
         expect(&mut wrong, "factor of CPU", cpu, 0.5, 0.03);
@@ -256,9 +256,14 @@ fn cpu_us(variant: &VariantStep) -> f64 {
 }
 
 /// Of CPU an operation, user and kernel together, and of all that is no work.
-fn factors(account: &Account) -> (f64, f64) {
+fn factors(cost_breakdown: &CostBreakdown) -> (f64, f64) {
     let of = |causes: [Cause; 2]| -> f64 {
-        account.parts.iter().filter(|part| causes.contains(&part.cause)).map(|part| part.factor).product()
+        cost_breakdown
+            .parts
+            .iter()
+            .filter(|part| causes.contains(&part.cause))
+            .map(|part| part.factor)
+            .product()
     };
     (of([Cause::CpuUser, Cause::CpuKernel]), of([Cause::IoWait, Cause::Idle]))
 }
@@ -268,11 +273,11 @@ fn evidence(desk: &Desk, step: &StepFindings) -> String {
     let line = |variant: &VariantStep| {
         let name = &variant.variant;
         let rates: Vec<f64> = variant.runs.iter().map(|run| run.rate).collect();
-        let account = variant.account.as_ref().map(factors);
+        let cost_breakdown = variant.cost_breakdown.as_ref().map(factors);
         let (cpu, verdict) = (cpu_us(variant), variant.verdict);
         let own = OwnAccount::of(desk, name);
         format!(
-            "{name}: {cpu:.0} us, {account:.4?}, {verdict:?}, {rates:.3?} operations/s; by itself {own:.0?}"
+            "{name}: {cpu:.0} us, {cost_breakdown:.4?}, {verdict:?}, {rates:.3?} operations/s; by itself {own:.0?}"
         )
     };
     step.variants.iter().map(line).collect::<Vec<_>>().join("\n")

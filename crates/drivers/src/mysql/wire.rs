@@ -11,8 +11,8 @@ use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
 use super::packet::{self, Form};
 use super::scan::{Scanner, Step};
+use crate::allowance::Allowance;
 use crate::input::{FIRST_SIZE, Input};
-use crate::kept::Allowance;
 use crate::stream::write_whole;
 
 /// From this length on a body is not copied. Gathering two pieces costs the kernel about as much as copying this.

@@ -12,8 +12,8 @@ use super::fault::Fault;
 use super::message::{HEADER, header};
 use super::report;
 use super::scan::{LONGEST_CONTROL, Scanner, Step};
+use crate::allowance::Allowance;
 use crate::input::{FIRST_SIZE, Input};
-use crate::kept::Allowance;
 use crate::stream::write_whole;
 
 /// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.

@@ -128,8 +128,7 @@ async fn copy(talk: &mut Talk) {
     let AnySession::Postgres(session) = &mut talk.session else { panic!("another driver") };
     let long: String = (0..5_000).map(|row| format!("{row}\t{}\n", "x".repeat(500))).collect();
     let copying = session.copy_in("COPY c FROM STDIN", [long]);
-    let copied =
-        tokio::time::timeout(Duration::from_secs(60), copying).await.expect("no standstill").unwrap();
+    let copied = tokio::time::timeout(Duration::from_secs(60), copying).await.expect("no zero_rate").unwrap();
     assert_eq!((copied.affected, copied.warnings), (5_000, 5_000), "{}", talk.name);
 }
 

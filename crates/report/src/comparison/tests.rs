@@ -40,7 +40,7 @@ pub(super) fn comparison() -> Comparison {
             margin: 0.02,
             ratios: Vec::new(),
             target_missed: false,
-            standstills: None,
+            zero_rates: None,
             is_paced: false,
             schedule_missed: false,
             decided: None,
@@ -184,7 +184,7 @@ fn neighbouring_steps_that_are_left_out_for_the_same_reason_share_a_line() {
         step.new_left_out = left_out_of("qr1000");
     }
     let line = "qr100 to qp1000 of new <b>&\": its cell failed in block 2: server <went> away";
-    assert_eq!(left_out::lines(&comparison), [line]);
+    assert_eq!(exclusions::lines(&comparison), [line]);
 }
 
 #[test]

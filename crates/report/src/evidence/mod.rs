@@ -1,8 +1,8 @@
 //! Evidence of a step as tables of text, the same in every format.
 
-mod account;
 mod buckets;
 mod client;
+mod cost_breakdown;
 mod debt;
 mod executions;
 mod host_check;
@@ -25,7 +25,7 @@ use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep, f
 
 use crate::document::{Column, Table};
 
-pub(crate) use account::explanations;
+pub(crate) use cost_breakdown::explanations;
 pub use host_check::{HOST_CHECK, HostCheckColumn};
 pub(crate) use latency::of_all as latency_of_all;
 pub(crate) use of_all::efficiency_of_all;
@@ -81,7 +81,7 @@ pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
             let [metrics, efficiency, relative_costs] = relative::grids(step);
             let [costs, wake_ups] = metrics::costs(step);
             vec![
-                account::grid(step),
+                cost_breakdown::grid(step),
                 metrics::original(step),
                 metrics,
                 metrics::efficiency(step),

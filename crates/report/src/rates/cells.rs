@@ -49,7 +49,7 @@ pub(crate) fn ratio_word(scope: Scope<'_>, found: &VariantStep) -> String {
     match &found.ratio {
         Some(ratio) => bounded_text(ratio),
         None if found.cut_off => BOTH_CUT_OFF.to_owned(),
-        None if found.rate.is_some() || !found.standstills.is_empty() => "n/a".to_owned(),
+        None if found.rate.is_some() || !found.zero_rates.is_empty() => "n/a".to_owned(),
         None => word(scope, found).text.to_owned(),
     }
 }

@@ -8,7 +8,7 @@ mod effects;
 mod groups;
 mod hints;
 mod load_with_indexes;
-mod missing;
+mod missing_values;
 mod ratios;
 mod side_by_side;
 mod sweeps;
@@ -50,7 +50,7 @@ const TABLES: [Tables; 10] = [
 /// All tables of a workload, and why values are missing.
 pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
     let mut blocks: Vec<Block> = TABLES.iter().flat_map(|tables| tables(scope)).map(Block::Table).collect();
-    let missing = missing::lines(scope);
+    let missing = missing_values::lines(scope);
     if !missing.is_empty() {
         blocks.insert(1, Block::List(Tone::Doubt, missing));
     }

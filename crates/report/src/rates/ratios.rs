@@ -40,7 +40,7 @@ pub(super) fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep)
             }
             cell
         }
-        None if !variant.standstills.is_empty() => Cell { verdict: variant.verdict, ..absent("") },
+        None if !variant.zero_rates.is_empty() => Cell { verdict: variant.verdict, ..absent("") },
         None if variant.cut_off => Cell {
             note: format!("both it and {base} were cut off at the time limit"),
             ..Cell::from(BOTH_CUT_OFF)
@@ -50,7 +50,7 @@ pub(super) fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep)
         None => word(scope, variant).into(),
     };
     // What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
-    if let Some(text) = zero_rate_text(&variant.standstills, base) {
+    if let Some(text) = zero_rate_text(&variant.zero_rates, base) {
         let others = variant.ratio.as_ref().map(|_| "the ratio is that of the other blocks".to_owned());
         if variant.verdict == Some(Verdict::Stalled) {
             (cell.tone, cell.sign, cell.note) = (Tone::Lowest, Tone::Lowest.sign(), String::new());

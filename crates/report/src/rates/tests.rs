@@ -1,6 +1,6 @@
 //! What the tables of rates say, by changes to the fixture.
 
-use dbdyno_analyse::{Colours, Effect, Findings, Ratio, Standstills, Verdict};
+use dbdyno_analyse::{Colours, Effect, Findings, Ratio, Verdict, ZeroRates};
 
 use super::*;
 use crate::fixture;
@@ -62,6 +62,16 @@ fn quarters_take_four_variants_and_a_difference() {
     assert_eq!(tone(&four, Some(Verdict::Undecided)), Tone::Plain);
     assert_eq!(tone(&four, Some(Verdict::Same)), Tone::Plain);
     assert_eq!(tone(&four[..3], Some(Verdict::Slower)), Tone::Plain);
+    let base = |verdict| {
+        let mut findings = fixture::sized(&four, 1, 5);
+        findings.run.base = "a".to_owned();
+        let step = &mut findings.workloads[0].steps[0];
+        step.variants[0].rate = Some(1_000.0);
+        step.variants[1..].iter_mut().for_each(|variant| variant.verdict = Some(Verdict::Undecided));
+        step.variants[3].verdict = Some(verdict);
+        table(&findings, "Throughput").rows[0][1].tone
+    };
+    assert_eq!((base(Verdict::Faster), base(Verdict::Undecided)), (Tone::Lowest, Tone::Plain));
 }
 
 #[test]
@@ -82,7 +92,7 @@ fn ratios_are_coloured_by_verdict_or_by_threshold() {
 fn a_variant_that_stalled_is_red_and_says_where() {
     let mut findings = fixture::with_blocks(3);
     let variant = &mut findings.workloads[0].steps[5].variants[1];
-    variant.standstills = Standstills { stalled: vec![2, 3], base_stalled: Vec::new(), blocks: 5 };
+    variant.zero_rates = ZeroRates { stalled: vec![2, 3], base_stalled: Vec::new(), blocks: 5 };
     variant.verdict = Some(Verdict::Stalled);
     let found = cell(&findings, "Relative throughput", 5);
     assert_eq!((found.tone, found.text.as_str()), (Tone::Lowest, "1.30"));

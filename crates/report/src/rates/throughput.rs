@@ -37,9 +37,15 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 /// Of fewer variants a quarter is no position among the others.
 const LEAST_FOR_QUARTERS: usize = 4;
 
-/// A rate whose difference to the base's was not shown, or shown to be small, is neither high nor low.
-fn is_not_different(variant: &VariantStep) -> bool {
-    matches!(variant.verdict, Some(Verdict::Same | Verdict::Undecided))
+/// A rate whose difference to the base's was not shown, or shown to be small, is neither high nor low. Nor is the base's where
+/// that holds for all others.
+fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> bool {
+    let is_similar = |found: &VariantStep| matches!(found.verdict, Some(Verdict::Same | Verdict::Undecided));
+    let is_base = |found: &VariantStep| found.variant == scope.run.base;
+    match is_base(variant) {
+        true => step.variants.iter().all(|other| is_base(other) || is_similar(other)),
+        false => is_similar(variant),
+    }
 }
 
 fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
@@ -57,7 +63,7 @@ fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
     let cells = step.variants.iter().zip(rated.iter().zip(tones));
     cells
         .map(|(variant, (rated, tone))| match variant.rate {
-            Some(rate) if !has_quarters || is_not_different(variant) => {
+            Some(rate) if !has_quarters || is_not_different(scope, step, variant) => {
                 let tone = if rated.is_some_and(|rated| !rated.kept) { Tone::Missed } else { Tone::Plain };
                 let text = headline_text(step, rate, variant.cut_off);
                 Cell { sign: tone.sign(), note: note(step, variant, tone), ..Cell::toned(text, tone) }

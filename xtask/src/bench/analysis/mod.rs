@@ -85,7 +85,7 @@ mod tests {
             let verdicts: Vec<_> = step.variants.iter().map(|variant| variant.verdict).collect();
             let (same, faster) = (Some(Verdict::Same), Some(Verdict::Faster));
             assert_eq!(verdicts, [None, same, same, faster, faster], "{}", step.name);
-            assert!(step.variants[1].account.is_some(), "{}", step.name);
+            assert!(step.variants[1].cost_breakdown.is_some(), "{}", step.name);
         }
     }
 }

@@ -49,6 +49,6 @@ fn word(change: &Change) -> String {
         Verdict::Slower => "▼ slower",
         _ => "within the margin",
     };
-    // A level of standstills has no ratio to it.
+    // A level of rate zero has no ratio to it.
     if change.before > 0.0 { format!("{word} ×{}", ratio(Some(change.ratio), 3)) } else { word.to_owned() }
 }

@@ -20,7 +20,7 @@ const STOPPED: &str = "interrupted by the user while the server was started";
 
 /// What is done before a measured step. The server is stopped for it and started after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct Reset {
     pub(crate) data: Change,
     /// The kernel's caches are dropped.
     pub(crate) is_cold: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Measured {
 }
 
 /// What a mode asks for before a step; `None` when the step goes on in the server that runs.
-pub(crate) fn turn(mode: DataMode, step: Measured) -> Option<Turn> {
+pub(crate) fn reset_before(mode: DataMode, step: Measured) -> Option<Reset> {
     let is_later_group = !step.is_first && step.begins_group;
     let change = match mode {
         DataMode::Preserve => None,
@@ -65,8 +65,8 @@ pub(crate) fn turn(mode: DataMode, step: Measured) -> Option<Turn> {
         DataMode::RestoreEachStep => is_later_group.then_some(Change::Restore),
     };
     match change {
-        Some(data) => Some(Turn { data, is_cold: step.is_cold }),
-        None => step.is_cold.then_some(Turn { data: Change::AsItIs, is_cold: true }),
+        Some(data) => Some(Reset { data, is_cold: step.is_cold }),
+        None => step.is_cold.then_some(Reset { data: Change::AsItIs, is_cold: true }),
     }
 }
 
@@ -146,34 +146,34 @@ impl Conductor<'_> {
         provided.ok_or_else(|| Stop::failed(STOPPED))?.map_err(Stop::failed)
     }
 
-    /// Stops the server, does what `turn` says, and starts it: each a piece of work in the record. Returns a new session next to
+    /// Stops the server, does what `reset` says, and starts it: each a piece of work in the record. Returns a new session next to
     /// the load.
     ///
     /// # Errors
     /// As [`Conductor::provide`]; the server does not run then.
-    pub(crate) fn turn(
+    pub(crate) fn reset_before(
         &mut self,
         id: &CellId,
         writer: &mut CellWriter,
         database: &mut Database,
         session: AnySession,
-        turn: Turn,
+        reset: Reset,
         knowledge: Value,
     ) -> Result<AnySession, Stop> {
         self.progress.busy("between steps");
         self.runtime.block_on(session.close());
         let mut works = Vec::new();
-        let turned = self.turned(id, database, turn, knowledge, &mut works);
+        let restarted = self.restarted(id, database, reset, knowledge, &mut works);
         // What was done before something failed has taken its time all the same.
         self.write_works(writer, Ok(works))?;
-        turned
+        restarted
     }
 
-    fn turned(
+    fn restarted(
         &mut self,
         id: &CellId,
         database: &mut Database,
-        turn: Turn,
+        reset: Reset,
         knowledge: Value,
         works: &mut Vec<Work>,
     ) -> Result<AnySession, Stop> {
@@ -183,12 +183,12 @@ impl Conductor<'_> {
         if home.is_some() {
             works.push(work("stop", began, Value::Null));
         }
-        self.change(id, turn, knowledge, works).map_err(Stop::failed)?;
+        self.change(id, reset, knowledge, works).map_err(Stop::failed)?;
         // The log of the cell goes on.
         let place = self.place(id, self.last_log_file(id));
-        let data = match turn.data {
+        let data = match reset.data {
             Change::Anew => Data::Fresh,
-            _ if turn.is_cold => Data::Cold,
+            _ if reset.is_cold => Data::Cold,
             _ => Data::AsItIs,
         };
         let began = Instant::now();
@@ -204,12 +204,18 @@ impl Conductor<'_> {
         started.map_err(Stop::failed)
     }
 
-    /// Does to the data of a stopped server what `turn` says.
-    fn change(&self, id: &CellId, turn: Turn, knowledge: Value, works: &mut Vec<Work>) -> Result<(), String> {
+    /// Does to the data of a stopped server what `reset` says.
+    fn change(
+        &self,
+        id: &CellId,
+        reset: Reset,
+        knowledge: Value,
+        works: &mut Vec<Work>,
+    ) -> Result<(), String> {
         let place = self.place(id, PathBuf::new());
         let folder = self.snapshot_dir(id);
         let began = Instant::now();
-        let snapshot = match turn.data {
+        let snapshot = match reset.data {
             Change::AsItIs | Change::Anew => None,
             Change::Restore => {
                 Some(Snapshot::open(&folder).ok_or("the snapshot of the loaded data is gone")?)
@@ -230,7 +236,7 @@ impl Conductor<'_> {
                 snapshot.restore(&place.data_dir, &self.cancel).map_err(|error| error.to_string())?;
             works.push(work("restore", began, copied(figures)));
         }
-        if turn.is_cold {
+        if reset.is_cold {
             let began = Instant::now();
             cold::drop_caches()?;
             works.push(work("drop caches", began, Value::Null));
@@ -272,9 +278,11 @@ mod tests {
         for mode in MODES {
             let of = |is_first, began_on_copy, begins_group| {
                 let step = Measured { is_first, began_on_copy, begins_group, is_cold };
-                match turn(mode, step) {
+                match reset_before(mode, step) {
                     None => "goes on".to_owned(),
-                    Some(Turn { data, is_cold }) => format!("{data:?}{}", if is_cold { " cold" } else { "" }),
+                    Some(Reset { data, is_cold }) => {
+                        format!("{data:?}{}", if is_cold { " cold" } else { "" })
+                    }
                 }
             };
             let first = of(true, false, true);

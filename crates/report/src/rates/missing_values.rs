@@ -26,7 +26,7 @@ pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
         for (at, step) in scope.steps().enumerate() {
             let Some((text, why)) = super::of(step, variant).and_then(|found| match found.rate {
                 None => Some(word(scope, found)).map(|word| (word.text, word.why)),
-                Some(rate) if found.ratio.is_none() && found.standstills.is_empty() && rate > 0.0 => {
+                Some(rate) if found.ratio.is_none() && found.zero_rates.is_empty() && rate > 0.0 => {
                     Some(("n/a", format!("no block in which {} is valid too", scope.run.base)))
                 }
                 Some(_) => None,

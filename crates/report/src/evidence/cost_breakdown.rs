@@ -1,8 +1,8 @@
 //! What each ratio is made of, as a table and in a sentence.
 
 use dbdyno_analyse::{
-    Account, Beside, Cause, Part, StallDifference, StallFigure, StepFindings, VariantStep, Verdict,
-    WorkloadFindings,
+    Cause, CostBreakdown, Part, RatioContext, StallDifference, StallFigure, StepFindings, VariantStep,
+    Verdict, WorkloadFindings,
 };
 
 use crate::document::{Column, Table};
@@ -25,10 +25,10 @@ pub(super) fn grid(step: &StepFindings) -> Table {
     let labels = vec![Column::new("variant", "", ""), Column::new("cause", "", "")];
     let mut grid = Table::new("Cost breakdown", note, labels, figures);
     for variant in &step.variants {
-        for part in variant.account.iter().flat_map(|account| &account.parts) {
+        for part in variant.cost_breakdown.iter().flat_map(|cost_breakdown| &cost_breakdown.parts) {
             grid.push(row(variant, part));
         }
-        beside_rows(variant).into_iter().for_each(|row| grid.push(row));
+        context_rows(variant).into_iter().for_each(|row| grid.push(row));
     }
     grid
 }
@@ -43,8 +43,8 @@ fn row(variant: &VariantStep, part: &Part) -> Vec<String> {
 }
 
 /// What differs and has no factor.
-fn beside_rows(variant: &VariantStep) -> Vec<Vec<String>> {
-    let Beside { query_plans, settings, stalls } = &variant.beside;
+fn context_rows(variant: &VariantStep) -> Vec<Vec<String>> {
+    let RatioContext { query_plans, settings, stalls } = &variant.context;
     let row = |what: String, base: String, new: String| {
         vec![variant.variant.clone(), what, base, new, String::new()]
     };
@@ -103,20 +103,20 @@ pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
 
 /// `None` where nothing is known to differ but the rate.
 fn explanation(step: &StepFindings, variant: &VariantStep, ratio: f64) -> Option<String> {
-    let causes = variant.account.as_ref().map(causes);
-    let beside = beside(&variant.beside);
-    if causes.is_none() && beside.is_empty() {
+    let causes = variant.cost_breakdown.as_ref().map(causes);
+    let context = context(&variant.context);
+    if causes.is_none() && context.is_empty() {
         return None;
     }
     let (name, ratio) = (&variant.variant, number::ratio(Some(ratio), 2));
     let factors = causes.map_or_else(String::new, |causes| format!(": {causes}"));
-    let beside: String = beside.iter().map(|sentence| format!(" {sentence}")).collect();
-    Some(format!("Cost breakdown of {name}, {} {ratio}{factors}.{beside}", step.name))
+    let context: String = context.iter().map(|sentence| format!(" {sentence}")).collect();
+    Some(format!("Cost breakdown of {name}, {} {ratio}{factors}.{context}", step.name))
 }
 
 /// The greatest cause first.
-fn causes(account: &Account) -> String {
-    let mut parts: Vec<&Part> = account.parts.iter().collect();
+fn causes(cost_breakdown: &CostBreakdown) -> String {
+    let mut parts: Vec<&Part> = cost_breakdown.parts.iter().collect();
     parts.sort_by(|a, b| b.factor.ln().abs().total_cmp(&a.factor.ln().abs()));
     // The table has those that round to 1 as well.
     let matters = |part: &&&Part| part.factor.ln().abs() >= 0.005;
@@ -129,12 +129,12 @@ fn causes(account: &Account) -> String {
 }
 
 /// A sentence each for plans, stalls and settings.
-fn beside(beside: &Beside) -> Vec<String> {
-    let plans = beside
+fn context(context: &RatioContext) -> Vec<String> {
+    let plans = context
         .query_plans
         .iter()
         .map(|found| format!("Plan of {}: {} (base: {}).", found.statement, found.variant, found.base));
-    let stalls: Vec<String> = beside
+    let stalls: Vec<String> = context
         .stalls
         .iter()
         .map(|found| {
@@ -147,7 +147,7 @@ fn beside(beside: &Beside) -> Vec<String> {
         })
         .collect();
     let stalls = (!stalls.is_empty()).then(|| format!("Stalls: {}.", stalls.join(", ")));
-    let settings: Vec<String> = beside
+    let settings: Vec<String> = context
         .settings
         .iter()
         .map(|found| format!("{} {} (base {})", found.class, found.variant, found.base))
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_stalls_and_settings_that_differ_stand_beside_the_causes() {
+    fn plans_stalls_and_settings_that_differ_follow_the_causes() {
         let findings = fixture::with_other_plans();
         insta::assert_snapshot!(explanations(&findings.workloads[0]).join("\n"), @r#"Cost breakdown of <b>&", qr100 1.04: user CPU an operation ×1.06, idle ×0.99, IO wait ×0.99. Plan of range-pdc: Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1 (base: Limit, then Index Only Scan using pi1_pdc on pi1). Stalls: slowest second ÷ median 0.0 % (base 90.0 %), longest gap 3 s (base 0 s), seconds below half the median 12.5 % (base 0.1 %). Different settings: durability each second (base each commit)."#);
         let rows = grid(&findings.workloads[0].steps[4]).rows;

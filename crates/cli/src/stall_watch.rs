@@ -9,19 +9,19 @@ pub(crate) const FIRST_WORD: Duration = Duration::from_secs(30);
 
 /// The silence of a server within a step.
 #[derive(Debug)]
-pub(crate) struct Silence {
+pub(crate) struct StallWatch {
     since_us: u64,
     lasts: Duration,
     next_word: Duration,
 }
 
-impl Default for Silence {
+impl Default for StallWatch {
     fn default() -> Self {
         Self { since_us: 0, lasts: Duration::ZERO, next_word: FIRST_WORD }
     }
 }
 
-impl Silence {
+impl StallWatch {
     /// Takes what all clients did between two cuts: how long the silence lasts, if it is time to say so. A server that is asked
     /// nothing is not silent.
     pub(crate) fn second(&mut self, intervals: &[Interval]) -> Option<Duration> {
@@ -57,7 +57,7 @@ mod tests {
 
     /// Seconds after which something was said, of a server that answers in the seconds in which `answers` holds.
     fn words(seconds: u64, in_flight: u64, answers: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
-        let mut silence = Silence::default();
+        let mut silence = StallWatch::default();
         let said = |second| {
             silence.second(&at(second, answers(second).into(), in_flight)).map(|lasts| lasts.as_secs())
         };
