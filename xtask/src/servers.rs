@@ -78,9 +78,9 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
 }
 
 /// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, a filesystem whose copies
-/// share blocks, what builds the script of the HTML page and shows it, what reads metrics, and a terminal that can be
-/// looked at.
-const HELPERS: [(&str, &str); 8] = [
+/// share blocks, what builds the script of the HTML page and shows it, what reads metrics, a terminal that can be
+/// looked at, and networks of their own for machines on this host.
+const HELPERS: [(&str, &str); 9] = [
     ("sysbench", "sysbench"),
     ("pgbench", "postgresql-contrib"),
     ("mkfs.xfs", "xfsprogs"),
@@ -89,6 +89,7 @@ const HELPERS: [(&str, &str); 8] = [
     ("pip3", "python3-pip"),
     ("prometheus", "prometheus"),
     ("tmux", "tmux"),
+    ("ip", "iproute2"),
 ];
 
 /// DuckDB's Python package, which reads what dbdyno writes as Parquet.
