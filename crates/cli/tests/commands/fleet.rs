@@ -186,6 +186,19 @@ fn on_slurm_each_block_has_a_node_of_the_default_partition_for_itself() {
 }
 
 #[test]
+fn a_block_that_is_lost_again_and_again_ends_the_run_with_what_its_task_said() {
+    let desk = Desk::new();
+    write_plan(&desk, 2, 1);
+    slurm(&desk, "echo 'n1 2 perf*'");
+    desk.write_program("bin/srun", "echo 'srun: error: the node is down' >&2; exit 1");
+    let ended = on_slurm(&desk);
+    let said = "error: block 1 was lost on n1: srun: error: the node is down (exit status: 1); it was lost 3 times, so the run ends; ";
+    assert!(ended.expect_code(3).err.contains(said), "{}", ended.err);
+    assert!(ended.err.contains("to continue: dbdyno run --resume "), "{}", ended.err);
+    assert_eq!(measured(&Run::open(&desk.run_dir()).unwrap()), []);
+}
+
+#[test]
 fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
     let desk = Desk::new();
     write_plan(&desk, 3, 1);
