@@ -69,8 +69,9 @@ impl Target {
             self.triple,
         ]);
         let of_target = self.triple.to_uppercase().replace('-', "_");
-        // glibc within the binary: it runs on any Linux, whatever libraries that has.
-        command.env(format!("CARGO_TARGET_{of_target}_RUSTFLAGS"), "-C target-feature=+crt-static");
+        // glibc within the binary: it runs on any Linux, whatever libraries that has. At a fixed address it needs no relocations.
+        let flags = "-C target-feature=+crt-static -C relocation-model=static";
+        command.env(format!("CARGO_TARGET_{of_target}_RUSTFLAGS"), flags);
         command.env(format!("CARGO_TARGET_{of_target}_LINKER"), self.compiler);
         command.env(format!("CC_{}", self.triple.replace('-', "_")), self.compiler);
         run(&mut command)?;
