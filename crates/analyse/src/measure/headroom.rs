@@ -80,7 +80,7 @@ pub(crate) fn wait_fault(longest_wait: f64) -> Option<String> {
         format!(
             "the client was the limit: a load thread waited for a CPU in {:.0} % of the window \
              ({:.0} % or more makes a step invalid), because other programs ran on its CPUs \
-             (host.client_cpus); end them, or give the client other CPUs",
+             (host.client_cpus), or the threads that make a load's rows; give the client more CPUs",
             100.0 * longest_wait,
             100.0 * WAITING_LIMIT,
         )
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(waits(Hosting::Process, 500_000), Some(0.2));
         assert_eq!(waits(Hosting::Embedded, 500_000), None);
         assert_eq!(waits(Hosting::External, 240_000).and_then(wait_fault), None);
-        insta::assert_snapshot!(wait_fault(0.2).unwrap(), @"the client was the limit: a load thread waited for a CPU in 20 % of the window (10 % or more makes a step invalid), because other programs ran on its CPUs (host.client_cpus); end them, or give the client other CPUs");
+        insta::assert_snapshot!(wait_fault(0.2).unwrap(), @"the client was the limit: a load thread waited for a CPU in 20 % of the window (10 % or more makes a step invalid), because other programs ran on its CPUs (host.client_cpus), or the threads that make a load's rows; give the client more CPUs");
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl ClientWait {
 }
 
 impl Plan {
-    /// What the plan says in `client_wait`. Without it: spin where the client has CPUs that no server uses.
+    /// What the plan says in `client_wait`. Without it: spin where the client has CPUs that no server uses, and operations are short.
     pub fn client_wait(&self) -> WaitChoice {
         let host = &self.host;
         if let Some(wait) = host.client_wait {
@@ -46,6 +46,10 @@ impl Plan {
                 wait: ClientWait::Sleep,
                 reason: "the database works in its threads".to_owned(),
             };
+        }
+        if self.workload.iter().all(|(_, options)| options.needs().long_operations) {
+            let reason = "operations take much longer than waking its threads".to_owned();
+            return WaitChoice { wait: ClientWait::Sleep, reason };
         }
         match own_cpus(host) {
             Ok(cpus) => WaitChoice {

@@ -76,6 +76,8 @@ pub struct Needs {
     pub existing_tables: bool,
     /// Its load streams rows, by LOAD DATA LOCAL where a server has that: `local_infile` must be on there.
     pub row_streams: bool,
+    /// Its operations take so long that waking a load thread costs nothing in comparison: threads sleep where a plan does not say.
+    pub long_operations: bool,
 }
 
 /// A step as a plan sees it.

@@ -25,8 +25,9 @@ impl WorkloadOptions for Dbt3 {
             connections: self.load_connections.max(streams),
             data: self.data,
             cold: self.cold.clone(),
-            existing_tables: false,
             row_streams: true,
+            long_operations: true,
+            ..Needs::default()
         }
     }
 

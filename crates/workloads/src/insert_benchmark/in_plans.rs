@@ -36,8 +36,7 @@ impl WorkloadOptions for InsertBenchmark {
             connections: self.clients.saturating_mul(1 + u32::from(self.deletes) + queries),
             data: self.data,
             cold: self.cold.clone(),
-            existing_tables: false,
-            row_streams: false,
+            ..Needs::default()
         }
     }
 

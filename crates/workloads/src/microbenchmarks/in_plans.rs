@@ -36,7 +36,7 @@ impl WorkloadOptions for Microbenchmarks {
             data: self.data,
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
-            row_streams: false,
+            ..Needs::default()
         }
     }
 

@@ -25,7 +25,7 @@ impl WorkloadOptions for Pgbench {
             data: self.data,
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
-            row_streams: false,
+            ..Needs::default()
         }
     }
 

@@ -26,7 +26,7 @@ impl WorkloadOptions for Sysbench {
             data: self.data,
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
-            row_streams: false,
+            ..Needs::default()
         }
     }
 
