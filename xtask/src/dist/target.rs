@@ -44,8 +44,7 @@ impl Target {
         let mut missing = Vec::new();
         // The one that cargo uses.
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let folder =
-            output(Command::new(rustc).args(["--print", "target-libdir", "--target", self.triple]));
+        let folder = output(Command::new(rustc).args(["--print", "target-libdir", "--target", self.triple]));
         if !folder.is_ok_and(|folder| PathBuf::from(folder.trim()).is_dir()) {
             missing.push(format!("Rust's library for {}: rustup target add {0}", self.triple));
         }
