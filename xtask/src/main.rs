@@ -4,6 +4,7 @@ mod bench;
 mod command;
 mod demo;
 mod dist;
+mod filled;
 mod page;
 mod places;
 mod plan_run;

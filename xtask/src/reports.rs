@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use toml::Table;
 
 use crate::command::{built_dbdyno, output, run};
+use crate::filled::filled;
 use crate::plan_run::{measured, servers_of};
 use crate::{places, terminal};
 
@@ -28,8 +29,9 @@ pub(crate) struct Args {
     runs: Vec<PathBuf>,
 }
 
-/// In the table of findings: where one that is not measured yet is shown.
-const NOT_TRIED: &str = "not tried yet";
+/// What has no row in the table of findings, each kind in a sentence of its own.
+const NOT_TRIED: &str = "Not tried yet";
+const CANNOT_BE_TRIED: &str = "Cannot be tried here";
 /// What is generated ends here; it begins with the name of the published report in such a comment.
 const END: &str = "<!-- end -->";
 
@@ -153,13 +155,25 @@ fn table(report: &Table, found: &[(String, Value)]) -> String {
         found.iter().filter(|(_, run)| run["follows"].as_str() == report["title"].as_str()).collect();
     let mut text: String = of_report.iter().map(|(plan, run)| facts(plan, run)).collect();
     text.push_str(if text.is_empty() { "" } else { "\n" });
-    text.push_str("| finding | here | steps that show it |\n|---|---|---|\n");
-    for finding in report.get("findings").and_then(toml::Value::as_array).into_iter().flatten() {
-        let says = finding["says"].as_str().unwrap_or_default();
-        let (here, steps) = seen(says, &of_report);
+    let findings = report.get("findings").and_then(toml::Value::as_array).into_iter().flatten();
+    let findings = findings.filter_map(|finding| finding["says"].as_str());
+    let found: Vec<(&str, (&str, String))> = findings.map(|says| (says, seen(says, &of_report))).collect();
+    let (untried, tried): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|(_, (here, _))| [NOT_TRIED, CANNOT_BE_TRIED].contains(here));
+    if !tried.is_empty() {
+        text.push_str("| finding | here | steps that show it |\n|---|---|---|\n");
+    }
+    for (says, (here, steps)) in tried {
         text.push_str(&format!("| {says} | {here} | {steps} |\n"));
     }
-    text
+    for why in [CANNOT_BE_TRIED, NOT_TRIED] {
+        let of_why = untried.iter().filter(|(_, (here, _))| *here == why);
+        let says: Vec<&str> = of_why.map(|(says, _)| *says).collect();
+        if !says.is_empty() {
+            text.push_str(&format!("\n{why}: {}.\n", says.join("; ")));
+        }
+    }
+    filled(&text)
 }
 
 /// A line on what was run.
@@ -192,24 +206,24 @@ fn facts(plan: &str, run: &Value) -> String {
 }
 
 /// Whether a finding was seen in any of the runs, and in how many steps.
-fn seen(says: &str, runs: &[&(String, Value)]) -> (String, String) {
+fn seen(says: &str, runs: &[&(String, Value)]) -> (&'static str, String) {
     let all: Vec<&Value> = runs
         .iter()
         .flat_map(|(_, run)| run["findings"].as_array().into_iter().flatten())
         .filter(|finding| finding["says"] == says)
         .collect();
     let tried = all.iter().find(|finding| finding["seen"] != "cannot_be_tried");
-    let Some(finding) = tried.or(all.first()) else { return (NOT_TRIED.to_owned(), String::new()) };
+    let Some(finding) = tried.or(all.first()) else { return (NOT_TRIED, String::new()) };
     let count = |key: &str| finding[key].as_u64().unwrap_or_default();
     let [yes, no, open] = ["steps_seen", "steps_not_seen", "steps_undecided"].map(count);
     let here = match finding["seen"].as_str().unwrap_or_default() {
         "seen" => "**seen**",
         "not_seen" => "**not seen**",
         "undecided" => "undecided",
-        _ => return ("cannot be tried here".to_owned(), String::new()),
+        _ => return (CANNOT_BE_TRIED, String::new()),
     };
     let opposite = if no > 0 { format!("; {no} the opposite") } else { String::new() };
-    (here.to_owned(), format!("{yes} of {}{opposite}", yes + no + open))
+    (here, format!("{yes} of {}{opposite}", yes + no + open))
 }
 
 #[cfg(test)]
@@ -243,13 +257,16 @@ mod tests {
 
         <!-- t -->
 
-        * [`p`](p.html), run r1, 3 blocks, 5 of 6 cells, on A 1, B 2. Size small: tiny. Published figures: agrees: 1, contradicts: 1.
+        * [`p`](p.html), run r1, 3 blocks, 5 of 6 cells, on A 1, B 2. Size small: tiny. Published figures:
+          agrees: 1, contradicts: 1.
 
         | finding | here | steps that show it |
         |---|---|---|
         | x is faster | **seen** | 4 of 6; 1 the opposite |
-        | y too | cannot be tried here |  |
-        | z | not tried yet |  |
+
+        Cannot be tried here: y too.
+
+        Not tried yet: z.
 
         <!-- end -->
 

@@ -14,6 +14,8 @@ mod derive;
 mod effective;
 mod plan_words;
 mod product;
+#[cfg(test)]
+#[path = "tests/reference.rs"]
 mod reference;
 mod remarks;
 mod subject;
@@ -32,7 +34,6 @@ pub use compared::compared;
 pub use condition::Circumstances;
 pub use plan_words::{Mode, PlanWords};
 pub use product::Settings;
-pub use reference::reference;
 pub use remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
 pub use subject::{Build, Extra, Knowledge, Subject};
 pub use traps::{Fires, Trap, traps};

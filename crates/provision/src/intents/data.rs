@@ -45,6 +45,7 @@ pub(crate) enum Kind {
 pub(crate) struct Intent {
     pub(crate) name: String,
     pub(crate) kind: Kind,
+    #[cfg_attr(not(test), expect(dead_code, reason = "only the reference page shows it"))]
     pub(crate) about: String,
     /// The first that fits is taken.
     pub(crate) way: Vec<Way>,

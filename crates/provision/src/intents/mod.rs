@@ -1,11 +1,13 @@
 //! Config intents: how a server is configured, in words that hold for every product, rendered from data to the options of each version.
 //!
 //! [`Intents`] are what a plan asks for. [`render()`] makes of them the options of one [`ConfigServer`]; the data lies in
-//! `data/`, as TOML, and [`reference()`] is the table of it for people.
+//! `data/`, as TOML; docs/reference/config-intents.md is written from it.
 
 mod asked;
 mod data;
 mod possible;
+#[cfg(test)]
+#[path = "tests/reference.rs"]
 mod reference;
 mod render;
 mod rendered;
@@ -18,7 +20,6 @@ use data::Data;
 pub use crate::release::{ConfigProduct, Release};
 pub use asked::{Intents, WHERE_POSSIBLE};
 pub use data::{OptionRange, OptionState};
-pub use reference::reference;
 pub use render::render;
 pub use rendered::{Rendered, Setting};
 pub use server::{ConfigServer, Plugins};

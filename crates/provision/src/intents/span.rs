@@ -49,11 +49,12 @@ pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 /// What is left of `spans` without `others`.
+#[cfg(test)]
 pub(crate) fn subtracted(spans: Vec<Span>, others: &[Span]) -> Vec<Span> {
     others.iter().fold(spans, |spans, other| {
         let before = other.from.map(|from| Span { from: None, until: Some(from) });
-        let behind = other.until.map(|until| Span { from: Some(until), until: None });
-        let rest: Vec<Span> = before.into_iter().chain(behind).collect();
+        let after = other.until.map(|until| Span { from: Some(until), until: None });
+        let rest: Vec<Span> = before.into_iter().chain(after).collect();
         spans.iter().flat_map(|span| rest.iter().filter_map(|part| span.meet(*part))).collect()
     })
 }

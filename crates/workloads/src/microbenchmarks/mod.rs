@@ -15,6 +15,8 @@ mod groups;
 mod in_plans;
 mod micro_test;
 pub mod options;
+#[cfg(test)]
+#[path = "tests/page.rs"]
 mod page;
 mod pattern;
 mod points;
@@ -49,7 +51,6 @@ use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, c
 
 pub use catalogue::{ALL, entry};
 pub use entry::Entry;
-pub use page::page;
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);

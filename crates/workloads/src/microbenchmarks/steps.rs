@@ -171,6 +171,7 @@ pub(crate) fn grouped_load(spec: StepSpec) -> StepSpec {
 }
 
 /// Each statement of the test's operation once, with its number, on a database that has no special configuration.
+#[cfg(test)]
 pub(crate) fn statements(options: &Options, rung: &MicroRung, context: &Context) -> String {
     let step = Step::new(options, rung, context);
     let text = oltp::steps::statements(&step.places(), &step.setup);

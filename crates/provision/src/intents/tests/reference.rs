@@ -7,13 +7,16 @@ use super::span::{Span, joined, subtracted};
 use super::value::words_of;
 use crate::release::Release;
 
+#[path = "../../../../../xtask/src/filled.rs"]
+mod filled;
+
 /// Marks a range in which no version was compared with a real server.
 const UNCHECKED: &str = " †";
 
 const HEAD: &str = "# Config intents
 
-What `config` of a variant can ask for ([how](../guides/configs.md)), and the options of each product
-and version. Generated from `crates/provision/data`.
+What `config` of a variant can ask for ([how](../guides/configs.md)), and the options of each
+product and version. Generated from `crates/provision/data`.
 
 Versions: `≥8.0.30` is from 8.0.30 on, `<8.0.30` before it. Options and defaults were compared with
 these servers. † marks ranges of versions without one; they are as documented.
@@ -36,7 +39,7 @@ accepted and do nothing, so no intent uses them. Options with one default in all
 ";
 
 /// The page `docs/reference/config-intents.md`.
-pub fn reference() -> String {
+fn reference() -> String {
     let data = Data::get();
     let mut text = HEAD.to_owned();
     for product in ConfigProduct::ALL {
@@ -54,7 +57,7 @@ pub fn reference() -> String {
     }
     text.push_str(OPTIONS);
     ConfigProduct::ALL.iter().for_each(|product| text.push_str(&options(data, *product)));
-    text
+    filled::filled(&text)
 }
 
 fn kind(intent: &Intent) -> String {
@@ -227,31 +230,26 @@ fn default_of(product: ConfigProduct, range: &OptionRange, next: Option<&OptionR
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_page_in_the_documents_is_the_datas_own() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/config-intents.md");
-        if std::env::var_os("DBDYNO_UPDATE").is_some() {
-            std::fs::write(path, reference()).unwrap();
-        }
-        let page = std::fs::read_to_string(path).unwrap();
-        assert!(
-            page == reference(),
-            "{path} is stale: DBDYNO_UPDATE=1 cargo test -p dbdyno-provision config_intents"
-        );
+#[test]
+fn the_page_in_the_documents_is_the_datas_own() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/config-intents.md");
+    if std::env::var_os("DBDYNO_UPDATE").is_some() {
+        std::fs::write(path, reference()).unwrap();
     }
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(
+        page == reference(),
+        "{path} is stale: DBDYNO_UPDATE=1 cargo test -p dbdyno-provision config_intents"
+    );
+}
 
-    #[test]
-    fn a_cell_names_options_versions_and_what_nobody_checked() {
-        let cell = |name: &str, product| cell(Data::get().intent(name).unwrap(), product);
-        insta::assert_snapshot!(cell("redo", ConfigProduct::MySql), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
-        insta::assert_snapshot!(cell("redo", ConfigProduct::MariaDb), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");
-        insta::assert_snapshot!(cell("binlog_in_engine", ConfigProduct::MariaDb), @"`binlog_storage_engine`, `log_bin` for true (≥12.3) †<br>no option for false (≥12.3) †<br>(`false`)");
-        insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MariaDb), @"`innodb_change_buffering` (<11.0)<br>(`off`)");
-        insta::assert_snapshot!(cell("durability", ConfigProduct::Sqlite), @"`synchronous`");
-        insta::assert_snapshot!(cell("query_cache", ConfigProduct::Postgresql), @"(`off`)");
-    }
+#[test]
+fn a_cell_names_options_versions_and_what_nobody_checked() {
+    let cell = |name: &str, product| cell(Data::get().intent(name).unwrap(), product);
+    insta::assert_snapshot!(cell("redo", ConfigProduct::MySql), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
+    insta::assert_snapshot!(cell("redo", ConfigProduct::MariaDb), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");
+    insta::assert_snapshot!(cell("binlog_in_engine", ConfigProduct::MariaDb), @"`binlog_storage_engine`, `log_bin` for true (≥12.3) †<br>no option for false (≥12.3) †<br>(`false`)");
+    insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MariaDb), @"`innodb_change_buffering` (<11.0)<br>(`off`)");
+    insta::assert_snapshot!(cell("durability", ConfigProduct::Sqlite), @"`synchronous`");
+    insta::assert_snapshot!(cell("query_cache", ConfigProduct::Postgresql), @"(`off`)");
 }

@@ -14,6 +14,9 @@ use crate::microbenchmarks::catalogue::ALL;
 use crate::microbenchmarks::entry::Entry;
 use crate::microbenchmarks::{Microbenchmarks, deviations, steps};
 
+#[path = "../../../../../xtask/src/filled.rs"]
+mod filled;
+
 const INTRODUCTION: &str = include_str!("page_introduction.txt");
 const GROUPS: &str = "
 ## Groups
@@ -39,7 +42,7 @@ Published reports give averages over groups of steps; warm-ups are in none.
 const FAMILIES: [&str; 4] = ["Points", "Ranges", "Transactions that read", "Writes"];
 
 /// `docs/reference/microbenchmarks.md`.
-pub fn page() -> String {
+fn page() -> String {
     let mut out = INTRODUCTION.to_owned();
     for (title, sequence) in [("The 42", MicroSequence::FortyTwo), ("The 32", MicroSequence::ThirtyTwo)] {
         write_sequence(&mut out, title, sequence);
@@ -53,7 +56,7 @@ pub fn page() -> String {
         }
     }
     write_deviations(&mut out);
-    out
+    filled::filled(&out)
 }
 
 /// The statements of one operation of `test`, lists cut short, the first range of its sequence in place.
@@ -153,28 +156,23 @@ fn write_deviations(out: &mut String) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
-    #[test]
-    fn the_reference_page_is_made_from_the_catalogue() {
-        let path =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/microbenchmarks.md");
-        if std::env::var_os("DBDYNO_UPDATE").is_some() {
-            std::fs::write(&path, page()).unwrap();
-        }
-        assert!(
-            std::fs::read_to_string(&path).unwrap_or_default() == page(),
-            "{} is not what the catalogue says: run `DBDYNO_UPDATE=1 cargo test -p dbdyno-workloads page`",
-            path.display()
-        );
+/// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
+#[test]
+fn the_reference_page_is_made_from_the_catalogue() {
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/microbenchmarks.md");
+    if std::env::var_os("DBDYNO_UPDATE").is_some() {
+        std::fs::write(&path, page()).unwrap();
     }
+    assert!(
+        std::fs::read_to_string(&path).unwrap_or_default() == page(),
+        "{} is not what the catalogue says: run `DBDYNO_UPDATE=1 cargo test -p dbdyno-workloads page`",
+        path.display()
+    );
+}
 
-    #[test]
-    fn long_lists_are_cut_short() {
-        assert_eq!(statement(MicroTest::HotPoints), "SELECT c FROM sbtestN WHERE id IN (?, ... 100 values)");
-        assert_eq!(shown("VALUES (?, ?, ?, ?)"), "VALUES (?, ?, ?, ?)");
-    }
+#[test]
+fn long_lists_are_cut_short() {
+    assert_eq!(statement(MicroTest::HotPoints), "SELECT c FROM sbtestN WHERE id IN (?, ... 100 values)");
+    assert_eq!(shown("VALUES (?, ?, ?, ?)"), "VALUES (?, ?, ?, ?)");
 }

@@ -1,31 +1,24 @@
 //! The page docs/reference/parity.md, written from the catalogues.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use super::classes::{Across, Class, Weight, classes};
 use super::traps::traps;
+
+#[path = "../../../../../xtask/src/filled.rs"]
+mod filled;
 
 const HEAD: &str = "\
 # Parity: configuration differences and traps
 
 After each start dbdyno reads the server's effective settings back. It maps them to *classes*, which
 mean the same for every product, and compares those between the variants. It also looks for known
-*traps*. `dbdyno plan` predicts both. How to use it:
-[fair comparison](../concepts/fair-comparison.md#parity). Generated from the catalogues in
-`crates/analyse/src/parity`.
+*traps*. `dbdyno plan` predicts both. [How to use it](../concepts/fair-comparison.md#parity).
 
-## In a plan
-
-```toml
-parity = \"refuse\"                   # \"warn\" (default), \"refuse\" or \"off\"
-differs = [\"torn-pages\", \"binlog\"]  # classes in which the variants are meant to differ
-```
-
-| `parity` | effect |
-|---|---|
-| `\"warn\"` | differences and traps are in the report and, if they can be predicted, in `dbdyno plan` |
-| `\"refuse\"` | variants that differ in a class of weight *result* outside `differs` end the run with exit status 2 before anything is measured; what cannot be predicted is read from each variant first |
-| `\"off\"` | nothing is compared |
+With `parity = \"refuse\"` in a [plan](plan-file.md#top-level), variants that differ in a class of
+weight *result* outside `differs` end the run with exit status 2 before anything is measured; what
+cannot be predicted is read from each variant first. With `\"off\"` nothing is compared.
 
 Sizes within 5 % count as equal, because servers round them.
 ";
@@ -50,7 +43,7 @@ most often that of its class. A trap about a class in `differs` is not reported.
 ";
 
 /// The whole page, as Markdown.
-pub fn reference() -> String {
+fn reference() -> String {
     let mut page = HEAD.to_owned();
     page.push_str(CLASSES);
     classes().iter().for_each(|class| write_class(&mut page, class));
@@ -59,7 +52,7 @@ pub fn reference() -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(page, "* `{}`: {}. {}", trap.id, trap.title, trap.effect);
     }
-    page
+    filled::filled(&page)
 }
 
 fn write_class(page: &mut String, class: &Class) {
@@ -81,21 +74,14 @@ fn write_class(page: &mut String, class: &Class) {
     let _ = writeln!(page, "* `{id}` ({}): {meaning} {effect}{write}", of.join(", "));
 }
 
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    /// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
-    #[test]
-    fn the_page_is_what_the_catalogues_say() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/parity.md");
-        let page = reference();
-        if std::env::var_os("DBDYNO_UPDATE").is_some() {
-            std::fs::write(&path, &page).unwrap();
-        }
-        let there = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(there, page, "run `DBDYNO_UPDATE=1 cargo test -p dbdyno-analyse reference`");
+/// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
+#[test]
+fn the_page_is_what_the_catalogues_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/parity.md");
+    let page = reference();
+    if std::env::var_os("DBDYNO_UPDATE").is_some() {
+        std::fs::write(&path, &page).unwrap();
     }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(there, page, "run `DBDYNO_UPDATE=1 cargo test -p dbdyno-analyse reference`");
 }
