@@ -79,8 +79,8 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
 
 /// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, a filesystem whose copies
 /// share blocks, what builds the script of the HTML page and shows it, what reads metrics, a terminal that can be
-/// looked at, and networks of their own for machines on this host.
-const HELPERS: [(&str, &str); 9] = [
+/// looked at, networks of their own for machines on this host, and Slurm.
+const HELPERS: [(&str, &str); 10] = [
     ("sysbench", "sysbench"),
     ("pgbench", "postgresql-contrib"),
     ("mkfs.xfs", "xfsprogs"),
@@ -90,10 +90,12 @@ const HELPERS: [(&str, &str); 9] = [
     ("prometheus", "prometheus"),
     ("tmux", "tmux"),
     ("ip", "iproute2"),
+    ("slurmd", "slurm-wlm"),
 ];
 
-/// DuckDB's Python package, which reads what dbdyno writes as Parquet.
-const DUCKDB: &str = "duckdb==1.4.1";
+/// Python's packages, by the folder that each leaves: DuckDB, which reads what dbdyno writes as Parquet, and
+/// Ray.
+const PACKAGES: [(&str, &str); 2] = [("duckdb", "duckdb==1.4.1"), ("grpc", "ray[client]==2.60.0")];
 
 /// Installs the programs that the tests run in addition to servers, where they are missing.
 pub(crate) fn install_helpers() -> Result<()> {
@@ -102,8 +104,8 @@ pub(crate) fn install_helpers() -> Result<()> {
     let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
     fetch::install_tools(&packages, &mut |line| terminal::note(line))?;
     let folder = places::cache().join("tools/python");
-    if !folder.join("duckdb").exists() {
-        run_command(Command::new("pip3").args(["install", "--quiet", "--target"]).arg(folder).arg(DUCKDB))?;
+    for (_, package) in PACKAGES.iter().filter(|(name, _)| !folder.join(name).exists()) {
+        run_command(Command::new("pip3").args(["install", "--quiet", "--target"]).arg(&folder).arg(package))?;
     }
     Ok(())
 }

@@ -276,7 +276,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
 /// The locks of a run. Nodes of a cluster are not this host: their tasks look for other runs there.
 fn held(args: &RunArgs, plan: &Plan, variants: &[Prepared], runtime: &Runtime) -> Result<Holds, Ended> {
     match args.on {
-        Some(On::Slurm(_)) => Ok(Holds::default()),
+        Some(On::Ray(_) | On::Slurm(_)) => Ok(Holds::default()),
         _ => Holds::take(plan, variants, args.alone, runtime),
     }
 }

@@ -4,6 +4,7 @@
 mod collect;
 mod launcher;
 mod local;
+mod ray;
 mod slurm;
 mod task;
 
@@ -25,6 +26,7 @@ use crate::time;
 use collect::Class;
 pub(crate) use launcher::Launcher;
 use local::Local;
+use ray::Ray;
 use slurm::Slurm;
 use task::Task;
 
@@ -78,6 +80,7 @@ struct Blocks {
 pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
     Ok(match on {
         On::Local(machines) => Box::new(Local::new(*machines)?),
+        On::Ray(address) => Box::new(Ray::find(address.as_deref())?),
         On::Slurm(partition) => Box::new(Slurm::find(partition.as_deref())?),
     })
 }

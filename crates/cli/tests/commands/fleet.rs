@@ -3,27 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use dbdyno_record::{CellId, Check, Outcome, Run, RunEvent};
+use dbdyno_record::{CellId, Check, Run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Desk, faults, findings, texts, wait_for};
+use crate::blocks::{complete, measured, whole};
+use crate::support::{Desk, findings, texts, wait_for};
 use crate::{TWO_VARIANTS, plan};
 
 fn write_plan(desk: &Desk, blocks: u32, seconds: u32) {
     let text = plan(TWO_VARIANTS, &format!("read_write_time = \"{seconds}s\""));
     desk.write("p.toml", &text.replace("name = \"test\"", &format!("name = \"test\"\nblocks = {blocks}")));
-}
-
-/// Each block as often as it was measured, with its machine.
-fn measured(run: &Run) -> Vec<(u32, String)> {
-    let machine = |event: &RunEvent| match event {
-        RunEvent::BlockMeasured { block, machine, .. } => Some((*block, machine.clone())),
-        _ => None,
-    };
-    let mut measured: Vec<_> = run.events.iter().filter_map(machine).collect();
-    measured.sort();
-    measured
 }
 
 /// What the last check of each cell found in the tables.
@@ -34,23 +24,6 @@ fn checks(run: &Run) -> Vec<(CellId, Vec<Check>)> {
         (cell.id.clone(), checks.collect())
     };
     run.cells.iter().map(check).collect()
-}
-
-/// Every cell of the run is complete and valid, and no data are left.
-fn whole(dir: &Path) -> Run {
-    let run = Run::open(dir).unwrap();
-    assert_eq!(run.warnings, [""; 0]);
-    assert_eq!(
-        run.cells.iter().map(|cell| &cell.id).collect::<Vec<_>>(),
-        Vec::from_iter(&run.manifest.order)
-    );
-    assert!(run.cells.iter().all(|cell| cell.outcome() == Some(Outcome::Completed)));
-    assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Completed, .. })));
-    assert_eq!(faults(&findings(dir)), [""; 0]);
-    for entry in std::fs::read_dir(dir.join("fleet")).unwrap() {
-        assert!(!entry.unwrap().path().join("data").exists(), "data are left");
-    }
-    run
 }
 
 #[test]
@@ -99,19 +72,6 @@ fn a_block_whose_task_is_killed_is_run_again_on_another_machine() {
     let said = texts(&findings(&dir)).join("\n");
     let lost = "lock 1 was lost on local-1: signal: 9 (SIGKILL); it is run again from its start";
     assert!(said.contains(lost), "{said}");
-}
-
-/// Blocks of which every cell is in the run and complete.
-fn complete(dir: &Path) -> BTreeSet<u32> {
-    let Ok(run) = Run::open(dir) else { return BTreeSet::new() };
-    let is_complete = |id: &CellId| {
-        let found = run.cells.iter().find(|cell| cell.id == *id);
-        found.is_some_and(|cell| cell.outcome() == Some(Outcome::Completed))
-    };
-    let blocks = 1..=run.manifest.blocks;
-    blocks
-        .filter(|block| run.manifest.order.iter().filter(|cell| cell.block == *block).all(is_complete))
-        .collect()
 }
 
 #[test]

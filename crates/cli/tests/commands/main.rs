@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod bad_input;
+#[path = "../support/blocks.rs"]
+mod blocks;
 mod ci;
 mod compare;
 mod configs;

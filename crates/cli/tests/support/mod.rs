@@ -149,8 +149,12 @@ impl Ended {
 }
 
 impl Running {
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).unwrap())
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
+        kill(self.pid(), signal).unwrap();
     }
 
     pub(crate) fn is_running(&mut self) -> bool {

@@ -1,0 +1,137 @@
+//! Nodes of a Ray cluster, each task with all CPUs of its node. Ray has no interface for Rust: a Python program speaks to it.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::Child;
+
+use dbdyno_provision::{calling, start_detached};
+
+use crate::exit::{Ended, MACHINE};
+use crate::fleet::launcher::{Launcher, variables};
+
+/// See its first lines.
+const PROGRAM: &str = include_str!("ray.py");
+
+/// How a cluster asks for a token, and how its user accepts that it does not.
+const AUTH_MODE: &str = "RAY_AUTH_MODE";
+
+pub(super) struct Ray {
+    address: String,
+    /// Those with CPUs.
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Node {
+    id: String,
+    cpus: String,
+    address: String,
+    name: String,
+    /// It does what anyone asks for.
+    is_open: bool,
+}
+
+impl Ray {
+    /// The nodes of the cluster at `address` (`ray://HOST:PORT`), or of the one that Ray itself finds: that of `RAY_ADDRESS`, or of
+    /// this host.
+    ///
+    /// # Errors
+    /// No Ray, no cluster, no node with CPUs, or a cluster that is open to the network.
+    pub(super) fn find(address: Option<&str>) -> Result<Self, Ended> {
+        let address = address.unwrap_or("auto").to_owned();
+        let cannot = |why: &str| {
+            let advice = "is python3 there with the cluster's version of Ray (pip install \"ray[client]\"), the cluster up, and its token here?";
+            Ended::new(MACHINE, format!("cannot ask Ray for its nodes: {why}; {advice}"))
+        };
+        let words = called(&address, ["nodes".to_owned()]);
+        let output = calling(&words[0])
+            .args(&words[1..])
+            .envs(of_ray())
+            .output()
+            .map_err(|error| cannot(&error.to_string()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(cannot(said.lines().last().unwrap_or_default().trim_start_matches("error: ")));
+        }
+        let mut nodes = nodes(&String::from_utf8_lossy(&output.stdout));
+        let accepts = std::env::var_os(AUTH_MODE).is_some_and(|mode| mode == "disabled");
+        if let Some(open) = nodes.iter().find(|node| node.is_open_to_the_network()).filter(|_| !accepts) {
+            let why =
+                format!("anyone who reaches node {} of this Ray cluster can run programs on it", open.name);
+            let advice = format!(
+                "start its nodes with {AUTH_MODE}=token and a token, or accept it with {AUTH_MODE}=disabled"
+            );
+            return Err(Ended::new(MACHINE, format!("{why}, as it asks for no token; {advice}")));
+        }
+        nodes.retain(|node| node.cpus.parse().is_ok_and(|cpus: f64| cpus > 0.0));
+        if nodes.is_empty() {
+            return Err(Ended::new(
+                MACHINE,
+                "no node of this Ray cluster has CPUs; see ray status".to_owned(),
+            ));
+        }
+        Ok(Self { address, nodes })
+    }
+}
+
+impl Node {
+    fn is_open_to_the_network(&self) -> bool {
+        self.is_open && !self.address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    }
+}
+
+/// The command line of [`PROGRAM`] for the cluster at `address`.
+fn called(address: &str, words: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut line = vec!["python3".to_owned(), "-c".to_owned(), PROGRAM.to_owned(), address.to_owned()];
+    line.extend(words);
+    line
+}
+
+/// What [`PROGRAM`] gets: how Ray is found and spoken to. It hands on to tasks what is not of Ray.
+fn of_ray() -> Vec<(OsString, OsString)> {
+    let is_of_ray = |name: &str| name == "PYTHONPATH" || name.starts_with("RAY_");
+    let own = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_ray));
+    variables().into_iter().chain(own).collect()
+}
+
+/// The nodes that [`PROGRAM`] has printed, by name.
+fn nodes(listed: &str) -> Vec<Node> {
+    let node = |line: &str| {
+        let mut words = line.strip_prefix("node ")?.splitn(5, ' ').map(str::to_owned);
+        let is_open = words.next()? != "token";
+        let (id, cpus, address, name) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        Some(Node { id, cpus, address, name, is_open })
+    };
+    let mut nodes: Vec<Node> = listed.lines().filter_map(node).collect();
+    nodes.sort_by(|one, other| one.name.cmp(&other.name));
+    nodes
+}
+
+impl Launcher for Ray {
+    fn machines(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.name.clone()).collect()
+    }
+
+    fn start(&self, machine: usize, words: &[String], log: &Path) -> Result<Child, Ended> {
+        let Node { id, cpus, name, .. } = &self.nodes[machine];
+        let how = ["run".to_owned(), id.clone(), cpus.clone(), log.display().to_string()];
+        let line = called(&self.address, how.into_iter().chain(words.iter().cloned()));
+        start_detached(&line, &of_ray(), log, None)
+            .map_err(|error| Ended::new(MACHINE, format!("cannot start a task on {name}: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_ask_for_no_token_are_open_unless_only_their_own_host_reaches_them() {
+        let listed =
+            "a note\nnode open c1 8.0 10.0.0.3 c\nnode token a1 8.0 10.0.0.1 a\nnode open b1 0 127.0.0.1 b\n";
+        let nodes = nodes(listed);
+        assert_eq!(nodes.iter().map(|node| node.id.as_str()).collect::<Vec<_>>(), ["a1", "b1", "c1"]);
+        assert_eq!([0, 1, 2].map(|node: usize| nodes[node].is_open_to_the_network()), [false, false, true]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Slurm of Debian: a controller and two nodes, with a munge on each host.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::hosts::Hosts;
+use crate::support::{Desk, wait_for};
+use crate::{Cluster, begin, measured, whole};
+
+/// Each host has its own `/srv`. Nothing here needs control groups or an account of Slurm's.
+const CONFIG: &str = "
+ClusterName=test
+SlurmctldHost=head(10.99.0.1)
+SlurmUser=root
+AuthInfo=socket=/srv/munge
+StateSaveLocation=/srv/state
+SlurmdSpoolDir=/srv/spool
+SlurmctldPidFile=/srv/slurmctld.pid
+SlurmdPidFile=/srv/slurmd.pid
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+NodeName=n1 NodeAddr=10.99.0.2 CPUs=1 RealMemory=100
+NodeName=n2 NodeAddr=10.99.0.3 CPUs=1 RealMemory=100
+PartitionName=main Nodes=n1,n2 Default=YES
+";
+
+struct Slurm {
+    desk: Desk,
+    hosts: Hosts,
+    daemons: Vec<Child>,
+}
+
+impl Slurm {
+    fn new() -> Self {
+        let (desk, hosts) = (Desk::new(), Hosts::new(&["head", "n1", "n2"]));
+        let mut slurm = Self { desk, hosts, daemons: Vec::new() };
+        let config = slurm.desk.write("slurm.conf", CONFIG).display().to_string();
+        slurm.desk.write("cgroup.conf", "CgroupPlugin=cgroup/v1\n");
+        // Munge takes any bytes that are many enough; who knows them is in the cluster.
+        let key = slurm.desk.write("munge.key", &"no secret ".repeat(10));
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o400)).unwrap();
+        let key = key.display().to_string();
+        for host in 0..3 {
+            let munged = ["munged", "--foreground", "--force", "--key-file", &key, "--socket", "/srv/munge"];
+            let files =
+                ["--pid-file", "/srv/munge.pid", "--seed-file", "/srv/seed", "--log-file", "/srv/munge.log"];
+            slurm.start(host, &[&munged[..], &files].concat());
+            let encodes = || {
+                slurm
+                    .hosts
+                    .command(host, Path::new("/"), &["munge", "--no-input", "--socket", "/srv/munge"])
+                    .output()
+            };
+            wait_for("munge", || encodes().unwrap().status.success().then_some(()));
+        }
+        slurm.start(0, &["slurmctld", "-D", "-f", &config]);
+        slurm.start(1, &["slurmd", "-D", "-f", &config]);
+        slurm.start(2, &["slurmd", "-D", "-f", &config]);
+        wait_for("two idle nodes", || (slurm.idle() == 2).then_some(()));
+        slurm
+    }
+
+    fn start(&mut self, host: usize, words: &[&str]) {
+        let log = self.desk.path(&format!("{}-{host}.log", words[0]));
+        let log = std::fs::File::create(log).unwrap();
+        let mut command = self.hosts.command(host, Path::new("/"), words);
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        self.daemons.push(command.spawn().unwrap());
+    }
+
+    fn idle(&self) -> usize {
+        let words = ["sinfo", "--noheader", "--Node", "--responding", "--states=idle"];
+        let mut sinfo = self.hosts.command(0, Path::new("/"), &words);
+        self.prepare(&mut sinfo);
+        let output = sinfo.stderr(Stdio::null()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().count()
+    }
+}
+
+impl Cluster for Slurm {
+    fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    fn on(&self) -> &'static str {
+        "slurm"
+    }
+
+    fn prepare(&self, command: &mut Command) {
+        command.env("SLURM_CONF", self.desk.path("slurm.conf"));
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        for daemon in &mut self.daemons {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+#[test]
+fn slurm_runs_each_block_on_a_node_of_its_own_and_what_is_killed_is_run_again() {
+    let slurm = Slurm::new();
+    let desk = Desk::new();
+    let (running, dir) = begin(&slurm, &desk, 2, 1);
+    running.wait().expect_ok();
+    assert_eq!(measured(&whole(&dir)), [(1, "n1".to_owned()), (2, "n2".to_owned())]);
+    let idle = || wait_for("two idle nodes", || (slurm.idle() == 2).then_some(()));
+    idle();
+    crate::a_killed_task_is_run_again_elsewhere(&slurm, "Killed");
+    idle();
+    crate::a_killed_conductor_ends_its_tasks_and_the_run_goes_on(&slurm);
+    idle();
+    crate::an_interrupted_run_has_no_tasks(&slurm);
+}

@@ -1,0 +1,49 @@
+//! What the record of a fleet's run says of its blocks.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use dbdyno_record::{CellId, Outcome, Run, RunEvent};
+
+use crate::support::{faults, findings};
+
+/// Each block as often as it was measured, with its machine.
+pub(crate) fn measured(run: &Run) -> Vec<(u32, String)> {
+    let machine = |event: &RunEvent| match event {
+        RunEvent::BlockMeasured { block, machine, .. } => Some((*block, machine.clone())),
+        _ => None,
+    };
+    let mut measured: Vec<_> = run.events.iter().filter_map(machine).collect();
+    measured.sort();
+    measured
+}
+
+/// Every cell of the run is complete and valid, and no data are left.
+pub(crate) fn whole(dir: &Path) -> Run {
+    let run = Run::open(dir).unwrap();
+    assert_eq!(run.warnings, [""; 0]);
+    assert_eq!(
+        run.cells.iter().map(|cell| &cell.id).collect::<Vec<_>>(),
+        Vec::from_iter(&run.manifest.order)
+    );
+    assert!(run.cells.iter().all(|cell| cell.outcome() == Some(Outcome::Completed)));
+    assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Completed, .. })));
+    assert_eq!(faults(&findings(dir)), [""; 0]);
+    for entry in std::fs::read_dir(dir.join("fleet")).unwrap() {
+        assert!(!entry.unwrap().path().join("data").exists(), "data are left");
+    }
+    run
+}
+
+/// Blocks of which every cell is in the run and complete.
+pub(crate) fn complete(dir: &Path) -> BTreeSet<u32> {
+    let Ok(run) = Run::open(dir) else { return BTreeSet::new() };
+    let is_complete = |id: &CellId| {
+        let found = run.cells.iter().find(|cell| cell.id == *id);
+        found.is_some_and(|cell| cell.outcome() == Some(Outcome::Completed))
+    };
+    let blocks = 1..=run.manifest.blocks;
+    blocks
+        .filter(|block| run.manifest.order.iter().filter(|cell| cell.block == *block).all(is_complete))
+        .collect()
+}
