@@ -26,6 +26,7 @@ const LONGEST: &[(&str, &str)] = &[
     ("dbdyno", "servers"),
     ("dbdyno-provision", "servers"),
     ("dbdyno", "browser"),
+    ("dbdyno", "engines"),
     ("dbdyno", "commands"),
     ("dbdyno-drivers", "settle_servers"),
     ("dbdyno-provision", "options"),
