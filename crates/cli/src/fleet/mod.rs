@@ -116,10 +116,19 @@ impl Fleet<'_> {
         let mut tally = before;
         let walked = self.walk(cells, &mut tally);
         self.progress.finish();
+        self.remove_data();
         walked?;
         tally.interrupted = self.cancelled();
         self.writer.event(&RunEvent::Ended { at: time::now(), outcome: tally.outcome() })?;
         Ok(tally)
+    }
+
+    /// Removes what tasks have left that were killed: all have ended. Slurm kills those of a run that is interrupted.
+    fn remove_data(&self) {
+        let tasks = std::fs::read_dir(self.writer.dir().join(FOLDER)).into_iter().flatten().flatten();
+        for task in tasks.filter(|_| !self.plan.host.keep_data) {
+            let _ = std::fs::remove_dir_all(task.path().join("data"));
+        }
     }
 
     fn walk(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {

@@ -18,7 +18,7 @@ use dbdyno_record::Run;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use blocks::{complete, measured, whole};
+use blocks::{complete, measured, no_data_are_left, whole};
 use hosts::{Hosts, children};
 use support::{Desk, Running, findings, texts, wait_for};
 
@@ -111,4 +111,5 @@ fn an_interrupted_run_has_no_tasks(cluster: &impl Cluster) {
     running.wait().expect_code(130);
     assert!(tasks.iter().all(|task| kill(*task, None).is_err()), "a task goes on");
     assert_eq!(measured(&Run::open(&dir).unwrap()), []);
+    no_data_are_left(&dir);
 }

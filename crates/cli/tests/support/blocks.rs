@@ -29,10 +29,14 @@ pub(crate) fn whole(dir: &Path) -> Run {
     assert!(run.cells.iter().all(|cell| cell.outcome() == Some(Outcome::Completed)));
     assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Completed, .. })));
     assert_eq!(faults(&findings(dir)), [""; 0]);
+    no_data_are_left(dir);
+    run
+}
+
+pub(crate) fn no_data_are_left(dir: &Path) {
     for entry in std::fs::read_dir(dir.join("fleet")).unwrap() {
         assert!(!entry.unwrap().path().join("data").exists(), "data are left");
     }
-    run
 }
 
 /// Blocks of which every cell is in the run and complete.
