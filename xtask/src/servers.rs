@@ -93,8 +93,7 @@ const HELPERS: [(&str, &str); 10] = [
     ("slurmd", "slurm-wlm"),
 ];
 
-/// Python's packages, by the folder that each leaves: DuckDB, which reads what dbdyno writes as Parquet, and
-/// Ray.
+/// Python's packages, by the folder that each leaves: DuckDB, which reads what dbdyno writes as Parquet, and Ray.
 const PACKAGES: [(&str, &str); 2] = [("duckdb", "duckdb==1.4.1"), ("grpc", "ray[client]==2.60.0")];
 
 /// Installs the programs that the tests run in addition to servers, where they are missing.

@@ -1,4 +1,4 @@
-//! Hosts on this one: each has its own network, name, processes and folder `/srv`. They end with the thread that made them,
+//! Hosts on this one: each has its own network, name, processes and folder `/media`. They end with the thread that made them,
 //! however it ends.
 
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// The first process of a host. All others end with it, and it takes note of the end of those that have lost their parent.
-const FIRST: &str = "hostname \"$0\" && mount -t tmpfs none /srv && ip link set lo up && echo up && while sleep 1; do :; done";
+const FIRST: &str = "hostname \"$0\" && mount -t tmpfs none /media && ip link set lo up && echo up && while sleep 1; do :; done";
 
 pub(crate) struct Hosts(Vec<Host>);
 

@@ -39,7 +39,7 @@ trait Cluster {
         let mut command = self.hosts().command(0, &desk.path(""), &words);
         desk.prepare(&mut command);
         // Hosts do not see each other's runs.
-        self.prepare(command.env("DBDYNO_RUNTIME", "/srv"));
+        self.prepare(command.env("DBDYNO_RUNTIME", "/media"));
         command
     }
 }

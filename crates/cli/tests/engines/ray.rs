@@ -9,9 +9,9 @@ use crate::{Cluster, begin, measured, task_of, whole};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// Options of all nodes. What they keep is in the `/srv` of their host.
+/// Options of all nodes. What they keep is in the `/media` of their host.
 const NODE: [&str; 6] =
-    ["--block", "--disable-usage-stats", "--plasma-directory", "/srv", "--object-store-memory", "80000000"];
+    ["--block", "--disable-usage-stats", "--plasma-directory", "/media", "--object-store-memory", "80000000"];
 
 struct Ray {
     desk: Desk,
@@ -65,7 +65,7 @@ impl Cluster for Ray {
     }
 
     fn prepare(&self, command: &mut Command) {
-        command.env("PYTHONPATH", packages()).env("RAY_TMPDIR", "/srv");
+        command.env("PYTHONPATH", packages()).env("RAY_TMPDIR", "/media");
         command.env("RAY_AUTH_MODE", self.mode).env("RAY_AUTH_TOKEN", TOKEN);
     }
 }

@@ -8,16 +8,16 @@ use crate::hosts::Hosts;
 use crate::support::{Desk, wait_for};
 use crate::{Cluster, begin, measured, whole};
 
-/// Each host has its own `/srv`. Nothing here needs control groups or an account of Slurm's.
+/// Each host has its own `/media`. Nothing here needs control groups or an account of Slurm's.
 const CONFIG: &str = "
 ClusterName=test
 SlurmctldHost=head(10.99.0.1)
 SlurmUser=root
-AuthInfo=socket=/srv/munge
-StateSaveLocation=/srv/state
-SlurmdSpoolDir=/srv/spool
-SlurmctldPidFile=/srv/slurmctld.pid
-SlurmdPidFile=/srv/slurmd.pid
+AuthInfo=socket=/media/munge
+StateSaveLocation=/media/state
+SlurmdSpoolDir=/media/spool
+SlurmctldPidFile=/media/slurmctld.pid
+SlurmdPidFile=/media/slurmd.pid
 MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -45,14 +45,21 @@ impl Slurm {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o400)).unwrap();
         let key = key.display().to_string();
         for host in 0..3 {
-            let munged = ["munged", "--foreground", "--force", "--key-file", &key, "--socket", "/srv/munge"];
-            let files =
-                ["--pid-file", "/srv/munge.pid", "--seed-file", "/srv/seed", "--log-file", "/srv/munge.log"];
+            let munged =
+                ["munged", "--foreground", "--force", "--key-file", &key, "--socket", "/media/munge"];
+            let files = [
+                "--pid-file",
+                "/media/munge.pid",
+                "--seed-file",
+                "/media/seed",
+                "--log-file",
+                "/media/munge.log",
+            ];
             slurm.start(host, &[&munged[..], &files].concat());
             let encodes = || {
                 slurm
                     .hosts
-                    .command(host, Path::new("/"), &["munge", "--no-input", "--socket", "/srv/munge"])
+                    .command(host, Path::new("/"), &["munge", "--no-input", "--socket", "/media/munge"])
                     .output()
             };
             wait_for("munge", || encodes().unwrap().status.success().then_some(()));
