@@ -12,8 +12,6 @@ pub mod document;
 mod error;
 mod evidence;
 mod facts;
-#[cfg(test)]
-mod fixture;
 mod formats;
 mod history;
 mod html;
@@ -29,9 +27,13 @@ mod plan_words;
 mod rates;
 mod run;
 mod sentences;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use dbdyno_analyse::Findings;
+#[cfg(test)]
+use tests::fixture;
 
 pub use comparison::{comparison_json, comparison_junit, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
@@ -76,46 +78,4 @@ pub fn find(name: &str) -> Result<&'static dyn Format, Error> {
         name: name.to_owned(),
         known: ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", "),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_format_is_found_by_its_own_name_and_renders_text_that_ends_in_a_newline() {
-        let findings = fixture::findings();
-        for format in ALL {
-            assert_eq!(find(format.name()).expect("listed").extension(), format.extension());
-            let text = format.render(&findings).expect("the fixture can be rendered");
-            assert!(text.ends_with('\n'), "{} ends in a newline", format.name());
-        }
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let mut names: Vec<_> = ALL.iter().map(|format| format.name()).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), ALL.len());
-    }
-
-    #[test]
-    fn an_unknown_format_is_answered_with_the_known_ones() {
-        let error = find("pdf").err().expect("no such format").to_string();
-        assert_eq!(
-            error,
-            "no report format is called `pdf`; use one of: terminal, md, html, csv, json, openmetrics"
-        );
-    }
-
-    #[test]
-    fn a_run_without_any_workload_is_still_a_report_in_every_format() {
-        let mut findings = fixture::findings();
-        findings.workloads.clear();
-        findings.variants.clear();
-        for format in ALL {
-            assert!(format.render(&findings).is_ok(), "{}", format.name());
-        }
-    }
 }
