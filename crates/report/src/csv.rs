@@ -1,92 +1,20 @@
 //! Findings as a long table, for spreadsheets and statistics: one row a block, variant and step.
 
-mod before_after_writes;
-mod groups;
-mod lookups;
-mod sweeps;
-
 use dbdyno_analyse::metrics::{Cost, DeviceLoad, Efficiency, Figures, MetricRow};
+use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{
-    Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, Verdict, WorkloadFindings,
+    Aging, Findings, GroupFindings, Inference, KindResult, Latency, Ratio, StepFindings, StepRun,
+    SweepRung, Validity, VariantStep, Verdict, WorkloadFindings, unique,
 };
 
 use crate::evidence::rates::block_ratio;
-use crate::evidence::{HOST_CHECK, kinds, reason, state};
+use crate::evidence::{HOST_CHECK, kind_of, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
 use crate::{Error, Format};
 
 /// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` is shown where there is none.
 #[derive(Debug, Clone, Copy)]
 pub struct Csv;
-
-/// Columns before the metrics.
-const HEAD: [&str; 15] = [
-    "run",
-    "workload",
-    "block",
-    "variant",
-    "step",
-    "state",
-    "reason",
-    "window_seconds",
-    "rate_per_second",
-    "ratio_to_base",
-    "ratio_over_blocks",
-    "ratio_low",
-    "ratio_high",
-    "adjusted_p_difference",
-    "verdict",
-];
-
-/// Columns of the headline's response times, all valid blocks together, and of the ratio of p99 to the base's.
-const LATENCY_OVER_BLOCKS: [&str; 9] = [
-    "mean_us_over_blocks",
-    "p50_us_over_blocks",
-    "p95_us_over_blocks",
-    "p99_us_over_blocks",
-    "max_us_over_blocks",
-    "p99_ratio_over_blocks",
-    "p99_ratio_low",
-    "p99_ratio_high",
-    "p99_verdict",
-];
-
-/// Columns of how steady the run's seconds were.
-const STEADINESS: [&str; 7] = [
-    "worst_second_rate",
-    "longest_gap_seconds",
-    "share_below_half_median",
-    "warm_up_seconds",
-    "became_steady",
-    "period_seconds",
-    "two_modes",
-];
-
-/// Column of the classes of settings in which a variant is not like the base, meant or not.
-const UNLIKE_BASE: &str = "settings_unlike_base";
-
-/// Columns of the background rate that a step must keep.
-const TARGET: [&str; 4] = [
-    "target_rows_per_second",
-    "target_kept_from_share",
-    "background_rows_per_second_over_blocks",
-    "judged_background_rows_per_second",
-];
-
-/// Columns of each kind of operation, after `<kind>_`.
-const KIND_COLUMNS: [&str; 9] = [
-    "connections",
-    "operations",
-    "rows",
-    "failed",
-    "dropped",
-    "errors",
-    "operations_per_second",
-    "rows_per_second",
-    "statements_per_second",
-];
-
-const LATENCY_COLUMNS: [&str; 7] = ["mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us", "max_us"];
 
 impl Format for Csv {
     fn name(&self) -> &'static str {
@@ -98,20 +26,15 @@ impl Format for Csv {
     }
 
     fn render(&self, findings: &Findings) -> Result<String, Error> {
-        let shared = Shared {
-            kinds: all_kinds(findings),
-            lookups: lookups::all(findings),
-            groupings: groups::groupings(findings),
-            has_sweeps: sweeps::are_there(findings),
-            has_aging: before_after_writes::are_there(findings),
-        };
-        let mut text = String::new();
-        push_line(&mut text, &header(&shared));
+        let names = Names::of(findings);
+        let columns = columns(findings, &names);
+        let mut text = line(columns.0.iter().map(|(name, _)| name.clone()));
         for workload in &findings.workloads {
             for step in &workload.steps {
                 for variant in &step.variants {
                     for run in &variant.runs {
-                        push_line(&mut text, &row(findings, workload, step, variant, run, &shared));
+                        let at = At { findings, workload, step, variant, run };
+                        text.push_str(&line(columns.0.iter().map(|(_, cell)| cell(&at))));
                     }
                 }
             }
@@ -120,216 +43,292 @@ impl Format for Csv {
     }
 }
 
-/// What decides about the columns of all rows.
-struct Shared {
-    kinds: Vec<String>,
-    lookups: Vec<String>,
-    groupings: Vec<String>,
-    has_sweeps: bool,
-    has_aging: bool,
+/// What a row is of.
+struct At<'a> {
+    findings: &'a Findings,
+    workload: &'a WorkloadFindings,
+    step: &'a StepFindings,
+    variant: &'a VariantStep,
+    run: &'a StepRun,
 }
 
-/// Kinds of operation of the whole run, in the order in which they first appear.
-fn all_kinds(findings: &Findings) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for kind in findings.workloads.iter().flat_map(|workload| &workload.steps).flat_map(kinds) {
-        if !names.contains(&kind) {
-            names.push(kind);
+/// Names in the whole run, each of which has columns of its own.
+struct Names<'a> {
+    /// Of operations, in the order in which they first appear; of look-ups too.
+    kinds: Vec<&'a str>,
+    lookups: Vec<&'a str>,
+    /// Sorted.
+    groupings: Vec<&'a String>,
+}
+
+impl<'a> Names<'a> {
+    fn of(findings: &'a Findings) -> Self {
+        let steps = || findings.workloads.iter().flat_map(|workload| &workload.steps);
+        let runs = steps().flat_map(|step| &step.variants).flat_map(|variant| &variant.runs);
+        let mut groupings = unique(steps().flat_map(|step| step.groups.keys()));
+        groupings.sort();
+        Self {
+            kinds: unique(steps().flat_map(kinds)),
+            lookups: unique(runs.flat_map(|run| &run.lookups).map(|found| found.name.as_str())),
+            groupings,
         }
     }
-    names
 }
 
-fn header(shared: &Shared) -> Vec<String> {
-    let mut names: Vec<String> = HEAD.map(str::to_owned).to_vec();
-    names.extend(LATENCY_OVER_BLOCKS.map(str::to_owned));
-    names.extend(MetricRow::in_tables().map(|metric| metric.id.to_owned()));
-    names.push("tag".to_owned());
-    let of_unit = || Efficiency::in_tables().chain(Cost::in_tables());
-    names.extend(of_unit().map(|metric| metric.id.to_owned()));
-    names.extend(DeviceLoad::in_tables().map(|metric| format!("device_{}", metric.id)));
-    names.extend(HOST_CHECK.iter().map(|column| format!("host_check_{}", column.field)));
-    names.extend(["host_check_unexplained_share", "host_check_bound_share"].map(str::to_owned));
-    names.push("seconds_on_target".to_owned());
-    names.extend(STEADINESS.map(str::to_owned));
-    names.push(UNLIKE_BASE.to_owned());
-    names.extend(TARGET.map(str::to_owned));
-    let compared = MetricRow::in_tables().chain(of_unit());
-    names.extend(compared.map(|metric| format!("{}_to_base_over_blocks", metric.id)));
-    groups::push_header(&mut names, &shared.groupings);
-    if shared.has_sweeps {
-        sweeps::push_header(&mut names);
+/// The text of a column in a row.
+type Text<'a> = Box<dyn Fn(&At<'_>) -> String + 'a>;
+
+/// The columns with their names.
+#[derive(Default)]
+struct Columns<'a>(Vec<(String, Text<'a>)>);
+
+impl<'a> Columns<'a> {
+    /// `NA` for none.
+    fn add<T: ToString>(
+        &mut self,
+        name: impl Into<String>,
+        of: impl Fn(&At<'_>) -> Option<T> + 'a,
+    ) {
+        let text = move |at: &At<'_>| of(at).map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string());
+        self.0.push((name.into(), Box::new(text)));
     }
-    if shared.has_aging {
-        before_after_writes::push_header(&mut names);
+
+    /// Unrounded; `inf` where the base has 0.
+    fn number(&mut self, name: impl Into<String>, of: impl Fn(&At<'_>) -> Option<f64> + 'a) {
+        self.add(name, move |at| of(at).filter(|value| !value.is_nan()));
     }
-    lookups::push_header(&mut names, &shared.lookups);
-    for kind in &shared.kinds {
-        names.extend(KIND_COLUMNS.iter().map(|column| format!("{kind}_{column}")));
-        for time in ["service", "response"] {
-            names.extend(LATENCY_COLUMNS.iter().map(|column| format!("{kind}_{time}_{column}")));
+
+    /// A column for each metric of a group.
+    fn figures<G: Figures>(
+        &mut self,
+        name: fn(&str) -> String,
+        of: for<'x> fn(&At<'x>) -> Option<&'x G>,
+    ) {
+        for metric in G::in_tables() {
+            self.number(name(metric.id), move |at| of(at)?.value(metric));
         }
     }
-    names
+
+    /// Both ends of an interval, in `<name>_low` and `<name>_high`.
+    fn ends(&mut self, name: &str, of: impl Fn(&At<'_>) -> Option<Interval> + Copy + 'a) {
+        self.number(format!("{name}_low"), move |at| Some(of(at)?.low));
+        self.number(format!("{name}_high"), move |at| Some(of(at)?.high));
+    }
 }
 
-fn row(
-    findings: &Findings,
-    workload: &WorkloadFindings,
-    step: &StepFindings,
-    variant: &VariantStep,
-    run: &StepRun,
-    shared: &Shared,
-) -> Vec<String> {
-    let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
-    let mut row = vec![
-        findings.run.run_id.clone(),
-        workload.name.clone(),
-        run.block.to_string(),
-        variant.variant.clone(),
-        step.name.clone(),
-        state(&run.validity).to_owned(),
-        reason(&run.validity),
-        number(ran.then_some(run.window_seconds)),
-        number(ran.then_some(run.rate)),
-        number(block_ratio(variant, run.block)),
+fn columns<'a>(findings: &Findings, names: &Names<'a>) -> Columns<'a> {
+    let mut all = Columns::default();
+    all.add("run", |at| Some(at.findings.run.run_id.clone()));
+    all.add("workload", |at| Some(at.workload.name.clone()));
+    all.add("block", |at| Some(at.run.block));
+    all.add("variant", |at| Some(at.variant.variant.clone()));
+    all.add("step", |at| Some(at.step.name.clone()));
+    all.add("state", |at| Some(state(&at.run.validity)));
+    all.add("reason", |at| Some(reason(&at.run.validity)));
+    all.number("window_seconds", |at| has_run(at).then_some(at.run.window_seconds));
+    all.number("rate_per_second", |at| has_run(at).then_some(at.run.rate));
+    all.number("ratio_to_base", |at| block_ratio(at.variant, at.run.block));
+    over_blocks(&mut all);
+    of_run(&mut all);
+    all.figures(to_base, |at| Some(&at.variant.relative.as_ref()?.metrics));
+    all.figures(to_base, |at| Some(&at.variant.relative.as_ref()?.efficiency));
+    all.figures(to_base, |at| Some(&at.variant.relative.as_ref()?.cost));
+    names.groupings.iter().for_each(|grouping| of_grouping(&mut all, grouping));
+    if findings.workloads.iter().any(|workload| !workload.sweeps.is_empty()) {
+        of_sweeps(&mut all);
+    }
+    if findings.workloads.iter().any(|workload| !workload.aging.is_empty()) {
+        of_aging(&mut all);
+    }
+    for &name in &names.lookups {
+        let of = move |at: &At<'_>| at.run.lookups.iter().find(|found| found.name == name).cloned();
+        all.add(format!("lookup_{name}_count"), move |at| Some(of(at)?.count));
+        all.number(format!("lookup_{name}_seconds"), move |at| Some(of(at)?.seconds));
+        all.number(format!("lookup_{name}_mean_seconds"), move |at| Some(of(at)?.mean_seconds));
+        all.number(format!("lookup_{name}_max_seconds"), move |at| Some(of(at)?.max_seconds));
+    }
+    names.kinds.iter().for_each(|kind| of_kind(&mut all, kind));
+    all
+}
+
+fn has_run(at: &At<'_>) -> bool {
+    matches!(at.run.validity, Validity::Valid | Validity::Invalid { .. })
+}
+
+fn to_base(id: &str) -> String {
+    format!("{id}_to_base_over_blocks")
+}
+
+fn inference(ratio: Option<&Ratio>) -> Option<&Inference> {
+    ratio?.inference.as_ref()
+}
+
+/// What all blocks say together, the same in each of their rows: the headline, its response times, and the ratio of p99 to the
+/// base's.
+fn over_blocks(all: &mut Columns<'_>) {
+    all.number("ratio_over_blocks", |at| Some(at.variant.ratio.as_ref()?.value));
+    all.ends("ratio", |at| Some(inference(at.variant.ratio.as_ref())?.interval));
+    all.number("adjusted_p_difference", |at| Some(inference(at.variant.ratio.as_ref())?.q_difference));
+    all.add("verdict", |at| at.variant.verdict.map(Verdict::word));
+    all.number("mean_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.mean_us));
+    all.add("p50_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.p50_us));
+    all.add("p95_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.p95_us));
+    all.add("p99_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.p99_us));
+    all.add("max_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.max_us));
+    all.number("p99_ratio_over_blocks", |at| Some(at.variant.p99.as_ref()?.ratio.value));
+    all.ends("p99_ratio", |at| Some(inference(Some(&at.variant.p99.as_ref()?.ratio))?.interval));
+    all.add("p99_verdict", |at| at.variant.p99.as_ref()?.verdict.map(Verdict::word));
+}
+
+/// Metrics of the run, how steady its seconds were, and the background rate that its step must keep.
+fn of_run(all: &mut Columns<'_>) {
+    all.figures::<MetricRow>(str::to_owned, |at| Some(&at.run.metrics));
+    all.add("tag", |at| Some(at.run.metrics.tag.clone()));
+    all.figures::<Efficiency>(str::to_owned, |at| Some(&at.run.efficiency));
+    all.figures::<Cost>(str::to_owned, |at| Some(&at.run.cost));
+    all.figures::<DeviceLoad>(|id| format!("device_{id}"), |at| at.run.device.as_ref());
+    for column in HOST_CHECK {
+        let name = format!("host_check_{}", column.field);
+        all.number(name, move |at| (column.value)(at.run.host_check.as_ref()?));
+    }
+    all.number("host_check_unexplained_share", |at| Some(at.run.host_check.as_ref()?.unexplained_share));
+    all.number("host_check_bound_share", |at| Some(at.run.host_check.as_ref()?.bound_share));
+    all.number("seconds_on_target", |at| at.run.seconds_on_target);
+    all.number("worst_second_rate", |at| Some(at.run.steadiness.as_ref()?.worst_rate));
+    all.add("longest_gap_seconds", |at| Some(at.run.steadiness.as_ref()?.longest_gap_seconds));
+    all.number("share_below_half_median", |at| Some(at.run.steadiness.as_ref()?.share_below_half_median));
+    all.add("warm_up_seconds", |at| at.run.steadiness.as_ref()?.warm_up_seconds);
+    all.add("became_steady", |at| Some(!at.run.steadiness.as_ref()?.never_steady));
+    all.add("period_seconds", |at| at.run.steadiness.as_ref()?.period_seconds);
+    all.add("two_modes", |at| Some(at.run.steadiness.as_ref()?.modes.is_some()));
+    // Classes of settings, meant to differ or not.
+    all.add("settings_unlike_base", |at| {
+        let parity = at.findings.parity.as_ref()?;
+        Some(parity.differences(&at.findings.run.base, &at.variant.variant).join(" "))
+    });
+    all.number("target_rows_per_second", |at| Some(at.step.target?.0));
+    all.number("target_kept_from_share", |at| Some(at.step.target?.1));
+    all.number("background_rows_per_second_over_blocks", |at| at.variant.background_rate);
+    all.number("judged_background_rows_per_second", |at| at.run.judged_background_rate);
+}
+
+/// The step's group and its figures: the same in the rows of all of its steps.
+fn of_grouping<'a>(all: &mut Columns<'a>, grouping: &'a str) {
+    let prefix = format!("group_{grouping}");
+    let of = move |at: &At<'_>| group(at, grouping)?.figures;
+    all.add(prefix.as_str(), move |at| at.step.groups.get(grouping).cloned());
+    all.add(format!("{prefix}_steps"), move |at| {
+        Some(group(at, grouping)?.figures.map_or(0, |figures| figures.count))
+    });
+    all.number(format!("{prefix}_average"), move |at| Some(of(at)?.average));
+    all.number(format!("{prefix}_median"), move |at| Some(of(at)?.median));
+    all.number(format!("{prefix}_min"), move |at| Some(of(at)?.min));
+    all.number(format!("{prefix}_max"), move |at| Some(of(at)?.max));
+    all.number(format!("{prefix}_stddev"), move |at| of(at)?.deviation);
+    all.number(format!("{prefix}_geometric_mean"), move |at| of(at)?.geometric_mean);
+    all.ends(&format!("{prefix}_geometric_mean"), move |at| group(at, grouping)?.interval);
+}
+
+/// `None` also for a step that belongs to the setups of several numbers of connections, which has no figures of its own.
+fn group<'x>(at: &At<'x>, grouping: &str) -> Option<&'x GroupFindings> {
+    let name = at.step.groups.get(grouping)?;
+    let is_meant = |group: &&GroupFindings| {
+        group.grouping == grouping
+            && group.group == *name
+            && group.variant == at.variant.variant
+            && (group.steps.iter().any(|(member, _)| *member == at.step.name)
+                || group.without.contains(&at.step.name))
+    };
+    let mut meant = at.workload.groups.iter().filter(is_meant);
+    meant.next().filter(|_| meant.next().is_none())
+}
+
+/// The step's rung of its ladder of connections: the same in the rows of all blocks of a variant. The rate is the step's, the median
+/// over the blocks.
+fn of_sweeps(all: &mut Columns<'_>) {
+    all.add("sweep", |at| Some(rung(at)?.0.clone()));
+    all.add("sweep_connections", |at| rung(at)?.1);
+    all.add("sweep_blocks", |at| Some(rung(at)?.2.map_or(0, |rung| rung.blocks)));
+    all.number("sweep_median_rate_per_second", |at| Some(rung(at)?.2?.median_rate));
+}
+
+/// The test, the connections, and what the variant reached.
+fn rung<'x>(at: &At<'x>) -> Option<(&'x String, Option<u32>, Option<SweepRung>)> {
+    at.workload.sweeps.iter().find_map(|sweep| {
+        let place = sweep.steps.iter().position(|name| *name == at.step.name)?;
+        let found = sweep.variants.iter().find(|found| found.variant == at.variant.variant);
+        let rung = found.and_then(|found| found.rungs.get(place).copied().flatten());
+        Some((&sweep.test, sweep.connections.get(place).copied(), rung))
+    })
+}
+
+/// In the rows of a step after the writes: the step before them, the ratio of the row's block, and what all blocks say together.
+fn of_aging(all: &mut Columns<'_>) {
+    let found = |at: &At<'_>| {
+        let aging = aging(at)?;
+        aging.variants.iter().find(|found| found.variant == at.variant.variant).cloned()
+    };
+    all.add("before_writes_step", |at| Some(aging(at)?.before.clone()));
+    all.number("ratio_to_before_writes", move |at| {
+        found(at)?.blocks.iter().find(|(block, _)| *block == at.run.block).map(|(_, ratio)| *ratio)
+    });
+    all.number("ratio_to_before_writes_over_blocks", move |at| found(at)?.ratio);
+    all.ends("ratio_to_before_writes", move |at| found(at)?.interval);
+}
+
+fn aging<'x>(at: &At<'x>) -> Option<&'x Aging> {
+    at.workload.aging.iter().find(|aging| aging.after == at.step.name)
+}
+
+fn of_kind<'a>(all: &mut Columns<'a>, name: &'a str) {
+    let counts: [(&str, fn(&KindResult) -> u64); 6] = [
+        ("connections", |kind| kind.connections.into()),
+        ("operations", |kind| kind.operations),
+        ("rows", |kind| kind.rows),
+        ("failed", |kind| kind.failed),
+        ("dropped", |kind| kind.dropped),
+        ("errors", |kind| kind.errors.total()),
     ];
-    row.extend(over_blocks(variant));
-    row.extend(latency_over_blocks(variant));
-    push_figures(&mut row, &run.metrics);
-    row.push(run.metrics.tag.clone());
-    push_figures(&mut row, &run.efficiency);
-    push_figures(&mut row, &run.cost);
-    push_figures(&mut row, &run.device.unwrap_or_default());
-    push_host_check(&mut row, run);
-    row.push(number(run.seconds_on_target));
-    push_steadiness(&mut row, run);
-    row.push(unlike_base(findings, variant));
-    row.extend([number(step.target.map(|(rate, _)| rate)), number(step.target.map(|(_, share)| share))]);
-    row.extend([number(variant.background_rate), number(run.judged_background_rate)]);
-    push_relative(&mut row, variant);
-    groups::push(&mut row, workload, step, variant, &shared.groupings);
-    if shared.has_sweeps {
-        sweeps::push(&mut row, workload, step, variant);
+    for (column, of) in counts {
+        all.add(format!("{name}_{column}"), move |at| kind_of(at.run, name).map(of));
     }
-    if shared.has_aging {
-        before_after_writes::push(&mut row, workload, step, variant, run);
+    let rates: [(&str, fn(&KindResult) -> f64); 3] = [
+        ("operations_per_second", |kind| kind.operations_per_second),
+        ("rows_per_second", |kind| kind.rows_per_second),
+        ("statements_per_second", |kind| kind.statements_per_second),
+    ];
+    for (column, of) in rates {
+        all.number(format!("{name}_{column}"), move |at| kind_of(at.run, name).map(of));
     }
-    lookups::push(&mut row, &shared.lookups, run);
-    for name in &shared.kinds {
-        push_kind(&mut row, run.kinds.iter().find(|kind| kind.kind == *name));
+    let clocks: [(&str, fn(&KindResult) -> &Latency); 2] =
+        [("service", |kind| &kind.service), ("response", |kind| &kind.response)];
+    let times: [(&str, fn(&Latency) -> u64); 6] = [
+        ("p50_us", |latency| latency.p50_us),
+        ("p90_us", |latency| latency.p90_us),
+        ("p95_us", |latency| latency.p95_us),
+        ("p99_us", |latency| latency.p99_us),
+        ("p999_us", |latency| latency.p999_us),
+        ("max_us", |latency| latency.max_us),
+    ];
+    for (clock, latency) in clocks {
+        let prefix = format!("{name}_{clock}");
+        all.number(format!("{prefix}_mean_us"), move |at| {
+            kind_of(at.run, name).map(latency).filter(has_any).map(|latency| latency.mean_us)
+        });
+        for (column, time) in times {
+            all.add(format!("{prefix}_{column}"), move |at| {
+                kind_of(at.run, name).map(latency).filter(has_any).map(time)
+            });
+        }
     }
-    row
 }
 
-/// What all blocks say together: the same in each of their rows.
-fn over_blocks(variant: &VariantStep) -> [String; 5] {
-    let ratio = variant.ratio.as_ref();
-    let inference = ratio.and_then(|ratio| ratio.inference.as_ref());
-    [
-        number(ratio.map(|ratio| ratio.value)),
-        number(inference.map(|inference| inference.interval.low)),
-        number(inference.map(|inference| inference.interval.high)),
-        number(inference.map(|inference| inference.q_difference)),
-        variant.verdict.map_or(NOT_AVAILABLE, |verdict| verdict.word()).to_owned(),
-    ]
+fn has_any(latency: &&Latency) -> bool {
+    latency.count > 0
 }
 
-/// Of the headline's response times.
-fn latency_over_blocks(variant: &VariantStep) -> [String; LATENCY_OVER_BLOCKS.len()] {
-    let latency = variant.latency.as_ref();
-    let time = |of: fn(&Latency) -> u64| {
-        latency.map_or_else(|| NOT_AVAILABLE.to_owned(), |latency| of(latency).to_string())
-    };
-    let p99 = variant.p99.as_ref();
-    let inference = p99.and_then(|p99| p99.ratio.inference.as_ref());
-    let verdict = p99.and_then(|p99| p99.verdict);
-    [
-        number(latency.map(|latency| latency.mean_us)),
-        time(|latency| latency.p50_us),
-        time(|latency| latency.p95_us),
-        time(|latency| latency.p99_us),
-        time(|latency| latency.max_us),
-        number(p99.map(|p99| p99.ratio.value)),
-        number(inference.map(|inference| inference.interval.low)),
-        number(inference.map(|inference| inference.interval.high)),
-        verdict.map_or(NOT_AVAILABLE, Verdict::word).to_owned(),
-    ]
-}
-
-fn push_host_check(row: &mut Vec<String>, run: &StepRun) {
-    let found = run.host_check.as_ref();
-    row.extend(HOST_CHECK.iter().map(|column| number(found.and_then(|check| (column.value)(check)))));
-    row.push(number(found.map(|check| check.unexplained_share)));
-    row.push(number(found.map(|check| check.bound_share)));
-}
-
-/// All metrics against the base: the same in each row of a variant's step.
-fn push_relative(row: &mut Vec<String>, variant: &VariantStep) {
-    let found = variant.relative.as_ref();
-    push_figures(row, found.map_or(&MetricRow::default(), |found| &found.metrics));
-    push_figures(row, found.map_or(&Efficiency::default(), |found| &found.efficiency));
-    push_figures(row, found.map_or(&Cost::default(), |found| &found.cost));
-}
-
-fn push_figures(row: &mut Vec<String>, figures: &impl Figures) {
-    row.extend(figures.figures().map(|(_, value)| number(value)));
-}
-
-fn push_steadiness(row: &mut Vec<String>, run: &StepRun) {
-    let found = run.steadiness.as_ref();
-    let count =
-        |value: Option<usize>| value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string());
-    row.push(number(found.map(|found| found.worst_rate)));
-    row.push(count(found.map(|found| found.longest_gap_seconds)));
-    row.push(number(found.map(|found| found.share_below_half_median)));
-    row.push(count(found.and_then(|found| found.warm_up_seconds)));
-    row.push(found.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| (!found.never_steady).to_string()));
-    row.push(count(found.and_then(|found| found.period_seconds)));
-    row.push(found.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| found.modes.is_some().to_string()));
-}
-
-/// Classes of settings in which the variant is not like the base.
-fn unlike_base(findings: &Findings, variant: &VariantStep) -> String {
-    let Some(parity) = &findings.parity else { return NOT_AVAILABLE.to_owned() };
-    parity.differences(&findings.run.base, &variant.variant).join(" ")
-}
-
-fn push_kind(row: &mut Vec<String>, kind: Option<&KindResult>) {
-    let Some(kind) = kind else {
-        let columns = KIND_COLUMNS.len() + 2 * LATENCY_COLUMNS.len();
-        row.extend(std::iter::repeat_n(NOT_AVAILABLE.to_owned(), columns));
-        return;
-    };
-    row.push(kind.connections.to_string());
-    let counts = [kind.operations, kind.rows, kind.failed, kind.dropped, kind.errors.total()];
-    row.extend(counts.map(|count| count.to_string()));
-    let rates = [kind.operations_per_second, kind.rows_per_second, kind.statements_per_second];
-    row.extend(rates.map(|value| number(Some(value))));
-    push_latency(row, &kind.service);
-    push_latency(row, &kind.response);
-}
-
-fn push_latency(row: &mut Vec<String>, latency: &Latency) {
-    if latency.count == 0 {
-        row.extend(std::iter::repeat_n(NOT_AVAILABLE.to_owned(), LATENCY_COLUMNS.len()));
-        return;
-    }
-    row.push(number(Some(latency.mean_us)));
-    let values =
-        [latency.p50_us, latency.p90_us, latency.p95_us, latency.p99_us, latency.p999_us, latency.max_us];
-    row.extend(values.map(|value| value.to_string()));
-}
-
-/// Unrounded; `inf` where the base has 0, `NA` for none.
-fn number(value: Option<f64>) -> String {
-    value.filter(|value| !value.is_nan()).map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string())
-}
-
-fn push_line(text: &mut String, fields: &[String]) {
-    let quoted: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
-    text.push_str(&quoted.join(","));
-    text.push('\n');
+fn line(fields: impl Iterator<Item = String>) -> String {
+    fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(",") + "\n"
 }
 
 fn quoted(field: &str) -> String {
@@ -351,28 +350,6 @@ mod tests {
         assert_eq!(quoted("a,b"), "\"a,b\"");
         assert_eq!(quoted("say \"no\""), "\"say \"\"no\"\"\"");
         assert_eq!(quoted("two\nlines"), "\"two\nlines\"");
-    }
-
-    #[test]
-    fn every_line_has_as_many_fields_as_the_header() {
-        let findings = fixture::findings();
-        let shared = Shared {
-            kinds: all_kinds(&findings),
-            lookups: lookups::all(&findings),
-            groupings: vec!["2024".to_owned()],
-            has_sweeps: true,
-            has_aging: true,
-        };
-        let columns = header(&shared).len();
-        for workload in &findings.workloads {
-            for step in &workload.steps {
-                for variant in &step.variants {
-                    for run in &variant.runs {
-                        assert_eq!(row(&findings, workload, step, variant, run, &shared).len(), columns);
-                    }
-                }
-            }
-        }
     }
 
     /// The cells below a head, in the order of the rows.
@@ -408,5 +385,48 @@ mod tests {
         let text = Csv.render(&fixture::findings()).expect("plain data");
         assert_eq!(text.lines().count(), 1 + 20);
         insta::assert_snapshot!("csv", text);
+    }
+
+    /// The columns whose names begin so, of the second block of each variant in a step.
+    fn cells(findings: &Findings, step_name: &str, prefix: &str) -> Vec<String> {
+        let names = Names::of(findings);
+        let columns = columns(findings, &names);
+        let workload = &findings.workloads[0];
+        let step = workload.steps.iter().find(|step| step.name == step_name).expect("in the fixture");
+        let of_variant = |variant: &VariantStep| {
+            let run = &variant.runs[1.min(variant.runs.len() - 1)];
+            let at = At { findings, workload, step, variant, run };
+            let meant = columns.0.iter().filter(|(name, _)| name.contains(prefix));
+            meant.map(|(_, cell)| cell(&at)).collect::<Vec<_>>().join(",")
+        };
+        step.variants.iter().map(of_variant).collect()
+    }
+
+    #[test]
+    fn the_step_behind_the_writes_has_the_ratio_of_its_block_and_that_of_all() {
+        let findings = fixture::with_aging();
+        let cells = |step: &str| cells(&findings, step, "before_writes");
+        assert_eq!(cells("qp500"), ["qp100,0.99,1,0.98,1.02"; 2]);
+        assert_eq!(cells("qr500")[1], "qr100,NA,NA,NA,NA", "of the variant with a gap");
+        assert_eq!(cells("qr100"), ["NA,NA,NA,NA,NA"; 2], "the step before them");
+    }
+
+    #[test]
+    fn a_step_of_a_ladder_has_its_test_its_rung_and_the_rate_of_its_variant() {
+        let mut findings = fixture::with_sweep();
+        let mut cells = |step: &str| {
+            step.clone_into(&mut findings.workloads[0].steps[0].name);
+            cells(&findings, step, "sweep")
+        };
+        assert_eq!(cells("read-only.c4"), ["read-only,4,2,4000", "read-only,4,2,4800"]);
+        assert_eq!(cells("read-only.c1024")[1], "read-only,1024,0,NA", "of the variant that did not get so far");
+        assert_eq!(cells("l.i0"), ["NA,NA,NA,NA"; 2], "a step of no ladder");
+    }
+
+    #[test]
+    fn runs_without_ladders_and_writes_between_tests_have_no_such_columns() {
+        let findings = fixture::findings();
+        assert_eq!(cells(&findings, "l.i0", "sweep"), ["", ""]);
+        assert_eq!(cells(&findings, "l.i0", "before_writes"), ["", ""]);
     }
 }

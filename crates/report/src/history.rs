@@ -72,8 +72,8 @@ fn whole(history: &History) -> Vec<Block> {
 }
 
 fn table(history: &History) -> Table {
-    let heads = ["step", "variant", "runs", "first", "last", "unit", "course", "change", "adjusted p"];
-    let mut table = Table::with_heads(2, heads);
+    let heads = ["runs", "first", "last", "unit", "course", "change", "adjusted p"];
+    let mut table = Table::new("", "", ["step", "variant"], heads);
     for series in &history.series {
         let tone = match series.changes.last().map(|change| change.verdict) {
             _ if series.is_worse_now() => Tone::Worse,
@@ -89,7 +89,7 @@ fn table(history: &History) -> Table {
 }
 
 fn runs(history: &History) -> Table {
-    let mut table = Table::with_heads(3, ["run", "started", "versions"]);
+    let mut table = Table::new("", "", ["run", "started", "versions"], [""; 0]);
     for run in &history.runs {
         let versions: Vec<String> =
             run.versions.iter().map(|(variant, text)| format!("{variant}: {text}")).collect();

@@ -52,8 +52,8 @@ pub fn index_html(
 }
 
 fn runs_table(runs: &[&RunEntry]) -> Table {
-    let columns = ["run", "plan", "started", "variants", "workloads", "blocks", "state"];
-    let mut table = Table::with_heads(5, columns);
+    let labels = ["run", "plan", "started", "variants", "workloads"];
+    let mut table = Table::new("", "", labels, ["blocks", "state"]);
     table.columns[3..5].iter_mut().for_each(|column: &mut Column| column.is_words = true);
     for run in runs {
         let name = Cell { link: Some(run.page.clone()), ..Cell::from(run.run_id.as_str()) };
@@ -72,7 +72,7 @@ fn runs_table(runs: &[&RunEntry]) -> Table {
 }
 
 fn histories_table(histories: &[HistoryEntry]) -> Table {
-    let mut table = Table::with_heads(1, ["plan", "runs"]);
+    let mut table = Table::new("", "", ["plan"], ["runs"]);
     for history in histories {
         let plan = Cell { link: Some(history.page.clone()), ..Cell::from(history.plan.as_str()) };
         table.push([plan, Cell::from(history.runs.to_string())]);

@@ -1,8 +1,8 @@
 //! Numbers as text: one rounding and one rule for thousands, `51,167`, wherever people read. Files for programs (CSV, JSON,
 //! Parquet, OpenMetrics) have neither.
 
-use dbdyno_analyse::grouped;
 use dbdyno_analyse::statistics::Interval;
+use dbdyno_analyse::{grouped, unique};
 
 /// What is shown where there is no number; the original's word.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
@@ -67,7 +67,6 @@ pub(crate) fn count(number: impl Into<u64>) -> String {
 }
 
 /// Microseconds as milliseconds with three figures: `0.812`, `15.2`, `2310`.
-#[expect(clippy::cast_precision_loss, reason = "2^53 µs are 285 years")]
 pub fn milliseconds(us: u64) -> String {
     let ms = us as f64 / 1e3;
     let decimals = match ms {
@@ -82,13 +81,8 @@ pub fn milliseconds(us: u64) -> String {
 /// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have a margin of their own; each is named once.
 pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a str, f64)>) -> String {
     let percent = |margin: f64| format!("{} %", fixed(Some(100.0 * margin), 1));
-    let mut others: Vec<String> = Vec::new();
-    for (step, margin) in of_steps.filter(|(_, margin)| *margin != general) {
-        let text = format!("{step} {}", percent(margin));
-        if !others.contains(&text) {
-            others.push(text);
-        }
-    }
+    let others = of_steps.filter(|(_, margin)| *margin != general);
+    let others = unique(others.map(|(step, margin)| format!("{step} {}", percent(margin))));
     let general = percent(general);
     if others.is_empty() { general } else { format!("{general} ({})", others.join(", ")) }
 }
@@ -102,7 +96,6 @@ pub(crate) fn duration_us(us: f64) -> String {
 }
 
 /// The same for a whole number of microseconds.
-#[expect(clippy::cast_precision_loss, reason = "2^53 µs are 285 years")]
 pub(crate) fn duration_whole_us(us: u64) -> String {
     duration_us(us as f64)
 }
@@ -117,7 +110,6 @@ pub(crate) fn bucket_percent(count: u64, percent: f64) -> String {
 }
 
 /// Bytes as GiB with one decimal.
-#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 pub(crate) fn gib(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1_u32 << 30))
 }

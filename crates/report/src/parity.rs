@@ -3,7 +3,7 @@
 use dbdyno_analyse::numbered;
 use dbdyno_analyse::parity::{ClassRow, Knowledge, Parity, Remark, RemarkKind, Standing};
 
-use crate::document::{Block, Column, Table, Tone};
+use crate::document::{Block, Table, Tone};
 
 /// Heading of the section.
 const TITLE: &str = "Configuration differences";
@@ -73,12 +73,12 @@ fn remarks(parity: &Parity) -> Vec<Block> {
 
 /// A row a class, a column a variant.
 fn table(parity: &Parity, is_shown: impl Fn(&ClassRow) -> bool) -> Table {
-    let labels = vec![
-        Column::new("class", "", "its name in `differs` of a plan"),
-        Column::new("what", "", "effective value"),
+    let labels = [
+        ("class", "", "its name in `differs` of a plan"),
+        ("what", "", "effective value"),
     ];
-    let variants = parity.variants.iter().map(|variant| Column::new(&variant.name, "", ""));
-    let compared = Column::new("compared", "", "whether the variants agree");
+    let variants = parity.variants.iter().map(|variant| (variant.name.as_str(), "", ""));
+    let compared = ("compared", "", "whether the variants agree");
     let columns = variants.chain([compared]);
     let mut table = Table::new("Settings by class", &note(parity), labels, columns);
     parity.classes.iter().filter(|class| is_shown(class)).for_each(|class| table.push(row(class)));

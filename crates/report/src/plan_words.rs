@@ -191,7 +191,7 @@ fn figures_table(rows: &[&PublishedRow]) -> Table {
         Column::new("measured", "", "the variant's ÷ the base's, with its 95 % interval"),
         Column::words("published figure"),
     ];
-    let mut table = Table::new("Published and measured ratios", "", heads.to_vec(), figures);
+    let mut table = Table::new("Published and measured ratios", "", heads, figures);
     for row in rows {
         let setup = row.setup.as_ref().map_or_else(String::new, |setup| format!("{setup} "));
         let measured = row.measured.map_or_else(|| "n/a".to_owned(), |value| ratio_text(value, 2));
@@ -216,7 +216,7 @@ fn findings_table(findings: &[FindingSeen]) -> Table {
         Column::new("not", "", "steps in which the opposite is measured"),
         Column::new("undecided", "", "steps whose interval holds both"),
     ];
-    let mut table = Table::new("Findings of the report", "", vec![Column::words("finding")], figures);
+    let mut table = Table::new("Findings of the report", "", [Column::words("finding")], figures);
     for one in findings {
         let tone = match one.seen {
             Seen::NotSeen => Tone::Worse,

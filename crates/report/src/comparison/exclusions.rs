@@ -1,6 +1,6 @@
 //! What is in no comparison and why, one line a side and reason.
 
-use dbdyno_analyse::{Comparison, LeftOut, LeftOutKind};
+use dbdyno_analyse::{Comparison, LeftOut, LeftOutKind, unique};
 
 use super::step_name;
 use crate::document::text::one_line;
@@ -42,12 +42,6 @@ fn steps_text(comparison: &Comparison, steps: &[usize]) -> String {
 
 /// Blocks of one kind together, with the first one's reason: those of all blocks would hide the table.
 fn by_kind(left_out: &[LeftOut]) -> Vec<String> {
-    let mut kinds: Vec<LeftOutKind> = Vec::new();
-    for one in left_out {
-        if !kinds.contains(&one.kind) {
-            kinds.push(one.kind);
-        }
-    }
     let text = |kind: LeftOutKind| {
         let blocks: Vec<&LeftOut> = left_out.iter().filter(|one| one.kind == kind).collect();
         let numbers: Vec<String> = blocks.iter().map(|one| one.block.to_string()).collect();
@@ -65,5 +59,5 @@ fn by_kind(left_out: &[LeftOut]) -> Vec<String> {
         };
         format!("{} in {places} {}{because}", kind.words(), numbers.join(", "))
     };
-    kinds.into_iter().map(text).collect()
+    unique(left_out.iter().map(|one| one.kind)).into_iter().map(text).collect()
 }

@@ -154,18 +154,13 @@ impl Table {
     pub fn new(
         title: &str,
         note: &str,
-        labels: Vec<Column>,
-        figures: impl IntoIterator<Item = Column>,
+        labels: impl IntoIterator<Item = impl Into<Column>>,
+        figures: impl IntoIterator<Item = impl Into<Column>>,
     ) -> Self {
-        let count = labels.len();
-        let columns = labels.into_iter().chain(figures).collect();
-        Self { title: title.to_owned(), note: note.to_owned(), labels: count, columns, ..Self::default() }
-    }
-
-    /// One label, then columns of this kind.
-    pub fn with_heads<const N: usize>(labels: usize, heads: [&str; N]) -> Self {
-        let columns = heads.iter().map(|head| Column::new(head, "", "")).collect();
-        Self { labels, columns, ..Self::default() }
+        let mut columns: Vec<Column> = labels.into_iter().map(Into::into).collect();
+        let labels = columns.len();
+        columns.extend(figures.into_iter().map(Into::into));
+        Self { title: title.to_owned(), note: note.to_owned(), labels, columns, ..Self::default() }
     }
 
     pub fn push<C: Into<Cell>>(&mut self, row: impl IntoIterator<Item = C>) {
@@ -191,6 +186,19 @@ pub struct Column {
     pub rank: u8,
     /// Words are aligned at their left.
     pub is_words: bool,
+}
+
+impl From<&str> for Column {
+    fn from(name: &str) -> Self {
+        Self::new(name, "", "")
+    }
+}
+
+/// Name, unit and meaning.
+impl From<(&str, &str, &str)> for Column {
+    fn from((name, unit, meaning): (&str, &str, &str)) -> Self {
+        Self::new(name, unit, meaning)
+    }
 }
 
 impl Column {

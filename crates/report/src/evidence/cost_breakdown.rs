@@ -5,7 +5,7 @@ use dbdyno_analyse::{
     Verdict, WorkloadFindings,
 };
 
-use crate::document::{Column, Table};
+use crate::document::Table;
 use crate::number::{self, fixed};
 
 /// The differences that are explained in words; the others are in the tables.
@@ -20,10 +20,8 @@ pub(super) fn grid(step: &StepFindings) -> Table {
         ("base", "", "Mean over the blocks: µs an operation, or % of the CPUs' time."),
         ("variant", "", "The same for the variant."),
         ("factor", "", "0.95: the cause alone lowers the rate by 5 %."),
-    ]
-    .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let labels = vec![Column::new("variant", "", ""), Column::new("cause", "", "")];
-    let mut grid = Table::new("Cost breakdown", note, labels, figures);
+    ];
+    let mut grid = Table::new("Cost breakdown", note, ["variant", "cause"], figures);
     for variant in &step.variants {
         for part in variant.cost_breakdown.iter().flat_map(|cost_breakdown| &cost_breakdown.parts) {
             grid.push(row(variant, part));

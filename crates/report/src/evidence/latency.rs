@@ -1,10 +1,10 @@
-//! Service and response time of one kind of operation.
+//! Service and response times of operations, and how they kept their schedules.
 
 use dbdyno_analyse::{Latency, PercentileRatio, StepFindings};
 
-use super::{kind_of, run_columns, run_labels, runs};
-use crate::document::{Cell, Column, Table, Tone};
-use crate::number::{count, duration_us, duration_whole_us, ratio};
+use super::{Head, kind_of, of_runs, runs};
+use crate::document::{Cell, Table, Tone};
+use crate::number::{NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate, ratio};
 
 /// Response times of the headline operations of several steps, a row a variant.
 pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
@@ -13,12 +13,8 @@ pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
     let note = format!(
         "Response time of each step's headline operation: all clients and all valid blocks together.{ratio}"
     );
-    let labels = vec![Column::new("step", "", ""), Column::new("variant", "", "")];
-    let figures = ["count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"]
-        .into_iter()
-        .chain(has_ratios.then_some("p99 ÷ base"));
-    let figures = figures.map(|name| Column::new(name, "", ""));
-    let mut grid = Table::new("Latency", &note, labels, figures);
+    let figures = TIMES.into_iter().chain(has_ratios.then_some(("p99 ÷ base", "", "")));
+    let mut grid = Table::new("Latency", &note, ["step", "variant"], figures);
     for step in steps {
         for variant in &step.variants {
             let Some(latency) = &variant.latency else { continue };
@@ -39,30 +35,98 @@ fn p99_ratio(found: &PercentileRatio) -> Cell {
     }
 }
 
+/// What each percentile is called.
+const TIMES: [Head<'_>; 8] = [
+    ("count", "", ""),
+    ("mean", "", ""),
+    ("p50", "", ""),
+    ("p90", "", ""),
+    ("p95", "", ""),
+    ("p99", "", ""),
+    ("p99.9", "", ""),
+    ("max", "", ""),
+];
+
 pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
     let note = "Service time: from sending to answer. Response time: from when the operation was \
                 due to answer, so it includes queueing. All clients merged.";
-    let mut labels = run_columns(step);
-    labels.push(Column::new("time", "", ""));
-    let figures =
-        ["count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"].map(|name| Column::new(name, "", ""));
-    let mut grid = Table::new(&format!("Service and response time: {kind}"), note, labels, figures);
-    for (variant, run) in runs(step) {
-        let Some(result) = kind_of(run, kind) else { continue };
-        for (time, latency) in [("service", &result.service), ("response", &result.response)] {
-            let mut row = run_labels(step, variant, run);
-            row.push(time.to_owned());
-            row.extend(figures_of(latency));
-            grid.push(row);
-        }
-    }
-    grid
+    let title = format!("Service and response time: {kind}");
+    of_runs(step, (&title, note), &[("time", "", "")], &TIMES, |run| {
+        let results = run.kinds.iter().filter(|found| found.kind == kind);
+        let times = results.flat_map(|found| [("service", &found.service), ("response", &found.response)]);
+        times.map(|(time, latency)| [vec![time.to_owned()], figures_of(latency)].concat()).collect()
+    })
+}
+
+/// The original's response-time buckets.
+pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
+    let note = "Percent of operations by service time, in the original's buckets (upper bound \
+                included). Blank: none. nonzero: less than 0.0005 %.";
+    let bounds = runs(step)
+        .filter_map(|(_, run)| kind_of(run, kind))
+        .map(|result| result.buckets.iter().map(|bucket| bucket.label.clone()).collect::<Vec<_>>())
+        .max_by_key(Vec::len)
+        .unwrap_or_default();
+    let bounds = runs(step)
+        .filter_map(|(_, run)| kind_of(run, kind))
+        .map(|result| result.buckets.iter().map(|bucket| bucket.label.as_str()).collect::<Vec<_>>())
+        .max_by_key(Vec::len)
+        .unwrap_or_default();
+    let mut figures: Vec<Head<'_>> = bounds.iter().map(|bound| (*bound, "%", "")).collect();
+    figures.push(("max", "s", "Longest service time over all clients."));
+    of_runs(step, (&format!("Response-time buckets: {kind}"), note), &[], &figures, |run| {
+        let row = kind_of(run, kind).filter(|_| !bounds.is_empty()).map(|result| {
+            let percents = bounds.iter().map(|bound| {
+                let bucket = result.buckets.iter().find(|bucket| bucket.label == *bound);
+                let text = bucket.map(|found| bucket_percent(found.count, found.percent));
+                text.unwrap_or_else(|| NOT_AVAILABLE.to_owned())
+            });
+            let longest = result.service.max_us as f64 / 1e6;
+            percents.chain([fixed((result.service.count > 0).then_some(longest), 3)]).collect()
+        });
+        row.into_iter().collect()
+    })
+}
+
+/// How open loops kept their schedules: asked and reached rate, what waited, and how late the client itself was. No rows for steps
+/// of closed loops.
+pub(super) fn schedule(step: &StepFindings) -> Table {
+    let note = "Operations sent on a schedule. Lag: from due to sent, for operations with a free \
+                connection; it is caused by the client.";
+    let process = "constant: at equal distances; poisson: after random gaps.";
+    let figures = [
+        ("asked", "1/s", "Operations due, all connections together."),
+        ("reached", "1/s", "Operations answered without an error."),
+        ("backlog", "at a second's end", "Operations due and not sent at the end of a second, the most of any second; within a second there may have been more."),
+        ("dropped", "", "Operations that became due and were never sent."),
+        ("lag p50", "", ""),
+        ("lag p99", "", "Above 1 ms and 10 % of the response time's p99 the step is invalid."),
+    ];
+    let labels = [("kind", "", ""), ("process", "", process)];
+    of_runs(step, ("Schedule", note), &labels, &figures, |run| {
+        let with_schedule = run.kinds.iter().filter_map(|kind| Some((kind, kind.schedule.as_ref()?)));
+        let row = with_schedule.map(|(kind, schedule)| {
+            let lag = &schedule.lag;
+            let late = |us| if lag.count == 0 { NOT_AVAILABLE.to_owned() } else { duration_whole_us(us) };
+            vec![
+                kind.kind.clone(),
+                schedule.process.clone(),
+                rate(Some(schedule.asked_per_second)),
+                rate(Some(kind.operations_per_second)),
+                count(schedule.backlog_max),
+                count(kind.dropped),
+                late(lag.p50_us),
+                late(lag.p99_us),
+            ]
+        });
+        row.collect()
+    })
 }
 
 fn figures_of(latency: &Latency) -> Vec<String> {
     let mut row = vec![count(latency.count)];
     if latency.count == 0 {
-        row.resize(8, crate::number::NOT_AVAILABLE.to_owned());
+        row.resize(8, NOT_AVAILABLE.to_owned());
         return row;
     }
     row.push(duration_us(latency.mean_us));
@@ -75,7 +139,10 @@ fn figures_of(latency: &Latency) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::Schedule;
+
     use super::*;
+    use crate::fixture;
 
     #[test]
     fn an_empty_histogram_has_no_percentiles() {
@@ -99,5 +166,28 @@ mod tests {
             figures_of(&latency),
             ["9", "104.5 µs", "90 µs", "200 µs", "310 µs", "1.52 ms", "80.0 ms", "2.31 s"]
         );
+    }
+
+    #[test]
+    fn a_schedule_shows_what_was_asked_what_waited_and_how_late_the_client_was() {
+        let mut step = fixture::findings().workloads[0].steps[4].clone();
+        assert_eq!(schedule(&step).rows.len(), 0, "closed loops have none");
+        let lag = Latency { count: 900, p50_us: 41, p99_us: 1_230, ..Latency::default() };
+        let kept = Schedule {
+            process: "poisson".to_owned(),
+            asked_per_second: 500.0,
+            due: 1_000,
+            backlog_max: 17,
+            queue_growth: 0,
+            lag,
+        };
+        let kinds = &mut step.variants[0].runs[0].kinds;
+        kinds[0].schedule = Some(kept.clone());
+        kinds[1].schedule = Some(Schedule { lag: Latency::default(), ..kept });
+        let rows: Vec<String> = schedule(&step).rows.iter().map(|row| row.join(" | ")).collect();
+        insta::assert_snapshot!(rows.join("\n"), @"
+        rollback | query | poisson | 500 | 9,000 | 17 | 1 | 41 µs | 1.23 ms
+        rollback | delete | poisson | 500 | 8.00 | 17 | 1 | NA | NA
+        ");
     }
 }

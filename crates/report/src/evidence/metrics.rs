@@ -3,7 +3,7 @@
 use dbdyno_analyse::metrics::{Cost, DeviceLoad, Figures, Metric};
 use dbdyno_analyse::{StepFindings, StepRun};
 
-use super::{run_columns, run_labels, runs};
+use super::{Head, of_runs, runs};
 use crate::document::{Column, Table};
 use crate::number::fixed;
 
@@ -55,19 +55,17 @@ fn grid<G: Figures>(
     is_shown: impl Fn(&Metric) -> bool,
 ) -> Table {
     let shown = G::in_tables().filter(|metric| is_shown(metric));
-    let heads = shown.map(|metric| Column::new(metric.name, metric.unit, metric.meaning));
-    let mut grid = Table::new(title, note, run_columns(step), heads);
-    for (variant, run) in runs(step) {
-        let Some(group) = group(run) else { continue };
-        let mut row = run_labels(step, variant, run);
-        let shown = group.figures().filter(|(metric, _)| is_shown(metric));
-        let text = |(metric, value): (&Metric, Option<f64>)| {
-            fixed(value.map(|value| metric.factor * value), metric.decimals)
-        };
-        row.extend(shown.map(text));
-        grid.push(row);
-    }
-    grid
+    let heads: Vec<Head<'_>> = shown.map(|metric| (metric.name, metric.unit, metric.meaning)).collect();
+    of_runs(step, (title, note), &[], &heads, |run| {
+        let row = group(run).map(|group| {
+            let shown = group.figures().filter(|(metric, _)| is_shown(metric));
+            let text = |(metric, value): (&Metric, Option<f64>)| {
+                fixed(value.map(|value| metric.factor * value), metric.decimals)
+            };
+            shown.map(text).collect()
+        });
+        row.into_iter().collect()
+    })
 }
 
 #[cfg(test)]

@@ -1,32 +1,22 @@
 //! Evidence of a step as tables of text, the same in every format.
 
-mod buckets;
-mod client;
+mod checks;
 mod cost_breakdown;
-mod debt;
-mod executions;
-mod host_check;
+mod io;
 mod latency;
-mod lookups;
-mod memory;
 mod metrics;
 mod of_all;
-mod operations;
-mod operators;
-mod query_plans;
 pub(crate) mod rates;
 mod relative;
-mod schedule;
-mod statements;
-mod steadiness;
-mod verdicts;
+mod sql;
+mod statistics;
 
-use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep, failure_words};
+use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep, failure_words, unique};
 
-use crate::document::{Column, Table};
+use crate::document::Table;
 
+pub use checks::{HOST_CHECK, HostCheckColumn};
 pub(crate) use cost_breakdown::explanations;
-pub use host_check::{HOST_CHECK, HostCheckColumn};
 pub(crate) use latency::of_all as latency_of_all;
 pub(crate) use of_all::efficiency_of_all;
 
@@ -69,13 +59,14 @@ pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
     let mut all = match topic {
         Topic::Statistics => {
             let by_block = rates::by_block(step).into_iter();
-            let executions = [executions::composite(step), executions::grid(step)];
-            by_block.chain(executions).chain([verdicts::grid(step), steadiness::grid(step)]).collect()
+            let executions = [statistics::composite(step), statistics::executions(step)];
+            let of_blocks = [statistics::verdicts(step), statistics::steadiness(step)];
+            by_block.chain(executions).chain(of_blocks).collect()
         }
         Topic::Latency => {
             let kinds = kinds(step).into_iter();
-            let of_kinds = kinds.flat_map(|kind| [latency::grid(step, &kind), buckets::grid(step, &kind)]);
-            of_kinds.chain([schedule::grid(step)]).collect()
+            let of_kinds = kinds.flat_map(|kind| [latency::grid(step, kind), latency::buckets(step, kind)]);
+            of_kinds.chain([latency::schedule(step)]).collect()
         }
         Topic::Cost => {
             let [metrics, efficiency, relative_costs] = relative::grids(step);
@@ -89,18 +80,18 @@ pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
                 costs,
                 wake_ups,
                 relative_costs,
-                host_check::grid(step),
-                client::grid(step),
+                checks::host(step),
+                checks::client(step),
             ]
         }
-        Topic::Io => vec![metrics::device(step), debt::grid(step), memory::grid(step)],
+        Topic::Io => vec![metrics::device(step), io::debt(step), io::memory(step)],
         Topic::Sql => {
             vec![
-                operations::grid(step),
-                lookups::grid(step),
-                statements::grid(step),
-                operators::grid(step),
-                query_plans::grid(step),
+                sql::operations(step),
+                sql::lookups(step),
+                sql::statements(step),
+                sql::operators(step),
+                sql::query_plans(step),
             ]
         }
     };
@@ -147,14 +138,8 @@ pub(crate) fn reason(validity: &Validity) -> String {
 }
 
 /// Kinds of operation of a step in the order in which the runs name them.
-pub(crate) fn kinds(step: &StepFindings) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for kind in step.variants.iter().flat_map(|variant| &variant.runs).flat_map(|run| &run.kinds) {
-        if !names.contains(&kind.kind) {
-            names.push(kind.kind.clone());
-        }
-    }
-    names
+pub(crate) fn kinds(step: &StepFindings) -> Vec<&str> {
+    unique(runs(step).flat_map(|(_, run)| &run.kinds).map(|kind| kind.kind.as_str()))
 }
 
 /// More than one block: rows must say which.
@@ -162,26 +147,34 @@ pub(crate) fn has_blocks(step: &StepFindings) -> bool {
     step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
 }
 
-/// Heads of the columns that say which run a row is of.
-fn run_columns(step: &StepFindings) -> Vec<Column> {
-    let mut columns = vec![Column::new("variant", "", "")];
-    if has_blocks(step) {
-        columns.push(Column::new("block", "", "One block is every cell once, in random order."));
-    }
-    columns
-}
+/// Name, unit and meaning of a column.
+type Head<'a> = (&'a str, &'a str, &'a str);
 
-/// The cells under [`run_columns`]. A run that must not be used says so in every table.
-fn run_labels(step: &StepFindings, variant: &VariantStep, run: &StepRun) -> Vec<String> {
-    let label = match run.validity {
-        Validity::Valid => variant.variant.clone(),
-        _ => format!("{} ({})", variant.variant, state(&run.validity)),
-    };
-    let mut labels = vec![label];
-    if has_blocks(step) {
-        labels.push(run.block.to_string());
+const BLOCK: Head<'_> = ("block", "", "One block is every cell once, in random order.");
+
+/// A table of the rows that each run of a step has. The first columns say which run a row is of; a run that must not be used says
+/// so in every table.
+fn of_runs(
+    step: &StepFindings,
+    (title, note): (&str, &str),
+    labels: &[Head<'_>],
+    figures: &[Head<'_>],
+    rows: impl Fn(&StepRun) -> Vec<Vec<String>>,
+) -> Table {
+    let has_blocks = has_blocks(step);
+    let labels = std::iter::once(("variant", "", "")).chain(has_blocks.then_some(BLOCK)).chain(labels.iter().copied());
+    let mut grid = Table::new(title, note, labels, figures.iter().copied());
+    for (variant, run) in runs(step) {
+        let label = match run.validity {
+            Validity::Valid => variant.variant.clone(),
+            _ => format!("{} ({})", variant.variant, state(&run.validity)),
+        };
+        for row in rows(run) {
+            let block = has_blocks.then(|| run.block.to_string());
+            grid.push(std::iter::once(label.clone()).chain(block).chain(row));
+        }
     }
-    labels
+    grid
 }
 
 /// Every run of a step with its variant, by variant and then by block.
@@ -190,7 +183,7 @@ fn runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
 }
 
 /// The result of one kind in a run.
-fn kind_of<'a>(run: &'a StepRun, name: &str) -> Option<&'a KindResult> {
+pub(crate) fn kind_of<'a>(run: &'a StepRun, name: &str) -> Option<&'a KindResult> {
     run.kinds.iter().find(|kind| kind.kind == name)
 }
 

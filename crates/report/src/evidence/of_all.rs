@@ -4,7 +4,7 @@ use dbdyno_analyse::metrics::{Cost, Efficiency, Figures, Metric, MetricRow};
 use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
 
-use crate::document::{Cell, Column, Table};
+use crate::document::{Cell, Table};
 use crate::evidence::relative::{ZEROS, ratio_text};
 use crate::number::fixed;
 
@@ -14,26 +14,22 @@ const COSTS: [&str; 4] = ["server_cpu_us", "client_cpu_us", "fsyncs_per_commit",
 /// Tables of metrics that any step has.
 pub(crate) fn efficiency_of_all(steps: &[&StepFindings], base: &str) -> Vec<Table> {
     let of_hosts = Efficiency::in_tables().map(|metric| {
-        let of = |run: &StepRun| value(&run.efficiency, metric);
-        let relative = |variant: &VariantStep| value(&variant.relative.as_ref()?.efficiency, metric);
+        let of = |run: &StepRun| run.efficiency.value(metric);
+        let relative = |variant: &VariantStep| variant.relative.as_ref()?.efficiency.value(metric);
         of_metric(steps, base, metric, &of, &relative)
     });
     // What scans read a second; of tables in memory it is nothing.
     let reads = MetricRow::in_tables().filter(|metric| metric.id == "rmbps").map(|metric| {
-        let of = |run: &StepRun| value(&run.metrics, metric).filter(|figure| *figure > 0.0);
-        let relative = |variant: &VariantStep| value(&variant.relative.as_ref()?.metrics, metric);
+        let of = |run: &StepRun| run.metrics.value(metric).filter(|figure| *figure > 0.0);
+        let relative = |variant: &VariantStep| variant.relative.as_ref()?.metrics.value(metric);
         of_metric(steps, base, metric, &of, &relative)
     });
     let costs = Cost::in_tables().filter(|metric| COSTS.contains(&metric.id)).map(|metric| {
-        let of = |run: &StepRun| value(&run.cost, metric);
-        let relative = |variant: &VariantStep| value(&variant.relative.as_ref()?.cost, metric);
+        let of = |run: &StepRun| run.cost.value(metric);
+        let relative = |variant: &VariantStep| variant.relative.as_ref()?.cost.value(metric);
         of_metric(steps, base, metric, &of, &relative)
     });
     of_hosts.chain(reads).chain(costs).filter(|table| !table.rows.is_empty()).collect()
-}
-
-fn value<G: Figures>(group: &G, metric: &Metric) -> Option<f64> {
-    group.figures().find(|(known, _)| known.id == metric.id)?.1
 }
 
 /// A row a step: the medians of the valid blocks, then the ratios to the base.
@@ -48,12 +44,12 @@ fn of_metric(
         .first()
         .map_or_else(Vec::new, |step| step.variants.iter().map(|variant| variant.variant.as_str()).collect());
     let others = || variants.iter().filter(|name| **name != base);
-    let columns = variants.iter().map(|name| Column::new(name, metric.unit, ""));
-    let columns = columns.chain(others().map(|name| Column::new(name, "÷ base", "")));
+    let columns = variants.iter().map(|name| (*name, metric.unit, ""));
+    let columns = columns.chain(others().map(|name| (*name, "÷ base", "")));
     let title = format!("{} of all steps", metric.name);
     let rule = format!("Median of the valid blocks; ratio: geometric mean over the blocks; {ZEROS}.");
     let note = format!("{} {rule}", metric.meaning);
-    let mut table = Table::new(&title, &note, vec![Column::new("step", "", "")], columns);
+    let mut table = Table::new(&title, &note, ["step"], columns);
     for step in steps {
         let found = |name: &str| step.variants.iter().find(|variant| variant.variant == name);
         let figure = |name: &&str| {

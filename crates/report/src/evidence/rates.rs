@@ -3,18 +3,18 @@
 use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep, seconds_text};
 
-use super::{has_blocks, run_columns, runs, state};
-use crate::document::{Column, Table};
-use crate::number::interval_text;
-use crate::number::{NOT_AVAILABLE, fixed, rate, ratio};
+use super::{BLOCK, Head, has_blocks, runs, state};
+use crate::document::Table;
+use crate::number::{NOT_AVAILABLE, fixed, interval_text, rate, ratio};
 
 /// What is held against the target.
 const JUDGED: &str =
     "Background rate if every client were as slow as the slowest: this is compared with the target.";
+const ON_TARGET: Head<'_> = ("on target", "% of seconds", "Seconds in which the background rate was kept.");
 
 /// Rate, ratio and window of each variant.
 pub(super) fn by_variant(step: &StepFindings) -> Table {
-    let blocks = has_blocks(step);
+    let (blocks, rate_label) = (has_blocks(step), step.rate_label.as_str());
     let note = if step.less_is_better {
         "Seconds of an execution, or from beginning to end; the median over blocks. Ratio: to the base; below 1 is faster."
     } else if blocks {
@@ -23,29 +23,25 @@ pub(super) fn by_variant(step: &StepFindings) -> Table {
         "Rate over the common window, in which all clients were at work. Ratio: to the base."
     };
     let mut figures = vec![
-        Column::new("valid", "runs", "Valid runs of all runs."),
-        Column::new("rate", &step.rate_label, ""),
+        ("valid", "runs", "Valid runs of all runs."),
+        ("rate", rate_label, ""),
     ];
     if blocks {
-        figures.push(Column::new("least", &step.rate_label, "Lowest rate of a valid block."));
-        figures.push(Column::new("greatest", &step.rate_label, "Highest rate of a valid block."));
+        figures.push(("least", rate_label, "Lowest rate of a valid block."));
+        figures.push(("greatest", rate_label, "Highest rate of a valid block."));
     }
-    figures.push(Column::new("ratio", "", "Rate divided by the base's rate."));
+    figures.push(("ratio", "", "Rate divided by the base's rate."));
     if blocks {
-        figures.push(Column::new("95 % interval", "", "Of the ratio, paired by block, by Student's t."));
-        figures.push(Column::new("verdict", "", "Against the base, with the plan's margin."));
+        figures.push(("95 % interval", "", "Of the ratio, paired by block, by Student's t."));
+        figures.push(("verdict", "", "Against the base, with the plan's margin."));
     }
-    figures.push(Column::new("window", "s", "Length of the common window; median over the valid runs."));
+    figures.push(("window", "s", "Length of the common window; median over the valid runs."));
     if step.target.is_some() {
-        figures.push(Column::new("background", "rows/s", "Rate of the background writers over all clients."));
-        figures.push(Column::new("judged", "rows/s", JUDGED));
-        figures.push(Column::new(
-            "on target",
-            "% of seconds",
-            "Seconds in which the background rate was kept.",
-        ));
+        figures.push(("background", "rows/s", "Rate of the background writers over all clients."));
+        figures.push(("judged", "rows/s", JUDGED));
+        figures.push(ON_TARGET);
     }
-    let mut grid = Table::new("Rate", note, vec![Column::new("variant", "", "")], figures);
+    let mut grid = Table::new("Rate", note, ["variant"], figures);
     for variant in &step.variants {
         grid.push(variant_row(step, variant, blocks));
     }
@@ -92,21 +88,18 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Table> {
     if !has_blocks(step) {
         return None;
     }
+    let rate_label = step.rate_label.as_str();
     let mut figures = vec![
-        Column::new("state", "", ""),
-        Column::new("rate", &step.rate_label, ""),
-        Column::new("ratio", "", "Rate divided by the base's rate in the same block."),
-        Column::new("window", "s", "Length of the common window."),
+        ("state", "", ""),
+        ("rate", rate_label, ""),
+        ("ratio", "", "Rate divided by the base's rate in the same block."),
+        ("window", "s", "Length of the common window."),
     ];
     if step.target.is_some() {
-        figures.push(Column::new("judged", "rows/s", JUDGED));
-        figures.push(Column::new(
-            "on target",
-            "% of seconds",
-            "Seconds in which the background rate was kept.",
-        ));
+        figures.extend([("judged", "rows/s", JUDGED), ON_TARGET]);
     }
-    let mut grid = Table::new("Rate by block", "Each run by itself.", run_columns(step), figures);
+    let labels = [("variant", "", ""), BLOCK];
+    let mut grid = Table::new("Rate by block", "Each run by itself.", labels, figures);
     for (variant, run) in runs(step) {
         let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
         let mut row = vec![variant.variant.clone(), run.block.to_string(), state(&run.validity).to_owned()];

@@ -3,7 +3,7 @@
 use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::{RelativeMetrics, StepFindings, VariantStep};
 
-use crate::document::{Column, Table};
+use crate::document::Table;
 use crate::number::ratio;
 
 /// What a 0 in a block makes of a geometric mean over the blocks.
@@ -27,8 +27,7 @@ fn grid<G: Figures>(step: &StepFindings, title: &str, group: fn(&RelativeMetrics
         .collect();
     let is_known = |index: usize| rows.iter().any(|(_, ratios)| ratios[index].is_some());
     let heads = G::in_tables().enumerate().filter(|(index, _)| is_known(*index));
-    let heads = heads.map(|(_, metric)| Column::new(metric.name, "", ""));
-    let mut grid = Table::new(title, &note, vec![Column::new("variant", "", "")], heads);
+    let mut grid = Table::new(title, &note, ["variant"], heads.map(|(_, metric)| metric.name));
     for (variant, ratios) in &rows {
         let known = ratios.iter().enumerate().filter(|(index, _)| is_known(*index));
         let texts = known.map(|(_, value)| ratio_text(*value));

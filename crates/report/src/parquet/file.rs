@@ -11,32 +11,43 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-/// A file's worth of rows, column by column; all columns are of one length.
+/// A file's worth of rows, column by column; all columns are of one length, and there is at least one row.
 pub(super) struct Table {
     pub(super) name: &'static str,
-    pub(super) columns: Vec<(&'static str, Column)>,
+    /// The values of a column are of one type.
+    pub(super) columns: Vec<(&'static str, Vec<Value>)>,
 }
 
-pub(super) enum Column {
-    Text(Vec<Option<String>>),
-    Whole(Vec<Option<i64>>),
-    Number(Vec<Option<f64>>),
-    Flag(Vec<Option<bool>>),
+pub(super) enum Value {
+    Text(Option<String>),
+    Whole(Option<i64>),
+    Number(Option<f64>),
+    Flag(Option<bool>),
 }
 
 pub(super) fn write(table: &Table, path: &Path) -> Result<()> {
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let mut writer = SerializedFileWriter::new(File::create(path)?, schema(table)?, Arc::new(properties))?;
     let mut group = writer.next_row_group()?;
-    for (_, column) in &table.columns {
+    for (_, values) in &table.columns {
         let Some(mut writer) = group.next_column()? else { break };
-        match column {
-            Column::Text(values) => {
-                put::<ByteArrayType, _>(&mut writer, values, |text| ByteArray::from(text.as_str()))?;
-            }
-            Column::Whole(values) => put::<Int64Type, _>(&mut writer, values, |value| *value)?,
-            Column::Number(values) => put::<DoubleType, _>(&mut writer, values, |value| *value)?,
-            Column::Flag(values) => put::<BoolType, _>(&mut writer, values, |value| *value)?,
+        match &values[0] {
+            Value::Text(_) => put::<ByteArrayType>(&mut writer, values, |value| match value {
+                Value::Text(text) => text.as_deref().map(ByteArray::from),
+                _ => None,
+            })?,
+            Value::Whole(_) => put::<Int64Type>(&mut writer, values, |value| match value {
+                Value::Whole(number) => *number,
+                _ => None,
+            })?,
+            Value::Number(_) => put::<DoubleType>(&mut writer, values, |value| match value {
+                Value::Number(number) => *number,
+                _ => None,
+            })?,
+            Value::Flag(_) => put::<BoolType>(&mut writer, values, |value| match value {
+                Value::Flag(flag) => *flag,
+                _ => None,
+            })?,
         }
         writer.close()?;
     }
@@ -46,12 +57,12 @@ pub(super) fn write(table: &Table, path: &Path) -> Result<()> {
 }
 
 fn schema(table: &Table) -> Result<TypePtr> {
-    let field = |(name, column): &(&str, Column)| {
-        let (physical, logical) = match column {
-            Column::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Column::Whole(_) => (Physical::INT64, None),
-            Column::Number(_) => (Physical::DOUBLE, None),
-            Column::Flag(_) => (Physical::BOOLEAN, None),
+    let field = |(name, values): &(&str, Vec<Value>)| {
+        let (physical, logical) = match values[0] {
+            Value::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Value::Whole(_) => (Physical::INT64, None),
+            Value::Number(_) => (Physical::DOUBLE, None),
+            Value::Flag(_) => (Physical::BOOLEAN, None),
         };
         let field = Type::primitive_type_builder(name, physical).with_logical_type(logical);
         Ok(Arc::new(field.with_repetition(Repetition::OPTIONAL).build()?))
@@ -61,13 +72,14 @@ fn schema(table: &Table) -> Result<TypePtr> {
 }
 
 /// The values that are there, and for each row whether one is.
-fn put<D: DataType, T>(
+fn put<D: DataType>(
     writer: &mut SerializedColumnWriter<'_>,
-    values: &[Option<T>],
-    of: impl Fn(&T) -> D::T,
+    values: &[Value],
+    of: impl Fn(&Value) -> Option<D::T>,
 ) -> Result<()> {
-    let known: Vec<D::T> = values.iter().flatten().map(of).collect();
+    let values: Vec<Option<D::T>> = values.iter().map(of).collect();
     let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let known: Vec<D::T> = values.into_iter().flatten().collect();
     writer.typed::<D>().write_batch(&known, Some(&levels), None)?;
     Ok(())
 }

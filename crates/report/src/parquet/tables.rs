@@ -1,9 +1,11 @@
 //! What the files hold: rows from findings and histograms.
 
 use dbdyno_analyse::metrics::{Figures, Metric};
-use dbdyno_analyse::{Findings, OperationHistogram, StepFindings, StepRun, Validity, VariantStep, Verdict};
+use dbdyno_analyse::{
+    Findings, OperationHistogram, RunSummary, StepFindings, StepRun, Validity, VariantStep, Verdict,
+};
 
-use super::file::{Column, Table};
+use super::file::{Table, Value};
 use crate::evidence::state;
 
 pub(super) fn all(findings: &Findings, histograms: &[OperationHistogram]) -> Vec<Table> {
@@ -14,20 +16,6 @@ pub(super) fn all(findings: &Findings, histograms: &[OperationHistogram]) -> Vec
         device_seconds(findings),
         of_histograms(findings, histograms),
     ]
-}
-
-/// Rows that grow together, a cell at a time.
-struct Rows {
-    name: &'static str,
-    columns: Vec<(&'static str, Column)>,
-}
-
-/// A value of any column's type.
-enum Value {
-    Text(Option<String>),
-    Whole(Option<i64>),
-    Number(Option<f64>),
-    Flag(Option<bool>),
 }
 
 fn text(value: impl Into<String>) -> Value {
@@ -42,42 +30,26 @@ fn number(value: f64) -> Value {
     Value::Number(Some(value))
 }
 
-impl Rows {
+impl Table {
     fn new(name: &'static str) -> Self {
         Self { name, columns: Vec::new() }
     }
 
-    /// The first row decides which columns there are.
-    fn push(&mut self, cells: impl IntoIterator<Item = (&'static str, Value)>) {
-        for (at, (name, value)) in cells.into_iter().enumerate() {
+    /// What every file begins with, then these cells. The first row decides which columns there are.
+    fn push(
+        &mut self,
+        run: &RunSummary,
+        place: [(&'static str, Value); 3],
+        cells: impl IntoIterator<Item = (&'static str, Value)>,
+    ) {
+        let of_run = [("run", text(&run.run_id)), ("plan", text(&run.name)), ("started", text(&run.started))];
+        for (at, (name, value)) in of_run.into_iter().chain(place).chain(cells).enumerate() {
             if at == self.columns.len() {
-                let column = match value {
-                    Value::Text(_) => Column::Text(Vec::new()),
-                    Value::Whole(_) => Column::Whole(Vec::new()),
-                    Value::Number(_) => Column::Number(Vec::new()),
-                    Value::Flag(_) => Column::Flag(Vec::new()),
-                };
-                self.columns.push((name, column));
+                self.columns.push((name, Vec::new()));
             }
-            match (&mut self.columns[at].1, value) {
-                (Column::Text(values), Value::Text(value)) => values.push(value),
-                (Column::Whole(values), Value::Whole(value)) => values.push(value),
-                (Column::Number(values), Value::Number(value)) => values.push(value),
-                (Column::Flag(values), Value::Flag(value)) => values.push(value),
-                _ => unreachable!("a column has one type"),
-            }
+            self.columns[at].1.push(value);
         }
     }
-
-    fn done(self) -> Table {
-        Table { name: self.name, columns: self.columns }
-    }
-}
-
-/// What every file begins with.
-fn of_run(findings: &Findings) -> [(&'static str, Value); 3] {
-    let run = &findings.run;
-    [("run", text(&run.run_id)), ("plan", text(&run.name)), ("started", text(&run.started))]
 }
 
 fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 3] {
@@ -101,7 +73,7 @@ fn all_runs(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &
 
 /// A row for each variant in each step: what the blocks say together.
 fn steps(findings: &Findings) -> Table {
-    let mut rows = Rows::new("steps");
+    let mut rows = Table::new("steps");
     for (workload, step, variant) in all_steps(findings) {
         let ratio = variant.ratio.as_ref();
         let inference = ratio.and_then(|ratio| ratio.inference.as_ref());
@@ -135,11 +107,9 @@ fn steps(findings: &Findings) -> Table {
                 Value::Text(p99.and_then(|p99| p99.verdict).map(Verdict::word).map(str::to_owned)),
             ),
         ];
-        rows.push(
-            of_run(findings).into_iter().chain(place(workload, &step.name, &variant.variant)).chain(columns),
-        );
+        rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
     }
-    rows.done()
+    rows
 }
 
 fn is_valid(run: &StepRun) -> bool {
@@ -156,7 +126,7 @@ fn block(run: &StepRun) -> (&'static str, Value) {
 
 /// A row for each figure of each run of a step, under the names of the catalogue of metrics.
 fn figures(findings: &Findings) -> Table {
-    let mut rows = Rows::new("figures");
+    let mut rows = Table::new("figures");
     for (workload, step, variant, run) in all_runs(findings) {
         let mut put = |group: &'static str, name: &str, unit: &str, value: f64| {
             let columns = [
@@ -168,8 +138,7 @@ fn figures(findings: &Findings) -> Table {
                 ("unit", text(unit)),
                 ("value", number(value)),
             ];
-            let place = place(workload, &step.name, &variant.variant);
-            rows.push(of_run(findings).into_iter().chain(place).chain(columns));
+            rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
         };
         put("step", "rate", &step.rate_label, run.rate);
         put("step", "window_seconds", "s", run.window_seconds);
@@ -185,11 +154,11 @@ fn figures(findings: &Findings) -> Table {
         group("cost", run.cost.figures().collect());
         group("device", run.device.iter().flat_map(Figures::figures).collect());
     }
-    rows.done()
+    rows
 }
 
 fn seconds(findings: &Findings) -> Table {
-    let mut rows = Rows::new("seconds");
+    let mut rows = Table::new("seconds");
     for (workload, step, variant, run) in all_runs(findings) {
         for point in &run.seconds {
             let time =
@@ -203,15 +172,14 @@ fn seconds(findings: &Findings) -> Table {
                 ("service_max_us", time(point.service_max_us)),
                 ("response_max_us", time(point.response_max_us)),
             ];
-            let place = place(workload, &step.name, &variant.variant);
-            rows.push(of_run(findings).into_iter().chain(place).chain(columns));
+            rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
         }
     }
-    rows.done()
+    rows
 }
 
 fn device_seconds(findings: &Findings) -> Table {
-    let mut rows = Rows::new("device_seconds");
+    let mut rows = Table::new("device_seconds");
     for (workload, step, variant, run) in all_runs(findings) {
         for second in &run.device_seconds {
             let columns = [
@@ -223,16 +191,15 @@ fn device_seconds(findings: &Findings) -> Table {
                 ("await_ms", Value::Number(second.await_ms)),
                 ("queue_depth", Value::Number(second.queue_depth)),
             ];
-            let place = place(workload, &step.name, &variant.variant);
-            rows.push(of_run(findings).into_iter().chain(place).chain(columns));
+            rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
         }
     }
-    rows.done()
+    rows
 }
 
 /// A row for each range of times of each histogram.
 fn of_histograms(findings: &Findings, histograms: &[OperationHistogram]) -> Table {
-    let mut rows = Rows::new("histograms");
+    let mut rows = Table::new("histograms");
     for histogram in histograms {
         for (from_us, to_us, count) in &histogram.counts {
             let columns = [
@@ -243,9 +210,8 @@ fn of_histograms(findings: &Findings, histograms: &[OperationHistogram]) -> Tabl
                 ("to_us", whole(*to_us)),
                 ("count", whole(*count)),
             ];
-            let place = place(&histogram.workload, &histogram.step, &histogram.variant);
-            rows.push(of_run(findings).into_iter().chain(place).chain(columns));
+            rows.push(&findings.run, place(&histogram.workload, &histogram.step, &histogram.variant), columns);
         }
     }
-    rows.done()
+    rows
 }

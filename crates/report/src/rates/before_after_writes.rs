@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::cells::{absent, joined, ratio_cell, word};
 use super::{BY_THRESHOLD, Scope, explained, of};
-use crate::document::{Cell, Column, Table};
+use crate::document::{Cell, Table};
 use crate::words::blocks_text;
 
 /// Data modes in which each step has tables of its own, so that none ages.
@@ -15,9 +15,8 @@ const FRESH: [&str; 2] = ["reset", "restore-each-step"];
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let aging = &scope.workload.aging;
     let Some(first) = aging.first() else { return Vec::new() };
-    let heads = first.variants.iter().map(|variant| Column::new(&variant.variant, "", ""));
-    let label = vec![Column::new("test", "", "")];
-    let mut table = Table::new("After ÷ before writes", &note(scope), label, heads);
+    let heads = first.variants.iter().map(|variant| variant.variant.as_str());
+    let mut table = Table::new("After ÷ before writes", &note(scope), ["test"], heads);
     for test in aging {
         let cells = test.variants.iter().map(|variant| cell(scope, test, variant));
         table.push(std::iter::once(Cell::from(test.after.as_str())).chain(cells));

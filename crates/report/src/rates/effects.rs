@@ -1,6 +1,6 @@
 //! A factorial design: a row a step, a column an effect.
 
-use dbdyno_analyse::{Effect, StepFindings};
+use dbdyno_analyse::{Effect, StepFindings, unique};
 
 use super::cells::{absent, joined, judged_cell};
 use super::{Scope, explained, of_ratios};
@@ -8,12 +8,7 @@ use crate::document::{Cell, Table};
 use crate::words::{blocks_text, listed};
 
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    let mut names: Vec<&str> = Vec::new();
-    for effect in scope.steps().flat_map(|step| &step.effects) {
-        if !names.contains(&effect.name.as_str()) {
-            names.push(&effect.name);
-        }
-    }
+    let names = unique(scope.steps().flat_map(|step| &step.effects).map(|effect| effect.name.as_str()));
     if names.is_empty() {
         return Vec::new();
     }

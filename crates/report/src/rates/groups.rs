@@ -36,7 +36,7 @@ fn table(groups: &[GroupFindings], run: &RunSummary) -> Table {
          has n - 1 in its divisor.{interval}"
     );
     let heads = COLUMNS.map(|head| Column { is_words: head.ends_with(" step"), ..Column::new(head, "", "") });
-    let mut table = Table::new(&title, &note, vec![Column::new("group", "", "")], heads);
+    let mut table = Table::new(&title, &note, ["group"], heads);
     for group in groups {
         let label = if several { format!("{}: {}", group.variant, group.group) } else { group.group.clone() };
         table.push(std::iter::once(Cell::from(label)).chain(cells(group, run.colours)));

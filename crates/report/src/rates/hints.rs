@@ -4,21 +4,19 @@ use dbdyno_analyse::{Colours, StepFindings, VariantStep, seconds_text};
 
 use super::cells::{headline_text, ratio_cell};
 use super::{Scope, of};
-use crate::document::{Cell, Column, Table};
+use crate::document::{Cell, Table};
 
 /// None where no query has hints.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let note = "Orders of joins and indexes that the plan gives (`q3.order1` is the first order of q3), the fastest of them \
                 compared with what the optimiser chooses by itself, in the same variant.";
-    let labels = ["step", "variant"].map(|name| Column::new(name, "", "")).to_vec();
     let heads = [
         ("optimiser", "s", "Its own choice."),
         ("best hint", "", "Of the steps with hints, the one with the least seconds."),
         ("with it", "s", ""),
         ("ratio", "", "Seconds with the hint divided by the optimiser's: below 1, the optimiser missed it."),
     ];
-    let heads = heads.map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut table = Table::new("Hints", note, labels, heads);
+    let mut table = Table::new("Hints", note, ["step", "variant"], heads);
     for step in scope.steps().filter(|step| step.less_is_better) {
         let prefix = format!("{}.", step.name);
         let hinted: Vec<&StepFindings> =

@@ -2,7 +2,7 @@
 
 use super::cells::{absent, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
-use crate::document::{Cell, Column, Table};
+use crate::document::{Cell, Table};
 use crate::number::rate;
 
 /// None without a load that is followed by the building of its indexes.
@@ -10,8 +10,8 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let Some(found) = &scope.workload.load_with_indexes else { return Vec::new() };
     let title = format!("{} and {} as one rate", found.load, found.index);
     let note = "Rows a second over both steps, as published load rates count them; the ratio is the geometric mean over the blocks.";
-    let heads = found.variants.iter().map(|variant| Column::new(&variant.variant, "", ""));
-    let mut table = Table::new(&title, note, vec![Column::new("figure", "", "")], heads);
+    let heads = found.variants.iter().map(|variant| variant.variant.as_str());
+    let mut table = Table::new(&title, note, ["figure"], heads);
     let rates = found.variants.iter().map(|variant| match variant.rate {
         None => absent("no block in which both are valid"),
         known => Cell::from(rate(known)),

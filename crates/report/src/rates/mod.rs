@@ -21,7 +21,7 @@ pub(crate) use self::cells::{bounded_text, headline_text, ratio_word, word};
 pub(crate) use self::colours::distance as ratio_tone;
 pub(crate) use self::ratios::RATIOS;
 pub(crate) use self::side_by_side::side_by_side;
-use crate::document::{Block, Cell, Column, Table, Tone};
+use crate::document::{Block, Cell, Table, Tone};
 
 /// What a table is made of.
 #[derive(Clone, Copy)]
@@ -95,8 +95,7 @@ impl<'a> Scope<'a> {
         heads: &[&str],
         row: impl Fn(&'a StepFindings) -> Option<Vec<Cell>>,
     ) -> Table {
-        let heads = heads.iter().map(|head| Column::new(head, "", ""));
-        let mut table = Table::new(title, note, vec![Column::new("step", "", "")], heads);
+        let mut table = Table::new(title, note, ["step"], heads.iter().copied());
         for step in self.steps() {
             if let Some(cells) = row(step) {
                 table.push(std::iter::once(Cell::from(step.name.as_str())).chain(cells));

@@ -52,7 +52,7 @@ fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Tab
         "The {figure} of {variant} divided by the {figure} of {} in the same block and set-up.",
         run.base
     );
-    let mut table = Table::new(&title, &note, vec![Column::new("step", "", "")], heads(setups));
+    let mut table = Table::new(&title, &note, ["step"], heads(setups));
     for name in unique(setups.iter().flat_map(WorkloadFindings::judged_steps).map(|step| step.name.as_str()))
     {
         let cell = |workload: &WorkloadFindings| {
@@ -83,7 +83,7 @@ fn groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<T
         );
         let is_here = |group: &&GroupFindings| group.grouping == grouping && group.variant == variant;
         let names = unique(all().filter(is_here).map(|group| group.group.as_str()));
-        let mut table = Table::new(&title, &note, vec![Column::new("group", "", "")], heads(setups));
+        let mut table = Table::new(&title, &note, ["group"], heads(setups));
         for name in names {
             let of_setup = |setup: &WorkloadFindings| {
                 setup.groups.iter().filter(is_here).find(|group| group.group == name)?.figures

@@ -6,7 +6,7 @@ use dbdyno_analyse::{Sweep, SweepRung, SweepVariant};
 
 use super::cells::{absent, word};
 use super::{Scope, of};
-use crate::document::{Cell, Column, Table};
+use crate::document::{Cell, Table};
 use crate::number::{count, milliseconds, rate};
 
 /// What is shown of a rung: name, value, ends over the blocks, and how both are written.
@@ -39,13 +39,12 @@ fn table(scope: Scope<'_>, sweep: &Sweep, figures: &[Figure]) -> Table {
             format!("{} and response times by number of connections, all blocks together.", sweep.rate_label)
         }
     };
-    let heads = columns().map(|((name, ..), of)| Column::new(&of.variant, name, ""));
-    let label = vec![Column::new("connections", "", "")];
+    let heads = columns().map(|((name, ..), of)| (of.variant.as_str(), *name, ""));
     let title = match figures {
         [(name, ..)] => format!("Connections: {}, {name}", sweep.test),
         _ => format!("Connections: {}", sweep.test),
     };
-    let mut table = Table::new(&title, &note, label, heads);
+    let mut table = Table::new(&title, &note, ["connections"], heads);
     for (at, connections) in sweep.connections.iter().enumerate() {
         let cells = columns().map(|(figure, of)| cell(scope, sweep, figure, of, at));
         table.push(std::iter::once(Cell::from(count(*connections))).chain(cells));

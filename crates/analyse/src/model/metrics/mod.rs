@@ -84,6 +84,12 @@ pub trait Figures: Default + 'static {
         figures.into_iter()
     }
 
+    /// Of one of its metrics.
+    fn value(&self, metric: &Metric) -> Option<f64> {
+        let place = Self::METRICS.iter().position(|known| known.id == metric.id)?;
+        self.values()[place]
+    }
+
     /// The metrics in that order.
     fn in_tables() -> impl Iterator<Item = &'static Metric> {
         let of = |is_last| Self::METRICS.iter().filter(move |metric| metric.is_last == is_last);

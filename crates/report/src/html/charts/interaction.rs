@@ -1,6 +1,6 @@
 //! How two factors act on each other: rates at the levels of the first, a line for each level of the second.
 
-use dbdyno_analyse::{StepFindings, VariantSummary};
+use dbdyno_analyse::{StepFindings, VariantSummary, unique};
 use serde_json::{Value, json};
 
 use super::{Charts, chart, figure};
@@ -19,13 +19,7 @@ pub(super) fn interaction(charts: &Charts<'_>, step: &StepFindings) -> Option<Ch
     };
     let shown: Vec<&VariantSummary> = variants.iter().filter(is_shown).collect();
     let levels = |factor: &str| {
-        let mut found: Vec<&str> = Vec::new();
-        for level in shown.iter().filter_map(|variant| variant.factors.get(factor)) {
-            if !found.contains(&level.as_str()) {
-                found.push(level);
-            }
-        }
-        found
+        unique(shown.iter().filter_map(|variant| variant.factors.get(factor)).map(String::as_str))
     };
     let rate = |of_first: &str, of_second: &str| -> Option<f64> {
         let is_it = |variant: &&&VariantSummary| {

@@ -148,7 +148,6 @@ fn chart(title: impl Into<String>, data: Value) -> Chart {
 }
 
 /// A whole number without its `.0`, which a big run has 80,000 times.
-#[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
 fn figure(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }

@@ -38,7 +38,7 @@ pub(super) fn seconds(charts: &Charts<'_>, step: &StepFindings, id: &str) -> Sec
     let further = kinds(step).into_iter().filter(|kind| *kind != step.headline_kind);
     SecondCharts {
         headline: of_kind(charts, step, &step.headline_kind, id),
-        further: further.filter_map(|kind| of_kind(charts, step, &kind, id)).collect(),
+        further: further.filter_map(|kind| of_kind(charts, step, kind, id)).collect(),
         notes: step.variants.iter().filter_map(|variant| note(variant, step)).collect(),
         none: String::new(),
     }

@@ -1,0 +1,112 @@
+//! What the server had put off before and after each run of a step, and the memory of a limited server.
+
+use dbdyno_analyse::{StepFindings, grouped};
+
+use super::of_runs;
+use crate::document::Table;
+use crate::number::fixed;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// No rows where it was not recorded.
+pub(super) fn debt(step: &StepFindings) -> Table {
+    let note = "Deferred work of the server before and after the step, outside of the measured \
+                window: what it still has to write, purge, compact or vacuum. An increase is work \
+                that later steps pay for.";
+    let figures = [
+        ("before", "MB or number", "Bytes are shown in MB (10^6), all else as a number."),
+        ("after", "MB or number", ""),
+        ("more", "MB or number", "After minus before; negative where the step worked off more than it made."),
+        ("of written", "%", "What was added, as a share of the bytes that the server wrote in the step."),
+    ];
+    of_runs(step, ("Deferred work", note), &[("what", "", "Kind of work.")], &figures, |run| {
+        let of_debt = run.debt.iter().flat_map(|debt| debt.levels.iter().map(move |level| (debt, level)));
+        // What is zero before and after is left out.
+        let shown = of_debt.filter(|(_, level)| (level.before, level.after) != (0, 0));
+        let row = shown.map(|(debt, level)| {
+            let figure = |value: i64| match level.is_bytes() {
+                true => fixed(Some(value as f64 / 1e6), 1),
+                false => grouped(&value.to_string()),
+            };
+            let share = debt.share_of_written(level).filter(|_| level.more() > 0);
+            vec![
+                level.words.clone(),
+                figure(level.before),
+                figure(level.after),
+                figure(level.more()),
+                fixed(share.map(|share| 100.0 * share), 0),
+            ]
+        });
+        row.collect()
+    })
+}
+
+/// Its own, and the page cache of its files. No rows where no server's memory was limited.
+pub(super) fn memory(step: &StepFindings) -> Table {
+    let note = "Memory of a limited server's control group. The page cache of its files counts \
+                against the limit.";
+    let figures = [
+        ("greatest", "MiB", "The most in any sample of the step, the kernel's own for the group included."),
+        ("own", "MiB", "At the end of the window: heaps and buffer pools. PostgreSQL's buffers are shared memory, under page cache."),
+        ("page cache", "MiB", "At the end of the window: page cache of files, and shared memory."),
+        ("dirty", "MiB", "Of the page cache, what is not on the disk yet."),
+        ("limit hits", "1/s", "How often the limit was reached, so that pages had to be taken back first."),
+    ];
+    of_runs(step, ("Limited memory", note), &[], &figures, |run| {
+        let row = run.group_memory.map(|memory| {
+            let sizes =
+                [memory.greatest_bytes, memory.own_bytes, memory.page_cache_bytes, memory.dirty_bytes];
+            let mebibytes = |bytes: Option<i64>| fixed(bytes.map(|bytes| bytes as f64 / MIB), 1);
+            sizes.map(mebibytes).into_iter().chain([fixed(memory.limit_hits_per_second, 1)]).collect()
+        });
+        row.into_iter().collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{Debt, DebtLevel, GroupMemory};
+
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn what_was_owed_stands_before_and_after_and_work_that_never_was_is_left_out() {
+        let mut step = fixture::findings().workloads[0].steps[0].clone();
+        assert_eq!(debt(&step).rows.len(), 0, "not recorded, no table");
+        let level = |name: &str, words: &str, before, after| DebtLevel {
+            name: name.to_owned(),
+            words: words.to_owned(),
+            before,
+            after,
+        };
+        step.variants[0].runs[0].debt = Some(Debt {
+            levels: vec![
+                level("dirty_bytes", "dirty pages", 1_000_000, 513_000_000),
+                level("history_list_length", "transactions to purge", 40, 12),
+                level("change_buffer_pages", "change buffer pages to merge", 0, 0),
+            ],
+            written_bytes: Some(1_024_000_000),
+        });
+        let rows: Vec<String> = debt(&step).rows.iter().map(|row| row.join(" | ")).collect();
+        insta::assert_snapshot!(rows.join("\n"), @r"
+        rollback | dirty pages | 1.0 | 513.0 | 512.0 | 50
+        rollback | transactions to purge | 40 | 12 | -28 | NA
+        ");
+    }
+
+    #[test]
+    fn only_runs_with_a_limit_have_a_row() {
+        let mut step = fixture::findings().workloads[0].steps[0].clone();
+        assert_eq!(memory(&step).rows.len(), 0, "no limit, no table");
+        step.variants[1].runs[0].group_memory = Some(GroupMemory {
+            greatest_bytes: Some(256 << 20),
+            own_bytes: Some(100 << 20),
+            page_cache_bytes: Some((150 << 20) + (1 << 19)),
+            dirty_bytes: Some(0),
+            limit_hits_per_second: None,
+        });
+        let rows: Vec<String> = memory(&step).rows.iter().map(|row| row.join(" | ")).collect();
+        insta::assert_snapshot!(rows.join("\n"), @r#"<b>&" | 256.0 | 100.0 | 150.5 | 0.0 | NA"#);
+    }
+}

@@ -1,0 +1,253 @@
+//! What was asked, and how the servers executed it: operations, statements, look-ups, plans.
+
+use dbdyno_analyse::{ExecutedPlan, StatementResult, StepFindings, seconds_text, unique};
+
+use super::{of_runs, runs};
+use crate::document::Table;
+use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed, rate};
+
+/// Counts, pace and failures by class of each kind of operation.
+pub(super) fn operations(step: &StepFindings) -> Table {
+    let note = "Operations in the window. Dropped: due, but never sent. Retried attempts are not \
+                failures.";
+    let pace = "closed: the next one when the last is answered; else a fixed schedule a connection.";
+    let mut figures = vec![
+        ("connections", "", "Over all clients."),
+        ("operations", "", "Requests answered without an error: a statement, or a transaction of several."),
+        ("rows", "", "Rows inserted, deleted, fetched or indexed."),
+        ("operations", "1/s", ""),
+        ("rows", "1/s", ""),
+        ("failed", "", "Operations that ended with an error."),
+        ("dropped", "", "Operations that became due and were never sent."),
+        ("retry", "errors", "May be sent again: deadlock, lock wait, busy file."),
+        ("refused", "errors", "The server refused one operation."),
+        ("lost", "errors", "The connection was lost."),
+        ("fatal", "errors", "No operation of this kind could succeed."),
+    ];
+    let mut kinds = runs(step).flat_map(|(_, run)| &run.kinds);
+    let several = kinds.any(|kind| kind.statements_per_second > 1.5 * kind.operations_per_second);
+    if several {
+        let meaning = "Of the operations, BEGIN and COMMIT included; without attempts that were repeated.";
+        figures.push(("statements", "1/s", meaning));
+    }
+    let labels = [("kind", "", ""), ("pace", "", pace)];
+    of_runs(step, ("Operations", note), &labels, &figures, |run| {
+        let row = run.kinds.iter().map(|kind| {
+            let mut row = vec![kind.kind.clone(), kind.pace.clone()];
+            row.extend([u64::from(kind.connections), kind.operations, kind.rows].map(count));
+            row.extend([kind.operations_per_second, kind.rows_per_second].map(|value| rate(Some(value))));
+            let errors = &kind.errors;
+            let counts = [kind.failed, kind.dropped, errors.retry, errors.refused, errors.lost, errors.fatal];
+            row.extend(counts.map(count));
+            row.extend(several.then(|| rate(Some(kind.statements_per_second))));
+            row
+        });
+        row.collect()
+    })
+}
+
+/// Look-ups of ids, and the INSERT of `l.x`, which belong to no operation. No rows where nothing was asked outside the operations.
+pub(super) fn lookups(step: &StepFindings) -> Table {
+    let note = "Statements outside operations, of all clients in the whole step. After many \
+                deletes, finding the least id scans deleted rows and may take seconds.";
+    let figures =
+        [("number", "", ""), ("total", "s", "Total time."), ("mean", "ms", ""), ("longest", "ms", "")];
+    of_runs(step, ("Look-ups", note), &[("what", "", "The look-up.")], &figures, |run| {
+        let row = run.lookups.iter().map(|found| {
+            let what = match found.name.as_str() {
+                "min_id" => "least id, min()",
+                "max_id" => "greatest id, max()",
+                "insert" => "INSERT before the indexes",
+                other => other,
+            };
+            vec![
+                what.to_owned(),
+                count(found.count),
+                fixed(Some(found.seconds), 3),
+                fixed(Some(1000.0 * found.mean_seconds), 3),
+                fixed(Some(1000.0 * found.max_seconds), 3),
+            ]
+        });
+        row.collect()
+    })
+}
+
+/// Within operations, by kind: how many, how many found no row, how long each took.
+pub(super) fn statements(step: &StepFindings) -> Table {
+    let note = "Statements of the operations answered, over the window. Time: from sending to answered.";
+    let figures = [
+        ("count", "", ""),
+        ("rate", "statements/s", ""),
+        ("rows", "", "Rows fetched or changed; of a scan, those that it looked at."),
+        ("no row", "", "Statements that neither fetched nor changed a row."),
+        ("no row", "%", "The same as a share."),
+        ("mean", "", ""),
+        ("p50", "", ""),
+        ("p95", "", ""),
+        ("p99", "", ""),
+        ("max", "", ""),
+    ];
+    of_runs(step, ("Statements", note), &[("statement", "", "")], &figures, |run| {
+        run.kinds.iter().flat_map(|kind| &kind.statements).map(statement).collect()
+    })
+}
+
+fn statement(found: &StatementResult) -> Vec<String> {
+    let mut row = vec![found.statement.clone(), count(found.count), rate(Some(found.per_second))];
+    // A statement that begins or ends a transaction looks for nothing.
+    if ["begin", "commit"].contains(&found.statement.as_str()) || found.count == 0 {
+        row.extend(["", "", ""].map(|_| NOT_AVAILABLE.to_owned()));
+    } else {
+        let share = 100.0 * found.empty as f64 / found.count as f64;
+        row.extend([count(found.rows), count(found.empty), fixed(Some(share), 1)]);
+    }
+    let service = &found.service;
+    if service.count == 0 {
+        row.resize(row.len() + 5, NOT_AVAILABLE.to_owned());
+        return row;
+    }
+    row.push(duration_us(service.mean_us));
+    row.extend([service.p50_us, service.p95_us, service.p99_us, service.max_us].map(duration_whole_us));
+    row
+}
+
+/// Of the first block. No rows where queries were not executed once more.
+pub(super) fn operators(step: &StepFindings) -> Table {
+    let note = "Of an execution of its own after the step, in the first block: counting rows and times costs time. Times of \
+                parallel workers are added up.";
+    let labels = [
+        ("statement", "", ""),
+        ("variant", "", ""),
+        ("operator", "", "Those that it reads from are below it, further to the right."),
+    ];
+    let figures = [
+        ("own time", "s", "Without the operators below it."),
+        ("share", "%", "Of the own times of all operators."),
+        ("rows", "", "That it gave, over all loops."),
+        ("loops", "", ""),
+    ];
+    let mut grid = Table::new("Operators", note, labels, figures);
+    for variant in &step.variants {
+        let first = variant.executed_plans.first().map(|plan| plan.block);
+        for plan in variant.executed_plans.iter().filter(|plan| Some(plan.block) == first) {
+            push_operators(&mut grid, &variant.variant, plan);
+        }
+    }
+    grid
+}
+
+fn push_operators(grid: &mut Table, variant: &str, plan: &ExecutedPlan) {
+    let all: f64 = plan.operators.iter().filter_map(|operator| operator.own_seconds).sum();
+    for operator in &plan.operators {
+        let own = operator.own_seconds;
+        let share = own.filter(|_| all > 0.0).map(|own| 100.0 * own / all);
+        grid.push([
+            plan.statement.clone(),
+            variant.to_owned(),
+            format!("{}{}", "· ".repeat(operator.depth), operator.name),
+            own.map_or_else(|| "n/a".to_owned(), seconds_text),
+            fixed(share, 1),
+            operator.rows.map_or_else(|| "n/a".to_owned(), |rows| fixed(Some(rows), 0)),
+            fixed(Some(operator.loops), 0),
+        ]);
+    }
+}
+
+/// EXPLAIN of the statements, of all variants below each other.
+pub(super) fn query_plans(step: &StepFindings) -> Table {
+    let note = "EXPLAIN output of each server after the step, without costs, estimates and values. \
+                Plans of different products are not comparable.";
+    let labels = [
+        ("statement", "", ""),
+        ("variant", "", ""),
+        ("blocks", "", "Blocks in which the plan was this one."),
+    ];
+    let mut grid = Table::new("Query plans", note, labels, ["plan"]);
+    let all = || {
+        let variants = step.variants.iter();
+        variants.flat_map(|variant| variant.query_plans.iter().map(move |plans| (variant, plans)))
+    };
+    for statement in unique(all().map(|(_, plans)| plans.statement.as_str())) {
+        for (variant, plans) in all().filter(|(_, plans)| plans.statement == statement) {
+            for (text, blocks) in &plans.plans {
+                let blocks: Vec<String> = blocks.iter().map(u32::to_string).collect();
+                grid.push([statement, &variant.variant, &blocks.join(" "), text]);
+            }
+        }
+    }
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{Latency, Lookups};
+
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn each_kind_of_look_up_has_a_row_of_its_own() {
+        let mut step = fixture::findings().workloads[0].steps[4].clone();
+        step.variants.truncate(1);
+        step.variants[0].runs[0].lookups = vec![
+            Lookups::of("min_id", &[99_800_000, 1_000]),
+            Lookups::of("max_id", &[150; 2000]),
+            Lookups::of("insert", &[2_500]),
+        ];
+        let rows: Vec<String> = lookups(&step).rows.iter().map(|row| row.join(" | ")).collect();
+        insta::assert_snapshot!(rows.join("\n"), @"
+        rollback | least id, min() | 2 | 99.801 | 49,900.500 | 99,800.000
+        rollback | greatest id, max() | 2,000 | 0.300 | 0.150 | 0.150
+        rollback | INSERT before the indexes | 1 | 0.003 | 2.500 | 2.500
+        ");
+        step.variants[0].runs[0].lookups.clear();
+        assert_eq!(lookups(&step).rows.len(), 0, "no look-up, no table");
+    }
+
+    fn row(statement: &str, empty: u64) -> String {
+        let service = Latency {
+            count: 200,
+            mean_us: 104.5,
+            p50_us: 90,
+            p95_us: 310,
+            p99_us: 1_520,
+            max_us: 2_310_000,
+            ..Latency::default()
+        };
+        let statement = statement.to_owned();
+        super::statement(&StatementResult {
+            statement,
+            count: 200,
+            empty,
+            rows: 200 - empty,
+            per_second: 20.0,
+            service,
+        })
+        .join(" | ")
+    }
+
+    #[test]
+    fn misses_are_counted_and_brackets_have_none() {
+        insta::assert_snapshot!(row("delete", 50), @"delete | 200 | 20.0 | 150 | 50 | 25.0 | 104.5 µs | 90 µs | 310 µs | 1.52 ms | 2.31 s");
+        insta::assert_snapshot!(row("commit", 200), @"commit | 200 | 20.0 | NA | NA | NA | 104.5 µs | 90 µs | 310 µs | 1.52 ms | 2.31 s");
+    }
+
+    #[test]
+    fn each_statement_has_the_plans_of_all_variants_below_each_other() {
+        let grid = query_plans(&fixture::with_other_plans().workloads[0].steps[4]);
+        let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
+        insta::assert_snapshot!(rows.join("\n"), @r#"
+        range-pdc | rollback | 1 2 3 | Limit, then Index Only Scan using pi1_pdc on pi1
+        range-pdc | <b>&" | 1 3 | Limit, then Sort, then Seq Scan on pi1
+        range-pdc | <b>&" | 2 | Seq Scan on pi1
+        "#);
+    }
+
+    #[test]
+    fn plans_that_differ_at_their_end_are_whole() {
+        let mut step = fixture::with_other_plans().workloads[0].steps[4].clone();
+        let plan = format!("Limit, then {}Seq Scan on pi1", "Sort, then ".repeat(40));
+        step.variants[0].query_plans[0].plans[0].0.clone_from(&plan);
+        assert_eq!(query_plans(&step).rows[0][3].text, plan);
+    }
+}

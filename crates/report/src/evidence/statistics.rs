@@ -1,0 +1,205 @@
+//! What repetitions say: verdicts with their intervals, steadiness within a run, executions one by one.
+
+use dbdyno_analyse::{Inference, Paired, Steadiness, StepFindings, VariantStep, p_text, seconds_text};
+
+use super::{of_runs, runs};
+use crate::document::Table;
+use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, percent, rate};
+
+/// The seconds of each execution. No rows where no time counts by itself.
+pub(super) fn executions(step: &StepFindings) -> Table {
+    let note = "Each execution by itself; > where it was ended at its time limit.";
+    let several = runs(step).any(|(_, run)| run.executions.iter().any(|execution| execution.client > 1));
+    let mut labels = vec![("what", "", "A query, or a refresh function.")];
+    labels.extend(several.then_some(("stream", "", "Connection.")));
+    let figures = [("repetition", "", ""), ("time", "s", ""), ("rows", "", "")];
+    of_runs(step, ("Executions", note), &labels, &figures, |run| {
+        let row = run.executions.iter().map(|execution| {
+            let mut row = vec![execution.name.clone()];
+            row.extend(several.then(|| execution.client.to_string()));
+            let sign = if execution.cut_off { "> " } else { "" };
+            row.push(execution.repetition.to_string());
+            row.push(format!("{sign}{}", seconds_text(execution.seconds)));
+            row.push(count(execution.rows));
+            row
+        });
+        row.collect()
+    })
+}
+
+/// Figures over all executions. No rows for a step of one query.
+pub(super) fn composite(step: &StepFindings) -> Table {
+    let note =
+        "Over all executions of the step. Derived from TPC-H; not comparable with published TPC-H results.";
+    let figures = [
+        ("queries", "", "Without refresh functions."),
+        ("geometric mean", "s", "Of the seconds of all executions, refresh functions too."),
+        ("queries an hour", "", "All queries divided by the step's time."),
+        ("cut off", "", "Ended at their time limit: the mean is too low by them."),
+    ];
+    of_runs(step, ("All queries together", note), &[], &figures, |run| {
+        let row = run.composite.map(|found| {
+            vec![
+                found.queries.to_string(),
+                seconds_text(found.geometric_mean_seconds),
+                fixed(Some(found.queries_per_hour), 0),
+                found.cut_off.to_string(),
+            ]
+        });
+        row.into_iter().collect()
+    })
+}
+
+/// Worst second, gaps, warm-up, repetition, two modes.
+pub(super) fn steadiness(step: &StepFindings) -> Table {
+    let note = "Whole seconds of the window, within one run: seconds are not independent repetitions.";
+    let figures = [
+        ("median second", step.rate_label.as_str(), "Rate of the median second."),
+        ("worst second", step.rate_label.as_str(), "Rate of the slowest second."),
+        ("of median", "%", "The slowest second's rate, as a share of the median second's."),
+        ("longest gap", "s", "Most consecutive whole seconds without an operation."),
+        ("below half", "% of seconds", "Seconds below half of the median rate."),
+        ("warm-up", "s", "Seconds before the rate is steady, by MSER-5; at least 40 seconds are needed."),
+        ("period", "s", "Time after which the rate repeats itself, by autocorrelation."),
+        (
+            "two levels",
+            "",
+            "The two rates between which the run alternates, and the share of \
+                            seconds at the lower one.",
+        ),
+    ];
+    of_runs(step, ("Steadiness", note), &[], &figures, |run| run.steadiness.iter().map(of_seconds).collect())
+}
+
+fn of_seconds(found: &Steadiness) -> Vec<String> {
+    let seconds =
+        |value: Option<usize>, none: &str| value.map_or_else(|| none.to_owned(), |value| value.to_string());
+    vec![
+        rate(Some(found.median_rate)),
+        rate(Some(found.worst_rate)),
+        fixed(found.worst_share.map(|share| 100.0 * share), 0),
+        found.longest_gap_seconds.to_string(),
+        fixed(Some(100.0 * found.share_below_half_median), 1),
+        seconds(found.warm_up_seconds, if found.never_steady { "never steady" } else { "NA" }),
+        seconds(found.period_seconds, "none"),
+        found.modes.zip(found.low_mode_share).map_or_else(
+            || "no".to_owned(),
+            |([low, high], share)| {
+                format!("{} ({} %) and {}", rate(Some(low)), fixed(Some(100.0 * share), 0), rate(Some(high)))
+            },
+        ),
+    ]
+}
+
+/// Intervals by three methods, p-values, power.
+pub(super) fn verdicts(step: &StepFindings) -> Table {
+    let note = "Ratio to the base, paired by block. t: Student's, on log ratios; the verdict comes \
+                from it. BCa: bootstrap, too narrow for few blocks. Hodges–Lehmann: robust against \
+                one outlying block.";
+    let figures = [
+        (
+            "verdict",
+            "",
+            "From the adjusted p-values and the margin; with the interim analysis that \
+                         reached it.",
+        ),
+        ("margin", "%", "Differences below it count as none."),
+        ("blocks", "", "Blocks in which variant and base are both valid."),
+        ("ratio", "", "Geometric mean of the blocks' ratios."),
+        ("t", "95 %", "Interval of the ratio by Student's t."),
+        ("BCa", "95 %", "Interval of the ratio by the BCa bootstrap."),
+        ("Hodges–Lehmann", "", "Median of all pairwise means of log ratios."),
+        ("its interval", "", "By the signed-rank distribution; the confidence is exact."),
+        ("p difference", "", "Probability of such a difference if there is none."),
+        (
+            "adjusted",
+            "",
+            "p of a difference, adjusted over all comparisons of the run (Benjamini \
+                          and Hochberg).",
+        ),
+        ("p same", "", "Probability of so small a difference if the true one equals the margin."),
+        ("adjusted", "", "p of equivalence, adjusted over all comparisons of the run."),
+        ("noise", "%", "Standard deviation of a block's ratio."),
+        ("detectable", "%", "A difference of this size gets its verdict in 80 % of such studies."),
+        (
+            "needed",
+            "blocks",
+            "Blocks needed to detect a difference of twice the margin in 80 % of \
+                              studies.",
+        ),
+    ];
+    let mut grid = Table::new("Verdict", note, ["variant"], figures);
+    for variant in &step.variants {
+        let Some((ratio, inference)) =
+            variant.ratio.as_ref().and_then(|ratio| Some((ratio, ratio.inference.as_ref()?)))
+        else {
+            continue;
+        };
+        let mut row = vec![variant.variant.clone()];
+        row.push(verdict_text(variant));
+        row.push(fixed(Some(100.0 * step.margin), 1));
+        row.extend([ratio.blocks.len().to_string(), fixed(Some(ratio.value), 4)]);
+        row.extend(of_inference(inference));
+        grid.push(row);
+    }
+    grid
+}
+
+/// `faster`, or `faster, look 2 of 4` in a run with a budget.
+fn verdict_text(variant: &VariantStep) -> String {
+    let word = variant.verdict.map_or("", |verdict| verdict.word());
+    match variant.decided {
+        Some(at) => format!("{word}, interim analysis {} of {}", at.look, at.of),
+        None => word.to_owned(),
+    }
+}
+
+fn of_inference(inference: &Inference) -> Vec<String> {
+    let paired = inference.paired.as_ref();
+    let of = |text: fn(&Paired) -> String| paired.map_or_else(|| NOT_AVAILABLE.to_owned(), text);
+    let mut row = vec![interval_text(inference.interval)];
+    row.push(of(|paired| interval_text(paired.bootstrap)));
+    row.push(of(|paired| fixed(Some(paired.robust_value), 4)));
+    row.push(of(|paired| {
+        let confidence = fixed(Some(100.0 * paired.robust_confidence), 1);
+        format!("{} ({confidence} %)", interval_text(paired.robust_interval))
+    }));
+    row.extend(
+        [inference.p_difference, inference.q_difference, inference.p_same, inference.q_same].map(p_text),
+    );
+    row.push(of(|paired| percent(paired.deviation.exp_m1())));
+    row.push(of(|paired| percent(paired.detectable_ratio - 1.0)));
+    row.push(of(|paired| {
+        paired.blocks_for_twice_margin.map_or_else(|| "over 1000".to_owned(), |blocks| blocks.to_string())
+    }));
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_run_that_never_became_steady_and_two_levels_are_said_in_words() {
+        let grid = steadiness(&fixture::findings().workloads[0].steps[4]);
+        let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
+        insta::assert_snapshot!(rows.join("\n"), @r#"
+        rollback | 9,000 | 2,970 | 33 | 0 | 6.7 | 5 | 13 | no
+        <b>&" | 9,360 | 3,089 | 33 | 0 | 6.7 | never steady | none | 4,680 (20 %) and 9,360
+        "#);
+    }
+
+    #[test]
+    fn one_piece_of_work_has_no_row() {
+        assert!(steadiness(&fixture::findings().workloads[0].steps[1]).rows.is_empty());
+    }
+
+    #[test]
+    fn the_base_and_a_single_block_have_no_row() {
+        let several = verdicts(&fixture::with_blocks(3).workloads[0].steps[0]);
+        assert_eq!(several.rows.len(), 1);
+        assert_eq!(several.rows[0][..4].join(" "), "<b>&\" undecided 2.0 3");
+        assert!(verdicts(&fixture::findings().workloads[0].steps[0]).rows.is_empty());
+    }
+}
