@@ -31,9 +31,6 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
 }
 
 /// Writes the file anew. A concurrent reader sees the old file or the new one.
-///
-/// # Errors
-/// When it cannot be written.
 pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> Result<(), Ended> {
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(path.parent().unwrap_or(path))?;

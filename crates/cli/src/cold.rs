@@ -11,9 +11,6 @@ use crate::exit::{Ended, MACHINE};
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Refuses a plan with cold steps where caches cannot be dropped.
-///
-/// # Errors
-/// One sentence.
 pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
     if !plan.workload.is_cold() {
         return Ok(());
@@ -30,9 +27,6 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
 }
 
 /// Lets everything reach the disk and drops the kernel's caches, of all files of this machine.
-///
-/// # Errors
-/// One sentence.
 pub(crate) fn drop_caches() -> Result<(), String> {
     nix::unistd::sync();
     let mut file = File::options()

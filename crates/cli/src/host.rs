@@ -19,9 +19,6 @@ const BLOCK_BYTES: u64 = 512;
 
 /// Refuses what cannot work here, warns of what makes numbers doubtful. `held_bytes` of the disk that the plan needs are taken
 /// already: by the data of a run that is to go on.
-///
-/// # Errors
-/// A CPU that this process may not use, a folder that cannot be made, too little space.
 pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ended> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
@@ -55,9 +52,6 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ende
 }
 
 /// Refuses what the plan asks of servers' lives and this machine cannot do: sockets, empty caches, limits on memory.
-///
-/// # Errors
-/// One sentence.
 pub(crate) fn check_life(plan: &Plan) -> Result<(), Ended> {
     if plan.variants.iter().any(|variant| variant.kind().is_started()) {
         // Each server gets a folder like this one for its socket.
@@ -120,9 +114,6 @@ pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
 }
 
 /// CPUs that this process may use.
-///
-/// # Errors
-/// When the kernel does not report.
 pub(crate) fn usable_cpus() -> Result<CpuList, Ended> {
     let set = sched_getaffinity(Pid::from_raw(0))
         .map_err(|error| Ended::new(MACHINE, format!("cannot ask for this process's CPUs: {error}")))?;
@@ -131,9 +122,6 @@ pub(crate) fn usable_cpus() -> Result<CpuList, Ended> {
 }
 
 /// The event loop of this thread.
-///
-/// # Errors
-/// When the kernel gives it no file descriptors.
 pub(crate) fn event_loop() -> Result<Runtime, Ended> {
     /// Files of an event loop. Without room for those of signals it would panic.
     const FILES: usize = 12;
@@ -146,17 +134,11 @@ pub(crate) fn event_loop() -> Result<Runtime, Ended> {
 }
 
 /// Keeps dbdyno itself off the servers' CPUs. Threads started later inherit this; servers get their own set.
-///
-/// # Errors
-/// When the kernel refuses.
 pub(crate) fn pin_client(plan: &Plan) -> Result<(), Ended> {
     plan.host.client_cpus.as_ref().map_or(Ok(()), keep_to)
 }
 
 /// Keeps this thread, and those that it starts, to `cpus`.
-///
-/// # Errors
-/// When the kernel refuses.
 pub(crate) fn keep_to(cpus: &CpuList) -> Result<(), Ended> {
     let mut set = CpuSet::new();
     for &cpu in &cpus.0 {

@@ -28,9 +28,6 @@ struct Need {
 }
 
 /// Raises the limit on open files as far as the plan needs and the system allows.
-///
-/// # Errors
-/// A limit that is too low, with what is needed, what there is, and how to raise it.
 pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
     let need = need(plan, std::thread::available_parallelism().map_or(1, usize::from) as u64);
     let connections = plan.most_connections();
@@ -121,10 +118,7 @@ fn number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Asks the server of `session` whether it takes the plan's connections.
-///
-/// # Errors
-/// A sentence with what is needed, what the server takes, and how to raise it. A server that does not report is believed.
+/// Asks the server of `session` whether it takes the plan's connections. One that does not report is believed.
 pub(crate) async fn check_server(session: &mut AnySession, plan: &Plan) -> Result<(), String> {
     let need = u64::from(plan.most_connections()) + OTHER_CONNECTIONS;
     if let Some(Room { most, setting }) = connection_room(session).await

@@ -15,9 +15,6 @@ use crate::variants::{Prepared, prepare_one};
 use crate::{configs, host, terminal};
 
 /// The plan's own words on parity; a class that there is not is an error.
-///
-/// # Errors
-/// An unknown class, with those there are.
 pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
     if let Some(unknown) = plan.differs.iter().find(|id| !classes().iter().any(|class| class.id == **id)) {
         let known: Vec<&str> = classes().iter().map(|class| class.id.as_str()).collect();
@@ -34,18 +31,12 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
 }
 
 /// How prepared variants would be set; `None` when the plan does not want to know.
-///
-/// # Errors
-/// An unknown class in the plan.
 pub(crate) fn of_prepared(plan: &Plan, variants: &[Prepared]) -> Result<Option<Parity>, Ended> {
     let predicted = variants.iter().map(|variant| (variant.info.clone(), build_of(&variant.info.server)));
     predict(plan, predicted.collect())
 }
 
 /// The same for a plan of which nothing was prepared: servers that are not here are known by their names.
-///
-/// # Errors
-/// An unknown class in the plan, a variant that a run would refuse for what the plan says of it.
 pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Vec<Absent>), Ended> {
     let runtime = host::event_loop()?;
     let mut absent = Vec::new();
@@ -165,9 +156,6 @@ fn build_by_name(name: &str) -> Option<Build> {
 }
 
 /// Before a run: reports what is predicted, or refuses.
-///
-/// # Errors
-/// The classes that differ, when the plan refuses that and it is sure to happen.
 pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), Ended> {
     let Some(parity) = of_prepared(plan, variants)? else { return Ok(()) };
     let is_sure = parity.variants.iter().all(|variant| {

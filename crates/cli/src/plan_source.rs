@@ -11,9 +11,6 @@ use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::{auto_time, cpus, shipped, terminal};
 
 /// The plan, with its CPUs.
-///
-/// # Errors
-/// A plan that cannot be read, or a name that there is none of.
 pub(crate) fn plan(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, Ended> {
     let mut plan = read(source, overrides)?;
     cpus::give(&mut plan);
@@ -49,9 +46,6 @@ pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Resul
 }
 
 /// Writes a plan, never over a file that is there.
-///
-/// # Errors
-/// That it cannot be written.
 pub(crate) fn save(path: &Path, text: &str) -> Result<(), Ended> {
     let file = std::fs::File::create_new(path);
     file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).map_err(|error| {
@@ -63,9 +57,6 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<(), Ended> {
 }
 
 /// The plan that the flags stand for.
-///
-/// # Errors
-/// That there is no variant.
 pub(crate) fn table(spelt: &Spelt) -> Result<Table, Ended> {
     let variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
     if variants.is_empty() {
@@ -100,9 +91,6 @@ fn times_of(workload: &str, variants: &[Value]) -> Vec<&'static str> {
 const TIMES: [&str; 4] = ["time", "read_time", "write_time", "read_write_time"];
 
 /// The plan with all its defaults.
-///
-/// # Errors
-/// What is wrong with the plan.
 pub(crate) fn resolved(plan: &Table) -> Result<Table, Ended> {
     let fault = |error: &dyn std::fmt::Display| Ended::new(OURS, error);
     let text = toml::to_string(plan).map_err(|error| fault(&error))?;
@@ -128,9 +116,6 @@ pub(crate) fn plan_of(variants: Vec<Value>, workload: &str, options: Table) -> T
 }
 
 /// `table` with what --set, --blocks and the like say: what is saved is the plan that ran.
-///
-/// # Errors
-/// A key of a variant, which a saved plan has no need of.
 fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Table, Ended> {
     for (key, text) in overrides {
         if key.starts_with("variant.") {

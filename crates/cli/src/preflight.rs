@@ -45,9 +45,6 @@ impl Configured<'_> {
 }
 
 /// Refuses a server that would take fewer connections than the plan opens. Values that are no number are left to the server.
-///
-/// # Errors
-/// A sentence with what is needed, what the server would take, and who says so.
 pub(crate) fn check_connections(
     plan: &Plan,
     variant: &Variant,
@@ -82,9 +79,6 @@ pub(crate) fn check_connections(
 
 /// Refuses an engine that the build is known not to have, by what it answered when it was got or added, and gives a warning
 /// about one that it is not known to have.
-///
-/// # Errors
-/// A sentence that names the engines there are.
 pub(crate) fn check_engine(
     variant: &Variant,
     base: &Base,

@@ -11,9 +11,6 @@ type File = (&'static str, &'static str);
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/plans.rs"));
 
 /// The plan or the file of this name.
-///
-/// # Errors
-/// There is none.
 pub(crate) fn file(name: &str) -> Result<File, Ended> {
     let is_asked = |(path, _): &&File| *path == name || path.strip_suffix(".toml") == Some(name);
     FILES.iter().find(is_asked).copied().ok_or_else(|| unknown(name))
@@ -31,9 +28,6 @@ fn unknown(name: &str) -> Ended {
 }
 
 /// Where the plan of this name lies with what it refers to: in a folder of this build's, written anew.
-///
-/// # Errors
-/// No such plan, or a folder that cannot be written.
 pub(crate) fn unpacked(name: &str) -> Result<PathBuf, Ended> {
     let (path, _) = file(name)?;
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

@@ -38,9 +38,6 @@ pub(crate) fn cancel_at(endpoints: Vec<Endpoint>) {
 
 /// A flag that the first signal sets, which also says `text`. On the second the process ends; servers it started end with it, because the
 /// kernel reports them (parent death signal).
-///
-/// # Errors
-/// When signals cannot be watched.
 pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);

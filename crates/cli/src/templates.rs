@@ -36,9 +36,6 @@ impl Templates {
 }
 
 /// The folder in which templates are to be kept, if the command line or the environment name one; made before anything runs.
-///
-/// # Errors
-/// When it cannot be made.
 pub(crate) fn kept(named: Option<&Path>) -> Result<Option<PathBuf>, Ended> {
     let of_variable = || std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let Some(folder) = named.map(Path::to_path_buf).or_else(of_variable) else { return Ok(None) };

@@ -33,10 +33,8 @@ fn manner() -> Manner {
     MANNER.get().copied().unwrap_or(Manner { colour: Colour::Auto, quiet: false })
 }
 
-/// Prints results. A reader that has gone away (`dbdyno report | head`) is no error.
-///
-/// # Errors
-/// When standard output takes no more: a later reader must not believe to have all.
+/// Prints results. A reader that has gone away (`dbdyno report | head`) is no error; an output that takes no more
+/// is: a later reader must not believe to have all.
 pub(crate) fn out(text: &str) -> Result<(), Ended> {
     let own: &[&str] = if wants_colour() { &COLOURS } else { &[] };
     print(&mut std::io::stdout().lock(), &shown(text, own))

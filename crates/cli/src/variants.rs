@@ -62,9 +62,6 @@ pub(crate) enum Source {
 }
 
 /// Checks all variants of a plan. An address is connected to, and its database claimed.
-///
-/// # Errors
-/// The first variant that cannot run, with its name.
 pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, Ended> {
     plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
 }

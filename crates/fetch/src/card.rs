@@ -69,9 +69,6 @@ impl Card {
     }
 
     /// Writes the card of `name`, whole or not at all.
-    ///
-    /// # Errors
-    /// I/O.
     pub(crate) fn write(&self, servers_dir: &Path, name: &str) -> Result<(), Error> {
         let path = path(servers_dir, name);
         let text = toml::to_string(self).expect("a card holds texts, numbers and lists of texts");
@@ -81,9 +78,6 @@ impl Card {
     }
 
     /// Removes the card of `name`; one that is not there is fine.
-    ///
-    /// # Errors
-    /// I/O.
     pub(crate) fn remove(servers_dir: &Path, name: &str) -> Result<(), Error> {
         let path = path(servers_dir, name);
         match fs::remove_file(&path) {

@@ -124,9 +124,6 @@ pub(super) fn link(target: &Path, place: &Path) -> Result<PathBuf, Error> {
 
 /// Removes `NAME` from the folder: the base directory, or the link to it, and its card. A base directory is first
 /// renamed, so that no half of it can be taken for a server.
-///
-/// # Errors
-/// I/O.
 pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
     let place = folder.join(name);
     let is_link = fs::symlink_metadata(&place).is_ok_and(|data| data.is_symlink());

@@ -96,9 +96,6 @@ impl Play {
     }
 
     /// The log, as far as it is written.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(super) fn log_text(&self) -> Result<String, Error> {
         let log = self.running().log();
         let bytes = fs::read(log).map_err(Error::io("cannot read", log))?;

@@ -23,8 +23,6 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// # Errors
-    /// When there is no shell, or no process can be started.
     pub(crate) fn start() -> Result<Self> {
         let mut command = calling("sh");
         command.args(["-c", SCRIPT]).process_group(0);

@@ -19,9 +19,6 @@ pub(crate) struct KeptPort {
 
 impl KeptPort {
     /// Any free one.
-    ///
-    /// # Errors
-    /// That of the kernel where none is free.
     pub(crate) fn any() -> Result<Self> {
         let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
         setsockopt(&socket, sockopt::ReuseAddr, &true)?;

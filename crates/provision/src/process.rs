@@ -85,9 +85,6 @@ impl Process {
 
     /// Asks by the signal that means a clean end, waits up to `limit`, then kills with all that descends from it. When `cancel`
     /// becomes true, that comes half a second later.
-    ///
-    /// # Errors
-    /// When even the killed process cannot be waited for.
     pub(crate) fn stop(&self, limit: Duration, cancel: &AtomicBool) -> std::io::Result<Stopped> {
         let asked = Instant::now();
         let ended = |status: ExitStatus, killed, had_ended| Stopped {

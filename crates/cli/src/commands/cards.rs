@@ -6,17 +6,11 @@ use dbdyno_workloads::{ALL, Card, Cards};
 use crate::exit::{Ended, OURS, USAGE};
 
 /// The steps of the workload called `name`, or of all, for a program.
-///
-/// # Errors
-/// No such workload.
 pub(crate) fn json(name: Option<&str>) -> Result<String, Ended> {
     serde_json::to_string_pretty(&of(name)?).map_err(|error| Ended::new(OURS, error))
 }
 
 /// The steps of the workload called `name`; without one all workloads, with the names of their steps.
-///
-/// # Errors
-/// No such workload.
 pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, Ended> {
     let lists = of(name)?;
     if name.is_some() {

@@ -13,8 +13,6 @@ use crate::terminal;
 /// Options that are asked for, where the workload has them.
 const ASKED: [&str; 4] = ["tests", "connections", "clients", "time"];
 
-/// # Errors
-/// Nothing to compare and no one to ask, a plan that would be refused, a file that is there.
 pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
     if args.file.exists() {
         let message = format!("{} is there already; name another file", args.file.display());
@@ -97,9 +95,6 @@ fn like(default: &Value, answer: &str) -> Value {
 }
 
 /// The plan with what a reader is to know of it.
-///
-/// # Errors
-/// What is wrong with the plan.
 fn text(file: &Path, plan: &Table) -> Result<String, Ended> {
     let resolved = resolved(plan)?;
     let file = file.display();

@@ -8,9 +8,6 @@ use crate::exit::{Ended, OURS, USAGE};
 use crate::terminal;
 
 /// Prints a manual page, as roff.
-///
-/// # Errors
-/// No such command.
 pub(crate) fn man(args: &ManArgs) -> Result<(), Ended> {
     let mut whole = Args::command();
     // Names of pages and usages of commands follow from those above them.

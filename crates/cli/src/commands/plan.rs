@@ -74,8 +74,6 @@ fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, Ended> {
     Ok(vec![Block::heading(3, "sizes (--size NAME)"), Block::Facts(lines)])
 }
 
-/// # Errors
-/// Servers that are not here, each with its variants.
 fn can_run(absent: &[Absent]) -> Result<(), Ended> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for Absent { variant, why } in absent {

@@ -7,9 +7,6 @@ use crate::configs::{self, VariantConfig};
 use crate::exit::{Ended, USAGE};
 
 /// Each variant with intents, and what becomes of them in few words.
-///
-/// # Errors
-/// All variants whose server cannot do what is asked for, or whose config cannot be read.
 pub(crate) fn facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
     let mut facts = Vec::new();
     for (variant, config) in predicted(plan)? {

@@ -105,9 +105,6 @@ fn as_parquet(args: &ReportArgs) -> Result<(), Ended> {
 }
 
 /// The run directory itself, or the newest one of `runs` for the word `latest`.
-///
-/// # Errors
-/// That there is none.
 pub(super) fn directory(asked: &Path) -> Result<PathBuf, Ended> {
     if asked.as_os_str() != LATEST || asked.exists() {
         return Ok(asked.to_owned());

@@ -156,9 +156,6 @@ fn conduct(
 }
 
 /// Serves what is measured.
-///
-/// # Errors
-/// An address that cannot be had.
 fn metrics(address: &str) -> Result<Metrics, Ended> {
     let metrics = Metrics::default();
     terminal::note(&format!("metrics: {}", serve(address, metrics.clone())?));
@@ -166,9 +163,6 @@ fn metrics(address: &str) -> Result<Metrics, Ended> {
 }
 
 /// Refuses links in the place of the folders that a run makes for its data. The folders that the user names may be reached by links.
-///
-/// # Errors
-/// The first link.
 fn refuse_links(data_root: &Path) -> Result<(), Ended> {
     let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
     let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];

@@ -15,9 +15,6 @@ use crate::time;
 impl Conductor<'_> {
     /// Looks at the run, once all its blocks are over, and gives the cells of the next block; `None` when there is none: no
     /// budget, no time, or everything is decided. The look is recorded in any case.
-    ///
-    /// # Errors
-    /// When the record cannot be read or written.
     pub(super) fn further_block(&mut self) -> Result<Option<Vec<CellId>>, Ended> {
         let Some(budget) = self.plan.budget else { return Ok(None) };
         if self.cancelled() {

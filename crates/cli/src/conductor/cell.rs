@@ -25,9 +25,6 @@ pub(super) struct Described {
 
 impl Conductor<'_> {
     /// Runs one cell and writes its record.
-    ///
-    /// # Errors
-    /// When the record cannot be written.
     pub(crate) fn cell(&mut self, id: &CellId) -> Result<Ending, Ended> {
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
@@ -235,9 +232,6 @@ impl Conductor<'_> {
     }
 
     /// Records work outside the clock, and reports a server that did not settle.
-    ///
-    /// # Errors
-    /// Why the work failed; a record that cannot be written.
     pub(crate) fn write_works(
         &self,
         writer: &mut CellWriter,

@@ -54,9 +54,6 @@ pub(crate) struct Database {
 
 impl Database {
     /// Starts what has to be started, in `home` or in a new one, on fresh data or on those that lie at the place. Blocks for seconds.
-    ///
-    /// # Errors
-    /// One sentence, with the end of the server's log where there is one.
     pub(crate) async fn provide(
         variant: &Prepared,
         place: &Place,
@@ -198,9 +195,6 @@ impl Database {
 
     /// Ends what the server still does for connections that were dropped before their answers came, so that nothing is measured
     /// next to it.
-    ///
-    /// # Errors
-    /// One sentence: what may still be at work.
     pub(crate) async fn cancel_abandoned(&self, limit: Duration) -> Result<(), String> {
         self.endpoint.cancel_abandoned(limit).await
     }
@@ -279,9 +273,6 @@ impl Database {
 
     /// Stops the server cleanly and returns its home, in which it can be started again: the endpoint stays as it is. `None`
     /// where there is no server of dbdyno's. All sessions must be closed.
-    ///
-    /// # Errors
-    /// One sentence; the data need recovery then.
     pub(crate) fn halt(&mut self, limit: Duration) -> Result<Option<Home>, String> {
         let halted = self.server.take().map(|server| server.halt(limit)).transpose();
         halted.map(|halted| halted.map(|(_, home)| home)).map_err(|error| error.to_string())

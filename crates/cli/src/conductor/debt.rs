@@ -21,9 +21,6 @@ pub(crate) struct Reading {
 }
 
 /// Asks the server; `None` when it has nothing to report, as the null database.
-///
-/// # Errors
-/// Why there is no answer, in words.
 pub(crate) async fn read(
     session: &mut AnySession,
     capabilities: &Capabilities,
@@ -37,9 +34,6 @@ pub(crate) async fn read(
 
 /// Writes both readings, with their times from the barrier. Nothing of a step that never came to its barrier, nor when one
 /// of the two is missing: one alone says nothing.
-///
-/// # Errors
-/// When the record cannot be written.
 pub(crate) fn write(
     writer: &StepWriter,
     barrier: Option<Instant>,

@@ -82,9 +82,6 @@ impl Holds {
     }
 
     /// Sees to it that the variant's database is locked. What to report where it was not any more.
-    ///
-    /// # Errors
-    /// That others have it now.
     pub(crate) async fn renew(&mut self, variant: &str) -> Result<Option<String>, String> {
         let Some(kept) = self.of_variant(variant) else { return Ok(None) };
         if kept.hold.is_kept().await {

@@ -17,9 +17,6 @@ use crate::{option_files, parity, time};
 
 impl Conductor<'_> {
     /// Ends the run when the variants are not set alike in what decides results and the plan does not say so.
-    ///
-    /// # Errors
-    /// The classes that differ, with what to write; a server that does not start; a record that cannot be written.
     pub(crate) fn refuse_unequal(&mut self) -> Result<(), Ended> {
         let words = parity::words(self.plan)?;
         let mut subjects = Vec::new();

@@ -70,10 +70,8 @@ pub(crate) struct Tally {
 
 impl Conductor<'_> {
     /// Runs `cells` in order, then what a budget of time adds to them. `before` is how those went that an earlier process ran:
-    /// the run is complete when all of its cells are.
-    ///
-    /// # Errors
-    /// When the record cannot be written: figures that cannot be kept need not be measured.
+    /// the run is complete when all of its cells are. Fails when the record cannot be written: figures that cannot be kept need not be
+    /// measured.
     pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
         let mut tally = before;
         let mut up = Up::default();

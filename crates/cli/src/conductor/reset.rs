@@ -104,9 +104,6 @@ impl Conductor<'_> {
 
     /// A home for the cell's server with the memory limit of its variant; `None` without a limit. Where the limit cannot be
     /// set and the plan says to go on, the record warns of it.
-    ///
-    /// # Errors
-    /// Why there is none; a record that cannot be written.
     fn limited_home(&self, id: &CellId, writer: &mut CellWriter) -> Result<Option<Home>, Stop> {
         let Some(limit) = self.plan.server_memory(&id.variant) else { return Ok(None) };
         match Home::new().and_then(|home| home.with_memory_limit(limit.0)) {
@@ -123,9 +120,6 @@ impl Conductor<'_> {
     }
 
     /// A database for the cell: on a copy of the snapshot where there is one, else on fresh data.
-    ///
-    /// # Errors
-    /// Why there is none; a record that cannot be written.
     pub(crate) fn provide(
         &mut self,
         id: &CellId,

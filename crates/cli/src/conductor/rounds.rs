@@ -39,9 +39,6 @@ struct Open<'a> {
 
 impl Conductor<'_> {
     /// The cells of one block. Those of variants whose server is not up yet start it and load its data first, one after the other.
-    ///
-    /// # Errors
-    /// When the record cannot be written.
     pub(super) fn round(&mut self, cells: &[CellId], up: &mut Up, tally: &mut Tally) -> Result<(), Ended> {
         let mut open = Vec::new();
         for id in cells {
@@ -169,9 +166,6 @@ impl Conductor<'_> {
     }
 
     /// Ends the servers that are up.
-    ///
-    /// # Errors
-    /// When the record cannot be written.
     pub(super) fn all_down(&mut self, up: Up) -> Result<(), Ended> {
         for server in up.0.into_values() {
             self.progress.busy("stopping");

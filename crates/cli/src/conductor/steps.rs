@@ -63,9 +63,6 @@ impl<'a> Walk<'a> {
 
 impl Conductor<'_> {
     /// Runs the steps of a cell; those of the load are left out on a copy of loaded data.
-    ///
-    /// # Errors
-    /// Why the cell did not complete; a record that cannot be written.
     pub(crate) fn steps(
         &mut self,
         id: &CellId,

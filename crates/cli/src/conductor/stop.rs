@@ -37,9 +37,6 @@ impl Stop {
 }
 
 /// How a cell ended that has come to its end or has stopped.
-///
-/// # Errors
-/// The end of the run.
 pub(crate) fn ending(went: Result<Ending, Stop>) -> Result<Ending, Ended> {
     match went {
         Ok(ending) | Err(Stop::Cell(ending)) => Ok(ending),

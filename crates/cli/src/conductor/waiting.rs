@@ -45,9 +45,6 @@ impl Conductor<'_> {
     }
 
     /// Leaves the machine alone between two cells, for as long as the plan says and the user does not want the run to end.
-    ///
-    /// # Errors
-    /// When the record cannot be written.
     pub(super) fn rest(&mut self) -> Result<(), Ended> {
         let length = self.plan.host.rest.0;
         if length.is_zero() || self.cancelled() {

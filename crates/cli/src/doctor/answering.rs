@@ -18,9 +18,6 @@ pub(crate) struct Answering {
 impl Answering {
     /// Starts a server that answers without delay and waits until it listens. `socket` is the path of the socket, for
     /// PostgreSQL its folder.
-    ///
-    /// # Errors
-    /// What it said instead.
     pub(crate) fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, Ended> {
         let cannot = |why: String| {
             Ended::new(MACHINE, format!("cannot start the {protocol} server that answers: {why}"))

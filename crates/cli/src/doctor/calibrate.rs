@@ -56,9 +56,6 @@ impl Drop for Folder {
 }
 
 /// Calibrates the client as `args` say. Takes their time for each number of connections and protocol.
-///
-/// # Errors
-/// CPUs or limits of this machine, a server that does not start, Ctrl-C.
 pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     let folder = Folder::make()?;
     let plan = plan(args, &folder)?;

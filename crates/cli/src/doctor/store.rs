@@ -41,9 +41,6 @@ pub(crate) fn find(path: &Path, tool: &ToolInfo, host: &CalibratedHost) -> Optio
 
 /// Adds a calibration; one for the same client is replaced, and so are those of other builds, which hold for nothing
 /// any more.
-///
-/// # Errors
-/// When the file cannot be written.
 pub(crate) fn save(path: &Path, new: &ClientCalibration) -> Result<(), Ended> {
     let mut calibrations = load(path);
     calibrations.retain(|old| old.tool == new.tool && !old.holds_for(&new.tool, &new.host));

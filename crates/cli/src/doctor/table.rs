@@ -56,9 +56,6 @@ pub(crate) fn limit(limit: LimitedBy) -> &'static str {
 }
 
 /// The calibration for programs: as it is kept, with the path.
-///
-/// # Errors
-/// Never for finite figures.
 pub(crate) fn json(calibration: &ClientCalibration, kept: &str) -> Result<String, serde_json::Error> {
     let mut value = serde_json::to_value(calibration)?;
     if let Value::Object(fields) = &mut value {

@@ -17,9 +17,6 @@ const QUESTION_BYTES: u64 = 8 << 10;
 
 /// Listens at `address`, a port of the loopback interface or an address with one, and answers in a thread of its own. Where it
 /// listens.
-///
-/// # Errors
-/// When the address cannot be had.
 pub(crate) fn serve(address: &str, metrics: Metrics) -> Result<String, Ended> {
     let full = if address.contains(':') { address.to_owned() } else { format!("127.0.0.1:{address}") };
     let cannot = |error: std::io::Error| {

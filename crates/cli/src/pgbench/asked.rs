@@ -29,9 +29,6 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Reads the options.
-    ///
-    /// # Errors
-    /// The first value that is none.
     pub(super) fn of(words: &Words) -> Result<Self, String> {
         let clients = words.number("client")?.unwrap_or(1_u32);
         let mut options = Options {

@@ -77,9 +77,6 @@ pub(super) struct Words {
 }
 
 /// Reads the words.
-///
-/// # Errors
-/// The first word that has no place.
 pub(super) fn read(words: &[String]) -> Result<Words, String> {
     let mut read = Words::default();
     let mut words = words.iter().map(String::as_str);

@@ -48,9 +48,6 @@ pub(crate) struct StepPower {
 }
 
 /// The power of a plan, which would be recorded as `manifest`; `None` for one that compares nothing.
-///
-/// # Errors
-/// The run that was named for its noise cannot be read, or has none.
 pub(crate) fn of_plan(
     plan: &Plan,
     estimate: &Estimate,

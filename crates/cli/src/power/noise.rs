@@ -38,9 +38,6 @@ fn part(noise: &StepNoise) -> (f64, u32) {
 }
 
 /// The noise of the run in `dir`, for the plan of `manifest`.
-///
-/// # Errors
-/// It cannot be read, none of its steps has two blocks, or none is a step of the plan.
 pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, Ended> {
     let run = Run::open(dir)?;
     let steps = noise(&analyse(&run));

@@ -42,9 +42,6 @@ pub(super) fn load(path: &Path) -> Vec<StoredNoise> {
 }
 
 /// Adds entries; those of the same run and workload are replaced, as when a run has gone on.
-///
-/// # Errors
-/// When the file cannot be written.
 pub(super) fn save(path: &Path, new: Vec<StoredNoise>) -> Result<(), Ended> {
     if new.is_empty() {
         return Ok(());

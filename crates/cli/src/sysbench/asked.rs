@@ -31,9 +31,6 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Reads the options.
-    ///
-    /// # Errors
-    /// The first value that is none.
     pub(super) fn of(words: &Words, script: &str, command: &str) -> Result<Self, String> {
         let threads = words.number(&["threads", "num_threads"], 1)?;
         let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0);

@@ -74,9 +74,6 @@ const IGNORED: [&str; 14] = [
 ];
 
 /// Reads the words.
-///
-/// # Errors
-/// The first word that has no place.
 pub(super) fn read(words: &[String]) -> Result<Words, String> {
     let mut read = Words::default();
     for word in words {

@@ -24,9 +24,6 @@ pub(super) struct Apt {
 
 impl Apt {
     /// Prepares the folder `state` for `suite`.
-    ///
-    /// # Errors
-    /// When the machine names no mirror; I/O.
     pub(super) fn new(suite: &str, state: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
         let lists = state.join("lists");
         let cache = state.join(format!("cache-{suite}"));
@@ -59,9 +56,6 @@ impl Apt {
     }
 
     /// The vendor's versions of `package` that the suite has now.
-    ///
-    /// # Errors
-    /// When apt fails.
     pub(super) fn versions(&self, package: &str, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         let mut command = self.command("apt-cache");
         let table = run("asking for a package's versions", command.args(["madison", package]), cancel)?;

@@ -37,9 +37,6 @@ pub(super) fn check(
 }
 
 /// SHA-256 of a file's content, as 64 lower-case hexadecimal digits.
-///
-/// # Errors
-/// When the file cannot be read.
 pub(crate) fn sha256(path: &Path) -> Result<String, Error> {
     let cannot = || Error::io("cannot read", path);
     let mut file = File::open(path).map_err(cannot())?;

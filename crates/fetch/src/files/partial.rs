@@ -19,9 +19,6 @@ pub(crate) struct Partial {
 
 impl Partial {
     /// An empty folder next to where `name` will lie.
-    ///
-    /// # Errors
-    /// I/O.
     pub(crate) fn new(servers_dir: &Path, name: &str) -> Result<Self, Error> {
         let path = servers_dir.join(format!("{name}{ENDING}"));
         fs::create_dir(&path).map_err(Error::io("cannot make", path.clone()))?;
@@ -29,9 +26,6 @@ impl Partial {
     }
 
     /// Takes the base directory `name` away at once; it is gone when the value is dropped, or swept up after a crash.
-    ///
-    /// # Errors
-    /// I/O.
     pub(crate) fn of(servers_dir: &Path, name: &str) -> Result<Self, Error> {
         let (base, path) = (servers_dir.join(name), servers_dir.join(format!("{name}{ENDING}")));
         fs::rename(&base, &path).map_err(Error::io("cannot rename", base))?;
@@ -44,9 +38,6 @@ impl Partial {
     }
 
     /// Renames the folder to `base`: it is whole.
-    ///
-    /// # Errors
-    /// I/O.
     pub(crate) fn become_whole(self, base: &Path) -> Result<(), Error> {
         fs::rename(&self.path, base).map_err(Error::io("cannot rename the unpacked server to", base))
     }
@@ -61,9 +52,6 @@ impl Drop for Partial {
 
 /// Removes what a dbdyno that was killed has left in the servers folder. The caller holds the folder's lock, so no one
 /// is working on any of it.
-///
-/// # Errors
-/// When something cannot be removed.
 pub(crate) fn sweep(servers_dir: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(servers_dir).map_err(Error::io("cannot read", servers_dir))?;
     for entry in entries.flatten() {

@@ -8,9 +8,6 @@ use super::entry::{Entry, Source};
 const RESERVED: &[&str] = &["sqlite", "null"];
 
 /// Checks one entry.
-///
-/// # Errors
-/// A sentence that says what to change.
 pub(crate) fn check(entry: &Entry) -> Result<(), String> {
     let Entry { name, product, version, source, .. } = entry;
     check_name(name)?;
@@ -49,9 +46,6 @@ pub(crate) fn check(entry: &Entry) -> Result<(), String> {
 }
 
 /// Checks a server's name, which becomes the name of a folder and a word in plans.
-///
-/// # Errors
-/// A sentence that says what to change.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_fine = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '_');
     if !name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) || !name.chars().all(is_fine) {

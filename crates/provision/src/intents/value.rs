@@ -37,10 +37,7 @@ const TIME_UNITS: [(&str, u64); 3] = [("h", 3600), ("m", 60), ("s", 1)];
 const SIZE_HELP: &str = "write a number and its unit (KiB, MiB, GiB, TiB) in quotes, e.g. \"1 GiB\"";
 
 impl Value {
-    /// Reads what a config says of `intent`.
-    ///
-    /// # Errors
-    /// The rest of a sentence that begins with the intent's name.
+    /// Reads what a config says of `intent`; an error is the rest of a sentence that begins with the intent's name.
     pub(crate) fn read(intent: &Intent, given: &toml::Value) -> Result<Self, String> {
         let wanted = |help: String| format!("is {}, but {help}", shown(given));
         if let Some(word) = known_word(intent, given) {

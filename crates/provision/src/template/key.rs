@@ -36,9 +36,6 @@ pub(crate) struct Key {
 impl Key {
     /// Of the build `title`, product and version, in `base_dir`, whose data directory `installer` makes with `options`: the user
     /// `user`, where that is not the user of this process.
-    ///
-    /// # Errors
-    /// When the server program cannot be looked at.
     pub(crate) fn new(
         title: &str,
         base_dir: &Path,

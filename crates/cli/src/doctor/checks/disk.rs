@@ -115,9 +115,6 @@ pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
 }
 
 /// Appends blocks to a new file in `folder` and puts each on the disk: how long each took, sorted. The file goes away.
-///
-/// # Errors
-/// When the folder cannot be written to.
 pub(crate) fn measure_fsync(folder: &Path) -> std::io::Result<Vec<Duration>> {
     let path = folder.join(format!("dbdyno-fsync-{}", std::process::id()));
     let file = OpenOptions::new().write(true).create_new(true).open(&path)?;

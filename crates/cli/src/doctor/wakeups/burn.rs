@@ -67,9 +67,6 @@ struct Wanted {
 }
 
 /// Measures `cpu` with `other` idle and busy by turns.
-///
-/// # Errors
-/// Where threads cannot be kept to these CPUs.
 pub(super) fn speed_and_loss(cpu: u32, other: u32) -> Result<Speed, Ended> {
     let wanted = &Wanted::default();
     std::thread::scope(|scope| {

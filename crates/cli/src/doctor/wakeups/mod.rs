@@ -114,9 +114,6 @@ pub(crate) struct WakeUps {
 }
 
 /// Measures pairs of `usable` CPUs, in at most a few seconds however many there are.
-///
-/// # Errors
-/// Where threads cannot be kept to CPUs.
 pub(crate) fn measure(files: &HostFiles, usable: &CpuList) -> Result<WakeUps, Ended> {
     let chosen = chosen(&usable.0);
     let mut pairs = Vec::new();

@@ -24,9 +24,6 @@ const CLOCK: u64 = u64::MAX;
 
 /// What an exchange takes of which the server's part is so many rounds of work, by how the client waits: in the order of
 /// [`Wait::BOTH`] for each of `works`.
-///
-/// # Errors
-/// Where the threads cannot be kept to their CPUs, or there is no socket.
 pub(super) fn exchanges(server: u32, client: u32, works: &[u64]) -> Result<Vec<[Exchange; 2]>, Ended> {
     let (near, far) = UnixStream::pair().map_err(failed)?;
     std::thread::scope(|scope| {
