@@ -26,6 +26,28 @@ pub fn calling(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// What `parse` reads from what a server's `program` prints of its version.
+pub(crate) fn version_of<T>(
+    program: &Path,
+    arguments: &[&str],
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Error> {
+    let failed = |why: String| Error::Version { program: program.to_path_buf(), why };
+    let output = calling(program).args(arguments).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().next().unwrap_or("it printed nothing");
+        let hint = match said.contains("shared librar") {
+            true => "; install the library with the distribution's package manager (often libaio1, libnuma1)",
+            false => "",
+        };
+        return Err(failed(format!("{}: {said}{hint}", output.status)));
+    }
+    let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    parse(&printed).ok_or_else(|| failed(format!("it printed {printed:?}, in which no version is known")))
+}
+
 /// The calling thread, for the affinity calls.
 const THIS_THREAD: Pid = Pid::from_raw(0);
 

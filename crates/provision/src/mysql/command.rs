@@ -43,7 +43,7 @@ pub(super) fn start_options(
         None => "--no-defaults".to_owned(),
     });
     start.options.extend([
-        path_option("basedir", base.prefix()),
+        path_option("basedir", &base.prefix),
         path_option("datadir", places.data_dir),
         path_option("socket", places.socket),
         path_option("pid-file", &places.data_dir.join("dbdyno.pid")),
@@ -66,14 +66,14 @@ pub(super) fn start_options(
 /// are those of the distribution.
 pub(super) fn part_options(base: &BaseDir, my_cnf: &MyCnf) -> Vec<String> {
     let mut options = Vec::new();
-    if let Some(plugin_dir) = base.plugin_dir().filter(|_| !my_cnf.sets("plugin_dir")) {
+    if let Some(plugin_dir) = base.plugin_dir.as_deref().filter(|_| !my_cnf.sets("plugin_dir")) {
         options.push(path_option("plugin-dir", plugin_dir));
     }
-    if let Some(share_dir) = base.share_dir() {
+    if let Some(share_dir) = base.share_dir.as_deref() {
         options.push(path_option("lc-messages-dir", share_dir));
         options.push(path_option("character-sets-dir", &share_dir.join("charsets")));
     }
-    if !base.is_mariadb() && base.version().at_least(8, 0) && !my_cnf.sets("secure_file_priv") {
+    if !base.is_mariadb() && base.release.at_least(8, 0) && !my_cnf.sets("secure_file_priv") {
         // Distributions compile in a folder that only their package's installation makes; without it the server ends.
         options.push("--secure-file-priv=NULL".to_owned());
     }
@@ -96,7 +96,7 @@ pub(super) fn tls_options(
         return;
     }
     let asked_for = ["ssl", "tls", "require_secure_transport"].iter().any(|name| my_cnf.sets(name));
-    if base.is_mariadb() && base.version().at_least(10, 5) && !asked_for {
+    if base.is_mariadb() && base.release.at_least(10, 5) && !asked_for {
         // From 11.4 it would make an RSA key at each start, which takes up to 19 s.
         start.options.push("--skip-ssl".to_owned());
         start.notes.push("TLS is off (--skip-ssl), as the option file does not ask for it".to_owned());
@@ -105,7 +105,7 @@ pub(super) fn tls_options(
 
 /// What would open a second door without anybody having asked for it.
 fn quiet_options(base: &BaseDir, start: &mut StartOptions) {
-    if !base.is_mariadb() && base.version().at_least(8, 0) {
+    if !base.is_mariadb() && base.release.at_least(8, 0) {
         start.options.push("--mysqlx=OFF".to_owned());
         start.notes.push("the X plugin is off (--mysqlx=OFF)".to_owned());
     }
@@ -117,10 +117,10 @@ fn engine_option(base: &BaseDir, my_cnf: &MyCnf, engine: &str) -> Result<Option<
         return Ok(None);
     }
     let plugin = "ha_rocksdb.so";
-    let there = base.plugin_dir().is_some_and(|folder| folder.join(plugin).exists());
+    let there = base.plugin_dir.as_deref().is_some_and(|folder| folder.join(plugin).exists());
     if !there && !my_cnf.sets("plugin_dir") {
         let (engine, plugin) = (engine.to_owned(), plugin.to_owned());
-        return Err(Error::NoPlugin { engine, plugin, base: base.path().to_path_buf() });
+        return Err(Error::NoPlugin { engine, plugin, base: base.path.clone() });
     }
     Ok(Some(format!("--plugin-load-add={plugin}")))
 }

@@ -127,36 +127,35 @@ impl Build for BaseDir {
     }
 
     fn path(&self) -> &Path {
-        self.path()
+        &self.path
     }
 
     fn prefix(&self) -> &Path {
-        self.prefix()
+        &self.prefix
     }
 
     fn program(&self) -> &Path {
-        self.program()
+        &self.program
     }
 
     fn product(&self) -> ConfigProduct {
-        self.product()
+        self.product
     }
 
     fn version(&self) -> &str {
-        &self.version().text
+        &self.version
     }
 
     fn release(&self) -> Release {
-        let version = self.version();
-        Release([version.major, version.minor, version.patch])
+        self.release
     }
 
     fn title(&self) -> String {
-        self.title()
+        format!("{} {}", self.product, self.numbers())
     }
 
     fn plugin_dir(&self) -> Option<&Path> {
-        self.plugin_dir()
+        self.plugin_dir.as_deref()
     }
 
     fn built_in_engines(&self) -> Option<&'static [&'static str]> {

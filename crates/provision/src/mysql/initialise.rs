@@ -9,6 +9,7 @@ use super::command::part_options;
 use super::my_cnf::MyCnf;
 use crate::Error;
 use crate::installer::Installer;
+use crate::product::Build;
 
 /// Scripts of the share folder that make the system tables, in their order; builds have the first and the last.
 const SYSTEM_TABLES: &[&str] =
@@ -82,7 +83,7 @@ impl Making<'_> {
     fn by_itself(&self) -> Result<(), Error> {
         let mut options = part_options(self.base, &MyCnf::default());
         options.push("--initialize-insecure".to_owned());
-        self.run(self.base.program(), &options, "")
+        self.run(&self.base.program, &options, "")
     }
 
     fn by_script(&self, script: &Path) -> Result<(), Error> {
@@ -96,7 +97,7 @@ impl Making<'_> {
     }
 
     fn bootstrap(&self, sql: &str) -> Result<(), Error> {
-        self.run(self.base.program(), &["--bootstrap".to_owned()], sql)
+        self.run(&self.base.program, &["--bootstrap".to_owned()], sql)
     }
 
     /// Runs `program` with the options that all ways share, then `options`, then the settings; `sql` is its input.
@@ -104,7 +105,7 @@ impl Making<'_> {
         let mut line = vec![
             program.display().to_string(),
             "--no-defaults".to_owned(),
-            format!("--basedir={}", self.base.prefix().display()),
+            format!("--basedir={}", self.base.prefix.display()),
             format!("--datadir={}", self.data_dir.display()),
         ];
         if nix::unistd::geteuid().is_root() {
@@ -116,7 +117,7 @@ impl Making<'_> {
             title: self.base.title(),
             log: &self.log,
             // MySQL 5.6's script looks for its parts from where it is called.
-            folder: self.base.prefix(),
+            folder: &self.base.prefix,
             tmp_dir: &self.tmp_dir,
             cancel: self.cancel,
         };
@@ -126,13 +127,13 @@ impl Making<'_> {
 
 /// Chooses the way for `base`.
 pub(super) fn way(base: &BaseDir) -> Result<Way, Error> {
-    if !base.is_mariadb() && base.version().at_least(5, 7) {
+    if !base.is_mariadb() && base.release.at_least(5, 7) {
         return Ok(Way::Initialize);
     }
-    if let Some(script) = base.installer() {
-        return Ok(Way::Installer(script.to_path_buf()));
+    if let Some(script) = &base.installer {
+        return Ok(Way::Installer(script.clone()));
     }
-    let share = base.share_dir().map(Path::to_path_buf).unwrap_or_else(|| base.prefix().join("share"));
+    let share = base.share_dir.as_deref().map(Path::to_path_buf).unwrap_or_else(|| base.prefix.join("share"));
     let scripts: Vec<PathBuf> =
         SYSTEM_TABLES.iter().map(|name| share.join(name)).filter(|path| path.is_file()).collect();
     if scripts.first().is_some_and(|first| first.ends_with(SYSTEM_TABLES[0])) {
@@ -142,11 +143,11 @@ pub(super) fn way(base: &BaseDir) -> Result<Way, Error> {
         "bin or scripts/mariadb-install-db, mysql_install_db, {}",
         share.join(SYSTEM_TABLES[0]).display()
     );
-    Err(Error::NoInstaller { base: base.path().to_path_buf(), looked_for })
+    Err(Error::NoInstaller { base: base.path.clone(), looked_for })
 }
 
 fn installer_options(base: &BaseDir) -> &'static [&'static str] {
-    match (base.is_mariadb(), base.version()) {
+    match (base.is_mariadb(), base.release) {
         // From 10.4 root would else log in as the operating system's root only.
         (true, version) if version.at_least(10, 5) => {
             &["--force", "--skip-name-resolve", "--auth-root-authentication-method=normal", "--skip-test-db"]
@@ -162,7 +163,7 @@ fn installer_options(base: &BaseDir) -> &'static [&'static str] {
 
 /// From 10.4 MariaDB's `mysql.user` is a view, and its installer makes no such users with our options.
 fn makes_anonymous_users(base: &BaseDir) -> bool {
-    !(base.is_mariadb() && base.version().at_least(10, 4))
+    !(base.is_mariadb() && base.release.at_least(10, 4))
 }
 
 fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
@@ -179,7 +180,7 @@ fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
 
 /// MySQL 5.6's script leaves a `my.cnf` in the base directory, which would not have been there before.
 fn without_new_my_cnf(base: &BaseDir, run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-    let left = ["my.cnf", "my-new.cnf"].map(|name| base.prefix().join(name));
+    let left = ["my.cnf", "my-new.cnf"].map(|name| base.prefix.join(name));
     let new: Vec<&PathBuf> = left.iter().filter(|path| !path.exists()).collect();
     let result = run();
     for path in new.into_iter().filter(|path| path.exists()) {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use super::base::BaseDir;
 use super::option_file::{self, Item};
 use crate::Error;
-use crate::release::ConfigProduct as Product;
+use crate::product::Build;
+use crate::release::{ConfigProduct as Product, Release};
 
 /// Settings that a data directory is made with and that a later start cannot change, or without which
 /// initialising may fail on this machine (native AIO).
@@ -89,7 +90,7 @@ impl MyCnf {
 
     /// The settings that the data directory must be made with, as command line options.
     pub(super) fn initial_options(&self, base: &BaseDir) -> Vec<String> {
-        let old = base.product() != Product::MariaDb && !base.version().at_least(5, 6);
+        let old = base.product != Product::MariaDb && !base.release.at_least(5, 6);
         let wanted = |name: &str| {
             FIXED_AT_INITIALISATION.contains(&plain(name))
                 || (old && FIXED_IN_MYSQL_55.contains(&plain(name)))
@@ -117,8 +118,7 @@ impl MyCnf {
 
 /// MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was mended was not tried.
 fn crashes_without_extension(base: &BaseDir) -> bool {
-    let version = base.version();
-    !base.is_mariadb() && (version.major, version.minor) == (5, 5) && version.patch < 34
+    !base.is_mariadb() && base.release.at_least(5, 5) && base.release < Release([5, 5, 34])
 }
 
 fn plain(name: &str) -> &str {
@@ -127,12 +127,12 @@ fn plain(name: &str) -> &str {
 }
 
 fn groups(base: &BaseDir) -> Vec<String> {
-    let version = base.version();
+    let Release([major, minor, _]) = base.release;
     let programs: &[&str] = if base.is_mariadb() { &["mysqld", "mariadb", "mariadbd"] } else { &["mysqld"] };
     let mut groups = vec!["server".to_owned()];
     for program in programs {
         groups.push((*program).to_owned());
-        groups.push(format!("{program}-{}.{}", version.major, version.minor));
+        groups.push(format!("{program}-{major}.{minor}"));
     }
     groups
 }

@@ -9,7 +9,7 @@ use super::command::{Places, start_options, tls_options};
 use super::initialise::initialise;
 use super::my_cnf::MyCnf;
 use super::ready;
-use crate::product::{Base, Server, ServerSpec};
+use crate::product::{Base, Build, Server, ServerSpec};
 use crate::running::{Data, Running, Start, absolute_itself, absolute_log};
 use crate::template::{Key, Template};
 use crate::tmp_dir::{TmpDir, can_be_named};
@@ -62,7 +62,7 @@ pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -
 
     let start = Start {
         title: base.title(),
-        line: launch::command_line(base.program(), &options.options),
+        line: launch::command_line(&base.program, &options.options),
         cpus: spec.cpus.as_deref(),
         home,
         data_dir,
@@ -88,14 +88,14 @@ fn template(
 }
 
 fn key(base: &BaseDir, options: &[String]) -> Result<Key, Error> {
-    let product = base.product().to_string().to_lowercase().replace(' ', "-");
+    let product = base.product.to_string().to_lowercase().replace(' ', "-");
     let options: Vec<String> =
         options.iter().filter(|option| !option.contains(WITHOUT_TRACE)).cloned().collect();
     Key::new(
-        &format!("{product}-{}", base.version()),
-        base.path(),
-        base.program(),
-        base.installer(),
+        &format!("{product}-{}", base.numbers()),
+        &base.path,
+        &base.program,
+        base.installer.as_deref(),
         &options,
         None,
     )

@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use crate::Error;
-use crate::launch::calling;
+use crate::launch::version_of;
 
 /// Where the programs of distribution packages lie, in a folder for each major version.
 const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
@@ -15,12 +14,14 @@ const PROGRAMS: [&str; 2] = ["postgres", "initdb"];
 
 /// An unpacked or installed PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PgBase {
-    path: PathBuf,
-    /// The folder of all programs.
-    programs: PathBuf,
-    program: PathBuf,
-    version: String,
+pub(super) struct PgBase {
+    /// The folder that was opened, absolute.
+    pub(super) path: PathBuf,
+    pub(super) program: PathBuf,
+    /// The program that makes a data directory.
+    pub(super) installer: PathBuf,
+    /// `15.19`, `9.6.24`, `19rc1`.
+    pub(super) version: String,
 }
 
 impl PgBase {
@@ -28,42 +29,14 @@ impl PgBase {
     ///
     /// # Errors
     /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library may be missing).
-    pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+    pub(super) fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let given = path.as_ref();
         let no_server = || Error::NoServer { path: given.to_path_buf(), looked_for: looked_for() };
         let path = given.canonicalize().map_err(|_| no_server())?;
         let programs = find_programs(&path).ok_or_else(no_server)?;
-        let printed = version_line(&programs.join("postgres"))?;
-        let version = parse_version(&printed).ok_or_else(|| Error::Version {
-            program: programs.join("postgres"),
-            why: format!("it printed {printed:?}, in which no version is known"),
-        })?;
-        Ok(Self { path, program: programs.join("postgres"), programs, version })
-    }
-
-    /// The folder that was opened, absolute.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The server program.
-    pub(crate) fn program(&self) -> &Path {
-        &self.program
-    }
-
-    /// The program that makes a data directory.
-    pub(crate) fn installer(&self) -> PathBuf {
-        self.programs.join("initdb")
-    }
-
-    /// The version: `15.19`, `9.6.24`, `19rc1`.
-    pub(crate) fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// Product and version for people: `PostgreSQL 15.19`.
-    pub(crate) fn title(&self) -> String {
-        format!("PostgreSQL {}", self.version)
+        let program = programs.join("postgres");
+        let version = version_of(&program, &["--version"], parse_version)?;
+        Ok(Self { path, program, installer: programs.join("initdb"), version })
     }
 }
 
@@ -88,24 +61,6 @@ pub(super) fn find_programs(path: &Path) -> Option<PathBuf> {
 /// What [`find_programs`] looks for, for an error message.
 pub(super) fn looked_for() -> String {
     "bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres".to_owned()
-}
-
-fn version_line(program: &Path) -> Result<String, Error> {
-    let failed = |why: String| Error::Version { program: program.to_path_buf(), why };
-    let output = calling(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(format!(
-            "{}: {}",
-            output.status,
-            said.lines().next().unwrap_or("it printed nothing")
-        )));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Reads `postgres (PostgreSQL) 17.5 (Debian 17.5-1)`.

@@ -11,6 +11,7 @@ use super::conf::Conf;
 use super::user::Runner;
 use crate::Error;
 use crate::installer::Installer;
+use crate::product::Build;
 use crate::template::{Key, Template};
 
 /// Superuser `postgres`, who needs no password: the socket is in a folder that no other may enter. UTF-8, and the
@@ -28,10 +29,10 @@ pub(super) fn template(
     let initdb: Vec<String> = INITDB.iter().map(|option| (*option).to_owned()).chain(more.to_vec()).collect();
     // It belongs to the user that it was made by.
     let key = Key::new(
-        &format!("postgresql-{}", base.version()),
-        base.path(),
-        base.program(),
-        Some(&base.installer()),
+        &format!("postgresql-{}", base.version),
+        &base.path,
+        &base.program,
+        Some(&base.installer),
         &initdb,
         runner.name(),
     )?;
@@ -55,7 +56,7 @@ fn initialise(
         line.extend(runner.options());
         line.push("--".to_owned());
     }
-    line.extend([base.installer().display().to_string(), "-D".to_owned(), data_dir.display().to_string()]);
+    line.extend([base.installer.display().to_string(), "-D".to_owned(), data_dir.display().to_string()]);
     line.extend_from_slice(initdb);
     Installer { title: base.title(), log: &log, folder: work, tmp_dir: work, cancel }.run(&line, "")
 }

@@ -125,11 +125,11 @@ impl Build for PgBase {
     }
 
     fn path(&self) -> &Path {
-        self.path()
+        &self.path
     }
 
     fn program(&self) -> &Path {
-        self.program()
+        &self.program
     }
 
     fn product(&self) -> ConfigProduct {
@@ -137,15 +137,15 @@ impl Build for PgBase {
     }
 
     fn version(&self) -> &str {
-        self.version()
+        &self.version
     }
 
     fn release(&self) -> Release {
-        Release::parse(self.version()).unwrap_or_default()
+        Release::parse(&self.version).unwrap_or_default()
     }
 
     fn title(&self) -> String {
-        self.title()
+        format!("PostgreSQL {}", self.version)
     }
 
     fn native_settings(&self, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {

@@ -13,7 +13,7 @@ use super::user::Runner;
 use super::{SUPERUSER, data as data_dirs, ready};
 use crate::certificates::CertificateFiles;
 use crate::home::HomeTls;
-use crate::product::{Base, Server, ServerSpec, TLS_HOST};
+use crate::product::{Base, Build, Server, ServerSpec, TLS_HOST};
 use crate::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
 use crate::{Error, Home, datadir, launch};
 
@@ -28,7 +28,7 @@ pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) ->
     let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
     let (log, data_dir) = (absolute_log(&spec.log)?, absolute_itself(&spec.data_dir)?);
     let template_dir = absolute(&spec.template_dir)?;
-    let program = base.program();
+    let program = base.program.as_path();
     let runner = Runner::choose(&[program, &data_dir, &template_dir, home.path()])?;
 
     match data {
