@@ -121,7 +121,6 @@ pub(crate) fn usable_cpus() -> Result<CpuList, Ended> {
     Ok(CpuList(usable.filter_map(|cpu| u32::try_from(cpu).ok()).collect()))
 }
 
-/// The event loop of this thread.
 pub(crate) fn event_loop() -> Result<Runtime, Ended> {
     /// Files of an event loop. Without room for those of signals it would panic.
     const FILES: usize = 12;

@@ -68,7 +68,6 @@ pub(crate) fn workloads(plan: &Plan, variants: &[Prepared]) -> Vec<WorkloadInfo>
     plan.workload.iter().filter_map(info).collect()
 }
 
-/// Which build this is.
 pub(crate) fn tool() -> ToolInfo {
     ToolInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -90,7 +90,6 @@ fn times_of(workload: &str, variants: &[Value]) -> Vec<&'static str> {
 /// What `--time` sets.
 const TIMES: [&str; 4] = ["time", "read_time", "write_time", "read_write_time"];
 
-/// The plan with all its defaults.
 pub(crate) fn resolved(plan: &Table) -> Result<Table, Ended> {
     let fault = |error: &dyn std::fmt::Display| Ended::new(OURS, error);
     let text = toml::to_string(plan).map_err(|error| fault(&error))?;

@@ -96,7 +96,6 @@ impl Progress {
         self.total += rests(self.rest, cells.len());
     }
 
-    /// A cell begins.
     pub(crate) fn cell(&mut self, id: &CellId, blocks: u32) {
         let CellId { block, variant, workload } = id;
         let block = if blocks > 1 { format!("block {block}/{blocks}") } else { String::new() };

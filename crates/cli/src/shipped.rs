@@ -10,7 +10,6 @@ type File = (&'static str, &'static str);
 /// Every file, by path.
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/plans.rs"));
 
-/// The plan or the file of this name.
 pub(crate) fn file(name: &str) -> Result<File, Ended> {
     let is_asked = |(path, _): &&File| *path == name || path.strip_suffix(".toml") == Some(name);
     FILES.iter().find(is_asked).copied().ok_or_else(|| unknown(name))

@@ -10,7 +10,6 @@ const VARIABLE: &str = "DBDYNO_TEMPLATES";
 /// The run's own, in its data folder.
 pub(crate) const TEMPLATES: &str = "templates";
 
-/// A folder of templates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Templates {
     pub(crate) folder: PathBuf,

@@ -18,7 +18,6 @@ const HEAD: &str = "# What dbdyno knows about the server next to this file. `dbd
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
     pub origin: Origin,
-    /// The source in words.
     pub source: String,
     /// `None` until the server has been started once.
     pub answer: Option<Answer>,

@@ -80,7 +80,6 @@ impl Play {
         self.server.target(None, &Manner::default()).endpoint("innodb", true)
     }
 
-    /// The unix socket.
     pub fn socket(&self) -> &Path {
         self.server.socket()
     }

@@ -15,7 +15,6 @@ pub struct Known {
     pub product: String,
     /// What the server answered, else what its program prints, else what its entry says.
     pub version: String,
-    /// Its entry in the catalogue.
     pub entry: Option<Entry>,
     /// Where it is, if it is here.
     pub here: Option<Here>,

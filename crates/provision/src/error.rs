@@ -42,7 +42,6 @@ pub enum Error {
     )]
     NoInstaller { base: PathBuf, looked_for: String },
 
-    /// A plugin that the engine needs is not in the base directory.
     #[error(
         "engine {engine} needs the plugin {plugin}, which is not in {base}; \
          use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)", base = .base.display()
@@ -74,7 +73,6 @@ pub enum Error {
     )]
     Certificates { why: String },
 
-    /// The memory of a server cannot be limited.
     #[error(
         "cannot limit the memory of a server: {why}; run as root, or where control groups may be made, or leave server_memory \
          out"

@@ -85,7 +85,6 @@ impl Home {
         Ok(self)
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

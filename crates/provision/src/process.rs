@@ -22,7 +22,6 @@ const HURRY: Duration = Duration::from_millis(500);
 pub struct Stopped {
     /// Exit code; `None` when a signal ended it.
     pub code: Option<i32>,
-    /// The signal that ended it.
     pub signal: Option<i32>,
     /// Time from the request to the end.
     pub took: Duration,
@@ -144,7 +143,6 @@ fn kill_tree(root: u32) {
     tree.into_iter().rev().for_each(|pid| send(pid, Signal::SIGKILL));
 }
 
-/// The numbers of all processes.
 pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let names = fs::read_dir("/proc").into_iter().flatten().flatten();
     names.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -18,7 +18,6 @@ const DATA: &str = "data";
 /// What the data are. It is written last: a snapshot that has it is whole.
 const ABOUT: &str = "snapshot.json";
 
-/// What a snapshot holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotInfo {
     /// In order of their paths.
@@ -31,7 +30,6 @@ pub struct SnapshotInfo {
     pub knowledge: Value,
 }
 
-/// One file of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotFile {
     /// Below the data directory.
@@ -86,7 +84,6 @@ impl Snapshot {
         folder.join(DATA).join(datadir::MARK).is_file().then(|| Self { folder: folder.to_path_buf(), info })
     }
 
-    /// What it holds.
     pub fn info(&self) -> &SnapshotInfo {
         &self.info
     }

@@ -43,7 +43,6 @@ impl Format for Csv {
     }
 }
 
-/// What a row is of.
 struct At<'a> {
     findings: &'a Findings,
     workload: &'a WorkloadFindings,

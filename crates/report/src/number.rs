@@ -61,7 +61,6 @@ pub fn rate(value: Option<f64>) -> String {
     fixed(value, decimals)
 }
 
-/// A whole number.
 pub(crate) fn count(number: impl Into<u64>) -> String {
     grouped(&number.into().to_string())
 }

@@ -147,7 +147,6 @@ pub(crate) fn warnings(findings: &Findings) -> Vec<Block> {
     vec![if all.is_empty() { Block::text("No warnings.") } else { Block::List(Tone::Plain, all) }]
 }
 
-/// The tables of rates.
 pub(crate) fn rate_tables(findings: &Findings) -> Vec<Block> {
     let of = |workload: &WorkloadFindings| {
         let head = Block::heading(2, &workload.name);

@@ -22,7 +22,6 @@ pub(crate) fn blocks_text(blocks: &[u32]) -> String {
     format!("{} {}", if blocks.len() == 1 { "block" } else { "blocks" }, listed(&names))
 }
 
-/// A rate in a sentence.
 fn whole(rate: f64) -> String {
     fixed(Some(rate), 0)
 }

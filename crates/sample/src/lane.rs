@@ -33,7 +33,6 @@ pub(crate) struct Spec {
     pub(crate) counts_samples: bool,
 }
 
-/// Commands to a lane.
 pub(crate) enum Command {
     /// The files of the sources that [`Event::Opened`] named, in that order.
     Write(Vec<CounterWriter>),

@@ -47,7 +47,6 @@ pub(crate) struct Measured<'a> {
     pub(crate) counters: &'a Counters,
     pub(crate) window: Span,
     pub(crate) hosting: Hosting,
-    /// CPUs of the host.
     pub(crate) cpus: u32,
 }
 

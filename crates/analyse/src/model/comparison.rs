@@ -31,7 +31,6 @@ pub struct Comparison {
     pub ratios: Option<Group>,
 }
 
-/// Who is compared.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComparedSide {
     pub run_id: String,

@@ -37,7 +37,6 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every code.
             pub const ALL: &[Self] = &[$(Self::$code),*];
         }
     };

@@ -90,7 +90,6 @@ pub struct PublishedRow {
     pub agreement: Agreement,
 }
 
-/// What is divided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {

@@ -17,7 +17,6 @@ pub struct Debt {
 pub struct DebtLevel {
     /// As recorded: `dirty_bytes`, `history_list_length`, `dead_rows`, ...
     pub name: String,
-    /// The name in words.
     pub words: String,
     pub before: i64,
     pub after: i64,
@@ -48,7 +47,6 @@ pub struct HostCheck {
     pub server_kernel_us: Option<f64>,
     /// dbdyno; of an embedded database with the database.
     pub client_us: f64,
-    /// All other processes.
     pub others_us: f64,
     /// The kernel's own threads: write-back, encryption, network.
     pub kernel_threads_us: f64,

@@ -74,7 +74,6 @@ pub struct StepRun {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClientReach {
     pub statements_per_second: f64,
-    /// Of the step.
     pub connections: u32,
     pub could_per_second: f64,
     /// The calibrated number of connections at which it could.

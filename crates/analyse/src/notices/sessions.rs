@@ -57,7 +57,6 @@ fn begun(run: &Run) -> BTreeMap<CellOrder<'_>, (Session, &str)> {
     begun
 }
 
-/// A cell as a key.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct CellOrder<'a> {
     block: u32,

@@ -79,7 +79,6 @@ pub struct Remark {
 pub enum RemarkKind {
     /// A class differs that decides results.
     Difference,
-    /// A trap fired.
     Trap,
     /// A class differs that matters less.
     Detail,
@@ -90,7 +89,6 @@ pub enum RemarkKind {
 }
 
 impl Parity {
-    /// Remarks of one kind.
     pub fn of_kind(&self, kind: RemarkKind) -> impl Iterator<Item = &Remark> {
         self.remarks.iter().filter(move |remark| remark.kind == kind)
     }

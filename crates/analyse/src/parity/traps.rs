@@ -50,7 +50,6 @@ pub enum Fires {
     Differs,
 }
 
-/// A trap that fired.
 #[derive(Debug)]
 pub(super) struct Fired<'a> {
     pub(super) trap: &'static Trap,

@@ -23,7 +23,6 @@ const ENOUGH: u64 = 100;
 /// Values on either side of a split at least.
 const LEAST_SIDE: usize = 2;
 
-/// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ChangePoint {
     /// Position of the first value of the new level.

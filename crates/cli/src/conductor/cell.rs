@@ -178,7 +178,6 @@ impl Conductor<'_> {
         files.find(|path| !path.exists()).unwrap_or_else(|| self.log_of(id, 1))
     }
 
-    /// The log of the cell that runs.
     pub(crate) fn last_log_file(&self, id: &CellId) -> PathBuf {
         let files = (1..).map(|attempt| self.log_of(id, attempt));
         files.take_while(|path| path.exists()).last().unwrap_or_else(|| self.log_of(id, 1))
@@ -249,7 +248,6 @@ impl Conductor<'_> {
     }
 }
 
-/// A server as it is recorded.
 pub(crate) fn server_info(description: Description, database: &Database) -> ServerInfo {
     let [major, minor, patch] = description.version;
     ServerInfo {

@@ -13,7 +13,6 @@ use crate::time;
 /// Variant, workload and step of comparisons that are undecided.
 pub(super) type Open = BTreeSet<(String, String, String)>;
 
-/// What a block runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct NextBlock {
     pub(super) cells: Vec<CellId>,

@@ -165,7 +165,6 @@ impl Conductor<'_> {
         self.cell_ended(cell.id, (outcome, message), tally)
     }
 
-    /// Ends the servers that are up.
     pub(super) fn all_down(&mut self, up: Up) -> Result<(), Ended> {
         for server in up.0.into_values() {
             self.progress.busy("stopping");

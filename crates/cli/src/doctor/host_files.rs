@@ -9,7 +9,6 @@ pub(crate) struct HostFiles {
 }
 
 impl HostFiles {
-    /// This machine.
     pub(crate) fn here() -> Self {
         Self { root: PathBuf::from("/") }
     }

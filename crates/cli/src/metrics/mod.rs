@@ -105,7 +105,6 @@ impl Metrics {
         });
     }
 
-    /// All of it as text.
     pub(crate) fn text(&self) -> String {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = Exposition::default();

@@ -83,7 +83,6 @@ pub(super) fn progress(counts: &Counts, asked: &Asked, seconds: f64, total: f64)
     line
 }
 
-/// The report at the end.
 pub(super) fn report(
     counts: &Counts,
     asked: &Asked,

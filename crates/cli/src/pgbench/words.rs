@@ -65,7 +65,6 @@ const OPTIONS: [(char, &str, Use); 45] = [
     ('?', "help", Use::Flag),
 ];
 
-/// What the words say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Words {
     options: BTreeMap<&'static str, String>,
@@ -76,7 +75,6 @@ pub(super) struct Words {
     pub(super) ignored: Vec<&'static str>,
 }
 
-/// Reads the words.
 pub(super) fn read(words: &[String]) -> Result<Words, String> {
     let mut read = Words::default();
     let mut words = words.iter().map(String::as_str);

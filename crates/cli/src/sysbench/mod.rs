@@ -18,7 +18,6 @@ use self::words::Words;
 use crate::exit::{Ended, SERVER, USAGE};
 use crate::{terminal, unrecorded};
 
-/// Runs what the words ask for.
 pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
     let usage = |problem: String| Ended::new(USAGE, problem);
     let words = words::read(words).map_err(usage)?;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// What the words say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) script: Option<String>,
@@ -73,7 +72,6 @@ const IGNORED: [&str; 14] = [
     "mysql_ssl_cipher",
 ];
 
-/// Reads the words.
 pub(super) fn read(words: &[String]) -> Result<Words, String> {
     let mut read = Words::default();
     for word in words {

@@ -32,7 +32,6 @@ impl Partial {
         Ok(Self { path })
     }
 
-    /// The folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

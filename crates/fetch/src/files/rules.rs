@@ -7,7 +7,6 @@ use super::entry::{Entry, Source};
 /// Words that mean something else where a plan names a server.
 const RESERVED: &[&str] = &["sqlite", "null"];
 
-/// Checks one entry.
 pub(crate) fn check(entry: &Entry) -> Result<(), String> {
     let Entry { name, product, version, source, .. } = entry;
     check_name(name)?;

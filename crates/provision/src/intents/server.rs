@@ -14,7 +14,6 @@ pub enum Plugins {
     In(Option<PathBuf>),
 }
 
-/// A server that a config is rendered for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigServer {
     pub product: ConfigProduct,

@@ -11,6 +11,5 @@ mod option_file;
 mod ready;
 mod server;
 
-/// The family.
 #[derive(Debug)]
 pub(crate) struct Mysql;

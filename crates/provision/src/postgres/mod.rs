@@ -19,6 +19,5 @@ const SUPERUSER: &str = "postgres";
 /// The database in which others are made.
 const MAINTENANCE: &str = "postgres";
 
-/// The family.
 #[derive(Debug)]
 pub(crate) struct Postgres;

@@ -158,7 +158,6 @@ pub trait Build: fmt::Debug + Send + Sync {
         self.path()
     }
 
-    /// The server program.
     fn program(&self) -> &Path;
 
     fn product(&self) -> ConfigProduct;

@@ -7,7 +7,6 @@ mod long_cells;
 use super::Tone;
 use super::text::{columns_of, cut, painted, wrapped};
 
-/// One cell.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextCell {
     pub(crate) text: String,

@@ -36,11 +36,9 @@ pub use terminal::terminal;
 #[derive(Debug, Clone)]
 pub enum Block {
     Heading(Heading),
-    /// A paragraph.
     Text(Tone, String),
     /// `Doubt` for problems.
     List(Tone, Vec<String>),
-    /// A name and what it is.
     Facts(Vec<(String, String)>),
     Table(Table),
     /// Markdown of the plan: markup in it is text.
@@ -174,7 +172,6 @@ impl Table {
     }
 }
 
-/// Head of a column.
 #[derive(Debug, Clone, Default)]
 pub struct Column {
     pub name: String,

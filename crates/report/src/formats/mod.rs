@@ -23,7 +23,6 @@ pub struct TerminalOptions {
     pub run: String,
 }
 
-/// Which part of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// What was compared, what makes figures invalid, and the answer, last.

@@ -105,7 +105,6 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The variant of this name in a step.
 pub(crate) fn of<'a>(step: &'a StepFindings, variant: &str) -> Option<&'a VariantStep> {
     step.variants.iter().find(|found| found.variant == variant)
 }

@@ -28,7 +28,6 @@ const STAT: [(&str, &str, &str); 5] = [
 const CPU: [(&str, &str); 3] =
     [("usage_usec", "cpu_us"), ("user_usec", "cpu_user_us"), ("system_usec", "cpu_kernel_us")];
 
-/// The control group.
 #[derive(Debug)]
 pub(crate) struct Group {
     folder: PathBuf,

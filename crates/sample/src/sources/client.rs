@@ -15,7 +15,6 @@ use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::clock::ProcessClock;
 
-/// This process.
 #[derive(Debug)]
 pub(crate) struct Client {
     pid: u32,

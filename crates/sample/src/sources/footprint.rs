@@ -68,7 +68,6 @@ impl Footprint {
             .collect())
     }
 
-    /// Reads the counters.
     pub(crate) fn read(&mut self, values: &mut Values) -> Result<(), Error> {
         let memory = self.memory()?;
         values.set("rss_bytes", memory.rss_bytes);

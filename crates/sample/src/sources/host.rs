@@ -82,7 +82,6 @@ struct Pressure {
     full_key: String,
 }
 
-/// The machine.
 pub(crate) struct Host {
     stat: ProcFile,
     loadavg: ProcFile,

@@ -91,7 +91,6 @@ impl Values {
         self.0 = values;
     }
 
-    /// All counters.
     pub(crate) fn map(&self) -> &BTreeMap<String, i64> {
         &self.0
     }

@@ -25,7 +25,6 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Between two readings within a window; its boundaries are read in any case.
 const AT_LEAST: Duration = Duration::from_secs(15);
 
-/// All processes.
 #[derive(Debug)]
 pub(crate) struct Processes {
     limit: CostLimit,

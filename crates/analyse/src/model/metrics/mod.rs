@@ -26,7 +26,6 @@ pub fn all() -> [(&'static str, Vec<&'static Metric>); 4] {
     ]
 }
 
-/// What a figure is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
     /// Name in JSON and CSV.

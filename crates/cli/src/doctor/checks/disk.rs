@@ -29,7 +29,6 @@ pub(crate) fn existing(path: &Path) -> PathBuf {
     absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Free bytes in a folder that is there.
 pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     let space = statvfs(folder).ok()?;
     Some(space.blocks_available() * space.fragment_size())

@@ -152,7 +152,6 @@ fn longest_ms(point: &dbdyno_analyse::SecondPoint) -> Option<f64> {
     point.response_max_us.map(|time_us| time_us as f64 / 1e3)
 }
 
-/// One kind in a run.
 fn series(run: &StepRun, kind: &str, value: Figure<dbdyno_analyse::SecondPoint>) -> Vec<Point> {
     let of_kind = run.seconds.iter().filter(|point| point.kind == kind);
     of_kind.map(|point| (point.second as f64, value(point))).collect()
