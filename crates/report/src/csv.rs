@@ -10,37 +10,23 @@ use dbdyno_analyse::{
 use crate::evidence::rates::block_ratio;
 use crate::evidence::{HOST_CHECK, kind_of, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
-use crate::{Error, Format};
 
 /// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` is shown where there is none.
-#[derive(Debug, Clone, Copy)]
-pub struct Csv;
-
-impl Format for Csv {
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn extension(&self) -> &'static str {
-        "csv"
-    }
-
-    fn render(&self, findings: &Findings) -> Result<String, Error> {
-        let names = Names::of(findings);
-        let columns = columns(findings, &names);
-        let mut text = line(columns.0.iter().map(|(name, _)| name.clone()));
-        for workload in &findings.workloads {
-            for step in &workload.steps {
-                for variant in &step.variants {
-                    for run in &variant.runs {
-                        let at = At { findings, workload, step, variant, run };
-                        text.push_str(&line(columns.0.iter().map(|(_, cell)| cell(&at))));
-                    }
+pub(crate) fn csv(findings: &Findings) -> String {
+    let names = Names::of(findings);
+    let columns = columns(findings, &names);
+    let mut text = line(columns.0.iter().map(|(name, _)| name.clone()));
+    for workload in &findings.workloads {
+        for step in &workload.steps {
+            for variant in &step.variants {
+                for run in &variant.runs {
+                    let at = At { findings, workload, step, variant, run };
+                    text.push_str(&line(columns.0.iter().map(|(_, cell)| cell(&at))));
                 }
             }
         }
-        Ok(text)
     }
+    text
 }
 
 struct At<'a> {
@@ -362,7 +348,7 @@ mod tests {
 
     #[test]
     fn rows_have_their_group_with_its_figures_their_target_and_relative_metrics() {
-        let text = Csv.render(&fixture::with_groups()).expect("plain data");
+        let text = csv(&fixture::with_groups());
         assert_eq!(below(&text, "group_2024"), ["writes", "writes"]);
         assert_eq!(below(&text, "group_2024_steps"), ["NA", "NA"], "of the base");
         let text: String =
@@ -381,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_table_of_the_fixture() {
-        let text = Csv.render(&fixture::findings()).expect("plain data");
+        let text = csv(&fixture::findings());
         assert_eq!(text.lines().count(), 1 + 20);
         insta::assert_snapshot!("csv", text);
     }

@@ -3,14 +3,10 @@
 use dbdyno_analyse::Findings;
 use serde::Serialize;
 
-use crate::{Error, Format};
+use crate::Error;
 
-/// Version of the JSON report's shape. It rises when a key is removed or changes its meaning; new keys do not raise it.
+/// Version of the JSON report's shape: the findings as they are, no number rounded. It rises when a key is removed or changes its meaning; new keys do not raise it.
 pub const SCHEMA: u32 = 4;
-
-/// The JSON report: the findings as they are, with `schema` as first key. No number is rounded.
-#[derive(Debug, Clone, Copy)]
-pub struct Json;
 
 /// One JSON object with `schema` as first key; `about` is what errors name.
 ///
@@ -28,20 +24,6 @@ pub(crate) fn document(about: &str, content: &impl Serialize) -> Result<String, 
     Ok(serde_json::to_string_pretty(&document).map_err(failed)? + "\n")
 }
 
-impl Format for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
-
-    fn extension(&self) -> &'static str {
-        "json"
-    }
-
-    fn render(&self, findings: &Findings) -> Result<String, Error> {
-        document(&findings.run.run_id, findings)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +32,7 @@ mod tests {
     #[test]
     fn the_schema_comes_first_and_the_findings_follow_unrounded() {
         let findings = fixture::findings();
-        let text = Json.render(&findings).expect("plain data");
+        let text = document("run", &findings).expect("plain data");
         assert!(text.starts_with("{\n  \"schema\": 4,\n  \"run\": {"));
         let value: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
         assert_eq!(value["variants"][1]["name"], "<b>&\"");

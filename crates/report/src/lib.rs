@@ -36,46 +36,58 @@ use dbdyno_analyse::Findings;
 use tests::fixture;
 
 pub use comparison::{comparison_json, comparison_junit, comparison_markdown, comparison_terminal};
-pub use csv::Csv;
 pub use error::Error;
 pub use evidence::{HOST_CHECK, HostCheckColumn, Topic};
-pub use formats::{
-    Html, Markdown, Part, Terminal, TerminalOptions, parity_terminal, published_html, run_html,
-};
+pub use formats::{Part, TerminalOptions, parity_terminal, published_html, run_html, run_terminal};
 pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use index::{HistoryEntry, RunEntry, index_html};
-pub use json::{Json, SCHEMA};
+pub use json::SCHEMA;
 pub use notices::texts as notice_texts;
 pub use number::{milliseconds, rate};
-pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, OpenMetrics};
+pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
 pub use parquet::parquet;
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.
-pub trait Format: Sync {
-    /// The word that selects it on the command line: `html`, `md`, `csv`, `json`, `terminal`.
-    fn name(&self) -> &'static str;
-
+#[derive(Debug)]
+pub struct Format {
+    /// The word that selects it on the command line.
+    pub name: &'static str,
     /// Extension of a file in this format, without the dot.
-    fn extension(&self) -> &'static str;
+    pub extension: &'static str,
+    render: fn(&Findings) -> Result<String, Error>,
+}
 
+impl Format {
     /// The whole document, ending in a newline.
     ///
     /// # Errors
     /// When the findings cannot be expressed in this format; see [`Error`].
-    fn render(&self, findings: &Findings) -> Result<String, Error>;
+    pub fn render(&self, findings: &Findings) -> Result<String, Error> {
+        (self.render)(findings)
+    }
 }
 
 /// Every format. The terminal one is here with the whole report in 100 columns, without colour.
-pub const ALL: &[&dyn Format] =
-    &[&Terminal { options: TerminalOptions::PLAIN }, &Markdown, &Html, &Csv, &Json, &OpenMetrics];
+pub const ALL: &[Format] = &[
+    Format {
+        name: "terminal",
+        extension: "txt",
+        render: |findings| run_terminal(findings, &TerminalOptions::PLAIN),
+    },
+    Format { name: "md", extension: "md", render: |findings| Ok(formats::run_markdown(findings)) },
+    Format { name: "html", extension: "html", render: |findings| Ok(run_html(findings, None)) },
+    Format { name: "csv", extension: "csv", render: |findings| Ok(csv::csv(findings)) },
+    Format { name: "json", extension: "json", render: |findings| json::document(&findings.run.run_id, findings) },
+    Format { name: "openmetrics", extension: "prom", render: |findings| Ok(run_openmetrics(findings)) },
+];
 
 /// The format of that name.
 ///
 /// # Errors
 /// [`Error::UnknownFormat`], which lists the names there are.
-pub fn find(name: &str) -> Result<&'static dyn Format, Error> {
-    ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| Error::UnknownFormat {
+pub fn find(name: &str) -> Result<&'static Format, Error> {
+    ALL.iter().find(|format| format.name == name).ok_or_else(|| Error::UnknownFormat {
         name: name.to_owned(),
-        known: ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", "),
+        known: ALL.iter().map(|format| format.name).collect::<Vec<_>>().join(", "),
     })
 }

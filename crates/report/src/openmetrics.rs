@@ -2,12 +2,6 @@
 
 use dbdyno_analyse::{Findings, StepFindings, VariantStep};
 
-use crate::{Error, Format};
-
-/// The figures of each variant and step, one sample each.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenMetrics;
-
 /// The media type of the text.
 pub const OPENMETRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -48,16 +42,8 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-impl Format for OpenMetrics {
-    fn name(&self) -> &'static str {
-        "openmetrics"
-    }
-
-    fn extension(&self) -> &'static str {
-        "prom"
-    }
-
-    fn render(&self, findings: &Findings) -> Result<String, Error> {
+/// The figures of each variant and step, one sample each.
+pub fn run_openmetrics(findings: &Findings) -> String {
         let mut text = Exposition::default();
         let run = &findings.run;
         text.family("dbdyno_run", "info", "The run.");
@@ -89,8 +75,7 @@ impl Format for OpenMetrics {
             let labels = [labels, &[("verdict", verdict.word())]].concat();
             text.sample("dbdyno_step_verdict_info", &labels, 1.0);
         });
-        Ok(text.end())
-    }
+        text.end()
 }
 
 fn times(findings: &Findings, text: &mut Exposition) {
@@ -139,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_figure_is_a_sample_with_escaped_labels() {
-        let text = OpenMetrics.render(&fixture::findings()).unwrap();
+        let text = run_openmetrics(&fixture::findings());
         let lines = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
         assert!(text.ends_with("\n# EOF\n") && lines("dbdyno_run_info{") == 1, "{text}");
         assert!(lines("dbdyno_step_rate{") > 10 && lines("dbdyno_step_rate_ratio{") > 5, "{text}");

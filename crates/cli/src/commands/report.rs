@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::{Choices, Findings, analyse_with, join, keep_variants, operation_histograms};
 use dbdyno_record::Run;
-use dbdyno_report::{ALL, Format, Part, Terminal, TerminalOptions, find, parquet, published_html, run_html};
+use dbdyno_report::{ALL, Part, TerminalOptions, find, parquet, published_html, run_html, run_terminal};
 
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
 use crate::commands::site::Site;
@@ -35,7 +35,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     };
     let format = find(&name)?;
     let (run, findings) = analysed(args)?;
-    let text = match (&args.output, format.name()) {
+    let text = match (&args.output, format.name) {
         (None, "terminal") => {
             let options = TerminalOptions {
                 part: part(args),
@@ -47,7 +47,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
                     .join(" "),
                 ..terminal::options()
             };
-            Terminal { options }.render(&findings)?
+            run_terminal(&findings, &options)?
         }
         _ => format.render(&findings)?,
     };
@@ -93,7 +93,7 @@ fn as_published(args: &ReportArgs) -> Result<(), Ended> {
     terminal::deliver("report", &run_html(&findings, None), Some(&evidence))
 }
 
-/// A folder of files, and so no [`Format`].
+/// A folder of files, and so no format of the report.
 fn as_parquet(args: &ReportArgs) -> Result<(), Ended> {
     let Some(folder) = &args.output else {
         return Err(Ended::new(USAGE, "--format parquet writes a folder of files; name it with --output"));
@@ -129,9 +129,9 @@ fn part(args: &ReportArgs) -> Part {
 /// The format that the ending of a file asks for; text as on a terminal without a file or an ending.
 fn from_ending(output: Option<&Path>) -> Result<String, Ended> {
     let Some(ending) = output.and_then(Path::extension) else { return Ok("terminal".to_owned()) };
-    let format = ALL.iter().find(|format| ending == format.extension());
-    let endings = ALL.iter().map(|format| format.extension());
-    format.map(|format| format.name().to_owned()).ok_or_else(|| unknown_ending(ending, endings))
+    let format = ALL.iter().find(|format| ending == format.extension);
+    let endings = ALL.iter().map(|format| format.extension);
+    format.map(|format| format.name.to_owned()).ok_or_else(|| unknown_ending(ending, endings))
 }
 
 /// A file whose ending is of no format would hold what no one expects in it.

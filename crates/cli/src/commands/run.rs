@@ -12,7 +12,7 @@ use dbdyno_analyse::margins_without_step;
 use dbdyno_plan::{Plan, estimate};
 use dbdyno_provision::FAMILIES;
 use dbdyno_record::{CellId, ClientCalibration, Manifest, Run, RunEvent, RunWriter};
-use dbdyno_report::{Format, Html, OpenMetrics, Part, Terminal, TerminalOptions};
+use dbdyno_report::{Part, TerminalOptions, run_html, run_openmetrics, run_terminal};
 use tokio::runtime::Runtime;
 
 use crate::args::{On, RunArgs};
@@ -217,15 +217,15 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path, args: &RunArgs) -> Result<()
     power::remember(&run.manifest, &findings);
     let options =
         TerminalOptions { part: Part::Answer, run: dir.display().to_string(), ..terminal::options() };
-    let shown = terminal::out(&Terminal { options }.render(&findings)?);
+    let shown = terminal::out(&run_terminal(&findings, &options)?);
     let report = dir.join(REPORT);
     let write = |path: &Path, text: &str| {
         let cannot = |error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display()));
         write_anew(path, text).map_err(cannot)
     };
-    write(&report, &Html.render(&findings)?)?;
+    write(&report, &run_html(&findings, None))?;
     if args.metrics.is_some() {
-        write(&dir.join(METRICS), &OpenMetrics.render(&findings)?)?;
+        write(&dir.join(METRICS), &run_openmetrics(&findings))?;
     }
     let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
     // The record and its report are whole: what was measured is not lost with the summary.

@@ -1,7 +1,6 @@
 //! The page as a whole: well-formed, self-contained, complete, safe and small.
 
-use super::Html;
-use crate::Format;
+use super::run_html;
 use crate::document::html::escaped;
 use crate::evidence::{Topic, rate, tables};
 use crate::fixture;
@@ -14,7 +13,7 @@ fn page() -> String {
 
 /// Without the script, which has texts of its own.
 fn of(findings: &dbdyno_analyse::Findings) -> String {
-    Html.render(findings).expect("plain data").replace(include_str!("../../page/page.js"), "")
+    run_html(findings, None).replace(include_str!("../../page/page.js"), "")
 }
 
 /// Elements that have no end tag.
@@ -63,11 +62,11 @@ fn assert_closed(page: &str) {
 #[test]
 fn every_tag_is_closed_in_its_order() {
     for blocks in [1, 2] {
-        assert_closed(&Html.render(&fixture::with_blocks(blocks)).expect("plain data"));
+        assert_closed(&run_html(&fixture::with_blocks(blocks), None));
     }
-    assert_closed(&Html.render(&fixture::with_groups()).expect("plain data"));
-    assert_closed(&Html.render(&fixture::with_aging()).expect("plain data"));
-    assert_closed(&Html.render(&fixture::with_sweep()).expect("plain data"));
+    assert_closed(&run_html(&fixture::with_groups(), None));
+    assert_closed(&run_html(&fixture::with_aging(), None));
+    assert_closed(&run_html(&fixture::with_sweep(), None));
     assert_closed(&history_html(&history()));
 }
 
@@ -170,7 +169,7 @@ fn the_log_of_a_failed_cell_is_folded_and_keeps_its_lines() {
     assert!(page.contains("<a href=\"#logs\">Logs of failed cells</a>"));
     let mut findings = fixture::findings();
     findings.failures.clear();
-    assert!(!Html.render(&findings).expect("plain data").contains("Logs of failed cells"));
+    assert!(!run_html(&findings, None).contains("Logs of failed cells"));
 }
 
 #[test]
@@ -219,6 +218,6 @@ fn a_run_of_five_variants_five_blocks_and_42_steps_is_small() {
     // So many steps are of the microbenchmarks, which look no ids up.
     let variants = findings.workloads[0].steps.iter_mut().flat_map(|step| &mut step.variants);
     variants.flat_map(|variant| &mut variant.runs).for_each(|run| run.lookups.clear());
-    let page = Html.render(&findings).expect("plain data");
+    let page = run_html(&findings, None);
     assert!(page.len() < 5_000_000, "{} bytes", page.len());
 }

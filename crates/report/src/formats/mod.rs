@@ -7,7 +7,7 @@ use crate::document;
 use crate::evidence::Topic;
 use crate::html::charts::Charts;
 use crate::html::page;
-use crate::{Error, Format, facts, parity, run};
+use crate::{Error, facts, parity, run};
 
 /// How the terminal's report is laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,40 +61,28 @@ impl TerminalOptions {
 }
 
 /// The terminal's report.
-#[derive(Debug, Clone)]
-pub struct Terminal {
-    pub options: TerminalOptions,
-}
-
-impl Format for Terminal {
-    fn name(&self) -> &'static str {
-        "terminal"
+///
+/// # Errors
+/// [`Error::UnknownStep`]
+pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<String, Error> {
+    let TerminalOptions { width, colour, part, steps, run: report } = options;
+    let known = findings.workloads.iter().flat_map(|workload| &workload.steps);
+    let known: Vec<&str> = known.map(|step| step.name.as_str()).collect();
+    if let Some(asked) = steps.iter().find(|asked| !known.contains(&asked.as_str())) {
+        return Err(Error::UnknownStep { asked: asked.clone(), known: known.join(", ") });
     }
-
-    fn extension(&self) -> &'static str {
-        "txt"
-    }
-
-    fn render(&self, findings: &Findings) -> Result<String, Error> {
-        let TerminalOptions { width, colour, part, steps, run: report } = &self.options;
-        let known = findings.workloads.iter().flat_map(|workload| &workload.steps);
-        let known: Vec<&str> = known.map(|step| step.name.as_str()).collect();
-        if let Some(asked) = steps.iter().find(|asked| !known.contains(&asked.as_str())) {
-            return Err(Error::UnknownStep { asked: asked.clone(), known: known.join(", ") });
-        }
-        let evidence =
-            |topic| run::evidence(findings, topic, |step| steps.is_empty() || steps.contains(&step.name));
-        let blocks = match part {
-            Part::Answer => run::short(findings, report),
-            Part::Warnings => run::warnings(findings),
-            Part::Tables => run::rate_tables(findings),
-            Part::Evidence(topic) => evidence(Some(*topic)),
-            Part::Config => run::config(findings),
-            Part::All if !steps.is_empty() => evidence(None),
-            Part::All => run::whole(findings, None),
-        };
-        Ok(document::terminal(&blocks, *width, *colour))
-    }
+    let evidence =
+        |topic| run::evidence(findings, topic, |step| steps.is_empty() || steps.contains(&step.name));
+    let blocks = match part {
+        Part::Answer => run::short(findings, report),
+        Part::Warnings => run::warnings(findings),
+        Part::Tables => run::rate_tables(findings),
+        Part::Evidence(topic) => evidence(Some(*topic)),
+        Part::Config => run::config(findings),
+        Part::All if !steps.is_empty() => evidence(None),
+        Part::All => run::whole(findings, None),
+    };
+    Ok(document::terminal(&blocks, *width, *colour))
 }
 
 /// How the variants of a plan would be configured, for a terminal: remarks, and the settings that differ.
@@ -103,39 +91,8 @@ pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
 }
 
 /// The Markdown report, for a pull request or a blog post.
-#[derive(Debug, Clone, Copy)]
-pub struct Markdown;
-
-impl Format for Markdown {
-    fn name(&self) -> &'static str {
-        "md"
-    }
-
-    fn extension(&self) -> &'static str {
-        "md"
-    }
-
-    fn render(&self, findings: &Findings) -> Result<String, Error> {
-        Ok(document::markdown(&run::whole(findings, None)))
-    }
-}
-
-/// The HTML report: one file, every number readable with scripts off.
-#[derive(Debug, Clone, Copy)]
-pub struct Html;
-
-impl Format for Html {
-    fn name(&self) -> &'static str {
-        "html"
-    }
-
-    fn extension(&self) -> &'static str {
-        "html"
-    }
-
-    fn render(&self, findings: &Findings) -> Result<String, Error> {
-        Ok(run_html(findings, None))
-    }
+pub(crate) fn run_markdown(findings: &Findings) -> String {
+    document::markdown(&run::whole(findings, None))
 }
 
 /// What published reports show, as a page that links to the one at the address `evidence`, where there is one.
@@ -145,7 +102,7 @@ pub fn published_html(findings: &Findings, evidence: Option<&str>) -> String {
     page(run::own_title(findings), &document::html(&blocks), &charts.page_data())
 }
 
-/// The page of a run. `live_seconds`: how often it asks a server whether there are new figures; `None` for a file.
+/// The page of a run: one file, every number readable with scripts off. `live_seconds`: how often it asks a server whether there are new figures; `None` for a file.
 pub fn run_html(findings: &Findings, live_seconds: Option<u32>) -> String {
     let charts = Charts::new(findings);
     let blocks = run::whole(findings, Some(&charts));

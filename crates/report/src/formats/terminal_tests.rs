@@ -2,12 +2,12 @@
 
 use dbdyno_analyse::Findings;
 
-use super::{Markdown, Part, Terminal, TerminalOptions};
+use super::{Part, TerminalOptions, run_markdown, run_terminal};
 use crate::document::{Block, Table, markdown, terminal};
-use crate::{Format, fixture, run};
+use crate::{fixture, run};
 
 fn render(findings: &Findings, options: TerminalOptions) -> String {
-    Terminal { options }.render(findings).expect("plain data")
+    run_terminal(findings, &options).expect("plain data")
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_rates_in_colour() {
 
 #[test]
 fn every_table_row_of_markdown_has_as_many_cells_as_its_head() {
-    let text = Markdown.render(&fixture::with_blocks(2)).expect("plain data");
+    let text = run_markdown(&fixture::with_blocks(2));
     let mut columns = None;
     for line in text.lines() {
         if !line.starts_with('|') {
