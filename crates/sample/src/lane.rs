@@ -77,7 +77,7 @@ pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, e
     }
     let mut outlets = Vec::new();
     for (name, open) in spec.sources {
-        match open().and_then(Outlet::probe) {
+        match open().and_then(|source| Outlet::probe(name, source)) {
             Ok(outlet) => outlets.push(outlet),
             Err(error) => warnings.push(format!("`{name}` is not sampled: {error}")),
         }

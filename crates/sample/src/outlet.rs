@@ -9,6 +9,8 @@ use crate::sources::{Moment, Source, Values};
 
 /// A source with its file. What it could not read it remembers, to say it once at the end.
 pub(crate) struct Outlet {
+    /// One of the names in [`ALL`](crate::ALL).
+    name: &'static str,
     source: Box<dyn Source>,
     values: Values,
     writer: Option<CounterWriter>,
@@ -20,15 +22,15 @@ pub(crate) struct Outlet {
 
 impl Outlet {
     /// Reads `source` once, so that what cannot be read is known before the clock starts. There is no file yet.
-    pub(crate) fn probe(mut source: Box<dyn Source>) -> Result<Self, Error> {
+    pub(crate) fn probe(name: &'static str, mut source: Box<dyn Source>) -> Result<Self, Error> {
         let mut values = Values::default();
         source.read(Moment::Boundary, &mut values)?;
-        Ok(Self { source, values, writer: None, tried: 0, missed: 0, first_miss: None, write_error: None })
+        Ok(Self { name, source, values, writer: None, tried: 0, missed: 0, first_miss: None, write_error: None })
     }
 
     /// First line of its counter file.
     pub(crate) fn header(&self) -> CounterHeader {
-        CounterHeader { source: self.source.name().to_owned(), about: self.source.about() }
+        CounterHeader { source: self.name.to_owned(), about: self.source.about() }
     }
 
     /// From now on samples are written to `writer`.
@@ -62,7 +64,7 @@ impl Outlet {
         };
         self.source.close();
         let warning = self.first_miss.map(|(at_us, error)| {
-            let (name, missed, tried) = (self.source.name(), self.missed, self.tried);
+            let (name, missed, tried) = (self.name, self.missed, self.tried);
             format!(
                 "`{name}`: {missed} of {tried} samples are missing, the first at {} s: {error}",
                 seconds(at_us)

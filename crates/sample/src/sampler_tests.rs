@@ -34,16 +34,11 @@ impl Reads {
 
 /// Answers when `wait` ends, from the second reading on.
 struct Fake {
-    name: &'static str,
     wait: Box<dyn FnMut() + Send>,
     reads: Reads,
 }
 
 impl Source for Fake {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn about(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -62,7 +57,7 @@ impl Source for Fake {
 
 fn fake_lane(number: usize, name: &'static str, wait: impl FnMut() + Send + 'static) -> (Spec, Reads) {
     let reads = Reads::default();
-    let fake = Fake { name, wait: Box::new(wait), reads: reads.clone() };
+    let fake = Fake { wait: Box::new(wait), reads: reads.clone() };
     let sources = vec![source(name, move || Ok(fake))];
     let spec = Spec {
         name,

@@ -30,17 +30,25 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn good(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Good, found: found.into(), advice: "", measured: None }
+    fn new(verdict: Verdict, found: impl Into<String>, advice: &'static str) -> Self {
+        Self { name: "", verdict, found: found.into(), advice, measured: None }
     }
 
-    pub(crate) fn note(name: &'static str, found: impl Into<String>, advice: &'static str) -> Self {
-        Self { name, verdict: Verdict::Note, found: found.into(), advice, measured: None }
+    pub(crate) fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
+}
 
-    pub(crate) fn bad(name: &'static str, found: impl Into<String>, advice: &'static str) -> Self {
-        Self { name, verdict: Verdict::Bad, found: found.into(), advice, measured: None }
-    }
+pub(crate) fn good(found: impl Into<String>) -> Finding {
+    Finding::new(Verdict::Good, found, "")
+}
+
+pub(crate) fn note(found: impl Into<String>, advice: &'static str) -> Finding {
+    Finding::new(Verdict::Note, found, advice)
+}
+
+pub(crate) fn bad(found: impl Into<String>, advice: &'static str) -> Finding {
+    Finding::new(Verdict::Bad, found, advice)
 }
 
 /// The list for people.
@@ -77,9 +85,9 @@ mod tests {
 
     fn findings() -> [Finding; 3] {
         [
-            Finding::good("CPUs", "4"),
-            Finding::note("governor", "powersave", "set performance"),
-            Finding::bad("disk", "1 MB free", "make room"),
+            good("4").named("CPUs"),
+            note("powersave", "set performance").named("governor"),
+            bad("1 MB free", "make room").named("disk"),
         ]
     }
 

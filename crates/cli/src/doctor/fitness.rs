@@ -24,17 +24,17 @@ pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
     std::thread::sleep(LOOK);
     let after = load::ticks(&files);
     let folder = existing(data_dir);
-    let mut all = vec![tools::build(cfg!(debug_assertions))];
+    let mut all = vec![tools::build(cfg!(debug_assertions)).named("dbdyno")];
     all.extend(machine(&files, &folder));
     all.extend([
-        load::others(&before, &after),
-        load::steal(&before, &after),
-        kernel::timers(kernel::measure_timers()),
-        cpu::wake_ups(host::usable_cpus().and_then(|usable| wakeups::measure(&files, &usable))),
-        disk::fsync(folder.clone(), disk::measure_fsync(&folder)),
-        tools::cache_folder(store::path().and_then(|path| path.parent().map(Path::to_owned)).as_deref()),
-        tools::servers(),
-        tools::calibrated(&calibrations()),
+        load::others(&before, &after).named("other programs"),
+        load::steal(&before, &after).named("steal"),
+        kernel::timers(kernel::measure_timers()).named("timers"),
+        cpu::wake_ups(host::usable_cpus().and_then(|usable| wakeups::measure(&files, &usable))).named("wake-ups"),
+        disk::fsync(folder.clone(), disk::measure_fsync(&folder)).named("fsync"),
+        tools::cache_folder(store::path().and_then(|path| path.parent().map(Path::to_owned)).as_deref()).named("cache folder"),
+        tools::servers().named("servers"),
+        tools::calibrated(&calibrations()).named("client"),
     ]);
     all
 }
@@ -51,7 +51,7 @@ const FACTS: [&str; 8] =
 /// Of what was found [`at_once`], as name and value; an fsync is measured for it.
 pub(crate) fn facts(found: &[Finding], data_dir: &Path) -> Vec<(String, String)> {
     let folder = existing(data_dir);
-    let fsync = disk::fsync(folder.clone(), disk::measure_fsync(&folder));
+    let fsync = disk::fsync(folder.clone(), disk::measure_fsync(&folder)).named("fsync");
     let of_machine = FACTS.iter().filter_map(|name| found.iter().find(|finding| finding.name == *name));
     of_machine.chain([&fsync]).map(|finding| (finding.name.to_owned(), finding.found.clone())).collect()
 }
@@ -63,33 +63,31 @@ fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
     let known = dbdyno_sample::host_info(data_dir, None, None);
     let device = dbdyno_sample::device_of(data_dir);
     vec![
-        cpu::count(cpus, known.cpus, can_pin),
-        cpu::cores(files),
-        cpu::governor(files),
-        cpu::idle(files),
-        cpu::turbo(files),
-        cpu::smt(files),
-        cpu::numa(files),
-        cpu::virtualisation(files),
-        cpu::mitigations(files),
-        load::average(files, cpus),
-        memory::free(files),
-        memory::huge_pages(files),
-        memory::swap(files),
-        disk::device(files, device.as_ref()),
-        disk::filesystem(files, device.as_ref(), &known.data_filesystem),
-        disk::free(disk::free_bytes(data_dir)),
-        kernel::clock_source(files),
-        kernel::schedstat(files),
-        kernel::aio(files),
-        kernel::io_uring(files),
-        kernel::perf(files),
-        kernel::aslr(files),
-        limits::open_files(crate::limits::most_files()),
-        limits::threads(crate::limits::most_threads()),
-        limits::locked_memory(),
-        groups::kind(files),
-        groups::limits(files),
+        cpu::count(cpus, known.cpus, can_pin).named("CPUs"),
+        cpu::cores(files).named("physical cores"),
+        cpu::governor(files).named("governor"),
+        cpu::idle(files).named("idle"),
+        cpu::turbo(files).named("turbo"),
+        cpu::smt(files).named("SMT"),
+        cpu::numa(files).named("NUMA"),
+        cpu::virtualisation(files).named("virtualisation"),
+        cpu::mitigations(files).named("mitigations"),
+        load::average(files, cpus).named("load average"),
+        memory::free(files).named("memory"),
+        memory::huge_pages(files).named("huge pages"),
+        memory::swap(files).named("swap"),
+        disk::device(files, device.as_ref()).named("device"),
+        disk::filesystem(files, device.as_ref(), &known.data_filesystem).named("filesystem"),
+        disk::free(disk::free_bytes(data_dir)).named("disk space"),
+        kernel::clock_source(files).named("clock source"),
+        kernel::schedstat(files).named("run-queue delay"),
+        kernel::aio(files).named("aio"),
+        kernel::io_uring(files).named("io_uring"),
+        limits::open_files(crate::limits::most_files()).named("open files"),
+        limits::threads(crate::limits::most_threads()).named("threads"),
+        limits::locked_memory().named("locked memory"),
+        groups::kind(files).named("control groups"),
+        groups::limits(files).named("group limits"),
     ]
 }
 
@@ -123,7 +121,7 @@ mod tests {
         let mut names: Vec<_> = findings.iter().map(|finding| finding.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!((names.len(), findings.len()), (36, 36));
+        assert_eq!((names.len(), findings.len()), (34, 34));
         for finding in &findings {
             assert_eq!(finding.advice.is_empty(), finding.verdict == Verdict::Good, "{finding:?}");
         }

@@ -62,10 +62,6 @@ impl Group {
 }
 
 impl Source for Group {
-    fn name(&self) -> &'static str {
-        "cgroup"
-    }
-
     fn about(&self) -> Map<String, Value> {
         let version = if self.is_v2 { 2 } else { 1 };
         about([("folder", self.folder.display().to_string().into()), ("version", version.into())])

@@ -31,10 +31,6 @@ impl Client {
 }
 
 impl Source for Client {
-    fn name(&self) -> &'static str {
-        "client"
-    }
-
     fn about(&self) -> Map<String, Value> {
         about([("pid", self.pid.into()), ("sees_io", self.footprint.sees_io().into())])
     }

@@ -76,10 +76,6 @@ fn flush_source(sys: &Path, major: u64, minor: u64) -> FlushSource {
 }
 
 impl Source for Disk {
-    fn name(&self) -> &'static str {
-        "disk"
-    }
-
     fn about(&self) -> Map<String, Value> {
         let flushes_of = match self.flush_source {
             FlushSource::Itself | FlushSource::WholeDisk(..) => Some(self.disk_name.clone()),

@@ -108,10 +108,6 @@ fn open_pressure(what: &str) -> Option<Pressure> {
 }
 
 impl Source for Host {
-    fn name(&self) -> &'static str {
-        "host"
-    }
-
     fn about(&self) -> Map<String, Value> {
         about([("cpus_online", self.cpus.into())])
     }

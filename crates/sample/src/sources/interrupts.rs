@@ -73,10 +73,6 @@ impl Interrupts {
 }
 
 impl Source for Interrupts {
-    fn name(&self) -> &'static str {
-        "interrupts"
-    }
-
     fn about(&self) -> Map<String, Value> {
         let [server, client] = &self.sides;
         about([("server_cpus", server.cpus.clone().into()), ("client_cpus", client.cpus.clone().into())])

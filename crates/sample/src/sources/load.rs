@@ -89,10 +89,6 @@ impl Load {
 }
 
 impl Source for Load {
-    fn name(&self) -> &'static str {
-        "load"
-    }
-
     fn about(&self) -> Map<String, Value> {
         about([("most_threads", MOST_NAMED.into())])
     }

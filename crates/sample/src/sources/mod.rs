@@ -98,9 +98,6 @@ impl Values {
 
 /// Something whose counters can be read.
 pub(crate) trait Source {
-    /// One of the names in [`ALL`].
-    fn name(&self) -> &'static str;
-
     /// What is sampled, for the header of the counter file.
     fn about(&self) -> Map<String, Value>;
 

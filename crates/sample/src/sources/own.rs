@@ -28,10 +28,6 @@ impl Own {
 }
 
 impl Source for Own {
-    fn name(&self) -> &'static str {
-        "sampler"
-    }
-
     fn about(&self) -> Map<String, Value> {
         about([("pid", std::process::id().into())])
     }

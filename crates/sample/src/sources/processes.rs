@@ -139,10 +139,6 @@ fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> Ticks {
 }
 
 impl Source for Processes {
-    fn name(&self) -> &'static str {
-        "processes"
-    }
-
     fn about(&self) -> Map<String, Value> {
         about([("at_least_seconds", AT_LEAST.as_secs().into())])
     }

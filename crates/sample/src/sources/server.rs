@@ -39,10 +39,6 @@ impl Server {
 }
 
 impl Source for Server {
-    fn name(&self) -> &'static str {
-        "server"
-    }
-
     fn about(&self) -> Map<String, Value> {
         about([("pid", self.pid.into()), ("sees_io", self.footprint.sees_io().into())])
     }

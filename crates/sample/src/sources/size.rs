@@ -57,10 +57,6 @@ fn totals(
 }
 
 impl Source for Size {
-    fn name(&self) -> &'static str {
-        "size"
-    }
-
     fn about(&self) -> Map<String, Value> {
         let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string()).into();
         about([("data_dir", text(&self.data_dir)), ("database_dir", text(&self.database_dir))])

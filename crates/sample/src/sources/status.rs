@@ -103,10 +103,6 @@ async fn ask(
 }
 
 impl Source for Status {
-    fn name(&self) -> &'static str {
-        "status"
-    }
-
     fn about(&self) -> Map<String, Value> {
         about([("driver", self.endpoint.target.name().into())])
     }

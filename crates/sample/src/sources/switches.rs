@@ -35,10 +35,6 @@ impl ServerSwitches {
 }
 
 impl Source for ServerSwitches {
-    fn name(&self) -> &'static str {
-        "switches"
-    }
-
     fn about(&self) -> Map<String, Value> {
         about([("pid", self.pid.into())])
     }

@@ -163,10 +163,6 @@ impl ServerTree {
 }
 
 impl Source for ServerTree {
-    fn name(&self) -> &'static str {
-        "server"
-    }
-
     fn about(&self) -> Map<String, Value> {
         about([
             ("pid", self.pid.into()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Finding, good, note};
 use crate::doctor::host_files::HostFiles;
 use crate::doctor::wakeups::{ONE_CORE_SHARE, Wait, WakeUps, percent};
 use crate::exit::Ended;
@@ -12,17 +12,13 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub(crate) fn count(usable: usize, online: u32, can_pin: bool) -> Finding {
     let found = format!("{usable} of {online} may be used");
     match (usable, can_pin) {
-        (_, false) => Finding::note(
-            "CPUs",
-            format!("{found}, not pinned to"),
+        (_, false) => note(format!("{found}, not pinned to"),
             "allow sched_setaffinity to pin client and server",
         ),
-        (0 | 1, _) => Finding::note(
-            "CPUs",
-            found,
+        (0 | 1, _) => note(found,
             "client and server will take CPU time from each other; use two or more",
         ),
-        _ => Finding::good("CPUs", format!("{found} and pinned to")),
+        _ => good(format!("{found} and pinned to")),
     }
 }
 
@@ -31,7 +27,7 @@ pub(crate) fn cores(files: &HostFiles) -> Finding {
     let siblings = |cpu: &String| files.line(&format!("{CPUS}/{cpu}/topology/thread_siblings_list"));
     let cores: BTreeSet<String> = files.names(CPUS).iter().filter_map(siblings).collect();
     let found = if cores.is_empty() { "not visible".to_owned() } else { cores.len().to_string() };
-    Finding::good("physical cores", found)
+    good(found)
 }
 
 pub(crate) fn governor(files: &HostFiles) -> Finding {
@@ -39,11 +35,9 @@ pub(crate) fn governor(files: &HostFiles) -> Finding {
     let governor = |cpu: &String| files.line(&format!("{CPUS}/{cpu}/cpufreq/scaling_governor"));
     let names: Vec<String> = cpus.iter().filter_map(governor).collect();
     match names.iter().find(|name| *name != "performance") {
-        None if names.is_empty() => Finding::good("governor", "not visible, as in most virtual machines"),
-        None => Finding::good("governor", "performance"),
-        Some(other) => Finding::note(
-            "governor",
-            other.clone(),
+        None if names.is_empty() => good("not visible, as in most virtual machines"),
+        None => good("performance"),
+        Some(other) => note(other.clone(),
             "the clock rate changes while you measure; set performance (cpupower frequency-set -g performance)",
         ),
     }
@@ -52,7 +46,7 @@ pub(crate) fn governor(files: &HostFiles) -> Finding {
 /// How CPUs without work wait for the next one; in a virtual machine that halts them, waking one is the hypervisor's business.
 pub(crate) fn idle(files: &HostFiles) -> Finding {
     let of = |name: &str| files.line(&format!("{CPUS}/cpuidle/{name}")).filter(|text| !text.is_empty());
-    let Some(driver) = of("current_driver") else { return Finding::good("idle", "not visible") };
+    let Some(driver) = of("current_driver") else { return good("not visible") };
     let governor = of("current_governor").or_else(|| of("current_governor_ro"));
     let mut found = format!("driver {driver}, governor {}", governor.as_deref().unwrap_or("not visible"));
     let polls_ns = files.number::<u64>("/sys/module/haltpoll/parameters/guest_halt_poll_ns");
@@ -63,7 +57,7 @@ pub(crate) fn idle(files: &HostFiles) -> Finding {
         }
         _ => {}
     }
-    Finding::good("idle", found)
+    good(found)
 }
 
 /// What it costs a server to wake its client, and whether a client can be kept from that.
@@ -72,12 +66,12 @@ pub(crate) fn wake_ups(measured: Result<WakeUps, Ended>) -> Finding {
         Ok(found) => found,
         Err(error) => {
             let found = format!("not measured: {}", error.message.unwrap_or_default());
-            return Finding::note("wake-ups", found, "allow sched_setaffinity to pin client and server");
+            return note(found, "allow sched_setaffinity to pin client and server");
         }
     };
     let Some(advice) = &found.advice else {
         let advice = "use two or more, or leave client_wait = \"sleep\"";
-        return Finding::note("wake-ups", "client and server share the one CPU", advice);
+        return note("client and server share the one CPU", advice);
     };
     let text = format!(
         "waking a client that sleeps takes {} of the server's CPU for a short answer; a server's CPU loses {} of its speed while a \
@@ -86,17 +80,13 @@ pub(crate) fn wake_ups(measured: Result<WakeUps, Ended>) -> Finding {
         percent(advice.lost_share)
     );
     let finding = match (advice.client_wait, advice.lost_share >= ONE_CORE_SHARE) {
-        (_, true) => Finding::note(
-            "wake-ups",
-            text,
+        (_, true) => note(text,
             "client and server share a core, so figures depend on the client; see the table below",
         ),
-        (Wait::Spin, false) => Finding::note(
-            "wake-ups",
-            text,
+        (Wait::Spin, false) => note(text,
             "ratios between servers depend on a client that sleeps; see the table below for [host]",
         ),
-        (Wait::Sleep, false) => Finding::good("wake-ups", text),
+        (Wait::Sleep, false) => good(text),
     };
     Finding { measured: Some(Box::new(found)), ..finding }
 }
@@ -106,29 +96,23 @@ pub(crate) fn turbo(files: &HostFiles) -> Finding {
     let off = files.line(&format!("{CPUS}/intel_pstate/no_turbo"));
     let on = files.line(&format!("{CPUS}/cpufreq/boost"));
     match (off.as_deref(), on.as_deref()) {
-        (Some("1"), _) | (None, Some("0")) => Finding::good("turbo", "off"),
-        (Some("0"), _) => Finding::note(
-            "turbo",
-            "on",
+        (Some("1"), _) | (None, Some("0")) => good("off"),
+        (Some("0"), _) => note("on",
             "the clock rate depends on heat and on how many CPUs are busy; echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo",
         ),
-        (None, Some(_)) => Finding::note(
-            "turbo",
-            "on",
+        (None, Some(_)) => note("on",
             "the clock rate depends on heat and on how many CPUs are busy; echo 0 > /sys/devices/system/cpu/cpufreq/boost",
         ),
-        _ => Finding::good("turbo", "not visible"),
+        _ => good("not visible"),
     }
 }
 
 pub(crate) fn smt(files: &HostFiles) -> Finding {
     if files.line(&format!("{CPUS}/smt/active")).as_deref() != Some("1") {
-        return Finding::good("SMT", "off, or not visible");
+        return good("off, or not visible");
     }
     let siblings = files.line(&format!("{CPUS}/cpu0/topology/thread_siblings_list")).unwrap_or_default();
-    Finding::note(
-        "SMT",
-        format!("on (CPUs {siblings} are one core)"),
+    note(format!("on (CPUs {siblings} are one core)"),
         "give server and client whole cores in server_cpus and client_cpus, or boot with nosmt",
     )
 }
@@ -136,7 +120,7 @@ pub(crate) fn smt(files: &HostFiles) -> Finding {
 pub(crate) fn numa(files: &HostFiles) -> Finding {
     let online = files.line("/sys/devices/system/node/online").unwrap_or_else(|| "0".to_owned());
     if online == "0" {
-        return Finding::good("NUMA", "one node");
+        return good("one node");
     }
     let nodes = files.names("/sys/devices/system/node");
     let cpus = |node: &String| {
@@ -144,9 +128,7 @@ pub(crate) fn numa(files: &HostFiles) -> Finding {
         Some(format!("{node}: CPUs {list}"))
     };
     let reported: Vec<String> = nodes.iter().filter_map(cpus).collect();
-    Finding::note(
-        "NUMA",
-        reported.join(", "),
+    note(reported.join(", "),
         "memory of another node is slower, and its placement differs from start to start; keep the \
          server on CPUs of one node",
     )
@@ -158,9 +140,9 @@ pub(crate) fn virtualisation(files: &HostFiles) -> Finding {
     });
     let product = files.line("/sys/class/dmi/id/product_name").filter(|name| !name.is_empty());
     match (is_guest, product) {
-        (true, Some(product)) => Finding::good("virtualisation", format!("a virtual machine ({product})")),
-        (true, None) => Finding::good("virtualisation", "a virtual machine"),
-        (false, _) => Finding::good("virtualisation", "none visible"),
+        (true, Some(product)) => good(format!("a virtual machine ({product})")),
+        (true, None) => good("a virtual machine"),
+        (false, _) => good("none visible"),
     }
 }
 
@@ -171,7 +153,7 @@ pub(crate) fn mitigations(files: &HostFiles) -> Finding {
         files.names(FOLDER).iter().filter_map(|name| files.line(&format!("{FOLDER}/{name}"))).collect();
     let count = |begins: &str| states.iter().filter(|state| state.starts_with(begins)).count();
     let (mitigated, open) = (count("Mitigation"), count("Vulnerable"));
-    Finding::good("mitigations", format!("{mitigated} active, {open} vulnerabilities without one"))
+    good(format!("{mitigated} active, {open} vulnerabilities without one"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dbdyno_sample::Device;
 use nix::sys::statvfs::statvfs;
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Finding, bad, good, note};
 use crate::doctor::host_files::HostFiles;
 use crate::time;
 
@@ -36,17 +36,17 @@ pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
 
 pub(crate) fn free(free: Option<u64>) -> Finding {
     let Some(free) = free else {
-        return Finding::bad("disk space", "the folder cannot be read", "name another with --data-dir");
+        return bad("the folder cannot be read", "name another with --data-dir");
     };
     let found = time::bytes(free);
     match free {
         free if free < GB / 10 => {
-            Finding::bad("disk space", found, "make room, or name another folder with --data-dir")
+            bad(found, "make room, or name another folder with --data-dir")
         }
         free if free < 10 * GB => {
-            Finding::note("disk space", found, "make room; dbdyno plan shows the need of a plan")
+            note(found, "make room; dbdyno plan shows the need of a plan")
         }
-        _ => Finding::good("disk space", found),
+        _ => good(found),
     }
 }
 
@@ -55,16 +55,16 @@ pub(crate) fn filesystem(files: &HostFiles, device: Option<&Device>, kind: &str)
     if ["tmpfs", "ramfs"].contains(&kind) {
         let advice =
             "it is in memory: an fsync costs nothing there; name a folder on the disk to be measured";
-        return Finding::note("filesystem", kind, advice);
+        return note(kind, advice);
     }
-    let Some(device) = device else { return Finding::good("filesystem", kind) };
+    let Some(device) = device else { return good(kind) };
     let options = mount_options(files, &device.mount_point);
     let found = format!("{kind} at {} ({options})", device.mount_point.display());
     if options.split(", ").any(|option| option == "nobarrier" || option == "barrier=0") {
         let advice = "without barriers an fsync does not reach the disk; mount with barriers";
-        return Finding::note("filesystem", found, advice);
+        return note(found, advice);
     }
-    Finding::good("filesystem", found)
+    good(found)
 }
 
 /// Of the mount and of its filesystem (proc(5), mountinfo), but for paths: `rw, relatime, errors=remount-ro`.
@@ -91,9 +91,7 @@ fn mount_options(files: &HostFiles, mount_point: &Path) -> String {
 /// Model, array and queue of the device: of a partition its disk's.
 pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
     let Some(device) = device else {
-        return Finding::note(
-            "device",
-            "no block device is visible under the folder",
+        return note("no block device is visible under the folder",
             "disk reads and writes cannot be measured; name a folder on a local disk with --data-dir",
         );
     };
@@ -110,7 +108,7 @@ pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
     }
     found.extend(files.chosen(&format!("{queue}/scheduler")).map(|name| format!("scheduler {name}")));
     found.extend(files.line(&format!("{queue}/write_cache")).map(|cache| format!("cache {cache}")));
-    Finding::good("device", found.join(", "))
+    good(found.join(", "))
 }
 
 /// Appends blocks to a new file in `folder` and puts each on the disk: how long each took, sorted. The file goes away.
@@ -140,7 +138,7 @@ pub(crate) fn fsync(folder: PathBuf, measured: std::io::Result<Vec<Duration>>) -
         Ok(took) => took,
         Err(error) => {
             let found = format!("{} cannot be written to: {error}", folder.display());
-            return Finding::bad("fsync", found, "name another folder with --data-dir");
+            return bad(found, "name another folder with --data-dir");
         }
     };
     let at = |share: usize| took[((took.len() - 1) * share).div_ceil(100)];
@@ -149,19 +147,19 @@ pub(crate) fn fsync(folder: PathBuf, measured: std::io::Result<Vec<Duration>>) -
     if median < TOO_FAST {
         let advice = "too fast for a disk: a filesystem in memory or a volatile cache; durability costs \
              nothing here";
-        return Finding::note("fsync", found, advice);
+        return note(found, advice);
     }
     if median > SLOW {
         let advice =
             "commits will be slow; check that this is the right disk and that nothing else writes to it";
-        return Finding::note("fsync", found, advice);
+        return note(found, advice);
     }
     if slow > median * UNEVEN {
         let advice =
             "uneven: other writers, or garbage collection of the SSD; check again when the disk is idle";
-        return Finding::note("fsync", found, advice);
+        return note(found, advice);
     }
-    Finding::good("fsync", found)
+    good(found)
 }
 
 fn micros(time: Duration) -> String {
@@ -220,7 +218,7 @@ mod tests {
         };
         assert_eq!(
             info("rw,discard,upperdir=/a"),
-            Finding::good("filesystem", "ext4 at /srv (rw, noatime, discard)")
+            good("ext4 at /srv (rw, noatime, discard)")
         );
         assert_eq!(info("rw,nobarrier").verdict, Verdict::Note);
         assert_eq!(filesystem(&machine(&[]).1, None, "tmpfs").verdict, Verdict::Note);

@@ -2,7 +2,7 @@
 
 use nix::unistd::{AccessFlags, access};
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Finding, good, note};
 use crate::doctor::host_files::HostFiles;
 use crate::time;
 
@@ -21,9 +21,9 @@ pub(crate) fn kind(files: &HostFiles) -> Finding {
     if !files.has(&format!("{ROOT}/cgroup.controllers")) {
         let controllers = files.names(ROOT).join(" ");
         if controllers.is_empty() {
-            return Finding::note("control groups", "none visible", advice);
+            return note("none visible", advice);
         }
-        return Finding::good("control groups", format!("version 1: {controllers}"));
+        return good(format!("version 1: {controllers}"));
     }
     let folder = own(files).unwrap_or_else(|| ROOT.to_owned());
     let controllers = files
@@ -32,9 +32,9 @@ pub(crate) fn kind(files: &HostFiles) -> Finding {
         .unwrap_or_default();
     let switch = files.path(&format!("{folder}/cgroup.subtree_control"));
     if access(&switch, AccessFlags::W_OK).is_err() {
-        return Finding::note("control groups", format!("version 2, not writable: {controllers}"), advice);
+        return note(format!("version 2, not writable: {controllers}"), advice);
     }
-    Finding::good("control groups", format!("version 2: {controllers}"))
+    good(format!("version 2: {controllers}"))
 }
 
 /// Limits of this process's group, which hold for the servers it starts too.
@@ -51,10 +51,10 @@ pub(crate) fn limits(files: &HostFiles) -> Finding {
     });
     let found: Vec<String> = memory.into_iter().chain(cpu).collect();
     if found.is_empty() {
-        return Finding::good("group limits", "none");
+        return good("none");
     }
     let advice = "they hold for servers and client together, and a CPU quota stalls them; lift them, or pin CPUs instead";
-    Finding::note("group limits", found.join(", "), advice)
+    note(found.join(", "), advice)
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
             ("/sys/fs/cgroup/bench/cgroup.controllers", "cpu memory\n"),
             ("/sys/fs/cgroup/bench/cgroup.subtree_control", ""),
         ]);
-        assert_eq!(kind(&two), Finding::good("control groups", "version 2: cpu memory"));
+        assert_eq!(kind(&two), good("version 2: cpu memory"));
         let (_folder, one) =
             machine(&[("/sys/fs/cgroup/cpu/tasks", ""), ("/sys/fs/cgroup/memory/tasks", "")]);
         assert_eq!(kind(&one).found, "version 1: cpu memory");
@@ -90,7 +90,7 @@ mod tests {
             ];
             limits(&machine(&files).1)
         };
-        assert_eq!(of("max\n", "max 100000\n"), Finding::good("group limits", "none"));
+        assert_eq!(of("max\n", "max 100000\n"), good("none"));
         let found = of("4000000000\n", "150000 100000\n");
         assert!(found.found.ends_with("CPU time of 1.5 CPUs") && found.verdict == Verdict::Note, "{found:?}");
     }

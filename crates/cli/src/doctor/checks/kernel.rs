@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_plan::grouped;
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Finding, good, note};
 use crate::doctor::host_files::HostFiles;
 
 /// A timer that is later than this is seen in paced loads.
@@ -17,14 +17,12 @@ const IO_URING_SINCE: (u32, u32) = (5, 1);
 pub(crate) fn clock_source(files: &HostFiles) -> Finding {
     let name = files.line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     match name.as_deref() {
-        None => Finding::good("clock source", "not visible"),
+        None => good("not visible"),
         // A look at these is an access to a device, a microsecond or more.
-        Some(slow @ ("hpet" | "acpi_pm" | "jiffies" | "pit")) => Finding::note(
-            "clock source",
-            slow,
+        Some(slow @ ("hpet" | "acpi_pm" | "jiffies" | "pit")) => note(slow,
             "it is slow to read; boot with clocksource=tsc if the CPU has a stable one",
         ),
-        Some(fast) => Finding::good("clock source", fast),
+        Some(fast) => good(fast),
     }
 }
 
@@ -47,43 +45,18 @@ pub(crate) fn timers((median, worst): (Duration, Duration)) -> Finding {
     if median > LATE {
         let advice =
             "paced loads will be late; end other programs, or look for power saving (idle states) of the CPU";
-        return Finding::note("timers", found, advice);
+        return note(found, advice);
     }
-    Finding::good("timers", found)
+    good(found)
 }
 
 pub(crate) fn schedstat(files: &HostFiles) -> Finding {
     let ran = files.line("/proc/self/schedstat").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
     match ran {
-        Some(1..) => Finding::good("run-queue delay", "visible"),
-        _ => Finding::note(
-            "run-queue delay",
-            "not visible",
+        Some(1..) => good("visible"),
+        _ => note("not visible",
             "waiting for a CPU cannot be measured; needs a kernel with schedstats (CONFIG_SCHED_INFO)",
         ),
-    }
-}
-
-/// dbdyno does not need perf; a user who looks for the reason of a figure does.
-pub(crate) fn perf(files: &HostFiles) -> Finding {
-    let counters = if files.has("/sys/bus/event_source/devices/cpu")
-        || files.has("/sys/bus/event_source/devices/cpu_core")
-    {
-        "with hardware counters"
-    } else {
-        "without hardware counters, as in most virtual machines"
-    };
-    match files.number::<i32>("/proc/sys/kernel/perf_event_paranoid") {
-        None => Finding::good("perf", "not there; dbdyno does not need it"),
-        Some(level) if level > 2 => Finding::good(
-            "perf",
-            format!(
-                "for root only (kernel.perf_event_paranoid = {level}), {counters}; dbdyno does not need it"
-            ),
-        ),
-        Some(level) => {
-            Finding::good("perf", format!("allowed (kernel.perf_event_paranoid = {level}), {counters}"))
-        }
     }
 }
 
@@ -91,20 +64,18 @@ pub(crate) fn perf(files: &HostFiles) -> Finding {
 pub(crate) fn io_uring(files: &HostFiles) -> Finding {
     let advice = "servers built for it fall back to slower ways, so that figures do not carry over; sysctl kernel.io_uring_disabled=0";
     match files.number::<u32>("/proc/sys/kernel/io_uring_disabled") {
-        Some(0) => Finding::good("io_uring", "allowed"),
-        Some(1) => Finding::note("io_uring", "for privileged processes only", advice),
-        Some(_) => Finding::note("io_uring", "switched off (kernel.io_uring_disabled)", advice),
+        Some(0) => good("allowed"),
+        Some(1) => note("for privileged processes only", advice),
+        Some(_) => note("switched off (kernel.io_uring_disabled)", advice),
         // The switch came with 6.6; before it, who has the system call may use it.
         None => match files.line("/proc/sys/kernel/osrelease").and_then(|text| release(&text)) {
             Some(version) if version >= IO_URING_SINCE => {
-                Finding::good("io_uring", "in the kernel, without a switch")
+                good("in the kernel, without a switch")
             }
-            Some(_) => Finding::note(
-                "io_uring",
-                "not in this kernel",
+            Some(_) => note("not in this kernel",
                 "servers fall back to other ways; use Linux 5.1 or later",
             ),
-            None => Finding::good("io_uring", "not visible"),
+            None => good("not visible"),
         },
     }
 }
@@ -118,24 +89,14 @@ fn release(text: &str) -> Option<(u32, u32)> {
 pub(crate) fn aio(files: &HostFiles) -> Finding {
     let number = |name: &str| files.number::<u64>(&format!("/proc/sys/fs/{name}"));
     let (Some(most), Some(used)) = (number("aio-max-nr"), number("aio-nr")) else {
-        return Finding::good("aio", "not visible");
+        return good("not visible");
     };
     let found = format!("{} of {} requests reserved", grouped(used), grouped(most));
     if most.saturating_sub(used) < AIO_LEFT_MIN {
         let advice = "servers will start without native AIO, or not at all; sysctl fs.aio-max-nr=1048576";
-        return Finding::note("aio", found, advice);
+        return note(found, advice);
     }
-    Finding::good("aio", found)
-}
-
-/// Reported, not judged: it is on where the results are meant for.
-pub(crate) fn aslr(files: &HostFiles) -> Finding {
-    let found = match files.number::<u32>("/proc/sys/kernel/randomize_va_space") {
-        None => "not visible",
-        Some(0) => "off",
-        Some(_) => "on: each start of a server lays out memory anew, which blocks average out",
-    };
-    Finding::good("ASLR", found)
+    good(found)
 }
 
 #[cfg(test)]
@@ -188,16 +149,5 @@ mod tests {
         };
         assert_eq!(of("65536", "60000").verdict, NOTE);
         assert_eq!(of("65536", "2667").found, "2,667 of 65,536 requests reserved");
-    }
-
-    #[test]
-    fn perf_tells_who_may_use_it_and_what_it_sees() {
-        let (_folder, files) = machine(&[
-            ("/proc/sys/kernel/perf_event_paranoid", "3\n"),
-            ("/sys/bus/event_source/devices/cpu/type", "4\n"),
-        ]);
-        let found = perf(&files).found;
-        assert!(found.contains("root only") && found.contains("with hardware counters"), "{found}");
-        assert!(perf(&machine(&[]).1).found.starts_with("not there"));
     }
 }

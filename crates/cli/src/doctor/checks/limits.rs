@@ -4,7 +4,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use dbdyno_plan::grouped;
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Finding, bad, good, note};
 use crate::time;
 
 /// The most connections that dbdyno is made for, and some room.
@@ -14,30 +14,26 @@ const FEW_FILES: u64 = 300;
 const MANY_THREADS: u64 = 500;
 
 pub(crate) fn open_files(most: Option<u64>) -> Finding {
-    let Some(most) = most else { return Finding::good("open files", "limit not visible") };
+    let Some(most) = most else { return good("limit not visible") };
     let found = format!("at most {}", grouped(most));
     match most {
         most if most < FEW_FILES => {
-            Finding::bad("open files", found, "raise the hard limit (nofile in /etc/security/limits.conf)")
+            bad(found, "raise the hard limit (nofile in /etc/security/limits.conf)")
         }
-        most if most < MANY_FILES => Finding::note(
-            "open files",
-            found,
+        most if most < MANY_FILES => note(found,
             "enough for fewer connections than 4096; raise the hard limit (nofile in /etc/security/limits.conf)",
         ),
-        _ => Finding::good("open files", found),
+        _ => good(found),
     }
 }
 
 pub(crate) fn threads(most: Option<u64>) -> Finding {
     match most {
-        None => Finding::good("threads", "no limit"),
-        Some(most @ ..MANY_THREADS) => Finding::note(
-            "threads",
-            format!("at most {}", grouped(most)),
+        None => good("no limit"),
+        Some(most @ ..MANY_THREADS) => note(format!("at most {}", grouped(most)),
             "a server with many connections needs more; raise ulimit -u, or pids.max of the control group",
         ),
-        Some(most) => Finding::good("threads", format!("at most {}", grouped(most))),
+        Some(most) => good(format!("at most {}", grouped(most))),
     }
 }
 
@@ -50,7 +46,7 @@ pub(crate) fn locked_memory() -> Finding {
             format!("at most {}; large pages need as much as the buffer pool", time::bytes(hard))
         }
     };
-    Finding::good("locked memory", found)
+    good(found)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Finding, bad, good, note};
 use crate::doctor::host_files::HostFiles;
 
 /// Of one CPU; less is any idle system's.
@@ -32,12 +32,12 @@ pub(crate) struct Ticks {
 pub(crate) fn average(files: &HostFiles, cpus: usize) -> Finding {
     let text = files.line("/proc/loadavg");
     let minute = text.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
-    let Some(minute) = minute else { return Finding::good("load average", "not visible") };
+    let Some(minute) = minute else { return good("not visible") };
     let found = format!("{minute:.2} in the last minute, {cpus} CPUs");
     if minute > f64::max(0.5, 0.1 * cpus as f64) {
-        return Finding::note("load average", found, "other programs run; end them before you measure");
+        return note(found, "other programs run; end them before you measure");
     }
-    Finding::good("load average", found)
+    good(found)
 }
 
 /// Reads the ticks of all CPUs and processes but this one.
@@ -74,7 +74,7 @@ fn process(stat: &str) -> Option<(String, u64)> {
 pub(crate) fn others(before: &Ticks, after: &Ticks) -> Finding {
     let per_cpu = after.all.saturating_sub(before.all) as f64 / after.cpus.max(1) as f64;
     if per_cpu < 1.0 {
-        return Finding::good("other programs", "not visible");
+        return good("not visible");
     }
     let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
     for (pid, (name, ticks)) in &after.processes {
@@ -92,30 +92,28 @@ pub(crate) fn others(before: &Ticks, after: &Ticks) -> Finding {
         let cpus = after.cpus;
         let found = format!("{:.0} % of one CPU, of {cpus}: {}", percent(sum), named.join(", "));
         if share > OTHERS_BAD * cpus as f64 {
-            return Finding::bad(
-                "other programs",
-                found,
+            return bad(found,
                 "end them: they take CPU time from the measurement",
             );
         }
-        return Finding::note("other programs", found, "end them before you measure");
+        return note(found, "end them before you measure");
     }
-    Finding::good("other programs", format!("{:.0} % of one CPU", percent(sum)))
+    good(format!("{:.0} % of one CPU", percent(sum)))
 }
 
 pub(crate) fn steal(before: &Ticks, after: &Ticks) -> Finding {
     let all = after.all.saturating_sub(before.all);
     if all == 0 {
-        return Finding::good("steal", "not visible");
+        return good("not visible");
     }
     let share = after.steal.saturating_sub(before.steal) as f64 / all as f64;
     let found = format!("{:.1} % of the CPUs' time", 100.0 * share);
     let advice = "the hypervisor gives this virtual machine's CPU time to others; use dedicated CPUs or \
          another machine";
     match share {
-        STEAL_BAD.. => Finding::bad("steal", found, advice),
-        STEAL_NOTED.. => Finding::note("steal", found, advice),
-        _ => Finding::good("steal", found),
+        STEAL_BAD.. => bad(found, advice),
+        STEAL_NOTED.. => note(found, advice),
+        _ => good(found),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory: how much is free, in which pages, and whether it may be swapped out.
 
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Finding, bad, good, note};
 use crate::doctor::host_files::HostFiles;
 use crate::time;
 
@@ -16,33 +16,31 @@ fn meminfo(files: &HostFiles, key: &str) -> Option<u64> {
 }
 
 pub(crate) fn free(files: &HostFiles) -> Finding {
-    let Some(free) = meminfo(files, "MemAvailable") else { return Finding::good("memory", "not visible") };
+    let Some(free) = meminfo(files, "MemAvailable") else { return good("not visible") };
     let found = format!("{} free", time::bytes(free));
     match free {
-        free if free < GB / 5 => Finding::bad("memory", found, "end other programs"),
+        free if free < GB / 5 => bad(found, "end other programs"),
         free if free < GB => {
-            Finding::note("memory", found, "servers with usual settings need more; end other programs")
+            note(found, "servers with usual settings need more; end other programs")
         }
-        _ => Finding::good("memory", found),
+        _ => good(found),
     }
 }
 
 pub(crate) fn huge_pages(files: &HostFiles) -> Finding {
     match files.chosen("/sys/kernel/mm/transparent_hugepage/enabled").as_deref() {
-        Some("always") => Finding::note(
-            "huge pages",
-            "transparent: always",
+        Some("always") => note("transparent: always",
             "servers stall while pages are merged, and use more memory; echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         ),
-        Some(other) => Finding::good("huge pages", format!("transparent: {other}")),
-        None => Finding::good("huge pages", "not transparent"),
+        Some(other) => good(format!("transparent: {other}")),
+        None => good("not transparent"),
     }
 }
 
 pub(crate) fn swap(files: &HostFiles) -> Finding {
     let total = meminfo(files, "SwapTotal").unwrap_or(0);
     if total == 0 {
-        return Finding::good("swap", "none");
+        return good("none");
     }
     let used = total.saturating_sub(meminfo(files, "SwapFree").unwrap_or(total));
     let swappiness = files.number::<u32>("/proc/sys/vm/swappiness");
@@ -51,9 +49,9 @@ pub(crate) fn swap(files: &HostFiles) -> Finding {
     let found = format!("{} used of {}{reported}", time::bytes(used), time::bytes(total));
     if used > 0 || eager {
         let advice = "a swapped-out server measures the disk; swapoff -a, or sysctl vm.swappiness=1";
-        return Finding::note("swap", found, advice);
+        return note(found, advice);
     }
-    Finding::good("swap", found)
+    good(found)
 }
 
 #[cfg(test)]

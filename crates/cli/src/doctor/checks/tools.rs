@@ -5,20 +5,18 @@ use std::path::Path;
 use dbdyno_record::ClientCalibration;
 
 use crate::doctor::checks::disk::existing;
-use crate::doctor::finding::Finding;
+use crate::doctor::finding::{Finding, good, note};
 
 pub(crate) fn build(is_debug: bool) -> Finding {
     if is_debug {
-        return Finding::note("dbdyno", "a debug build", "use --release for numbers that count");
+        return note("a debug build", "use --release for numbers that count");
     }
-    Finding::good("dbdyno", "a release build")
+    good("a release build")
 }
 
 pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
     let Some(folder) = folder else {
-        return Finding::note(
-            "cache folder",
-            "none",
+        return note("none",
             "set HOME or XDG_CACHE_HOME; servers and calibrations are kept there",
         );
     };
@@ -28,41 +26,37 @@ pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
     if std::fs::File::create_new(&trial).and_then(|_| std::fs::remove_file(&trial)).is_err() {
         let advice =
             "let this user write there, or set XDG_CACHE_HOME; servers and calibrations are kept there";
-        return Finding::note("cache folder", format!("{} cannot be written", nearest.display()), advice);
+        return note(format!("{} cannot be written", nearest.display()), advice);
     }
     let info = dbdyno_sample::host_info(&nearest, None, None);
     let found = format!("{} on {}", folder.display(), info.data_filesystem);
     if ["tmpfs", "ramfs"].contains(&info.data_filesystem.as_str()) {
-        return Finding::note("cache folder", found, "it is in memory: its content is lost at the next boot");
+        return note(found, "it is in memory: its content is lost at the next boot");
     }
-    Finding::good("cache folder", found)
+    good(found)
 }
 
 pub(crate) fn servers() -> Finding {
     let folder = dbdyno_provision::servers_dir();
     let names = dbdyno_provision::list(&folder);
     if names.is_empty() {
-        return Finding::good(
-            "servers",
-            format!("none in {}; plans may name base directories and addresses", folder.display()),
+        return good(format!("none in {}; plans may name base directories and addresses", folder.display()),
         );
     }
-    Finding::good("servers", format!("{} in {}", names.join(", "), folder.display()))
+    good(format!("{} in {}", names.join(", "), folder.display()))
 }
 
 /// `all` are those of this build and this machine.
 pub(crate) fn calibrated(all: &[ClientCalibration]) -> Finding {
     if all.is_empty() {
         let found = "not calibrated for this build of dbdyno";
-        return Finding::note("client", found, "dbdyno doctor --client, with the CPUs of your plans");
+        return note(found, "dbdyno doctor --client, with the CPUs of your plans");
     }
     let cpus = |calibration: &ClientCalibration| match &calibration.host.client_cpus {
         Some(list) => format!("CPUs {list}"),
         None => "any CPU".to_owned(),
     };
-    Finding::good(
-        "client",
-        format!("calibrated on {}", all.iter().map(cpus).collect::<Vec<_>>().join(" and on ")),
+    good(format!("calibrated on {}", all.iter().map(cpus).collect::<Vec<_>>().join(" and on ")),
     )
 }
 
