@@ -110,18 +110,12 @@ const fn row(code: Code) -> &'static str {
         Code::NotCold => {
             "{place} was to be cold and read nothing from storage in {blocks}: its caches were filled before it began (a server may load its buffer pool again when it starts)."
         }
-        Code::OddRepetition => {
-            "{place}: {repetition} took {seconds:3} s, the others {others:3} s in the median[; {more:other repetition} differed too]."
-        }
         Code::SharedCpus => "Client and server share CPUs {cpus}.",
         Code::UnpinnedCpus => {
             "Client and server are not pinned to CPUs of their own and take CPU time from each other; see host.server_cpus and host.client_cpus."
         }
         Code::FsyncsUncounted => {
             "{places}: the binary log is synced and the server does not count syncs, so there are no fsyncs per commit. Its performance schema counts them: switch it on, or let dbdyno's user read it."
-        }
-        Code::DeferredCounters => {
-            "No fsyncs per commit ({steps}): PostgreSQL's sessions report their counts when they end, and some were still open when sampling ended. A pooler keeps sessions open."
         }
         Code::CalibrationWrong => {
             "In {runs:run} the client reached more than in its calibration, at worst in {place}: {rate:0} statements/s with {connections:connection}, {share:0%} % of the {could:0}/s with {could_connections}. It was not used for them. Calibrate again on an idle machine (dbdyno doctor --client)."

@@ -9,7 +9,7 @@ use crate::measure::measured::{Hosting, Measured};
 use crate::measure::metrics::HOST_BUSY;
 use crate::measure::rates::unit_of;
 use crate::measure::span::Span;
-use crate::measure::{polling, reads, steal};
+use crate::measure::{polling, reads};
 use crate::model::Cost;
 
 /// The statement as which a planned reconnection is counted.
@@ -44,7 +44,7 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
         client_polling_share: polling::share(step),
         rest_cpu_us: rest(step, server, client),
         host_iowait_us: per_unit(step, "host", &["cpu_iowait_us"]),
-        host_steal_share: steal::share(step),
+        host_steal_share: stolen_share(step),
         server_switches: of_threads(&["voluntary_switches", "involuntary_switches"]),
         server_voluntary_switches: of_threads(&["voluntary_switches"]),
         server_involuntary_switches: of_threads(&["involuntary_switches"]),
@@ -67,6 +67,13 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
 /// The increase of a sum of counters for one unit of the headline.
 fn per_unit(step: &Measured<'_>, source: &str, keys: &[&str]) -> Option<f64> {
     step.change(source, keys).and_then(|change| step.per_headline_unit(change))
+}
+
+/// Share of the time of all the host's CPUs in which they had something to run and were not there for it; `None` where the host
+/// was not sampled.
+fn stolen_share(step: &Measured<'_>) -> Option<f64> {
+    let stolen = step.change("host", &["cpu_steal_us"])?;
+    Some(stolen.value / (f64::from(step.cpus) * stolen.between.seconds() * 1e6))
 }
 
 /// The client's CPU for its work.

@@ -6,7 +6,7 @@ use crate::measure::span::Span;
 
 /// Sessions of the load that had not ended at the last sample. That sample alone has it, and only of servers whose sessions
 /// tell late.
-pub(crate) const LOAD_SESSIONS: &str = "load_sessions";
+const LOAD_SESSIONS: &str = "load_sessions";
 
 /// What the names of all counters begin with that are reported late: PostgreSQL's.
 const PREFIX: &str = "pg_stat_";

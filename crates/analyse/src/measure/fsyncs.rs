@@ -144,17 +144,12 @@ fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
 }
 
 /// Whether a step has commits that can be counted: it writes, and is not one piece of work.
-pub(crate) fn has_commits(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
+fn has_commits(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
     spec.kinds.iter().any(writes) && !is_one_piece(spec, intervals, window)
 }
 
 fn writes(kind: &KindSpec) -> bool {
     kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str())
-}
-
-/// All counters of fsyncs, of any server.
-pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
-    FSYNCS.iter().flat_map(|keys| keys.iter().copied())
 }
 
 /// Commits of an operation of `kind` that had something to make safe, on average over the window: one of a transaction,

@@ -30,4 +30,3 @@ pub(crate) mod slowest_client;
 pub(crate) mod span;
 pub(crate) mod statements;
 pub(crate) mod steadiness;
-pub(crate) mod steal;

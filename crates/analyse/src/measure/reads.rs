@@ -5,16 +5,8 @@
 
 use crate::measure::counters::{Change, change};
 use crate::measure::measured::{Hosting, Measured};
-use crate::model::WorkloadFindings;
-use crate::model::runs::worst;
-use crate::model::{Code, Notice};
 
 const KIB: f64 = 1024.0;
-
-/// Share of the device's reads that the server did not cause, above which a step is named.
-const REPORTED_SHARE: f64 = 0.10;
-/// Below this, what others read holds up no device. MiB a second.
-const REPORTED_FROM_MIB_PER_SECOND: f64 = 1.0;
 
 /// What the server's processes had fetched from storage, for one unit of the headline; of an embedded database dbdyno's own
 /// process. `None` where the kernel does not report.
@@ -40,21 +32,10 @@ fn of_server(step: &Measured<'_>) -> Option<Change> {
     step.change(source, &["read_bytes"])
 }
 
-/// The worst of the steps during which others read from the device, and how many there are.
-pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
-    let worst = worst(workloads, REPORTED_SHARE, |run| {
-        let share = run.cost.others_read_share?;
-        let is_noticed = share * run.metrics.rmbps? >= REPORTED_FROM_MIB_PER_SECOND;
-        Some(if is_noticed { share } else { 0.0 })
-    })?;
-    Some(worst.notice(Code::OtherReads, REPORTED_SHARE))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse;
-    use crate::fixtures::{cell, query_step, read_write_step, run, series, texts};
+    use crate::fixtures::{read_write_step, series};
     use crate::measure::counters::Counters;
     use crate::measure::span::Span;
 
@@ -102,23 +83,5 @@ mod tests {
         let mut idle = read("disk", &[(0, 9), (2_500_000, 9)]);
         idle.extend(read("server", &[(0, 3), (2_500_000, 3)]));
         assert_eq!(figures(Hosting::Process, &idle), (Some(0.0), None));
-    }
-
-    /// A step of 2 s in which the device and the server read so many MiB.
-    fn reported(device_mib: i64, server_mib: i64) -> Option<String> {
-        let mut step = query_step(500, 200);
-        step.counters.extend(read("disk", &[(0, 0), (2_000_000, device_mib * MIB)]));
-        step.counters.extend(read("server", &[(0, 0), (2_000_000, server_mib * MIB)]));
-        let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
-        run.manifest.variants[0].driver = "mysql".to_owned();
-        texts(&analyse(&run)).into_iter().find(|warning| warning.starts_with("other-reads"))
-    }
-
-    #[test]
-    fn others_are_reported_from_ten_percent_and_a_mebibyte_a_second_on() {
-        insta::assert_snapshot!(reported(100, 60).unwrap(), @"other-reads [block 1 a qr100] all: 1, limit: 0.1, runs: 1, share: 0.4");
-        assert_eq!(reported(100, 92), None, "8 %");
-        assert_eq!(reported(3, 2), None, "half a MiB a second");
-        assert_eq!(reported(100, 140), None, "the server read from another device too");
     }
 }

@@ -50,10 +50,9 @@ codes! {
     OutageOfClosedLoop, ClientPause, ShortSteps, ShortScans, EmptyDeletes, Unsettled, DeferredWork,
     FailedOperations, Recorded, RecordedOften, ServerChanged, SettingsChanged, Encryption,
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
-    UnpinnedCpus, FsyncsUncounted, DeferredCounters, CalibrationWrong, Sampling, HostCpuUnseen,
+    UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
     HostCpuUncounted, OtherReads, Steal, ClientWait, ControlDiffers, RatesRise, RatesFall,
-    RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold,
-    OddRepetition
+    RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold
 }
 
 /// What a warning does to the figures.
@@ -93,44 +92,22 @@ impl Notice {
     }
 }
 
-impl From<u64> for Figure {
-    fn from(count: u64) -> Self {
-        Self::Count(count)
-    }
+macro_rules! figures {
+    ($($from:ty: $figure:expr;)*) => {
+        $(impl From<$from> for Figure {
+            fn from(value: $from) -> Self {
+                $figure(value)
+            }
+        })*
+    };
 }
 
-impl From<u32> for Figure {
-    fn from(count: u32) -> Self {
-        Self::Count(u64::from(count))
-    }
-}
-
-impl From<usize> for Figure {
-    fn from(count: usize) -> Self {
-        Self::Count(count as u64)
-    }
-}
-
-impl From<f64> for Figure {
-    fn from(number: f64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<String> for Figure {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<&str> for Figure {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<&[u32]> for Figure {
-    fn from(blocks: &[u32]) -> Self {
-        Self::Blocks(blocks.to_vec())
-    }
+figures! {
+    u64: Self::Count;
+    u32: |count| Self::Count(u64::from(count));
+    usize: |count| Self::Count(count as u64);
+    f64: Self::Number;
+    String: Self::Text;
+    &str: |text: &str| Self::Text(text.to_owned());
+    &[u32]: |blocks: &[u32]| Self::Blocks(blocks.to_vec());
 }

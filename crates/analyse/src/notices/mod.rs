@@ -1,16 +1,14 @@
 //! What a reader must know before any number, worst first.
 
 mod cells;
-mod client_wait;
 mod cold;
 mod control;
-mod deferred_counters;
 mod empty_deletes;
 pub(crate) mod encryption;
 pub(crate) mod invalid_runs;
-mod repetitions;
 mod sessions;
 pub(crate) mod settling;
+mod shares;
 mod short_steps;
 
 use std::collections::BTreeMap;
@@ -20,7 +18,7 @@ use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord}
 use crate::again_of;
 use crate::compare::verdicts::drift_notices;
 use crate::compare::{changed, fixed_rate, targets, zero_rate};
-use crate::measure::{debt, fsyncs, host_check, hosts, outages, reach, reads, steal};
+use crate::measure::{debt, fsyncs, host_check, hosts, outages, reach};
 use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
 use crate::model::{Code, Notice, Severity, StepFindings, WorkloadFindings};
@@ -67,7 +65,6 @@ const RULES: &[Rule] = &[
     (Caution, |facts| short_steps::notices(facts.workloads)),
     (Caution, |facts| empty_deletes::notices(facts.workloads)),
     (Caution, |facts| cold::notices(facts.run, facts.workloads)),
-    (Caution, |facts| repetitions::notices(facts.workloads)),
     (Caution, |facts| settling::notices(facts.run)),
     (Caution, |facts| debt::notices(facts.workloads)),
     (Caution, |facts| failed_operations(facts.run)),
@@ -77,13 +74,10 @@ const RULES: &[Rule] = &[
     (Caution, configuration),
     (Caution, |facts| hosts::notices(facts.run)),
     (Caution, |facts| fsyncs::notice(facts.run).into_iter().collect()),
-    (Caution, |facts| deferred_counters::notice(facts.run).into_iter().collect()),
     (Caution, |facts| reach::notice(facts.workloads).into_iter().collect()),
     (Caution, |facts| sampler_cost(facts.workloads).into_iter().collect()),
     (Caution, |facts| host_check::notice(facts.workloads).into_iter().collect()),
-    (Caution, |facts| reads::notice(facts.workloads).into_iter().collect()),
-    (Caution, |facts| steal::notice(facts.workloads).into_iter().collect()),
-    (Caution, |facts| client_wait::notice(facts.workloads).into_iter().collect()),
+    (Caution, |facts| shares::notices(facts.workloads)),
     (Caution, |facts| {
         control::notice(facts.steps(), again_of(&facts.run.manifest, facts.base)).into_iter().collect()
     }),
