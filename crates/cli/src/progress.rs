@@ -280,7 +280,7 @@ impl Observer for Watcher<'_> {
             self.progress
                 .line(&format!("warning: {name}: no operation has ended for {lasts}; Ctrl-C ends the run"));
         }
-        let silent = self.stall_watch.lasts();
+        let silent = self.stall_watch.lasts;
         let what = match silent < FIRST_WORD {
             true => name.clone(),
             false => format!("{name}  no answer for {}", time::clock(silent)),

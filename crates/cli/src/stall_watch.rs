@@ -11,7 +11,8 @@ pub(crate) const FIRST_WORD: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct StallWatch {
     since_us: u64,
-    lasts: Duration,
+    /// How long it lasts now.
+    pub(crate) lasts: Duration,
     next_word: Duration,
 }
 
@@ -40,10 +41,6 @@ impl StallWatch {
         })
     }
 
-    /// How long it lasts now.
-    pub(crate) fn lasts(&self) -> Duration {
-        self.lasts
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{Endpoint, Manner};
-use dbdyno_provision::{Base, Error, Running, Server, ServerSpec, Stopped, remove_data};
+use dbdyno_provision::{Base, Error, Server, ServerSpec, Stopped, remove_data};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
@@ -36,11 +36,12 @@ pub struct PlayOptions {
 #[derive(Debug)]
 pub struct Play {
     // Dropped in this order: the server, its data, the lock on them.
-    server: Server,
+    /// The server's process and files.
+    pub server: Server,
     folder: TempDir,
     _lock: Flock<File>,
-    /// From nothing to the first answer.
-    start_time: Duration,
+    /// What making the data and starting took, to the first answer.
+    pub start_time: Duration,
 }
 
 impl Play {
@@ -84,19 +85,9 @@ impl Play {
         self.server.socket()
     }
 
-    /// The server's process and files.
-    pub fn running(&self) -> &Running {
-        &self.server
-    }
-
-    /// What making the data and starting took, to the first answer.
-    pub fn start_time(&self) -> Duration {
-        self.start_time
-    }
-
     /// The log, as far as it is written.
     pub(super) fn log_text(&self) -> Result<String, Error> {
-        let log = self.running().log();
+        let log = &self.server.log;
         let bytes = fs::read(log).map_err(Error::io("cannot read", log))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }

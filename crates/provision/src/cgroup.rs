@@ -37,9 +37,12 @@ pub enum CgroupVersion {
 /// A control group of one server; removed when dropped, for which its processes must have ended.
 #[derive(Debug)]
 pub struct Cgroup {
-    folder: PathBuf,
+    /// Its folder, with the kernel's counters.
+    pub folder: PathBuf,
+    /// Which of the kernel's interfaces it is of.
     version: CgroupVersion,
-    memory_limit_bytes: u64,
+    /// The limit in force, as the kernel rounds it, or a lower one of a group above.
+    pub memory_limit_bytes: u64,
 }
 
 /// `512 MiB`, `1.5 GiB`, `953.67 MiB`: at most two decimals of the largest unit that fits.
@@ -108,21 +111,6 @@ impl Cgroup {
         }
         group.memory_limit_bytes = group.effective_limit(&place.mount);
         Ok(group)
-    }
-
-    /// Which of the kernel's interfaces it is of.
-    pub fn version(&self) -> CgroupVersion {
-        self.version
-    }
-
-    /// Its folder, with the kernel's counters.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The limit in force, as the kernel rounds it, or a lower one of a group above.
-    pub fn memory_limit_bytes(&self) -> u64 {
-        self.memory_limit_bytes
     }
 
     /// How often the kernel has killed a process of the group because there was no memory left to take back.
@@ -324,24 +312,24 @@ mod tests {
             };
             Cgroup::make(&place, bytes).unwrap()
         };
-        let read = |group: &Cgroup, file: &str| fs::read_to_string(group.folder().join(file)).ok();
+        let read = |group: &Cgroup, file: &str| fs::read_to_string(group.folder.join(file)).ok();
         let group = made(512 << 20);
-        assert_eq!((group.version(), group.memory_limit_bytes()), (CgroupVersion::V2, 512 << 20));
+        assert_eq!((group.version, group.memory_limit_bytes), (CgroupVersion::V2, 512 << 20));
         assert_eq!(read(&group, "memory.max").as_deref(), Some("536870912"));
         assert_eq!(read(&group, "memory.swap.max"), None, "a kernel without swap accounting");
         assert!(group.entering()[3].ends_with("/cgroup.procs"));
         assert_eq!(group.kills(), 0);
-        fs::write(group.folder().join("memory.events"), "low 0\nmax 71\noom 2\noom_kill 1\n").unwrap();
+        fs::write(group.folder.join("memory.events"), "low 0\nmax 71\noom 2\noom_kill 1\n").unwrap();
         assert_eq!(group.kills(), 1);
         fs::write(parent.join("memory.max"), "max\n").unwrap();
         let next = made(512 << 20);
-        assert_eq!(next.memory_limit_bytes(), 512 << 20, "no limit above");
+        assert_eq!(next.memory_limit_bytes, 512 << 20, "no limit above");
         fs::write(parent.join("memory.max"), "268435456\n").unwrap();
         let lower = made(512 << 20);
-        assert_eq!(lower.memory_limit_bytes(), 256 << 20, "the lower one of the group above");
+        assert_eq!(lower.memory_limit_bytes, 256 << 20, "the lower one of the group above");
         for group in [group, next, lower] {
             // The kernel's files go with their group, these do not.
-            fs::remove_dir_all(group.folder()).unwrap();
+            fs::remove_dir_all(&group.folder).unwrap();
         }
     }
 

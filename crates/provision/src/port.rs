@@ -13,7 +13,7 @@ use nix::sys::socket::{
 /// it another server may have taken a port that was free when it was chosen, before the own one listens or while it restarts.
 #[derive(Debug)]
 pub(crate) struct KeptPort {
-    number: u16,
+    pub(crate) number: u16,
     _socket: OwnedFd,
 }
 
@@ -27,9 +27,6 @@ impl KeptPort {
         Ok(Self { number, _socket: socket })
     }
 
-    pub(crate) fn number(&self) -> u16 {
-        self.number
-    }
 }
 
 #[cfg(test)]
@@ -48,11 +45,11 @@ mod tests {
     fn a_port_is_kept_from_others_and_its_server_takes_it_at_each_start() {
         let port = KeptPort::any().unwrap();
         for _ in 0..2 {
-            assert!(!is_free(port.number()));
+            assert!(!is_free(port.number));
             // The library binds as servers do.
-            let server = TcpListener::bind((Ipv4Addr::LOCALHOST, port.number())).unwrap();
+            let server = TcpListener::bind((Ipv4Addr::LOCALHOST, port.number)).unwrap();
             TcpStream::connect(server.local_addr().unwrap()).unwrap();
         }
-        assert_ne!(KeptPort::any().unwrap().number(), port.number());
+        assert_ne!(KeptPort::any().unwrap().number, port.number);
     }
 }

@@ -56,12 +56,15 @@ pub struct Running {
     process: Process,
     /// Holds the socket. `None` only once the server has been stopped and its home taken.
     home: Option<Home>,
-    data_dir: PathBuf,
+    /// The data directory, absolute.
+    pub data_dir: PathBuf,
     /// Removed once the server has ended.
     _tmp_dir: Option<TmpDir>,
-    log: PathBuf,
+    /// The log file, absolute.
+    pub log: PathBuf,
     command_line: Vec<String>,
-    notes: Vec<String>,
+    /// What a reader of the run should know about how the server was started.
+    pub notes: Vec<String>,
     cancel: Arc<AtomicBool>,
     /// Bytes of the log that belong to earlier starts.
     log_start: u64,
@@ -133,16 +136,6 @@ impl Running {
         self.home.as_ref().and_then(Home::cgroup)
     }
 
-    /// The data directory, absolute.
-    pub fn data_dir(&self) -> &Path {
-        &self.data_dir
-    }
-
-    /// The log file, absolute.
-    pub fn log(&self) -> &Path {
-        &self.log
-    }
-
     /// Whether the process is there; a server that was killed or crashed is not.
     pub fn is_running(&self) -> bool {
         self.exit_status().is_none()
@@ -158,7 +151,7 @@ impl Running {
         match self.cgroup().filter(|group| group.kills() > 0) {
             Some(group) => format!(
                 "{status}: the kernel killed it, because it needed more than its memory limit of {}",
-                cgroup::size_text(group.memory_limit_bytes())
+                cgroup::size_text(group.memory_limit_bytes)
             ),
             None => status.to_string(),
         }
@@ -183,11 +176,6 @@ impl Running {
     /// Program and options as they were run, for the record; it holds no secret.
     pub fn command_line(&self) -> Vec<String> {
         self.command_line.clone()
-    }
-
-    /// What a reader of the run should know about how the server was started.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
     }
 
     /// Asks the server to end, kills it after 60 s, and says which.

@@ -41,7 +41,7 @@ pub struct SnapshotFile {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
     folder: PathBuf,
-    info: SnapshotInfo,
+    pub info: SnapshotInfo,
 }
 
 impl Snapshot {
@@ -82,10 +82,6 @@ impl Snapshot {
         let text = fs::read(folder.join(ABOUT)).ok()?;
         let info: SnapshotInfo = serde_json::from_slice(&text).ok()?;
         folder.join(DATA).join(datadir::MARK).is_file().then(|| Self { folder: folder.to_path_buf(), info })
-    }
-
-    pub fn info(&self) -> &SnapshotInfo {
-        &self.info
     }
 
     /// Makes `data_dir` a copy; one that is there must be dbdyno's, and is replaced. The copy is on the disk and not in the
@@ -242,7 +238,7 @@ mod tests {
         }
         let found = Snapshot::open(&folder.path().join("s")).unwrap();
         assert_eq!(found, taken);
-        assert_eq!((found.info().bytes, &found.info().knowledge), (10, &json!({ "rows": 3 })));
+        assert_eq!((found.info.bytes, &found.info.knowledge), (10, &json!({ "rows": 3 })));
     }
 
     #[test]

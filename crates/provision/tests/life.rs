@@ -116,8 +116,8 @@ fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
     let home = Home::new().unwrap().with_memory_limit(LIMIT).unwrap_or_else(|error| {
         panic!("a memory limit needs a control group that this process may make (run as root): {error}")
     });
-    let group = home.cgroup().unwrap().folder().to_path_buf();
-    assert_eq!(home.cgroup().unwrap().memory_limit_bytes(), LIMIT);
+    let group = home.cgroup().unwrap().folder.clone();
+    assert_eq!(home.cgroup().unwrap().memory_limit_bytes, LIMIT);
     let server = Server::start_in(home, &spec, Data::Fresh).unwrap();
     let member = std::fs::read_to_string(format!("/proc/{}/cgroup", server.pid())).unwrap();
     assert!(member.contains(group.file_name().unwrap().to_str().unwrap()), "{member}");

@@ -55,7 +55,7 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         assert!(ask(&server, "SHOW server_version").starts_with(base.version()), "{name}");
         assert_eq!(ask(&server, "SHOW listen_addresses"), "", "{name}");
         assert_eq!(ask(&server, "SHOW server_encoding"), "UTF8", "{name}");
-        let place = server.data_dir().display().to_string();
+        let place = server.data_dir.display().to_string();
         assert_eq!(ask(&server, "SHOW data_directory"), place, "{name}");
         let pid = server.pid();
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
@@ -115,7 +115,7 @@ fn a_running_servers_data_is_neither_wiped_nor_removed() {
     let server = started(&spec);
     let refused = Server::start(&spec).unwrap_err();
     assert!(matches!(refused, Error::StillRunning { pid, .. } if pid == server.pid()), "{refused}");
-    assert!(matches!(remove_data(server.data_dir()), Err(Error::StillRunning { .. })));
+    assert!(matches!(remove_data(&server.data_dir), Err(Error::StillRunning { .. })));
     assert_eq!(ask(&server, "SELECT 7"), "7");
 }
 
@@ -157,7 +157,7 @@ fn a_dropped_value_leaves_no_process_and_no_socket() {
 fn the_data_of_a_killed_server_waits_for_its_last_process() {
     let folder = new_folder();
     let server = started(&spec(&require("pg-15."), folder.path()));
-    let (pid, data_dir) = (server.pid(), server.data_dir().to_owned());
+    let (pid, data_dir) = (server.pid(), server.data_dir.clone());
     let options = server.options(Some("postgres"));
     let busy = std::thread::spawn(move || {
         block_on(async {
@@ -222,7 +222,7 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
         let server = started(&spec(&require(prefix), folder.path()));
         let options = server.options(Some("postgres"));
         block_on(async {
-            let claim = async |name: &str| server.base().family().claim(&options, name).await;
+            let claim = async |name: &str| server.base.family().claim(&options, name).await;
             let name = "load\"'test";
             assert_eq!(claim(name).await.unwrap(), Claim::Created);
             assert_eq!(claim(name).await.unwrap(), Claim::Ours);

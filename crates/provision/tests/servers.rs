@@ -70,7 +70,7 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         assert_eq!(ask(&server, "SELECT CURRENT_USER()"), "root@localhost", "{name}");
         assert_eq!(ask(&server, "SELECT @@skip_networking"), "1", "{name}");
         let temporary = PathBuf::from(ask(&server, "SELECT @@tmpdir"));
-        lies_beside(&temporary, server.data_dir());
+        lies_beside(&temporary, &server.data_dir);
         let pid = server.pid();
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
         assert_eq!(
@@ -101,7 +101,7 @@ fn below_a_folder_with_a_colon_a_server_starts_and_says_where_its_temporary_file
     let server = Server::start(&spec(&require("mariadb-10.11"), &below)).unwrap();
     let temporary = ask(&server, "SELECT @@tmpdir");
     assert_eq!(Path::new(&temporary).parent(), server.socket().parent());
-    assert!(server.notes().iter().any(|note| note.contains(&temporary)), "{:?}", server.notes());
+    assert!(server.notes.iter().any(|note| note.contains(&temporary)), "{:?}", server.notes);
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
         block_on(async {
             let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
             let options = server.options(None);
-            let claim = async |name: &str| server.base().family().claim(&options, name).await;
+            let claim = async |name: &str| server.base.family().claim(&options, name).await;
             let name = "load`'test";
             assert_eq!(claim(name).await.unwrap(), Claim::Created);
             assert_eq!(claim(name).await.unwrap(), Claim::Ours);

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use crate::assemble::steps::{Surroundings, add_reason, step_run, timed_run};
 use crate::compare::before_after_writes::aging;
 use crate::compare::cost_breakdown::{cost_breakdown, cpus};
-use crate::compare::groups::groups;
+use crate::compare::groups::{groups, unique};
 use crate::compare::latency_verdicts::p99_ratio;
 use crate::compare::load_with_indexes::load_with_indexes;
 use crate::compare::operators::executed_plans;
@@ -25,7 +25,7 @@ use crate::measure::measured::Hosting;
 use crate::measure::rates::keeps_target;
 use crate::model::runs::valid;
 use crate::model::{
-    Latency, Ratio, RatioContext, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings, ZeroRates,
+    Latency, Ratio, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings, ZeroRates,
 };
 use crate::statistics::describe::median;
 use crate::validity::answers::faults;
@@ -73,13 +73,8 @@ fn cells_of<'a>(run: &'a Run, info: &WorkloadInfo) -> Vec<&'a CellRecord> {
 
 /// The steps as planned, then any other that was recorded.
 fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
-    let mut names = info.steps.clone();
-    for step in cells.iter().flat_map(|cell| &cell.steps) {
-        if !names.contains(&step.name) {
-            names.push(step.name.clone());
-        }
-    }
-    names
+    let recorded = cells.iter().flat_map(|cell| &cell.steps).map(|step| &step.name);
+    unique(info.steps.iter().chain(recorded)).into_iter().cloned().collect()
 }
 
 fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>) -> StepFindings {
@@ -244,21 +239,12 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
-        latency: None,
-        p99: None,
         zero_rates: ZeroRates::in_pairs(runs, base),
-        cost_breakdown: None,
-        context: RatioContext::default(),
-        query_plans: Vec::new(),
-        executed_plans: Vec::new(),
-        relative: None,
-        verdict: None,
-        decided: None,
-        drift: None,
         background_rate: median(&background),
         judged_background_rate: median(&judged().map(|(_, rate)| rate).collect::<Vec<_>>()),
         target_missed_blocks: judged().filter(|(_, rate)| is_missed(*rate)).map(|(block, _)| block).collect(),
         runs: runs.to_vec(),
+        ..VariantStep::default()
     }
 }
 

@@ -42,7 +42,7 @@ pub struct StepFindings {
 }
 
 /// One variant in one step, over all blocks.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct VariantStep {
     pub variant: String,
     /// Median over the valid blocks.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
-use dbdyno_provision::Cgroup;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 
@@ -258,7 +257,7 @@ pub(crate) fn server_info(description: Description, database: &Database) -> Serv
         tables_engine: database.endpoint.capabilities.engine.clone(),
         pid: database.pid(),
         cpus: database.effective_cpus(),
-        memory_limit_bytes: database.cgroup().map(Cgroup::memory_limit_bytes),
+        memory_limit_bytes: database.cgroup().map(|group| group.memory_limit_bytes),
         settings: description.settings,
         session: description.session,
         sources: description.sources,

@@ -165,15 +165,15 @@ impl Database {
         if data == Data::Fresh {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
-        let folder = server.base().family().folder_of(&mut session, DATABASE, engine).await?;
+        let folder = server.base.family().folder_of(&mut session, DATABASE, engine).await?;
         session.close().await;
         let endpoint = server.target(Some(DATABASE), manner).endpoint(engine, true);
-        let database_dir = folder.map(|folder| server.data_dir().join(folder));
+        let database_dir = folder.map(|folder| server.data_dir.join(folder));
         Ok(Self::with_server(endpoint, server.into_running(), database_dir))
     }
 
     fn with_server(endpoint: Endpoint, server: Running, database_dir: Option<PathBuf>) -> Self {
-        let data_dir = Some(server.data_dir().to_owned());
+        let data_dir = Some(server.data_dir.clone());
         Self {
             endpoint,
             owned: true,
@@ -236,7 +236,7 @@ impl Database {
         let found = self.found_pid.map(|pid| {
             format!("the server is process {pid} of this machine, found through its socket; its CPU, memory and IO are charged to it")
         });
-        let of_server = self.server.iter().flat_map(|server| server.notes());
+        let of_server = self.server.iter().flat_map(|server| &server.notes);
         found.into_iter().chain(of_server.chain(&self.config_notes).cloned()).collect()
     }
 

@@ -217,7 +217,7 @@ impl Conductor<'_> {
             Change::TakeAndRestore => {
                 let taken = Snapshot::take(&place.data_dir, &folder, knowledge, &self.cancel);
                 let taken = taken.map_err(|error| error.to_string())?;
-                let info = taken.info();
+                let info = &taken.info;
                 let (files, bytes, sha256) = (info.files.len(), info.bytes, &info.sha256);
                 let details = json!({ "files": files, "bytes": bytes, "sha256": sha256 });
                 works.push(work("snapshot", began, details));

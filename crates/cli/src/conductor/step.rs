@@ -90,7 +90,7 @@ impl StepRun<'_, '_> {
                 Ended::new(OURS, error)
             }
         })?;
-        let (barrier, silence) = (watcher.barrier, watcher.stall_watch.lasts());
+        let (barrier, silence) = (watcher.barrier, watcher.stall_watch.lasts);
         self.end_sampling(sampler, &mut writer)?;
         if end.outcome != Outcome::Completed && silence >= FIRST_WORD {
             let text =
@@ -286,7 +286,7 @@ impl StepRun<'_, '_> {
             warmup,
             server_pid: self.database.pid(),
             server_tree: self.database.is_process_tree(),
-            server_cgroup: self.database.cgroup().map(|group| group.folder().to_path_buf()),
+            server_cgroup: self.database.cgroup().map(|group| group.folder.clone()),
             data_dir: self.database.data_dir(),
             database_dir: self.database.database_dir(),
             status: self.database.status_endpoint(),

@@ -75,7 +75,7 @@ impl Conductor<'_> {
         let mut walk = Walk::new(id, writer, database, &mut *workload);
         let mut first = 0;
         if let Some(snapshot) = snapshot {
-            let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info().knowledge);
+            let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info.knowledge);
             walk.workload.recall(&knowledge).map_err(Stop::failed)?;
             first = walk.workload.load_steps();
             walk.misloaded = faults;
@@ -122,7 +122,7 @@ impl Conductor<'_> {
         if reset.data == Change::Restore
             && let Some(snapshot) = self.snapshot(walk.id)
         {
-            let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info().knowledge);
+            let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info.knowledge);
             walk.workload.recall(&knowledge).map_err(|error| here(Stop::failed(error)))?;
             walk.misloaded = faults;
         }

@@ -67,10 +67,10 @@ fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() 
     for prefix in [POSTGRES_9_6, POSTGRES_18] {
         let desk = Desk::new();
         let server = somebodys_server(&desk, prefix);
-        let rules = server.data_dir().join("pg_hba.conf");
+        let rules = server.data_dir.join("pg_hba.conf");
         std::fs::write(rules, "local all all trust\n").unwrap();
         crate::postgres::number(&server.options(Some("postgres")), "SELECT pg_reload_conf()");
-        let pid_file = std::fs::read_to_string(server.data_dir().join("postmaster.pid")).unwrap();
+        let pid_file = std::fs::read_to_string(server.data_dir.join("postmaster.pid")).unwrap();
         let pid: u32 = pid_file.lines().next().unwrap().parse().unwrap();
         let idle = children(pid).len();
         let address = server.options(Some("load")).address.to_string();

@@ -88,7 +88,7 @@ fn a_mysql_address_works_and_its_server_is_left_running() {
     no_file_holds_the_password(&dir);
 
     assert!(server.is_running(), "dbdyno stopped a server that is not its own");
-    assert!(server.data_dir().join("bench").is_dir());
+    assert!(server.data_dir.join("bench").is_dir());
     let marks = ask(&server.options(Some("bench")), &["SELECT COUNT(*) FROM dbdyno_mark"]);
     assert_eq!(marks, [[Some("1".to_owned())]]);
     // Marked as dbdyno's, it may be filled again.

@@ -27,7 +27,7 @@ pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
     })
     .unwrap();
     number(&server.options(None), &format!("CREATE ROLE bench LOGIN CREATEDB PASSWORD '{PASSWORD}'"));
-    let rules = server.data_dir().join("pg_hba.conf");
+    let rules = server.data_dir.join("pg_hba.conf");
     std::fs::write(rules, "local all postgres trust\nlocal all all md5\n").unwrap();
     number(&server.options(None), "SELECT pg_reload_conf()");
     server

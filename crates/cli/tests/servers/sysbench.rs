@@ -134,7 +134,7 @@ impl Theirs {
             }
             Self::Postgres(server) => {
                 let options = server.options(Some("postgres"));
-                let log = std::fs::read_to_string(server.log()).unwrap();
+                let log = std::fs::read_to_string(&server.log).unwrap();
                 postgres::number(&options, "ALTER SYSTEM SET log_statement = 'all'");
                 postgres::number(&options, "SELECT pg_reload_conf()");
                 // The server takes the setting a little later.

@@ -43,7 +43,7 @@ pub(super) fn ask(base: &Base) -> Result<Answer, Error> {
         .build()
         .map_err(Error::io("cannot make an event loop to talk to", base.path()))?;
     let asked = runtime.block_on(talk(&play, base));
-    let start_ms = u64::try_from(play.start_time().as_millis()).unwrap_or(u64::MAX);
+    let start_ms = u64::try_from(play.start_time.as_millis()).unwrap_or(u64::MAX);
     play.stop()?;
     let (product, version, abilities) = asked?;
     let program = fingerprint(base.path()).unwrap_or_default();

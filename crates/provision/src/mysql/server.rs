@@ -116,7 +116,7 @@ mod tests {
         let base = BaseDir::sample_in(folder.path(), ConfigProduct::MariaDb, (10, 11, 5));
         let hash = |options: &[&str]| {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-            key(&base, &options).unwrap().hash().to_owned()
+            key(&base, &options).unwrap().hash
         };
         assert_eq!(hash(&["--innodb_use_native_aio=0"]), hash(&[]));
         assert_ne!(hash(&["--innodb_use_native_aio=0", "--innodb_page_size=8k"]), hash(&[]));

@@ -24,7 +24,7 @@ const PORT: u16 = 5432;
 pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let conf = spec.option_file.as_deref().map_or(Ok(Conf::default()), Conf::read)?;
     let tls = home.tls().cloned();
-    let tls_port = tls.as_ref().map(|tls| tls.port.number());
+    let tls_port = tls.as_ref().map(|tls| tls.port.number);
     let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
     let (log, data_dir) = (absolute_log(&spec.log)?, absolute_itself(&spec.data_dir)?);
     let template_dir = absolute(&spec.template_dir)?;

@@ -41,7 +41,8 @@ pub struct ServerSpec {
 /// A running server. Dropping the value stops it. What it has in common with other processes is in its [`Deref`].
 #[derive(Debug)]
 pub struct Server {
-    pub(crate) base: Base,
+    /// The build that runs.
+    pub base: Base,
     pub(crate) socket: PathBuf,
     /// Of 127.0.0.1, for connections over TLS, where there is none over sockets.
     pub(crate) tls_port: Option<u16>,
@@ -71,11 +72,6 @@ impl Server {
     /// Those of [`Server::start`].
     pub fn start_in(home: Home, spec: &ServerSpec, data: Data) -> Result<Self, Error> {
         spec.base.start(home, spec, data)
-    }
-
-    /// The build that runs.
-    pub fn base(&self) -> &Base {
-        &self.base
     }
 
     /// The unix socket: the only way in, but for TLS.

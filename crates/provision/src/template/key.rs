@@ -30,7 +30,8 @@ const LOCAL_TIME: &str = "/etc/localtime";
 pub(crate) struct Key {
     /// Product and version, for people.
     title: String,
-    hash: String,
+    /// All of the key in 16 digits.
+    pub(crate) hash: String,
 }
 
 impl Key {
@@ -68,10 +69,6 @@ impl Key {
         format!("{}-{}", self.title, self.hash)
     }
 
-    /// All of the key in 16 digits.
-    pub(crate) fn hash(&self) -> &str {
-        &self.hash
-    }
 }
 
 /// Version, server program and installer, by size and time of change: these show that a build was
@@ -136,13 +133,13 @@ mod tests {
         };
         let plain = key("/s", &[], None);
         assert_eq!(plain, key("/s", &[], None));
-        assert_eq!(plain.name(), format!("mysql-8.0.31-{}", plain.hash()));
+        assert_eq!(plain.name(), format!("mysql-8.0.31-{}", plain.hash));
         for other in [
             key("/t", &[], None),
             key("/s", &["--innodb_page_size=4k"], None),
             key("/s", &[], Some("nobody")),
         ] {
-            assert_ne!(plain.hash(), other.hash());
+            assert_ne!(plain.hash, other.hash);
         }
     }
 

@@ -57,7 +57,7 @@ impl Template {
         if let Some(found) = Self::open(&folder) {
             return Ok(found);
         }
-        let turn = Turn::take(&template_dir, key.hash(), cancel)?;
+        let turn = Turn::take(&template_dir, &key.hash, cancel)?;
         if let Some(found) = Self::open(&folder) {
             return Ok(found);
         }

@@ -117,7 +117,7 @@ fn one_that_could_not_be_made_leaves_nothing_and_is_made_by_the_next() {
 #[test]
 fn what_a_killed_maker_left_is_not_used_and_goes_with_the_next_template() {
     let desk = Desk::new();
-    let hash = desk.key("x").hash().to_owned();
+    let hash = desk.key("x").hash.clone();
     for hash in [hash.as_str(), "0123456789abcdef"] {
         made_data(&desk.templates().join(format!("{}{hash}/abcdef", turn::PREFIX))).unwrap();
     }

@@ -203,7 +203,7 @@ async fn logins(talk: &mut Talk, server: &Server) {
         );
         assert_eq!(talk.number(&sql).await, 1, "{}: {encryption}", talk.name);
     }
-    std::fs::write(server.data_dir().join("pg_hba.conf"), rules).unwrap();
+    std::fs::write(server.data_dir.join("pg_hba.conf"), rules).unwrap();
     talk.run("SELECT pg_reload_conf()").await;
     let folder = server.options(Some("postgres")).address;
     for (number, (method, encryption)) in methods.iter().enumerate() {

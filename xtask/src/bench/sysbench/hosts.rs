@@ -151,7 +151,7 @@ pub(in crate::bench) async fn start_with(
         engine: "innodb".to_owned(),
     })?;
     create_database(server.target(None, &Manner::default()).endpoint("innodb", false)).await?;
-    let family = server.base().family();
+    let family = server.base.family();
     let (scheme, user) = (family.schemes()[0], family.superuser());
     let socket = server.socket().display().to_string();
     let place = family.socket_in_address(server.socket()).display().to_string();

@@ -32,12 +32,12 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
     let options = PlayOptions { config: args.config.clone(), engine: None, cancel: Arc::clone(&cancel) };
     let play = Play::start(&base, &options).map_err(ended)?;
     terminal::out(&how_to_connect(&base, &play))?;
-    for note in play.running().notes() {
+    for note in &play.server.notes {
         terminal::note(&format!("note: {note}"));
     }
     while !cancel.load(Ordering::Relaxed) {
-        if let Some(status) = play.running().exit_status() {
-            let tail = play.running().log_tail(LOG_LINES);
+        if let Some(status) = play.server.exit_status() {
+            let tail = play.server.log_tail(LOG_LINES);
             return Err(Ended::new(SERVER, format!("{} ended by itself ({status}):\n{tail}", base.title())));
         }
         std::thread::sleep(POLL);
@@ -59,9 +59,9 @@ fn how_to_connect(base: &Base, play: &Play) -> String {
         "{title} runs as process {pid} ({seconds:.1} s); Ctrl-C stops it and removes its data\n\
          client   {client}\nsocket   {socket}\nuser     {user}, no password\naddress  {address}\nlog      {log}\n",
         title = base.title(),
-        pid = play.running().pid(),
-        seconds = play.start_time().as_secs_f64(),
+        pid = play.server.pid(),
+        seconds = play.start_time.as_secs_f64(),
         socket = socket.display(),
-        log = play.running().log().display(),
+        log = play.server.log.display(),
     )
 }
