@@ -7,9 +7,10 @@ use std::sync::OnceLock;
 
 use dbdyno_report::TerminalOptions;
 use dbdyno_report::document::{self, Block};
+use serde::Serialize;
 
 use crate::args::Colour;
-use crate::exit::{Ended, MACHINE, USAGE};
+use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::shown::{COLOURS, cut, shown};
 
 /// Characters of a message's line. Servers and records have texts of any length; the record keeps them whole.
@@ -46,6 +47,11 @@ pub(crate) fn out(text: &str) -> Result<(), Ended> {
 /// As [`out`].
 pub(crate) fn out_blocks(blocks: &[Block]) -> Result<(), Ended> {
     out(&document::terminal(blocks, width(), wants_colour()))
+}
+
+/// Prints a result for programs.
+pub(crate) fn out_json(value: &impl Serialize) -> Result<(), Ended> {
+    out(&serde_json::to_string_pretty(value).map_err(|error| Ended::new(OURS, error))?)
 }
 
 /// Prints what the command line itself answers with: help and version as results, mistakes as messages.

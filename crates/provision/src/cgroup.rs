@@ -29,7 +29,7 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// The kernel's two interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CgroupVersion {
+enum CgroupVersion {
     V1,
     V2,
 }

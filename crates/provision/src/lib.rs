@@ -39,7 +39,7 @@ pub mod intents;
 
 pub use address::{credentials, tls_settings};
 pub use certificates::Certificates;
-pub use cgroup::{Cgroup, CgroupVersion};
+pub use cgroup::Cgroup;
 pub use claim::{Claim, MARK_TABLE};
 pub use copy::Copied;
 pub use datadir::{prepare as prepare_data, remove_data};

@@ -12,7 +12,7 @@ use crate::document::{self, Block, Column, Table, Tone};
 use crate::notices::texts;
 use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, margins_text, milliseconds, rate, ratio};
-use crate::{Error, TerminalOptions, json};
+use crate::{TerminalOptions, json};
 
 /// Heads of columns; those of a higher rank make room first on a narrow terminal.
 const HEADS: [(&str, u8); 10] = [
@@ -159,11 +159,8 @@ pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedSt
 }
 
 /// The comparison as one JSON object, `schema` first.
-///
-/// # Errors
-/// [`Error::Json`] when it cannot be written as JSON.
-pub fn comparison_json(comparison: &Comparison) -> Result<String, Error> {
-    json::document(&comparison.new.run_id, comparison)
+pub fn comparison_json(comparison: &Comparison) -> String {
+    json::document(comparison)
 }
 
 fn title(comparison: &Comparison) -> String {

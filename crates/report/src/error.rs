@@ -11,13 +11,4 @@ pub enum Error {
 
     #[error("the run has no step called `{asked}`; its steps: {known}")]
     UnknownStep { asked: String, known: String },
-
-    #[error(
-        "the findings of run {run_id} cannot be written as JSON: {source}; try another format and report this as a bug"
-    )]
-    Json {
-        run_id: String,
-        #[source]
-        source: serde_json::Error,
-    },
 }

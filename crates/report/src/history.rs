@@ -10,7 +10,7 @@ use crate::document::{self, Block, Cell, Chart, Table, Tone};
 use crate::html::charts::history_chart;
 use crate::html::page;
 use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio};
-use crate::{Error, TerminalOptions, json};
+use crate::{TerminalOptions, json};
 
 /// The column that is painted.
 const CHANGE: usize = 7;
@@ -49,11 +49,8 @@ pub fn history_html(history: &History) -> String {
 }
 
 /// The history as one JSON object, `schema` first.
-///
-/// # Errors
-/// [`Error::Json`] when it cannot be written as JSON.
-pub fn history_json(history: &History) -> Result<String, Error> {
-    json::document(&history.name, history)
+pub fn history_json(history: &History) -> String {
+    json::document(history)
 }
 
 fn head(history: &History) -> Vec<Block> {

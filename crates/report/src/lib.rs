@@ -54,17 +54,8 @@ pub struct Format {
     pub name: &'static str,
     /// Extension of a file in this format, without the dot.
     pub extension: &'static str,
-    render: fn(&Findings) -> Result<String, Error>,
-}
-
-impl Format {
     /// The whole document, ending in a newline.
-    ///
-    /// # Errors
-    /// When the findings cannot be expressed in this format; see [`Error`].
-    pub fn render(&self, findings: &Findings) -> Result<String, Error> {
-        (self.render)(findings)
-    }
+    pub render: fn(&Findings) -> String,
 }
 
 /// Every format. The terminal one is here with the whole report in 100 columns, without colour.
@@ -72,13 +63,13 @@ pub const ALL: &[Format] = &[
     Format {
         name: "terminal",
         extension: "txt",
-        render: |findings| run_terminal(findings, &TerminalOptions::PLAIN),
+        render: |findings| document::terminal(&run::whole(findings, None), 100, false),
     },
-    Format { name: "md", extension: "md", render: |findings| Ok(formats::run_markdown(findings)) },
-    Format { name: "html", extension: "html", render: |findings| Ok(run_html(findings, None)) },
-    Format { name: "csv", extension: "csv", render: |findings| Ok(csv::csv(findings)) },
-    Format { name: "json", extension: "json", render: |findings| json::document(&findings.run.run_id, findings) },
-    Format { name: "openmetrics", extension: "prom", render: |findings| Ok(run_openmetrics(findings)) },
+    Format { name: "md", extension: "md", render: formats::run_markdown },
+    Format { name: "html", extension: "html", render: |findings| run_html(findings, None) },
+    Format { name: "csv", extension: "csv", render: csv::csv },
+    Format { name: "json", extension: "json", render: |findings| json::document(findings) },
+    Format { name: "openmetrics", extension: "prom", render: run_openmetrics },
 ];
 
 /// The format of that name.

@@ -3,12 +3,7 @@
 use dbdyno_report::document::Block;
 use dbdyno_workloads::{ALL, Card, Cards};
 
-use crate::exit::{Ended, OURS, USAGE};
-
-/// The steps of the workload called `name`, or of all, for a program.
-pub(crate) fn json(name: Option<&str>) -> Result<String, Ended> {
-    serde_json::to_string_pretty(&of(name)?).map_err(|error| Ended::new(OURS, error))
-}
+use crate::exit::{Ended, USAGE};
 
 /// The steps of the workload called `name`; without one all workloads, with the names of their steps.
 pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, Ended> {
@@ -30,7 +25,8 @@ pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, Ended> {
     ])
 }
 
-fn of(name: Option<&str>) -> Result<Vec<Cards>, Ended> {
+/// The steps of the workload called `name`, or of all.
+pub(crate) fn of(name: Option<&str>) -> Result<Vec<Cards>, Ended> {
     let names: Vec<&str> = ALL.iter().map(|kind| kind.name()).collect();
     if let Some(unknown) = name.filter(|name| !names.contains(name)) {
         let message =

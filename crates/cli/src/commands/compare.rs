@@ -28,7 +28,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Ended> {
     let text = match args.format {
         ComparisonFormat::Terminal => comparison_terminal(&comparison, &options),
         ComparisonFormat::Md => comparison_markdown(&comparison),
-        ComparisonFormat::Json => comparison_json(&comparison)?,
+        ComparisonFormat::Json => comparison_json(&comparison),
         ComparisonFormat::Junit => {
             comparison_junit(&comparison, |step| is_failure(step, args.fail_on, &args.gate))
         }

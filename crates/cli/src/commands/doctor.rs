@@ -6,7 +6,7 @@ use dbdyno_report::document::Block;
 
 use crate::args::DoctorArgs;
 use crate::doctor::{blocks, calibrate, finding, fitness, json, store, wakeups};
-use crate::exit::{Ended, MACHINE, OURS};
+use crate::exit::{Ended, MACHINE};
 use crate::terminal;
 
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<(), Ended> {
@@ -27,7 +27,7 @@ fn client(args: &DoctorArgs) -> Result<(), Ended> {
     store::save(&path, &calibration)?;
     let kept = path.display().to_string();
     if args.json {
-        return terminal::out(&json(&calibration, &kept).map_err(|error| Ended::new(OURS, error))?);
+        return terminal::out_json(&json(&calibration, &kept));
     }
     terminal::out_blocks(&blocks(&calibration, &kept))
 }
@@ -44,8 +44,7 @@ fn machine(args: &DoctorArgs) -> Result<(), Ended> {
     }
     let findings = fitness::findings(data_dir);
     if args.json {
-        let text = serde_json::to_string_pretty(&findings).map_err(|error| Ended::new(OURS, error))?;
-        terminal::out(&text)?;
+        terminal::out_json(&findings)?;
     } else {
         let mut blocks = vec![Block::Table(finding::table(&findings))];
         for measured in findings.iter().filter_map(|found| found.measured.as_deref()) {

@@ -61,7 +61,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
         HistoryFormat::Terminal => history_terminal(&found, &options),
         HistoryFormat::Md => history_markdown(&found),
         HistoryFormat::Html => history_html(&found),
-        HistoryFormat::Json => history_json(&found)?,
+        HistoryFormat::Json => history_json(&found),
     };
     terminal::deliver("history", &text, args.output.as_deref())?;
     let decides =

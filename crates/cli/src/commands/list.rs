@@ -19,13 +19,13 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
         return Err(Ended::new(USAGE, "a name goes with `dbdyno list workloads` only; leave it out"));
     }
     if args.json {
-        return terminal::out(&match args.what {
-            Listed::Workloads => cards::json(name)?,
-            Listed::Drivers => json::drivers()?,
-            Listed::Metrics => json::metrics()?,
-            Listed::Runs => json::runs(&run_dirs(&args.out))?,
-            Listed::Servers => servers::here_json()?,
-        });
+        return match args.what {
+            Listed::Workloads => terminal::out_json(&cards::of(name)?),
+            Listed::Drivers => terminal::out_json(&json::drivers()),
+            Listed::Metrics => terminal::out_json(&json::metrics()),
+            Listed::Runs => terminal::out_json(&json::runs(&run_dirs(&args.out))),
+            Listed::Servers => terminal::out_json(&servers::here_json()?),
+        };
     }
     terminal::out_blocks(&match args.what {
         Listed::Workloads => cards::blocks(name)?,

@@ -19,8 +19,7 @@ use crate::{plan_source, power, terminal, time};
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
-        let schema = serde_json::to_string_pretty(&json_schema()).map_err(|error| Ended::new(OURS, error))?;
-        return terminal::out(&schema);
+        return terminal::out_json(&json_schema());
     }
     let plan = plan_source::plan(&args.source, &args.overrides)?;
     if args.resolved {
@@ -42,7 +41,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     let estimate = estimate(&plan);
     let power = power::of_plan(&plan, &estimate, &manifest, args)?;
     if args.json {
-        terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?)?;
+        terminal::out_json(&plan_json::document(&plan, &estimate, power.as_ref()))?;
         return can_run(&absent);
     }
     let mut blocks = describe(&plan, configs, &estimate);

@@ -49,7 +49,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
             };
             run_terminal(&findings, &options)?
         }
-        _ => format.render(&findings)?,
+        _ => (format.render)(&findings),
     };
     terminal::deliver("report", &text, args.output.as_deref())?;
     // The process ends here. Giving back the millions of pieces of a large run one by one would take a tenth of its time.

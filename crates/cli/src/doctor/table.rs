@@ -3,7 +3,7 @@
 use dbdyno_plan::grouped;
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 use dbdyno_report::document::{Block, Column, Table};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The calibration for people. `kept` is where it lies.
 pub(crate) fn blocks(calibration: &ClientCalibration, kept: &str) -> Vec<Block> {
@@ -56,12 +56,10 @@ pub(crate) fn limit(limit: LimitedBy) -> &'static str {
 }
 
 /// The calibration for programs: as it is kept, with the path.
-pub(crate) fn json(calibration: &ClientCalibration, kept: &str) -> Result<String, serde_json::Error> {
-    let mut value = serde_json::to_value(calibration)?;
-    if let Value::Object(fields) = &mut value {
-        fields.insert("kept_in".to_owned(), Value::String(kept.to_owned()));
-    }
-    serde_json::to_string_pretty(&value)
+pub(crate) fn json(calibration: &ClientCalibration, kept: &str) -> Value {
+    let mut value = json!(calibration);
+    value["kept_in"] = kept.into();
+    value
 }
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ fn steps_with_a_margin_of_their_own_are_named() {
 
 #[test]
 fn a_program_gets_everything_unrounded() {
-    let text = comparison_json(&comparison()).unwrap();
+    let text = comparison_json(&comparison());
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert!(text.starts_with("{\n  \"schema\": 4,\n  \"base\""), "{text}");
     assert_eq!(value["steps"][0]["verdict"], "undecided");

@@ -9,7 +9,7 @@ fn every_format_is_found_by_its_own_name_and_renders_text_that_ends_in_a_newline
     let findings = fixture::findings();
     for format in ALL {
         assert_eq!(find(format.name).expect("listed").extension, format.extension);
-        let text = format.render(&findings).expect("the fixture can be rendered");
+        let text = (format.render)(&findings);
         assert!(text.ends_with('\n'), "{} ends in a newline", format.name);
     }
 }
@@ -37,6 +37,6 @@ fn a_run_without_any_workload_is_still_a_report_in_every_format() {
     findings.workloads.clear();
     findings.variants.clear();
     for format in ALL {
-        assert!(format.render(&findings).is_ok(), "{}", format.name);
+        assert!(!(format.render)(&findings).is_empty(), "{}", format.name);
     }
 }

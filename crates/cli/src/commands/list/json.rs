@@ -8,19 +8,18 @@ use dbdyno_report::HOST_CHECK;
 use serde_json::{Value, json};
 
 use super::{completed, ended};
-use crate::exit::{Ended, OURS};
 
 /// Version of the shape of each of them. It rises when a key is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
-pub(super) fn drivers() -> Result<String, Ended> {
+pub(super) fn drivers() -> Value {
     let drivers: Vec<Value> =
         dbdyno_drivers::ALL.iter().map(|(name, what)| json!({ "name": name, "what": what })).collect();
-    text(&json!({ "schema": SCHEMA, "drivers": drivers }))
+    json!({ "schema": SCHEMA, "drivers": drivers })
 }
 
 /// Every column of every table, with its name in JSON and CSV.
-pub(super) fn metrics() -> Result<String, Ended> {
+pub(super) fn metrics() -> Value {
     let column = |table: &str, metric: &Metric| {
         json!({ "table": table, "name": metric.name, "field": metric.id, "unit": metric.unit, "meaning": metric.meaning,
             "better": metric.better })
@@ -32,11 +31,11 @@ pub(super) fn metrics() -> Result<String, Ended> {
     columns.extend(HOST_CHECK.iter().map(|own| {
         json!({ "table": "host_check", "name": own.name, "field": own.field, "unit": "µs/op", "meaning": own.meaning })
     }));
-    text(&json!({ "schema": SCHEMA, "metrics": columns }))
+    json!({ "schema": SCHEMA, "metrics": columns })
 }
 
 /// The newest first, as in the text. A folder that cannot be read as a run has `error` and nothing but its path.
-pub(super) fn runs(dirs: &[PathBuf]) -> Result<String, Ended> {
+pub(super) fn runs(dirs: &[PathBuf]) -> Value {
     let run = |path: &PathBuf| match Run::open(path) {
         Err(error) => json!({ "path": path, "error": error.to_string() }),
         Ok(run) => json!({
@@ -50,7 +49,7 @@ pub(super) fn runs(dirs: &[PathBuf]) -> Result<String, Ended> {
             "variants": run.manifest.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>(),
         }),
     };
-    text(&json!({ "schema": SCHEMA, "runs": dirs.iter().map(run).collect::<Vec<_>>() }))
+    json!({ "schema": SCHEMA, "runs": dirs.iter().map(run).collect::<Vec<_>>() })
 }
 
 fn state(run: &Run) -> &'static str {
@@ -61,9 +60,4 @@ fn state(run: &Run) -> &'static str {
         Some(Outcome::Interrupted) => "interrupted",
         None => "not-ended",
     }
-}
-
-fn text(value: &Value) -> Result<String, Ended> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Ended::new(OURS, error))?;
-    Ok(text + "\n")
 }

@@ -7,32 +7,30 @@ use serde_json::{Value, json};
 
 use super::{ended, table};
 use crate::args::ServersListArgs;
-use crate::exit::{Ended, OURS};
+use crate::exit::Ended;
 use crate::terminal;
 
 pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let all = shown(&catalogue, args.here);
     if args.json {
-        return terminal::out(&json_text(&all, &catalogue)?);
+        return terminal::out_json(&json(&all, &catalogue));
     }
     terminal::out_blocks(&blocks(&all, &catalogue))
 }
 
 /// The servers that are here, for `dbdyno list servers --json`.
-pub(crate) fn here_json() -> Result<String, Ended> {
+pub(crate) fn here_json() -> Result<Value, Ended> {
     let catalogue = Catalogue::read().map_err(ended)?;
-    json_text(&shown(&catalogue, true), &catalogue)
+    Ok(json(&shown(&catalogue, true), &catalogue))
 }
 
-fn json_text(all: &[Known], catalogue: &Catalogue) -> Result<String, Ended> {
-    let value = json!({
+fn json(all: &[Known], catalogue: &Catalogue) -> Value {
+    json!({
         "folder": servers_dir(),
         "own_catalogue": catalogue.own_file,
         "servers": all.iter().map(server).collect::<Vec<_>>(),
-    });
-    let text = serde_json::to_string_pretty(&value).map_err(|error| Ended::new(OURS, error))?;
-    Ok(text + "\n")
+    })
 }
 
 /// The servers that are here, for `dbdyno list servers`.
