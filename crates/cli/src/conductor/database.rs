@@ -74,7 +74,7 @@ impl Database {
         match &variant.source {
             Source::Null => {
                 let target = Target::Null(null::Options::default());
-                Ok(Self::in_process(Endpoint { target, capabilities: null::capabilities() }, None))
+                Ok(Self::new(Endpoint { target, capabilities: null::capabilities() }, true))
             }
             Source::Sqlite { pragmas, notes } => {
                 let database = Self::sqlite(pragmas, place, data)?;
@@ -82,7 +82,7 @@ impl Database {
             }
             Source::External(endpoint) => {
                 let found_pid = endpoint.target.login().and_then(|login| local_pid(&login.address));
-                Ok(Self::elsewhere((**endpoint).clone(), found_pid))
+                Ok(Self { found_pid, ..Self::new((**endpoint).clone(), false) })
             }
             Source::Owned { base, is_configured, config, engine } => {
                 let config = config.as_deref();
@@ -114,29 +114,14 @@ impl Database {
         self
     }
 
-    /// On a server that others run.
-    fn elsewhere(endpoint: Endpoint, found_pid: Option<u32>) -> Self {
+    fn new(endpoint: Endpoint, owned: bool) -> Self {
         Self {
             endpoint,
-            owned: false,
-            server: None,
-            found_pid,
-            data_dir: None,
-            database_dir: None,
-            config_notes: Vec::new(),
-        }
-    }
-
-    /// Without a server; its files, if it has any, lie in `folder`.
-    fn in_process(endpoint: Endpoint, folder: Option<PathBuf>) -> Self {
-        let (data_dir, database_dir) = (folder.clone(), folder);
-        Self {
-            endpoint,
-            owned: true,
+            owned,
             server: None,
             found_pid: None,
-            data_dir,
-            database_dir,
+            data_dir: None,
+            database_dir: None,
             config_notes: Vec::new(),
         }
     }
@@ -152,7 +137,8 @@ impl Database {
             sqlite::create_marked(&options).map_err(|error| error.to_string())?;
         }
         let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
-        Ok(Self::in_process(endpoint, Some(place.data_dir.clone())))
+        let folder = Some(place.data_dir.clone());
+        Ok(Self { data_dir: folder.clone(), database_dir: folder, ..Self::new(endpoint, true) })
     }
 
     async fn with_database(
@@ -168,21 +154,12 @@ impl Database {
         let folder = server.base.family().folder_of(&mut session, DATABASE, engine).await?;
         session.close().await;
         let endpoint = server.target(Some(DATABASE), manner).endpoint(engine, true);
-        let database_dir = folder.map(|folder| server.data_dir.join(folder));
-        Ok(Self::with_server(endpoint, server.into_running(), database_dir))
-    }
-
-    fn with_server(endpoint: Endpoint, server: Running, database_dir: Option<PathBuf>) -> Self {
-        let data_dir = Some(server.data_dir.clone());
-        Self {
-            endpoint,
-            owned: true,
-            server: Some(server),
-            found_pid: None,
-            data_dir,
-            database_dir,
-            config_notes: Vec::new(),
-        }
+        Ok(Self {
+            data_dir: Some(server.data_dir.clone()),
+            database_dir: folder.map(|folder| server.data_dir.join(folder)),
+            server: Some(server.into_running()),
+            ..Self::new(endpoint, true)
+        })
     }
 
     /// A session during the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
