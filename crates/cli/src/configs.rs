@@ -52,9 +52,6 @@ pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantC
 }
 
 /// The config of a variant on SQLite; its own pragmas win.
-///
-/// # Errors
-/// As [`for_base`].
 pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, String> {
     let Some(intents) = intents(variant)? else { return Ok(None) };
     let rendered = rendered(&ConfigServer::sqlite(), &intents)?;
@@ -66,9 +63,6 @@ pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, Str
 
 /// The config of `variant` without starting anything, and without the server if only its name is there. `Ok(Err)` is a
 /// sentence about a server of which nothing is known.
-///
-/// # Errors
-/// As [`for_base`].
 pub(crate) fn predicted(variant: &Variant) -> Result<Option<Result<VariantConfig, String>>, String> {
     let base = match variant.kind() {
         VariantKind::Sqlite => return Ok(for_sqlite(variant)?.map(Ok)),

@@ -18,9 +18,6 @@ pub(crate) fn plan(source: &PlanSource, overrides: &[(String, String)]) -> Resul
 }
 
 /// The plan as it is written.
-///
-/// # Errors
-/// As [`plan`].
 pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, Ended> {
     let size = source.size.iter().map(|name| ("size".to_owned(), name.clone()));
     let overrides: &[(String, String)] = &size.chain(overrides.iter().cloned()).collect::<Vec<_>>();

@@ -42,9 +42,6 @@ pub(crate) fn out(text: &str) -> Result<(), Ended> {
 }
 
 /// Prints results in the width of this terminal.
-///
-/// # Errors
-/// As [`out`].
 pub(crate) fn out_blocks(blocks: &[Block]) -> Result<(), Ended> {
     out(&document::terminal(blocks, width(), wants_colour()))
 }
@@ -55,9 +52,6 @@ pub(crate) fn out_json(value: &impl Serialize) -> Result<(), Ended> {
 }
 
 /// Prints what the command line itself answers with: help and version as results, mistakes as messages.
-///
-/// # Errors
-/// As [`out`]; a mistake.
 pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), Ended> {
     if of_clap.use_stderr() {
         note(of_clap.render().to_string().trim_end());
@@ -68,9 +62,6 @@ pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), Ended> {
 }
 
 /// Prints results, or writes them into the file that was asked for and says where they are.
-///
-/// # Errors
-/// As [`out`], and when the file cannot be written.
 pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(), Ended> {
     let Some(path) = file else { return out(text) };
     std::fs::write(path, text).map_err(|error| {

@@ -111,9 +111,6 @@ pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
 }
 
 /// Puts a link to the base directory `target` at `place`.
-///
-/// # Errors
-/// Those of [`Base::open`], I/O.
 pub(super) fn link(target: &Path, place: &Path) -> Result<PathBuf, Error> {
     // Before the link is made: whatever is wrong with the folder is said with its own name.
     let base = Base::open(target)?;

@@ -25,9 +25,6 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Ended> {
 }
 
 /// Prints what a shell needs to complete the command's words.
-///
-/// # Errors
-/// As [`terminal::out`].
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Ended> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "dbdyno", &mut text);

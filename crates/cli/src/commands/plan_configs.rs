@@ -23,9 +23,6 @@ pub(crate) fn facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
 }
 
 /// The option files themselves; empty for a plan without intents.
-///
-/// # Errors
-/// As [`facts`].
 pub(crate) fn files(plan: &Plan) -> Result<String, Ended> {
     let file = |(variant, config): Predicted| match config {
         Err(error) => format!("{variant}: not rendered: {error}\n"),

@@ -142,9 +142,6 @@ impl Conductor<'_> {
 
     /// Stops the server, does what `reset` says, and starts it: each a piece of work in the record. Returns a new session next to
     /// the load.
-    ///
-    /// # Errors
-    /// As [`Conductor::provide`]; the server does not run then.
     pub(crate) fn reset_before(
         &mut self,
         id: &CellId,

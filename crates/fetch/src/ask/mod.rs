@@ -33,9 +33,6 @@ const ALL: &[(&str, Abler)] = &[
 const ROCKSDB: &str = "ha_rocksdb.so";
 
 /// Starts the server in `base`, asks it and stops it. Its data is made for this and removed.
-///
-/// # Errors
-/// As [`Play::start`]; [`Error::Database`] when it does not answer a question.
 pub(super) fn ask(base: &Base) -> Result<Answer, Error> {
     let play = start(base)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -11,9 +11,6 @@ use crate::{Abilities, ThreadPool, TlsAbility};
 const NEW_USER: &str = "'dbdyno'@'localhost'";
 
 /// Asks the server.
-///
-/// # Errors
-/// As [`Session::rows`].
 pub(super) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
     let Question { session, base, description, log } = question;
     let setting = |name: &str| description.settings.get(name).map(String::as_str);

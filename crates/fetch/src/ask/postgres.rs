@@ -9,9 +9,6 @@ use crate::{Abilities, ThreadPool, TlsAbility};
 const NO_CIPHERS: &str = "none";
 
 /// Asks the server.
-///
-/// # Errors
-/// As [`Session::rows`].
 pub(super) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
     let Question { session, description, .. } = question;
     let setting = |name: &str| description.settings.get(name).map(String::as_str);

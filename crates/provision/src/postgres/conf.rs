@@ -37,9 +37,6 @@ impl Conf {
 }
 
 /// Names and values that the file at `path` sets, in its order; quotes and comments are taken off.
-///
-/// # Errors
-/// As [`Conf::read`].
 pub(super) fn conf_settings(path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
     let conf = Conf::read(path)?;
     let setting = |line: &str| {

@@ -69,9 +69,6 @@ fn get(names: &[String], from: Option<&Path>, say: impl Fn(&str) -> Result<(), E
 }
 
 /// Gets servers of a plan that are not here: at once, or when a person says so. Others are missed when the plan is prepared.
-///
-/// # Errors
-/// As [`get`].
 pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), Ended> {
     let here = names_in(&servers_dir());
     let mut missing: Vec<String> = Vec::new();
