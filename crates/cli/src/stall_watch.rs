@@ -40,7 +40,6 @@ impl StallWatch {
             self.lasts
         })
     }
-
 }
 
 #[cfg(test)]

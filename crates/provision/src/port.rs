@@ -26,7 +26,6 @@ impl KeptPort {
         let number = getsockname::<SockaddrIn>(socket.as_raw_fd())?.port();
         Ok(Self { number, _socket: socket })
     }
-
 }
 
 #[cfg(test)]

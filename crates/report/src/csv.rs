@@ -3,8 +3,8 @@
 use dbdyno_analyse::metrics::{Cost, DeviceLoad, Efficiency, Figures, MetricRow};
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{
-    Aging, Findings, GroupFindings, Inference, KindResult, Latency, Ratio, StepFindings, StepRun,
-    SweepRung, Validity, VariantStep, Verdict, WorkloadFindings, unique,
+    Aging, Findings, GroupFindings, Inference, KindResult, Latency, Ratio, StepFindings, StepRun, SweepRung,
+    Validity, VariantStep, Verdict, WorkloadFindings, unique,
 };
 
 use crate::evidence::rates::block_ratio;
@@ -69,12 +69,9 @@ struct Columns<'a>(Vec<(String, Text<'a>)>);
 
 impl<'a> Columns<'a> {
     /// `NA` for none.
-    fn add<T: ToString>(
-        &mut self,
-        name: impl Into<String>,
-        of: impl Fn(&At<'_>) -> Option<T> + 'a,
-    ) {
-        let text = move |at: &At<'_>| of(at).map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string());
+    fn add<T: ToString>(&mut self, name: impl Into<String>, of: impl Fn(&At<'_>) -> Option<T> + 'a) {
+        let text =
+            move |at: &At<'_>| of(at).map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string());
         self.0.push((name.into(), Box::new(text)));
     }
 
@@ -84,11 +81,7 @@ impl<'a> Columns<'a> {
     }
 
     /// A column for each metric of a group.
-    fn figures<G: Figures>(
-        &mut self,
-        name: fn(&str) -> String,
-        of: for<'x> fn(&At<'x>) -> Option<&'x G>,
-    ) {
+    fn figures<G: Figures>(&mut self, name: fn(&str) -> String, of: for<'x> fn(&At<'x>) -> Option<&'x G>) {
         for metric in G::in_tables() {
             self.number(name(metric.id), move |at| of(at)?.value(metric));
         }
@@ -404,7 +397,11 @@ mod tests {
             cells(&findings, step, "sweep")
         };
         assert_eq!(cells("read-only.c4"), ["read-only,4,2,4000", "read-only,4,2,4800"]);
-        assert_eq!(cells("read-only.c1024")[1], "read-only,1024,0,NA", "of the variant that did not get so far");
+        assert_eq!(
+            cells("read-only.c1024")[1],
+            "read-only,1024,0,NA",
+            "of the variant that did not get so far"
+        );
         assert_eq!(cells("l.i0"), ["NA,NA,NA,NA"; 2], "a step of no ladder");
     }
 

@@ -44,38 +44,38 @@ fn escaped(text: &str) -> String {
 
 /// The figures of each variant and step, one sample each.
 pub fn run_openmetrics(findings: &Findings) -> String {
-        let mut text = Exposition::default();
-        let run = &findings.run;
-        text.family("dbdyno_run", "info", "The run.");
-        let labels = [("run", run.run_id.as_str()), ("plan", &run.name), ("version", &run.tool.version)];
-        text.sample("dbdyno_run_info", &labels, 1.0);
-        text.family(
-            "dbdyno_step_rate",
-            "gauge",
-            "Rate of a step, in the unit of its label: median over its valid blocks.",
-        );
-        each(findings, |labels, step, found| {
-            let labels = [labels, &[("unit", step.rate_label.as_str())]].concat();
-            found.rate.into_iter().for_each(|rate| text.sample("dbdyno_step_rate", &labels, rate));
-        });
-        times(findings, &mut text);
-        let name = "dbdyno_step_rate_ratio";
-        text.family(name, "gauge", "Rate divided by the base's, and its 95 % interval.");
-        each(findings, |labels, _, found| {
-            let Some(ratio) = &found.ratio else { return };
-            let interval = ratio.inference.as_ref().map(|inference| inference.interval);
-            let bounds = interval.map_or(Vec::new(), |found| vec![("low", found.low), ("high", found.high)]);
-            for (bound, value) in [("value", ratio.value)].into_iter().chain(bounds) {
-                text.sample(name, &[labels, &[("bound", bound)]].concat(), value);
-            }
-        });
-        text.family("dbdyno_step_verdict", "info", "Verdict on the rate.");
-        each(findings, |labels, _, found| {
-            let Some(verdict) = found.verdict else { return };
-            let labels = [labels, &[("verdict", verdict.word())]].concat();
-            text.sample("dbdyno_step_verdict_info", &labels, 1.0);
-        });
-        text.end()
+    let mut text = Exposition::default();
+    let run = &findings.run;
+    text.family("dbdyno_run", "info", "The run.");
+    let labels = [("run", run.run_id.as_str()), ("plan", &run.name), ("version", &run.tool.version)];
+    text.sample("dbdyno_run_info", &labels, 1.0);
+    text.family(
+        "dbdyno_step_rate",
+        "gauge",
+        "Rate of a step, in the unit of its label: median over its valid blocks.",
+    );
+    each(findings, |labels, step, found| {
+        let labels = [labels, &[("unit", step.rate_label.as_str())]].concat();
+        found.rate.into_iter().for_each(|rate| text.sample("dbdyno_step_rate", &labels, rate));
+    });
+    times(findings, &mut text);
+    let name = "dbdyno_step_rate_ratio";
+    text.family(name, "gauge", "Rate divided by the base's, and its 95 % interval.");
+    each(findings, |labels, _, found| {
+        let Some(ratio) = &found.ratio else { return };
+        let interval = ratio.inference.as_ref().map(|inference| inference.interval);
+        let bounds = interval.map_or(Vec::new(), |found| vec![("low", found.low), ("high", found.high)]);
+        for (bound, value) in [("value", ratio.value)].into_iter().chain(bounds) {
+            text.sample(name, &[labels, &[("bound", bound)]].concat(), value);
+        }
+    });
+    text.family("dbdyno_step_verdict", "info", "Verdict on the rate.");
+    each(findings, |labels, _, found| {
+        let Some(verdict) = found.verdict else { return };
+        let labels = [labels, &[("verdict", verdict.word())]].concat();
+        text.sample("dbdyno_step_verdict_info", &labels, 1.0);
+    });
+    text.end()
 }
 
 fn times(findings: &Findings, text: &mut Exposition) {

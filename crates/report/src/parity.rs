@@ -73,10 +73,7 @@ fn remarks(parity: &Parity) -> Vec<Block> {
 
 /// A row a class, a column a variant.
 fn table(parity: &Parity, is_shown: impl Fn(&ClassRow) -> bool) -> Table {
-    let labels = [
-        ("class", "", "its name in `differs` of a plan"),
-        ("what", "", "effective value"),
-    ];
+    let labels = [("class", "", "its name in `differs` of a plan"), ("what", "", "effective value")];
     let variants = parity.variants.iter().map(|variant| (variant.name.as_str(), "", ""));
     let compared = ("compared", "", "whether the variants agree");
     let columns = variants.chain([compared]);

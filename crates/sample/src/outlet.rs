@@ -25,7 +25,16 @@ impl Outlet {
     pub(crate) fn probe(name: &'static str, mut source: Box<dyn Source>) -> Result<Self, Error> {
         let mut values = Values::default();
         source.read(Moment::Boundary, &mut values)?;
-        Ok(Self { name, source, values, writer: None, tried: 0, missed: 0, first_miss: None, write_error: None })
+        Ok(Self {
+            name,
+            source,
+            values,
+            writer: None,
+            tried: 0,
+            missed: 0,
+            first_miss: None,
+            write_error: None,
+        })
     }
 
     /// First line of its counter file.

@@ -10,10 +10,9 @@ const SCHEMA: u32 = 1;
 
 pub(super) fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {
     let WaitChoice { wait, reason } = plan.client_wait();
-    let ordered = |cell: &Cell| json!({ "block": cell.block, "variant": cell.variant, "workload": cell.workload });
-    let step = |step: &StepEstimate| {
-        json!({ "name": step.name, "detail": step.detail, "duration_seconds": step.duration.as_secs_f64() })
-    };
+    let ordered =
+        |cell: &Cell| json!({ "block": cell.block, "variant": cell.variant, "workload": cell.workload });
+    let step = |step: &StepEstimate| json!({ "name": step.name, "detail": step.detail, "duration_seconds": step.duration.as_secs_f64() });
     let cell = |cell: &CellEstimate| {
         json!({
             "variant": cell.variant,

@@ -30,9 +30,11 @@ pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
         load::others(&before, &after).named("other programs"),
         load::steal(&before, &after).named("steal"),
         kernel::timers(kernel::measure_timers()).named("timers"),
-        cpu::wake_ups(host::usable_cpus().and_then(|usable| wakeups::measure(&files, &usable))).named("wake-ups"),
+        cpu::wake_ups(host::usable_cpus().and_then(|usable| wakeups::measure(&files, &usable)))
+            .named("wake-ups"),
         disk::fsync(folder.clone(), disk::measure_fsync(&folder)).named("fsync"),
-        tools::cache_folder(store::path().and_then(|path| path.parent().map(Path::to_owned)).as_deref()).named("cache folder"),
+        tools::cache_folder(store::path().and_then(|path| path.parent().map(Path::to_owned)).as_deref())
+            .named("cache folder"),
         tools::servers().named("servers"),
         tools::calibrated(&calibrations()).named("client"),
     ]);

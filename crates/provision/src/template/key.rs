@@ -68,7 +68,6 @@ impl Key {
     pub(super) fn name(&self) -> String {
         format!("{}-{}", self.title, self.hash)
     }
-
 }
 
 /// Version, server program and installer, by size and time of change: these show that a build was

@@ -47,7 +47,11 @@ pub(super) fn memory(step: &StepFindings) -> Table {
                 against the limit.";
     let figures = [
         ("greatest", "MiB", "The most in any sample of the step, the kernel's own for the group included."),
-        ("own", "MiB", "At the end of the window: heaps and buffer pools. PostgreSQL's buffers are shared memory, under page cache."),
+        (
+            "own",
+            "MiB",
+            "At the end of the window: heaps and buffer pools. PostgreSQL's buffers are shared memory, under page cache.",
+        ),
         ("page cache", "MiB", "At the end of the window: page cache of files, and shared memory."),
         ("dirty", "MiB", "Of the page cache, what is not on the disk yet."),
         ("limit hits", "1/s", "How often the limit was reached, so that pages had to be taken back first."),

@@ -4,7 +4,9 @@ use dbdyno_analyse::{Latency, PercentileRatio, StepFindings};
 
 use super::{Head, kind_of, of_runs, runs};
 use crate::document::{Cell, Table, Tone};
-use crate::number::{NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate, ratio};
+use crate::number::{
+    NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate, ratio,
+};
 
 /// Response times of the headline operations of several steps, a row a variant.
 pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
@@ -97,7 +99,11 @@ pub(super) fn schedule(step: &StepFindings) -> Table {
     let figures = [
         ("asked", "1/s", "Operations due, all connections together."),
         ("reached", "1/s", "Operations answered without an error."),
-        ("backlog", "at a second's end", "Operations due and not sent at the end of a second, the most of any second; within a second there may have been more."),
+        (
+            "backlog",
+            "at a second's end",
+            "Operations due and not sent at the end of a second, the most of any second; within a second there may have been more.",
+        ),
         ("dropped", "", "Operations that became due and were never sent."),
         ("lag p50", "", ""),
         ("lag p99", "", "Above 1 ms and 10 % of the response time's p99 the step is invalid."),

@@ -162,7 +162,8 @@ fn of_runs(
     rows: impl Fn(&StepRun) -> Vec<Vec<String>>,
 ) -> Table {
     let has_blocks = has_blocks(step);
-    let labels = std::iter::once(("variant", "", "")).chain(has_blocks.then_some(BLOCK)).chain(labels.iter().copied());
+    let labels =
+        std::iter::once(("variant", "", "")).chain(has_blocks.then_some(BLOCK)).chain(labels.iter().copied());
     let mut grid = Table::new(title, note, labels, figures.iter().copied());
     for (variant, run) in runs(step) {
         let label = match run.validity {

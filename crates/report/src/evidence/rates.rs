@@ -22,10 +22,7 @@ pub(super) fn by_variant(step: &StepFindings) -> Table {
     } else {
         "Rate over the common window, in which all clients were at work. Ratio: to the base."
     };
-    let mut figures = vec![
-        ("valid", "runs", "Valid runs of all runs."),
-        ("rate", rate_label, ""),
-    ];
+    let mut figures = vec![("valid", "runs", "Valid runs of all runs."), ("rate", rate_label, "")];
     if blocks {
         figures.push(("least", rate_label, "Lowest rate of a valid block."));
         figures.push(("greatest", rate_label, "Highest rate of a valid block."));

@@ -210,7 +210,11 @@ fn of_histograms(findings: &Findings, histograms: &[OperationHistogram]) -> Tabl
                 ("to_us", whole(*to_us)),
                 ("count", whole(*count)),
             ];
-            rows.push(&findings.run, place(&histogram.workload, &histogram.step, &histogram.variant), columns);
+            rows.push(
+                &findings.run,
+                place(&histogram.workload, &histogram.step, &histogram.variant),
+                columns,
+            );
         }
     }
     rows

@@ -12,12 +12,10 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub(crate) fn count(usable: usize, online: u32, can_pin: bool) -> Finding {
     let found = format!("{usable} of {online} may be used");
     match (usable, can_pin) {
-        (_, false) => note(format!("{found}, not pinned to"),
-            "allow sched_setaffinity to pin client and server",
-        ),
-        (0 | 1, _) => note(found,
-            "client and server will take CPU time from each other; use two or more",
-        ),
+        (_, false) => {
+            note(format!("{found}, not pinned to"), "allow sched_setaffinity to pin client and server")
+        }
+        (0 | 1, _) => note(found, "client and server will take CPU time from each other; use two or more"),
         _ => good(format!("{found} and pinned to")),
     }
 }
@@ -37,7 +35,8 @@ pub(crate) fn governor(files: &HostFiles) -> Finding {
     match names.iter().find(|name| *name != "performance") {
         None if names.is_empty() => good("not visible, as in most virtual machines"),
         None => good("performance"),
-        Some(other) => note(other.clone(),
+        Some(other) => note(
+            other.clone(),
             "the clock rate changes while you measure; set performance (cpupower frequency-set -g performance)",
         ),
     }
@@ -80,10 +79,11 @@ pub(crate) fn wake_ups(measured: Result<WakeUps, Ended>) -> Finding {
         percent(advice.lost_share)
     );
     let finding = match (advice.client_wait, advice.lost_share >= ONE_CORE_SHARE) {
-        (_, true) => note(text,
-            "client and server share a core, so figures depend on the client; see the table below",
-        ),
-        (Wait::Spin, false) => note(text,
+        (_, true) => {
+            note(text, "client and server share a core, so figures depend on the client; see the table below")
+        }
+        (Wait::Spin, false) => note(
+            text,
             "ratios between servers depend on a client that sleeps; see the table below for [host]",
         ),
         (Wait::Sleep, false) => good(text),
@@ -97,10 +97,12 @@ pub(crate) fn turbo(files: &HostFiles) -> Finding {
     let on = files.line(&format!("{CPUS}/cpufreq/boost"));
     match (off.as_deref(), on.as_deref()) {
         (Some("1"), _) | (None, Some("0")) => good("off"),
-        (Some("0"), _) => note("on",
+        (Some("0"), _) => note(
+            "on",
             "the clock rate depends on heat and on how many CPUs are busy; echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo",
         ),
-        (None, Some(_)) => note("on",
+        (None, Some(_)) => note(
+            "on",
             "the clock rate depends on heat and on how many CPUs are busy; echo 0 > /sys/devices/system/cpu/cpufreq/boost",
         ),
         _ => good("not visible"),
@@ -112,7 +114,8 @@ pub(crate) fn smt(files: &HostFiles) -> Finding {
         return good("off, or not visible");
     }
     let siblings = files.line(&format!("{CPUS}/cpu0/topology/thread_siblings_list")).unwrap_or_default();
-    note(format!("on (CPUs {siblings} are one core)"),
+    note(
+        format!("on (CPUs {siblings} are one core)"),
         "give server and client whole cores in server_cpus and client_cpus, or boot with nosmt",
     )
 }
@@ -128,7 +131,8 @@ pub(crate) fn numa(files: &HostFiles) -> Finding {
         Some(format!("{node}: CPUs {list}"))
     };
     let reported: Vec<String> = nodes.iter().filter_map(cpus).collect();
-    note(reported.join(", "),
+    note(
+        reported.join(", "),
         "memory of another node is slower, and its placement differs from start to start; keep the \
          server on CPUs of one node",
     )

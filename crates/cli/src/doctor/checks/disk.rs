@@ -40,12 +40,8 @@ pub(crate) fn free(free: Option<u64>) -> Finding {
     };
     let found = time::bytes(free);
     match free {
-        free if free < GB / 10 => {
-            bad(found, "make room, or name another folder with --data-dir")
-        }
-        free if free < 10 * GB => {
-            note(found, "make room; dbdyno plan shows the need of a plan")
-        }
+        free if free < GB / 10 => bad(found, "make room, or name another folder with --data-dir"),
+        free if free < 10 * GB => note(found, "make room; dbdyno plan shows the need of a plan"),
         _ => good(found),
     }
 }
@@ -91,7 +87,8 @@ fn mount_options(files: &HostFiles, mount_point: &Path) -> String {
 /// Model, array and queue of the device: of a partition its disk's.
 pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
     let Some(device) = device else {
-        return note("no block device is visible under the folder",
+        return note(
+            "no block device is visible under the folder",
             "disk reads and writes cannot be measured; name a folder on a local disk with --data-dir",
         );
     };
@@ -216,10 +213,7 @@ mod tests {
             let (_folder, files) = machine(&[("/proc/self/mountinfo", &line)]);
             filesystem(&files, Some(&data_disk()), "ext4")
         };
-        assert_eq!(
-            info("rw,discard,upperdir=/a"),
-            good("ext4 at /srv (rw, noatime, discard)")
-        );
+        assert_eq!(info("rw,discard,upperdir=/a"), good("ext4 at /srv (rw, noatime, discard)"));
         assert_eq!(info("rw,nobarrier").verdict, Verdict::Note);
         assert_eq!(filesystem(&machine(&[]).1, None, "tmpfs").verdict, Verdict::Note);
     }

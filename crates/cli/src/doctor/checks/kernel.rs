@@ -19,9 +19,9 @@ pub(crate) fn clock_source(files: &HostFiles) -> Finding {
     match name.as_deref() {
         None => good("not visible"),
         // A look at these is an access to a device, a microsecond or more.
-        Some(slow @ ("hpet" | "acpi_pm" | "jiffies" | "pit")) => note(slow,
-            "it is slow to read; boot with clocksource=tsc if the CPU has a stable one",
-        ),
+        Some(slow @ ("hpet" | "acpi_pm" | "jiffies" | "pit")) => {
+            note(slow, "it is slow to read; boot with clocksource=tsc if the CPU has a stable one")
+        }
         Some(fast) => good(fast),
     }
 }
@@ -54,7 +54,8 @@ pub(crate) fn schedstat(files: &HostFiles) -> Finding {
     let ran = files.line("/proc/self/schedstat").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
     match ran {
         Some(1..) => good("visible"),
-        _ => note("not visible",
+        _ => note(
+            "not visible",
             "waiting for a CPU cannot be measured; needs a kernel with schedstats (CONFIG_SCHED_INFO)",
         ),
     }
@@ -69,12 +70,8 @@ pub(crate) fn io_uring(files: &HostFiles) -> Finding {
         Some(_) => note("switched off (kernel.io_uring_disabled)", advice),
         // The switch came with 6.6; before it, who has the system call may use it.
         None => match files.line("/proc/sys/kernel/osrelease").and_then(|text| release(&text)) {
-            Some(version) if version >= IO_URING_SINCE => {
-                good("in the kernel, without a switch")
-            }
-            Some(_) => note("not in this kernel",
-                "servers fall back to other ways; use Linux 5.1 or later",
-            ),
+            Some(version) if version >= IO_URING_SINCE => good("in the kernel, without a switch"),
+            Some(_) => note("not in this kernel", "servers fall back to other ways; use Linux 5.1 or later"),
             None => good("not visible"),
         },
     }

@@ -17,10 +17,9 @@ pub(crate) fn open_files(most: Option<u64>) -> Finding {
     let Some(most) = most else { return good("limit not visible") };
     let found = format!("at most {}", grouped(most));
     match most {
-        most if most < FEW_FILES => {
-            bad(found, "raise the hard limit (nofile in /etc/security/limits.conf)")
-        }
-        most if most < MANY_FILES => note(found,
+        most if most < FEW_FILES => bad(found, "raise the hard limit (nofile in /etc/security/limits.conf)"),
+        most if most < MANY_FILES => note(
+            found,
             "enough for fewer connections than 4096; raise the hard limit (nofile in /etc/security/limits.conf)",
         ),
         _ => good(found),
@@ -30,7 +29,8 @@ pub(crate) fn open_files(most: Option<u64>) -> Finding {
 pub(crate) fn threads(most: Option<u64>) -> Finding {
     match most {
         None => good("no limit"),
-        Some(most @ ..MANY_THREADS) => note(format!("at most {}", grouped(most)),
+        Some(most @ ..MANY_THREADS) => note(
+            format!("at most {}", grouped(most)),
             "a server with many connections needs more; raise ulimit -u, or pids.max of the control group",
         ),
         Some(most) => good(format!("at most {}", grouped(most))),

@@ -92,9 +92,7 @@ pub(crate) fn others(before: &Ticks, after: &Ticks) -> Finding {
         let cpus = after.cpus;
         let found = format!("{:.0} % of one CPU, of {cpus}: {}", percent(sum), named.join(", "));
         if share > OTHERS_BAD * cpus as f64 {
-            return bad(found,
-                "end them: they take CPU time from the measurement",
-            );
+            return bad(found, "end them: they take CPU time from the measurement");
         }
         return note(found, "end them before you measure");
     }

@@ -20,16 +20,15 @@ pub(crate) fn free(files: &HostFiles) -> Finding {
     let found = format!("{} free", time::bytes(free));
     match free {
         free if free < GB / 5 => bad(found, "end other programs"),
-        free if free < GB => {
-            note(found, "servers with usual settings need more; end other programs")
-        }
+        free if free < GB => note(found, "servers with usual settings need more; end other programs"),
         _ => good(found),
     }
 }
 
 pub(crate) fn huge_pages(files: &HostFiles) -> Finding {
     match files.chosen("/sys/kernel/mm/transparent_hugepage/enabled").as_deref() {
-        Some("always") => note("transparent: always",
+        Some("always") => note(
+            "transparent: always",
             "servers stall while pages are merged, and use more memory; echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         ),
         Some(other) => good(format!("transparent: {other}")),

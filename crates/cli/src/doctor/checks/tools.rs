@@ -16,9 +16,7 @@ pub(crate) fn build(is_debug: bool) -> Finding {
 
 pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
     let Some(folder) = folder else {
-        return note("none",
-            "set HOME or XDG_CACHE_HOME; servers and calibrations are kept there",
-        );
+        return note("none", "set HOME or XDG_CACHE_HOME; servers and calibrations are kept there");
     };
     let nearest = existing(folder);
     // Rights alone say nothing of a filesystem that takes no files.
@@ -40,8 +38,7 @@ pub(crate) fn servers() -> Finding {
     let folder = dbdyno_provision::servers_dir();
     let names = dbdyno_provision::list(&folder);
     if names.is_empty() {
-        return good(format!("none in {}; plans may name base directories and addresses", folder.display()),
-        );
+        return good(format!("none in {}; plans may name base directories and addresses", folder.display()));
     }
     good(format!("{} in {}", names.join(", "), folder.display()))
 }
@@ -56,8 +53,7 @@ pub(crate) fn calibrated(all: &[ClientCalibration]) -> Finding {
         Some(list) => format!("CPUs {list}"),
         None => "any CPU".to_owned(),
     };
-    good(format!("calibrated on {}", all.iter().map(cpus).collect::<Vec<_>>().join(" and on ")),
-    )
+    good(format!("calibrated on {}", all.iter().map(cpus).collect::<Vec<_>>().join(" and on ")))
 }
 
 #[cfg(test)]
