@@ -66,11 +66,6 @@ pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
                 included). Blank: none. nonzero: less than 0.0005 %.";
     let bounds = runs(step)
         .filter_map(|(_, run)| kind_of(run, kind))
-        .map(|result| result.buckets.iter().map(|bucket| bucket.label.clone()).collect::<Vec<_>>())
-        .max_by_key(Vec::len)
-        .unwrap_or_default();
-    let bounds = runs(step)
-        .filter_map(|(_, run)| kind_of(run, kind))
         .map(|result| result.buckets.iter().map(|bucket| bucket.label.as_str()).collect::<Vec<_>>())
         .max_by_key(Vec::len)
         .unwrap_or_default();
