@@ -258,8 +258,12 @@ fn aging<'x>(at: &At<'x>) -> Option<&'x Aging> {
     at.workload.aging.iter().find(|aging| aging.after == at.step.name)
 }
 
+/// The end of a column's name, and its figure.
+type Named<T, V> = (&'static str, fn(&T) -> V);
+type Clock = (&'static str, fn(&KindResult) -> &Latency);
+
 fn of_kind<'a>(all: &mut Columns<'a>, name: &'a str) {
-    let counts: [(&str, fn(&KindResult) -> u64); 6] = [
+    let counts: [Named<KindResult, u64>; 6] = [
         ("connections", |kind| kind.connections.into()),
         ("operations", |kind| kind.operations),
         ("rows", |kind| kind.rows),
@@ -270,7 +274,7 @@ fn of_kind<'a>(all: &mut Columns<'a>, name: &'a str) {
     for (column, of) in counts {
         all.add(format!("{name}_{column}"), move |at| kind_of(at.run, name).map(of));
     }
-    let rates: [(&str, fn(&KindResult) -> f64); 3] = [
+    let rates: [Named<KindResult, f64>; 3] = [
         ("operations_per_second", |kind| kind.operations_per_second),
         ("rows_per_second", |kind| kind.rows_per_second),
         ("statements_per_second", |kind| kind.statements_per_second),
@@ -278,9 +282,8 @@ fn of_kind<'a>(all: &mut Columns<'a>, name: &'a str) {
     for (column, of) in rates {
         all.number(format!("{name}_{column}"), move |at| kind_of(at.run, name).map(of));
     }
-    let clocks: [(&str, fn(&KindResult) -> &Latency); 2] =
-        [("service", |kind| &kind.service), ("response", |kind| &kind.response)];
-    let times: [(&str, fn(&Latency) -> u64); 6] = [
+    let clocks: [Clock; 2] = [("service", |kind| &kind.service), ("response", |kind| &kind.response)];
+    let times: [Named<Latency, u64>; 6] = [
         ("p50_us", |latency| latency.p50_us),
         ("p90_us", |latency| latency.p90_us),
         ("p95_us", |latency| latency.p95_us),
