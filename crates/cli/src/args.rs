@@ -80,6 +80,16 @@ pub(crate) enum Command {
     Pgbench(PgbenchArgs),
     #[command(hide = true)]
     Task(TaskArgs),
+    #[command(hide = true)]
+    Agent(AgentArgs),
+}
+
+/// One of several client hosts of a run: what `dbdyno run` starts on each of them.
+#[derive(Debug, Parser)]
+pub(crate) struct AgentArgs {
+    /// Address or name of this host, under which the conductor reaches it.
+    #[arg(long)]
+    pub(crate) listen: String,
 }
 
 /// One block of a fleet's run, as a run of its own: what a fleet starts on its machines.

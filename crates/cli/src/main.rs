@@ -3,6 +3,7 @@
 mod args;
 mod auto_time;
 mod cache_file;
+mod clients;
 mod cold;
 mod commands;
 mod conductor;
@@ -83,5 +84,6 @@ fn obeyed(command: Option<Command>) -> Result<(), Ended> {
         Some(Command::Sysbench(script)) => sysbench::run(&script.words),
         Some(Command::Pgbench(script)) => pgbench::run(&script.words),
         Some(Command::Task(task)) => commands::run::task(&task),
+        Some(Command::Agent(of)) => clients::agent(&of),
     }
 }

@@ -1,10 +1,12 @@
 //! Turns a plan's variants into things that can be started or reached, before anything runs: what is wrong with one of
 //! them ends the command at once and not after an hour.
 
-use dbdyno_drivers::{ColumnDefinitions, Endpoint, Manner, ServerKey, Session, Tls, TlsMode, TlsSettings};
+use dbdyno_drivers::{
+    ColumnDefinitions, Endpoint, Manner, Options, Secret, ServerKey, Session, Tls, TlsMode, TlsSettings,
+};
 use dbdyno_fetch::find_named;
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_provision::{Base, Certificates, address, credentials, tls_settings};
+use dbdyno_provision::{Base, Certificates, Family, address, credentials, tls_settings};
 use dbdyno_record::VariantInfo;
 use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
@@ -68,7 +70,7 @@ pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, E
 
 /// As [`prepare`], one variant.
 pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
-    let engine = variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase();
+    let engine = engine(variant);
     let of_variant = |code, error: String| Ended::new(code, format!("variant {}: {error}", variant.name));
     let info = |driver: &str, server: String, config: String, external| VariantInfo {
         name: variant.name.clone(),
@@ -107,7 +109,7 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             owned(plan, variant, base, engine, info)
         }
         VariantKind::Address(text) => {
-            let endpoint = reach(plan, variant, (&text, &engine), runtime).map_err(|ended| Ended {
+            let endpoint = reach(plan, variant, &text, runtime).map_err(|ended| Ended {
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
             })?;
@@ -240,12 +242,7 @@ fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will be filled.
-fn reach(
-    plan: &Plan,
-    variant: &Variant,
-    (text, engine): (&str, &str),
-    runtime: &Runtime,
-) -> Result<Endpoint, Ended> {
+fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<Endpoint, Ended> {
     let (family, parsed) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
     let (options, warnings) =
         credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
@@ -253,6 +250,40 @@ fn reach(
     for warning in warnings {
         terminal::warning(&warning);
     }
+    let options = with_manner(variant, family, text, options)?;
+    let Some(database) = options.database.clone() else {
+        return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
+    };
+    let endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
+    runtime.block_on(async {
+        // Existing tables must be there, in a database that stays whose it is.
+        if !plan.uses_existing_tables() {
+            family.claim(&options, &database).await.map_err(|error| Ended::new(SERVER, error))?;
+        }
+        check_room(plan, &endpoint).await
+    })?;
+    Ok(endpoint)
+}
+
+/// The server at the address of a variant, for a login that another host has checked.
+///
+/// # Errors
+/// Files that the plan names and that this host does not have.
+pub(crate) fn endpoint_for(variant: &Variant, user: &str, password: Secret) -> Result<Endpoint, Ended> {
+    let text = variant.address.as_deref().unwrap_or_default();
+    let (family, options) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
+    let options = Options { user: user.to_owned(), password, ..options };
+    let options = with_manner(variant, family, text, options)?;
+    Ok(family.target(options).endpoint(&engine(variant), false))
+}
+
+/// A login with the variant's words on connections; reads the files that they name.
+fn with_manner(
+    variant: &Variant,
+    family: &dyn Family,
+    text: &str,
+    options: Options,
+) -> Result<Options, Ended> {
     let said = variant.tls.as_ref().map(settings);
     let asked = tls_settings(family, text, said, variant.option_file.as_deref())
         .map_err(|error| Ended::new(USAGE, error))?;
@@ -263,19 +294,12 @@ fn reach(
         None if variant.allow_public_key_retrieval => ServerKey::Retrieved,
         None => ServerKey::Unknown,
     };
-    let options = options.with_manner(manner(variant, tls, server_key));
-    let Some(database) = options.database.clone() else {
-        return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
-    };
-    let endpoint = family.target(options.clone()).endpoint(engine, false);
-    runtime.block_on(async {
-        // Existing tables must be there, in a database that stays whose it is.
-        if !plan.uses_existing_tables() {
-            family.claim(&options, &database).await.map_err(|error| Ended::new(SERVER, error))?;
-        }
-        check_room(plan, &endpoint).await
-    })?;
-    Ok(endpoint)
+    Ok(options.with_manner(manner(variant, tls, server_key)))
+}
+
+/// Storage engine of a variant's tables.
+fn engine(variant: &Variant) -> String {
+    variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase()
 }
 
 /// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends them.

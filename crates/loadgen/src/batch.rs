@@ -5,17 +5,22 @@ use std::collections::btree_map::Entry;
 
 use dbdyno_record::Interval;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
-use crate::histogram::{histogram, record};
+use crate::arrivals::to_us;
+use crate::histogram::{counts, histogram, record, some_counts};
 use crate::statements::Statements;
 
 /// Service and response times of one operation kind.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Times {
+    #[serde(with = "counts")]
     pub(crate) service: Histogram<u64>,
     /// `None` while every response time was a service time, as in a closed loop, where nothing waits to be sent.
+    #[serde(with = "some_counts")]
     response: Option<Histogram<u64>>,
     /// Lateness of the engine itself; only of open loops.
+    #[serde(with = "some_counts")]
     pub(crate) lag: Option<Histogram<u64>>,
     /// The longest time from when an operation was due to when it was sent.
     pub(crate) late_max_us: u64,
@@ -65,7 +70,7 @@ impl Times {
 }
 
 /// What a worker hands over at a cut: one interval a client and kind, histograms of each kind.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Batch {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
@@ -77,6 +82,15 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    /// The same up to `end_ns`, where all ends: later on nothing was done.
+    pub(crate) fn ended(mut self, end_ns: u64) -> Self {
+        self.to_ns = self.to_ns.min(end_ns);
+        for (_, interval) in &mut self.intervals {
+            interval.to_us = to_us(self.to_ns);
+        }
+        self
+    }
+
     /// Adds what another worker did between the same two moments.
     pub(crate) fn join(&mut self, more: Self) {
         self.intervals.extend(more.intervals);

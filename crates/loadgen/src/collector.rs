@@ -2,7 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use dbdyno_record::{Clock, ErrorClass, Interval, MOST_OUTAGE_EVENTS, StepEvent, StepWriter};
@@ -12,9 +12,10 @@ use crate::arrivals::to_us;
 use crate::batch::Batch;
 use crate::control::{Control, StopReason};
 use crate::histogram::histogram;
+use crate::message::{Inbox, Message};
 use crate::schedule_book::ScheduleBook;
 use crate::statements::Statements;
-use crate::{Failure, LaneEnd, Lookup};
+use crate::{Failure, LaneEnd, LaneSpec, Role};
 
 /// Learns what happens while a step runs; called on the thread that called [`crate::run`].
 pub trait Observer {
@@ -35,50 +36,6 @@ pub trait Observer {
     fn has_looked(&mut self) -> bool {
         true
     }
-}
-
-/// From a load thread to the collector.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// All connections of a worker are open.
-    Ready {
-        worker: usize,
-        took: Duration,
-        /// How long each of them took to open.
-        logins: Box<Histogram<u64>>,
-    },
-    Batch(Batch),
-    LaneEnded {
-        at_ns: u64,
-        end: LaneEnd,
-    },
-    Error {
-        at_ns: u64,
-        client: u32,
-        kind: usize,
-        failure: Failure,
-    },
-    Lookup {
-        at_ns: u64,
-        client: u32,
-        lookup: Lookup,
-    },
-    Lost {
-        at_ns: u64,
-        client: u32,
-        kind: usize,
-        failure: Failure,
-    },
-    Reconnected {
-        at_ns: u64,
-        client: u32,
-        kind: usize,
-        down_ns: u64,
-        attempts: u32,
-    },
-    WorkerEnded {
-        ends: Vec<LaneEnd>,
-    },
 }
 
 /// How long the collector sleeps at most before it looks at the clock and at the user's wish to stop. Whatever the load threads
@@ -109,6 +66,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) window_written: bool,
     /// Where the common window begins.
     pub(crate) warmup: Duration,
+    /// Role and end of lanes on other hosts, by client and kind: what they do is known here by what they say.
+    elsewhere: BTreeMap<(u32, usize), (Role, u64)>,
     pub(crate) ends: Vec<LaneEnd>,
     /// Statements within the common window.
     pub(crate) statements: Statements,
@@ -138,23 +97,30 @@ impl<'a> Collector<'a> {
             ended: 0,
             window_written: false,
             warmup: Duration::ZERO,
+            elsewhere: BTreeMap::new(),
             ends: Vec::new(),
             statements: Statements::default(),
             failure: None,
         }
     }
 
+    /// The lanes are on other hosts.
+    pub(crate) fn expect_elsewhere(&mut self, specs: &[LaneSpec]) {
+        let lane = |spec: &LaneSpec| ((spec.client, spec.kind), (spec.role, spec.bounds().until_ns));
+        self.elsewhere = specs.iter().map(lane).collect();
+    }
+
     /// Waits until every worker has its connections; the longest time one of them took. Writes down how long each login took.
     pub(crate) fn wait_until_ready(
         &mut self,
-        messages: &Receiver<Message>,
+        messages: &mut dyn Inbox,
         cancelled: &dyn Fn() -> bool,
     ) -> Duration {
         let mut ready = HashSet::new();
         let mut longest = Duration::ZERO;
         let mut all_logins = histogram();
         while ready.len() + self.ended < self.workers {
-            match messages.recv_timeout(POLL) {
+            match messages.next(POLL) {
                 // It could not even begin, and the others would wait for its lanes to end.
                 Ok(Message::WorkerEnded { ends }) => {
                     self.ended += 1;
@@ -167,8 +133,8 @@ impl<'a> Collector<'a> {
                     ready.insert(worker);
                     longest = longest.max(took);
                 }
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(message) if !self.elsewhere.is_empty() => self.take(message),
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if cancelled() {
@@ -184,14 +150,14 @@ impl<'a> Collector<'a> {
     /// Collects until all workers have ended.
     pub(crate) fn collect(
         &mut self,
-        messages: &Receiver<Message>,
+        messages: &mut dyn Inbox,
         cap: Option<(Instant, Duration)>,
         cancelled: &dyn Fn() -> bool,
     ) {
         let mut is_held = true;
         while self.ended < self.workers {
             let poll = if is_held && self.control.end_ns().is_some() { POLL_HELD } else { POLL };
-            match messages.recv_timeout(poll) {
+            match messages.next(poll) {
                 Ok(Message::WorkerEnded { ends }) => {
                     self.ended += 1;
                     self.ends.extend(ends);
@@ -215,7 +181,7 @@ impl<'a> Collector<'a> {
                 is_held = false;
             }
         }
-        for (_, (_, batch)) in std::mem::take(&mut self.pending) {
+        for batch in self.leftovers() {
             self.write(batch);
         }
         self.look_for_window();
@@ -233,6 +199,16 @@ impl<'a> Collector<'a> {
                     operations: end.started,
                 };
                 self.event(&event);
+                if let Some((role, until_ns)) = self.elsewhere.get(&(end.client, end.kind)) {
+                    let (role, window_ns) = (*role, at_ns.min(*until_ns));
+                    self.control.lane_ended_elsewhere(end.client, role, (at_ns, window_ns), end.complete);
+                }
+            }
+            Message::Stopped(reason) => self.control.stop(reason),
+            Message::HostLost(why) => {
+                self.control.stop(StopReason::Failed(why));
+                // Its lanes will not say that they have ended.
+                self.control.abandon();
             }
             Message::Error { at_ns, client, kind, failure } => {
                 if self.seen_errors.insert((kind, failure.class, failure.code.clone())) {
@@ -249,7 +225,7 @@ impl<'a> Collector<'a> {
             Message::Lookup { at_ns, client, lookup } => self.event(&StepEvent::Lookup {
                 at_us: to_us(at_ns),
                 client,
-                name: lookup.name.to_owned(),
+                name: lookup.name.into_owned(),
                 duration_us: to_us(u64::try_from(lookup.duration.as_nanos()).unwrap_or(u64::MAX)),
                 value: lookup.value,
             }),
@@ -264,7 +240,10 @@ impl<'a> Collector<'a> {
                 let (at_us, down_us) = (to_us(at_ns), to_us(down_ns));
                 self.outage_event(StepEvent::Reconnected { at_us, client, kind, down_us, attempts });
             }
-            Message::Ready { .. } | Message::WorkerEnded { .. } => {}
+            Message::Ready { .. }
+            | Message::WorkerEnded { .. }
+            | Message::Workers(_)
+            | Message::BegunLate(_) => {}
         }
     }
 
@@ -296,6 +275,25 @@ impl<'a> Collector<'a> {
         {
             self.write(batch);
         }
+    }
+
+    /// What not all workers have cut alike. Other hosts learn of the step's end a little late: one may have cut at a whole second
+    /// meanwhile. What it did there it did up to the end.
+    fn leftovers(&mut self) -> Vec<Batch> {
+        let pending = std::mem::take(&mut self.pending).into_values().map(|(_, batch)| batch);
+        let Some(end_ns) = self.control.end_ns().filter(|_| !self.elsewhere.is_empty()) else {
+            return pending.collect();
+        };
+        let mut joined: BTreeMap<(u64, u64), Batch> = BTreeMap::new();
+        for batch in pending.filter(|batch| batch.from_ns < end_ns).map(|batch| batch.ended(end_ns)) {
+            match joined.entry((batch.to_ns, batch.from_ns)) {
+                Entry::Vacant(place) => {
+                    place.insert(batch);
+                }
+                Entry::Occupied(mut sum) => sum.get_mut().join(batch),
+            }
+        }
+        joined.into_values().collect()
     }
 
     fn look_for_window(&mut self) {

@@ -5,12 +5,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use dbdyno_record::WindowRule;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::{LaneSpec, Role};
 
 /// Why a step was stopped before its lanes were done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {
     /// The user asked for it.
     Interrupted,
@@ -20,8 +21,37 @@ pub enum StopReason {
     TimeCap(Duration),
 }
 
+/// What controls of the same step on other hosts must know. `T` is how a time is given: an instant is of one host only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Word<T> {
+    /// The clock starts then.
+    Begin(T),
+    Stop(StopReason),
+    /// All lanes of all hosts have ended, at `end_ns`; the common window ended before, if it came to one.
+    End {
+        window_end_ns: Option<u64>,
+        end_ns: u64,
+    },
+    /// Connections may be closed.
+    Close,
+}
+
+impl<T> Word<T> {
+    /// The same with its time in other terms.
+    pub fn at<U>(self, translated: impl FnOnce(T) -> U) -> Word<U> {
+        match self {
+            Self::Begin(at) => Word::Begin(translated(at)),
+            Self::Stop(reason) => Word::Stop(reason),
+            Self::End { window_end_ns, end_ns } => Word::End { window_end_ns, end_ns },
+            Self::Close => Word::Close,
+        }
+    }
+}
+
+/// Takes words for other hosts.
+pub type Follower = Box<dyn Fn(Word<Instant>) + Send + Sync>;
+
 /// Start, stop and the common window of one step.
-#[derive(Debug)]
 pub(crate) struct Control {
     start: OnceLock<Instant>,
     started: Notify,
@@ -39,9 +69,12 @@ pub(crate) struct Control {
     lanes_left: AtomicUsize,
     deciders_left: AtomicUsize,
     end_ns: AtomicU64,
+    /// When the last lane of another host ended that has said so.
+    last_elsewhere_ns: AtomicU64,
     ended: Notify,
     closing: AtomicBool,
     may_close: Notify,
+    follower: Option<Follower>,
 }
 
 impl Control {
@@ -66,9 +99,44 @@ impl Control {
             lanes_left: AtomicUsize::new(lanes.len()),
             deciders_left: AtomicUsize::new(deciders().count()),
             end_ns: AtomicU64::new(u64::MAX),
+            last_elsewhere_ns: AtomicU64::new(0),
             ended: Notify::new(),
             closing: AtomicBool::new(false),
             may_close: Notify::new(),
+            follower: None,
+        }
+    }
+
+    /// The same, whose words go to other hosts.
+    pub(crate) fn followed_by(self, follower: Follower) -> Self {
+        Self { follower: Some(follower), ..self }
+    }
+
+    /// Of a part of the step's lanes: all have not ended before [`Word::End`] says so.
+    pub(crate) fn of_part(self) -> Self {
+        self.lanes_left.fetch_add(1, Ordering::AcqRel);
+        self.deciders_left.fetch_add(1, Ordering::AcqRel);
+        self
+    }
+
+    fn tell(&self, word: Word<Instant>) {
+        if let Some(follower) = &self.follower {
+            follower(word);
+        }
+    }
+
+    /// Does what the control of the whole step says.
+    pub(crate) fn obey(&self, word: Word<Instant>) {
+        match word {
+            Word::Begin(at) => self.begin(at),
+            Word::Stop(reason) => self.stop(reason),
+            Word::End { window_end_ns, end_ns } => {
+                if let Some(window_end_ns) = window_end_ns {
+                    self.end_window(window_end_ns);
+                }
+                self.end_at(end_ns);
+            }
+            Word::Close => self.let_close(),
         }
     }
 
@@ -76,6 +144,7 @@ impl Control {
     pub(crate) fn begin(&self, at: Instant) {
         if self.start.set(at).is_ok() {
             self.started.notify_waiters();
+            self.tell(Word::Begin(at));
         }
     }
 
@@ -109,13 +178,15 @@ impl Control {
             return;
         }
         let mut held = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.is_none() {
-            *held = Some(reason);
-        }
+        let is_first = held.is_none();
+        held.get_or_insert_with(|| reason.clone());
         drop(held);
         self.stopping.store(true, Ordering::Release);
         self.stopped.notify_waiters();
         self.client_changed.notify_waiters();
+        if is_first {
+            self.tell(Word::Stop(reason));
+        }
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -161,6 +232,18 @@ impl Control {
         }
     }
 
+    /// A lane of another host has said that it ended at `at_ns`, and with it the window, if it does, at `window_ns`.
+    pub(crate) fn lane_ended_elsewhere(
+        &self,
+        client: u32,
+        role: Role,
+        (at_ns, window_ns): (u64, u64),
+        complete: bool,
+    ) {
+        self.last_elsewhere_ns.fetch_max(at_ns, Ordering::AcqRel);
+        self.lane_ended(client, role, window_ns, complete);
+    }
+
     /// A lane is gone without a word, so that waiting for all of them would never end: the step ends now.
     pub(crate) fn abandon(&self) {
         self.end_now();
@@ -168,9 +251,16 @@ impl Control {
 
     /// Only the first end counts: cuts have been made at it.
     fn end_now(&self) {
-        let now = self.now_ns();
-        let _ = self.end_ns.compare_exchange(u64::MAX, now, Ordering::AcqRel, Ordering::Acquire);
+        let elsewhere_ns = self.last_elsewhere_ns.load(Ordering::Acquire);
+        self.end_at(if elsewhere_ns > 0 { elsewhere_ns } else { self.now_ns() });
+    }
+
+    fn end_at(&self, end_ns: u64) {
+        let set = self.end_ns.compare_exchange(u64::MAX, end_ns, Ordering::AcqRel, Ordering::Acquire);
         self.ended.notify_waiters();
+        if set.is_ok() {
+            self.tell(Word::End { window_end_ns: self.window_end_ns(), end_ns });
+        }
     }
 
     fn end_window(&self, at_ns: u64) {
@@ -199,6 +289,7 @@ impl Control {
     pub(crate) fn let_close(&self) {
         self.closing.store(true, Ordering::Release);
         self.may_close.notify_waiters();
+        self.tell(Word::Close);
     }
 
     /// Waits until connections may be closed, but not longer than `limit`: the observer may hang.

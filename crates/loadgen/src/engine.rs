@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, mpsc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use dbdyno_record::{Outcome, StepEvent, StepSpec, StepWriter};
@@ -11,11 +12,12 @@ use dbdyno_record::{Outcome, StepEvent, StepSpec, StepWriter};
 use crate::arrivals::to_us;
 use crate::collector::{Collector, Observer};
 use crate::control::{Control, StopReason};
+use crate::message::{Inbox, Message};
 use crate::opening::Opening;
 use crate::schedule_book;
 use crate::threads::assign;
 use crate::worker::{self, Job};
-use crate::{Connections, Error, Lane, LaneEnd, LaneSpec, Pace, Threads};
+use crate::{Connections, Error, Lane, LaneEnd, LaneSpec, Pace, Part, Threads};
 
 /// The clock starts this long after the last connection is open: time for samplers to take their first sample.
 const LEAD: Duration = Duration::from_millis(50);
@@ -59,26 +61,55 @@ where
     L: Lane + 'static,
     F: FnOnce() -> L + Send + 'static,
 {
-    let kinds: Vec<String> = step.spec.kinds.iter().map(|kind| kind.kind.clone()).collect();
     let specs: Vec<LaneSpec> = lanes.iter().map(|(spec, _)| spec.clone()).collect();
-    let schedules = schedule_book::books(specs.iter())?;
     let control = Arc::new(Control::new(step.spec.clients, &specs, step.spec.window));
-    let opening = Opening { began: Instant::now(), connections: step.connections };
-    let (sender, messages) = mpsc::channel();
-    let mut threads = Vec::new();
+    let schedules = schedule_book::books(specs.iter())?;
+    let (sender, mut messages) = mpsc::channel();
+    let threads = start(&step, lanes, Part::WHOLE, &control, &sender)?;
+    drop(sender);
+    let kinds = kinds(step.spec);
+    let mut collector = Collector::new(writer, observer, &control, &kinds, threads.len(), schedules);
+    conduct(&step, &specs, &mut collector, &mut messages, LEAD);
+    let (failure, ends) = (collector.failure.take(), std::mem::take(&mut collector.ends));
+    join(threads)?;
+    ended(&control, failure, ends)
+}
+
+/// Names of the operation kinds.
+pub(crate) fn kinds(spec: &StepSpec) -> Vec<String> {
+    spec.kinds.iter().map(|kind| kind.kind.clone()).collect()
+}
+
+/// Starts the load threads of `lanes`, which are those of `part`.
+///
+/// # Errors
+/// [`Error::Thread`]
+pub(crate) fn start<L, F>(
+    step: &Step<'_>,
+    lanes: Vec<(LaneSpec, F)>,
+    part: Part,
+    control: &Arc<Control>,
+    messages: &Sender<Message>,
+) -> Result<Vec<JoinHandle<()>>, Error>
+where
+    L: Lane + 'static,
+    F: FnOnce() -> L + Send + 'static,
+{
+    let opening = Opening { began: Instant::now(), connections: step.connections.clone() };
     // A lane that blocks its thread waits in the kernel, or is the database itself.
     let polled_ns = step.threads.polled_ns.clone().filter(|_| !step.threads.blocking);
-    for (index, (lanes, cpus)) in assign(lanes, &step.threads).into_iter().enumerate() {
+    let mut threads = Vec::new();
+    for (index, (lanes, cpus)) in assign(lanes, part, &step.threads).into_iter().enumerate() {
         let job = Job {
             index,
-            kinds: kinds.clone(),
+            kinds: kinds(step.spec),
             lanes,
             cpus,
             polled_ns: polled_ns.clone(),
             added_work: step.threads.added_work,
             opening: opening.clone(),
-            control: Arc::clone(&control),
-            messages: sender.clone(),
+            control: Arc::clone(control),
+            messages: messages.clone(),
         };
         let thread = thread::Builder::new().name(format!("load-{index}")).spawn(move || worker::run(job));
         match thread {
@@ -89,29 +120,51 @@ where
             }
         }
     }
-    drop(sender);
+    Ok(threads)
+}
 
-    let mut collector = Collector::new(writer, observer, &control, &kinds, threads.len(), schedules);
+/// Waits for the load threads, which have said that they end.
+///
+/// # Errors
+/// [`Error::Panicked`]
+pub(crate) fn join(threads: Vec<JoinHandle<()>>) -> Result<(), Error> {
+    let mut threads = threads.into_iter();
+    threads.try_for_each(|thread| thread.join().map_err(|panic| Error::Panicked(panic_text(&panic))))
+}
+
+/// From waiting for connections to the end of the last worker. The clock starts `lead` after the last connection is open, and a
+/// little later for each of them.
+pub(crate) fn conduct(
+    step: &Step<'_>,
+    specs: &[LaneSpec],
+    collector: &mut Collector<'_>,
+    messages: &mut dyn Inbox,
+    lead: Duration,
+) {
     collector.warmup = step.warmup;
     let cancelled = || step.cancel.load(Ordering::Relaxed);
-    let connect = collector.wait_until_ready(&messages, &cancelled);
+    let connect = collector.wait_until_ready(messages, &cancelled);
     let connections = u32::try_from(specs.len()).unwrap_or(u32::MAX);
-    let start = Instant::now() + LEAD + LEAD_PER_CONNECTION * connections;
-    if !control.is_stopping() {
-        describe_barrier(&mut collector, &specs, connections, connect);
+    let start = Instant::now() + lead + LEAD_PER_CONNECTION * connections;
+    if !collector.control.is_stopping() {
+        describe_barrier(collector, specs, connections, connect);
         collector.observer.barrier(start);
-        control.begin(start);
+        collector.control.begin(start);
     }
-    collector.collect(&messages, step.time_cap.map(|cap| (start, cap)), &cancelled);
-    let (failure, ends) = (collector.failure.take(), std::mem::take(&mut collector.ends));
-    for thread in threads {
-        thread.join().map_err(|panic| Error::Panicked(panic_text(&panic)))?;
-    }
+    collector.collect(messages, step.time_cap.map(|cap| (start, cap)), &cancelled);
+}
+
+/// How a step ended whose record was written, or why it was not.
+pub(crate) fn ended(
+    control: &Control,
+    failure: Option<dbdyno_record::Error>,
+    lanes: Vec<LaneEnd>,
+) -> Result<StepEnd, Error> {
     if let Some(failure) = failure {
         return Err(failure.into());
     }
-    let (outcome, message) = outcome(&control);
-    Ok(StepEnd { outcome, message, at_us: to_us(control.end_ns().unwrap_or(0)), lanes: ends })
+    let (outcome, message) = outcome(control);
+    Ok(StepEnd { outcome, message, at_us: to_us(control.end_ns().unwrap_or(0)), lanes })
 }
 
 fn outcome(control: &Control) -> (Outcome, Option<String>) {

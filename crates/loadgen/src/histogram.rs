@@ -1,6 +1,9 @@
 //! Histograms of times in microseconds.
 
+use std::borrow::Borrow;
+
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// 1 µs to 1 h with 3 significant figures; an index build that takes longer makes its histogram grow.
 const LOWEST_US: u64 = 1;
@@ -13,6 +16,65 @@ pub(crate) fn histogram() -> Histogram<u64> {
         .expect("the bounds are constants that the crate accepts");
     histogram.auto(true);
     histogram
+}
+
+/// A histogram as it goes from one host to another: its values, each with how often it was recorded. Nothing is lost.
+#[derive(Serialize, Deserialize)]
+struct Counts(Vec<(u64, u64)>);
+
+impl From<&Histogram<u64>> for Counts {
+    fn from(histogram: &Histogram<u64>) -> Self {
+        let values = histogram.iter_recorded();
+        Self(values.map(|value| (value.value_iterated_to(), value.count_at_value())).collect())
+    }
+}
+
+impl From<Counts> for Histogram<u64> {
+    fn from(counts: Counts) -> Self {
+        let mut histogram = histogram();
+        for (value, count) in counts.0 {
+            if histogram.record_n(value, count).is_err() {
+                histogram.saturating_record_n(value, count);
+            }
+        }
+        histogram
+    }
+}
+
+/// For serde: a histogram as its counts.
+pub(crate) mod counts {
+    use super::{Borrow, Counts, Deserialize, Deserializer, Histogram, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        histogram: &impl Borrow<Histogram<u64>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        Counts::from(histogram.borrow()).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, H: From<Histogram<u64>>>(
+        deserializer: D,
+    ) -> Result<H, D::Error> {
+        Ok(Histogram::from(Counts::deserialize(deserializer)?).into())
+    }
+}
+
+/// The same for one that may be absent.
+pub(crate) mod some_counts {
+    use super::{Counts, Deserialize, Deserializer, Histogram, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        histogram: &Option<Histogram<u64>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        histogram.as_ref().map(Counts::from).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Histogram<u64>>, D::Error> {
+        Ok(Option::<Counts>::deserialize(deserializer)?.map(Into::into))
+    }
 }
 
 pub(crate) fn record(histogram: &mut Histogram<u64>, value_us: u64) {

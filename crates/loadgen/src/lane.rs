@@ -1,10 +1,12 @@
 //! One connection's part in a step: what a workload implements, and what it reports to the engine.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_record::ErrorClass;
+use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Cursor;
 use crate::{Coupling, Pace, Side, StatementDone};
@@ -45,7 +47,7 @@ pub struct Done {
 }
 
 /// Why an operation or a connection failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub class: ErrorClass,
     pub code: String,
@@ -53,9 +55,9 @@ pub struct Failure {
 }
 
 /// A question to the server that belongs to the workload but to no operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lookup {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub duration: Duration,
     pub value: Option<i64>,
 }
@@ -69,7 +71,7 @@ pub struct Notes {
 impl Notes {
     /// Records a look-up.
     pub fn lookup(&mut self, name: &'static str, duration: Duration, value: Option<i64>) {
-        self.lookups.push(Lookup { name, duration, value });
+        self.lookups.push(Lookup { name: Cow::Borrowed(name), duration, value });
     }
 }
 
@@ -153,7 +155,7 @@ pub enum Role {
 }
 
 /// How one lane ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneEnd {
     pub client: u32,
     pub kind: usize,

@@ -9,8 +9,8 @@ use std::time::Instant;
 use dbdyno_record::ErrorClass;
 
 use crate::arrivals::to_ns;
-use crate::collector::Message;
 use crate::lane::Bounds;
+use crate::message::Message;
 use crate::recorder::Ending;
 use crate::shared::Shared;
 use crate::walk::Walk;

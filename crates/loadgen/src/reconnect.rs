@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::collector::Message;
 use crate::lane_task::{LaneTask, Next, describe};
+use crate::message::Message;
 use crate::{Failure, Lane, Limit, Reconnect};
 
 impl LaneTask {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::Arrivals;
+use crate::{Arrivals, Part};
 
 /// The open-loop arrivals of one client, from which its connections take operations in the order of their numbers.
 ///
@@ -18,6 +18,8 @@ pub struct Schedule {
     max_backlog: Option<u64>,
     /// An arrival that has waited longer is given up.
     max_wait_ns: Option<u64>,
+    /// The numbers that are given out here.
+    part: Part,
 }
 
 /// What a lane has taken from a schedule.
@@ -31,7 +33,7 @@ pub(crate) struct Taken {
 impl Schedule {
     /// A schedule in which every arrival waits until a connection is free.
     pub fn new(arrivals: Arrivals) -> Self {
-        Self { arrivals, next: AtomicU64::new(0), max_backlog: None, max_wait_ns: None }
+        Self { arrivals, next: AtomicU64::new(0), max_backlog: None, max_wait_ns: None, part: Part::WHOLE }
     }
 
     /// A schedule in which at most `most` arrivals wait: a connection that becomes free gives up the oldest beyond
@@ -46,6 +48,12 @@ impl Schedule {
         Self { max_wait_ns: Some(crate::arrivals::to_ns(limit)), ..self }
     }
 
+    /// Of a schedule from which nothing was taken, what one of several hosts has: its part of the numbers, and of the backlog.
+    pub(crate) fn of_part(&self, part: Part) -> Self {
+        let max_backlog = self.max_backlog.map(|most| part.among(most));
+        Self { max_backlog, max_wait_ns: self.max_wait_ns, part, ..Self::new(self.arrivals) }
+    }
+
     /// The process that operations arrive by.
     pub fn arrivals(&self) -> Arrivals {
         self.arrivals
@@ -55,8 +63,10 @@ impl Schedule {
     /// limit.
     pub(crate) fn take(&self, mut due: impl FnMut(u64) -> u64) -> Taken {
         if self.max_backlog.is_none() && self.max_wait_ns.is_none() {
-            return Taken { number: self.next.fetch_add(1, Ordering::Relaxed), dropped: 0 };
+            let number = self.part.of_all(self.next.fetch_add(1, Ordering::Relaxed));
+            return Taken { number, dropped: 0 };
         }
+        let mut due = |earlier_ns| self.part.among(due(earlier_ns));
         // The one that is taken waits no more: as many as may wait are left it.
         let many = self.max_backlog.map_or(0, |most| due(0).saturating_sub(most.saturating_add(1)));
         let first = self.max_wait_ns.map_or(0, &mut due).max(many);
@@ -64,7 +74,7 @@ impl Schedule {
         loop {
             let number = before.max(first);
             match self.next.compare_exchange_weak(before, number + 1, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Taken { number, dropped: number - before },
+                Ok(_) => return Taken { number: self.part.of_all(number), dropped: number - before },
                 Err(current) => before = current,
             }
         }

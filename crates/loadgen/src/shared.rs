@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::LostConnections;
 use crate::abandon::Abandon;
-use crate::collector::Message;
 use crate::control::{Control, StopReason};
+use crate::message::Message;
 use crate::recorder::Recorder;
 use crate::timer::Timer;
 

@@ -1,12 +1,14 @@
 //! Statements within operations: counted by kind of statement, with the times of each.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use dbdyno_record::{Clock, StepEvent, StepWriter};
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::arrivals::{to_ns, to_us};
-use crate::histogram::{histogram, record};
+use crate::histogram::{histogram, record, some_counts};
 
 /// What one statement of an answered operation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,18 +24,19 @@ pub struct StatementDone {
 }
 
 /// All statements of one kind between two moments.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Tally {
-    name: &'static str,
+    name: Cow<'static, str>,
     done: u64,
     /// Statements that neither fetched nor changed a row.
     empty: u64,
     rows: u64,
+    #[serde(with = "some_counts")]
     times: Option<Histogram<u64>>,
 }
 
 /// Statements of all kinds.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Statements {
     /// By the index of their operation's kind, then by their own: both are small and without large gaps.
     tallies: Vec<Vec<Option<Tally>>>,
@@ -43,7 +46,7 @@ impl Statements {
     /// Counts the statements of one operation of `kind`.
     pub(crate) fn count(&mut self, kind: usize, statements: &[StatementDone]) {
         for statement in statements {
-            let tally = self.tally(kind, statement.index, statement.name);
+            let tally = self.tally(kind, statement.index, || Cow::Borrowed(statement.name));
             tally.done += 1;
             tally.empty += u64::from(statement.rows == 0);
             tally.rows += statement.rows;
@@ -56,7 +59,7 @@ impl Statements {
     /// Adds what another thread, or another second, has counted, without loss.
     pub(crate) fn add(&mut self, more: &Self) {
         for (kind, index, more) in more.all() {
-            let tally = self.tally(kind, index, more.name);
+            let tally = self.tally(kind, index, || more.name.clone());
             tally.done += more.done;
             tally.empty += more.empty;
             tally.rows += more.rows;
@@ -78,7 +81,7 @@ impl Statements {
             let kind = &kinds[kind];
             writer.event(&StepEvent::Statement {
                 kind: kind.clone(),
-                statement: tally.name.to_owned(),
+                statement: tally.name.clone().into_owned(),
                 from_us,
                 to_us,
                 done: tally.done,
@@ -86,7 +89,7 @@ impl Statements {
                 rows: tally.rows,
             })?;
             if let Some(times) = &tally.times {
-                let tag = Clock::Service.tag(&dbdyno_record::statement_kind(kind, tally.name));
+                let tag = Clock::Service.tag(&dbdyno_record::statement_kind(kind, &tally.name));
                 writer.histogram(&tag, from_us, to_us, times)?;
             }
         }
@@ -95,11 +98,11 @@ impl Statements {
 
     /// The tally of statements `index` in operations of `kind`, a new one for the first of them.
     #[inline]
-    fn tally(&mut self, kind: usize, index: usize, name: &'static str) -> &mut Tally {
+    fn tally(&mut self, kind: usize, index: usize, name: impl FnOnce() -> Cow<'static, str>) -> &mut Tally {
         if self.tallies.get(kind).is_none_or(|tallies| tallies.len() <= index) {
             self.make_room(kind, index);
         }
-        self.tallies[kind][index].get_or_insert_with(|| Tally::new(name))
+        self.tallies[kind][index].get_or_insert_with(|| Tally::new(name()))
     }
 
     #[cold]
@@ -110,8 +113,8 @@ impl Statements {
     }
 
     /// Names of the kinds of statements, how many were answered, and their times.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64, Option<&Histogram<u64>>)> {
-        self.all().map(|(_, _, tally)| (tally.name, tally.done, tally.times.as_ref()))
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, u64, Option<&Histogram<u64>>)> {
+        self.all().map(|(_, _, tally)| (&*tally.name, tally.done, tally.times.as_ref()))
     }
 
     /// Every tally with the two indices by which it is found, in their order.
@@ -124,7 +127,7 @@ impl Statements {
 }
 
 impl Tally {
-    fn new(name: &'static str) -> Self {
+    fn new(name: Cow<'static, str>) -> Self {
         Self { name, done: 0, empty: 0, rows: 0, times: None }
     }
 }
@@ -147,7 +150,7 @@ mod tests {
         more.count(1, &[done(1, 0, 1)]);
         sum.add(&more);
         let found: Vec<_> =
-            sum.all().map(|(kind, index, t)| ((kind, index), t.name, t.done, t.empty, t.rows)).collect();
+            sum.all().map(|(kind, index, t)| ((kind, index), &*t.name, t.done, t.empty, t.rows)).collect();
         assert_eq!(
             found,
             [((0, 0), "point", 2, 1, 1), ((0, 1), "delete", 2, 1, 1), ((1, 1), "delete", 1, 0, 1)]

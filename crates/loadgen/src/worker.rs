@@ -13,9 +13,9 @@ use nix::unistd::Pid;
 use tokio::runtime::{LocalOptions, LocalRuntime};
 
 use crate::abandon::Abandon;
-use crate::collector::Message;
 use crate::control::{Control, StopReason};
 use crate::lane_task::LaneTask;
+use crate::message::Message;
 use crate::opening::{self, Opening};
 use crate::recorder::Recorder;
 use crate::shared::Shared;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::check_address::{address_problem, is_postgres_address};
+use crate::check_clients::clients_problem;
 use crate::check_report::{figure_problem, section_problem};
 use crate::document::Segment;
 use crate::experiment::experiment_problem;
@@ -37,6 +38,10 @@ pub(crate) fn first_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Prob
         .or_else(|| base_problem(plan))
         .or_else(|| (0..plan.setups.len()).find_map(|index| setup_problem(plan, index)))
         .or_else(|| workload_problem(plan, kinds))
+        .or_else(|| {
+            let (key, message) = clients_problem(plan)?;
+            problem(&[Segment::Key("clients"), Segment::Key(key)], message)
+        })
         .or_else(|| section_problem(plan).map(|(path, message)| Problem { path, message }))
         .or_else(|| match &plan.report.published {
             Some(Published::Figures(published)) => {

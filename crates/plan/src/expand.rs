@@ -101,6 +101,7 @@ mod tests {
             design: crate::Design::default(),
             host: crate::Host::default(),
             load: crate::Load::default(),
+            clients: None,
             variants: (0..variants).map(named).collect(),
             workload,
             setups: Vec::new(),

@@ -3,7 +3,9 @@
 mod bytes;
 mod check;
 mod check_address;
+mod check_clients;
 mod check_report;
+mod clients;
 mod config;
 mod count_words;
 mod document;
@@ -28,6 +30,7 @@ mod units;
 pub use bytes::PlanBytes;
 pub use check::warnings;
 pub use check_report::variants_without_figures;
+pub use clients::Clients;
 pub use config::{Config, ConfigPart, IntentValue};
 pub use count_words::{grouped, numbered};
 pub use error::{Error, Place};

@@ -15,10 +15,10 @@ use rcgen::{
 
 use crate::Error;
 
-/// Names that a client may have reached the server under: over its unix socket, and over TCP.
+/// Names that a client may have reached a server of dbdyno's under: over its unix socket, and over TCP.
 const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// An authority, a certificate that it has signed for a server on this machine, and one for the client: ECDSA keys on P-256,
+/// An authority, a certificate that it has signed for a server, and one for the client: ECDSA keys on P-256,
 /// the same for each product, so that handshakes cost the same. Kept in memory; servers get files of it in their homes, which go with them.
 /// Cheap to make: under a millisecond. The authority's own key is forgotten at once.
 #[derive(Clone)]
@@ -44,17 +44,34 @@ pub(crate) struct CertificateFiles {
 }
 
 impl Certificates {
-    /// New ones; the client's is for the database user `user`.
+    /// New ones for a server on this machine; the client's is for the database user `user`.
     ///
     /// # Errors
     /// [`Error::Certificates`]
     pub fn new(user: &str) -> Result<Self, Error> {
-        make(user).map_err(|error| Error::Certificates { why: error.to_string() })
+        Self::for_server_at(&HOSTS, user)
+    }
+
+    /// New ones for a server that is reached under these names or addresses.
+    ///
+    /// # Errors
+    /// [`Error::Certificates`]
+    pub fn for_server_at(hosts: &[&str], user: &str) -> Result<Self, Error> {
+        make(hosts, user).map_err(|error| Error::Certificates { why: error.to_string() })
     }
 
     /// What the client needs: whom to trust, and its own certificate for a server that asks.
     pub fn for_client(&self) -> TlsPem {
-        let Pem { certificate, key } = self.client.clone();
+        self.of(&self.client)
+    }
+
+    /// What the server needs.
+    pub fn for_server(&self) -> TlsPem {
+        self.of(&self.server)
+    }
+
+    fn of(&self, side: &Pem) -> TlsPem {
+        let Pem { certificate, key } = side.clone();
         TlsPem { authorities: self.authority.clone(), certificate, key }
     }
 
@@ -82,7 +99,7 @@ impl fmt::Debug for Certificates {
     }
 }
 
-fn make(user: &str) -> Result<Certificates, rcgen::Error> {
+fn make(hosts: &[&str], user: &str) -> Result<Certificates, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = named("dbdyno, for one run");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -97,7 +114,7 @@ fn make(user: &str) -> Result<Certificates, rcgen::Error> {
         Ok::<_, rcgen::Error>(Pem { certificate, key: Secret::new(pair.serialize_pem()) })
     };
     Ok(Certificates {
-        server: signed("server", &HOSTS, ExtendedKeyUsagePurpose::ServerAuth)?,
+        server: signed("server", hosts, ExtendedKeyUsagePurpose::ServerAuth)?,
         client: signed(user, &[], ExtendedKeyUsagePurpose::ClientAuth)?,
         authority: issuer.pem(),
     })

@@ -169,6 +169,8 @@ pub enum StepEvent {
         /// Rows fetched or changed.
         rows: u64,
     },
+    /// What one of several client hosts did; one each, after the window.
+    ClientHost(ClientHost),
     Execution(Execution),
     Check(Check),
     QueryPlan(QueryPlan),
@@ -185,6 +187,33 @@ pub enum StepEvent {
         outcome: Outcome,
         message: Option<String>,
     },
+}
+
+/// One of several client hosts in a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientHost {
+    pub host: String,
+    pub connections: u32,
+    pub cpus: u32,
+    /// How long CPU was measured: from the end of the warm-up to the end of the last operation of all hosts.
+    pub measured_us: u64,
+    /// CPU of its whole agent in that time.
+    pub cpu_us: u64,
+    /// Of its busiest load thread: on a CPU, and waiting for one.
+    pub busiest_cpu_us: u64,
+    pub busiest_run_delay_us: u64,
+    /// By how much the step's start came too late to it.
+    pub late_us: u64,
+    /// The longest time from when an operation was due to when a free connection sent it; of fixed rates.
+    pub lag_max_us: u64,
+    /// Its time of day less that of the conductor, before the step.
+    pub clock_offset_us: i64,
+    /// How far from the truth that may be, and with it the moment at which the host began.
+    pub clock_error_us: u64,
+    /// By how much its clock moved against the conductor's from before the step to after it.
+    pub clock_drift_us: i64,
+    /// What keeps its time of day, as far as it says: the line of `chronyc tracking`, or the PTP device.
+    pub clock_source: String,
 }
 
 /// Content of one table after a step, against what must be there.

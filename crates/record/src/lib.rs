@@ -33,8 +33,8 @@ pub use calibration::{CalibratedHost, ClientCalibration, ClientRate, LimitedBy};
 pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
-    CellEvent, Check, CheckPart, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome, StepEvent,
-    StepSpec, Target, Unit, WindowRule,
+    CellEvent, Check, CheckPart, ClientHost, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome,
+    StepEvent, StepSpec, Target, Unit, WindowRule,
 };
 pub use execution::{AnswerDigest, Execution};
 pub use histogram::{Clock, HistogramSpan, statement_kind};

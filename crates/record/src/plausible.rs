@@ -147,6 +147,15 @@ fn numbers(event: &StepEvent) -> Vec<u64> {
         StepEvent::Reconnected { down_us, .. } => vec![*down_us],
         StepEvent::Statement { to_us, done, empty, rows, .. } => vec![*to_us, *done, *empty, *rows],
         StepEvent::Check(check) => vec![check.duration_us],
+        StepEvent::ClientHost(host) => vec![
+            host.measured_us,
+            host.cpu_us,
+            host.busiest_cpu_us,
+            host.busiest_run_delay_us,
+            host.late_us,
+            host.lag_max_us,
+            host.clock_error_us,
+        ],
         StepEvent::Ended { at_us, .. } => vec![*at_us],
         _ => Vec::new(),
     }

@@ -4,9 +4,11 @@ use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
 
 use dbdyno_drivers::AnySession;
-use dbdyno_loadgen::{Observer, Step, StepEnd};
+use dbdyno_loadgen::{HostMessage, LaneSpec, Observer, Part, Step, StepEnd, Word};
 use dbdyno_plan::{Table, TableError, WorkloadKind, WorkloadOptions};
 use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
@@ -101,6 +103,22 @@ pub trait AnyWorkload: Steps {
         observer: &mut dyn Observer,
     ) -> Result<StepEnd, dbdyno_loadgen::Error>;
 
+    /// The connections of step `index`, as the load engine sees them.
+    fn lane_specs(&self, index: usize) -> Vec<LaneSpec>;
+
+    /// Runs one host's part of step `index`.
+    ///
+    /// # Errors
+    /// As [`dbdyno_loadgen::run_part`].
+    fn run_part(
+        &self,
+        index: usize,
+        step: &Step<'_>,
+        part: Part,
+        words: Receiver<Word<Instant>>,
+        say: &dyn Fn(HostMessage),
+    ) -> Result<(), dbdyno_loadgen::Error>;
+
     /// [`Workload::verify`]
     fn verify<'a>(
         &'a mut self,
@@ -126,6 +144,21 @@ impl<W: Workload> AnyWorkload for W {
         observer: &mut dyn Observer,
     ) -> Result<StepEnd, dbdyno_loadgen::Error> {
         dbdyno_loadgen::run(step, self.lanes(index), writer, observer)
+    }
+
+    fn lane_specs(&self, index: usize) -> Vec<LaneSpec> {
+        self.lanes(index).into_iter().map(|(spec, _)| spec).collect()
+    }
+
+    fn run_part(
+        &self,
+        index: usize,
+        step: &Step<'_>,
+        part: Part,
+        words: Receiver<Word<Instant>>,
+        say: &dyn Fn(HostMessage),
+    ) -> Result<(), dbdyno_loadgen::Error> {
+        dbdyno_loadgen::run_part(step, self.lanes(index), part, words, say)
     }
 
     fn verify<'a>(

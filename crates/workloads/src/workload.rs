@@ -85,6 +85,15 @@ pub trait Steps {
         Duration::ZERO
     }
 
+    /// What [`Workload::lanes`] of step `index` depends on besides options and context, for several hosts that each run a part of
+    /// them; `None` of a step that one host runs.
+    fn lanes_state(&self, _index: usize) -> Option<Value> {
+        None
+    }
+
+    /// Takes over what [`Steps::lanes_state`] has said on another host.
+    fn take_lanes_state(&mut self, _state: &Value) {}
+
     /// Longest time that step `index` may take.
     fn time_cap(&self, index: usize) -> Option<Duration>;
 

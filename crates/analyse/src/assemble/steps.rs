@@ -1,8 +1,9 @@
 //! One execution of one step: its records in, its figures out.
 
-use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepRecord};
+use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
 use hdrhistogram::Histogram;
 
+use crate::measure::client_hosts;
 use crate::measure::cost::cost;
 use crate::measure::counted::tail_from;
 use crate::measure::course::{device_seconds, server_events};
@@ -88,7 +89,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun
     let (figure, cut_off) = headline(step, &executions, window);
     let is_long = window.seconds() >= JUDGED_FROM_SECONDS;
     let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
-    let of_client = || client_faults(&measured, waited, client_reach, &kinds);
+    let of_client = || client_faults((&measured, &step.events), waited, client_reach, &kinds);
     let limited = if around.judges_client { of_client() } else { Vec::new() };
     let faults = faults.into_iter().chain(refused_faults(step, &kinds)).chain(limited);
     let run = StepRun {
@@ -136,7 +137,7 @@ fn refused_faults(step: &StepRecord, kinds: &[KindResult]) -> Vec<String> {
 /// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its own for a part `waited` of
 /// the window, at its calibrated rate, or late.
 fn client_faults(
-    step: &Measured<'_>,
+    (step, events): (&Measured<'_>, &[StepEvent]),
     waited: Option<f64>,
     reached: Option<ClientReach>,
     kinds: &[KindResult],
@@ -144,7 +145,8 @@ fn client_faults(
     let busy = headroom::busiest(step).and_then(headroom::fault);
     let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
     let at_its_rate = reached.as_ref().and_then(reach::fault);
-    busy.into_iter().chain(at_its_rate).chain(kinds.iter().filter_map(schedule::fault)).collect()
+    let late = kinds.iter().filter_map(schedule::fault);
+    busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(events)).collect()
 }
 
 /// A valid step becomes invalid, an invalid one has one reason more; any other state says enough already.

@@ -112,7 +112,8 @@ fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<String> {
 
 /// Keys of a plan that decide what the client costs and does, with what holds for a plan that does not say them. What other
 /// keys of these tables change is in the server's own description, or in no rate.
-const PLAN_KEYS: [(&str, &str, &str); 7] = [
+const PLAN_KEYS: [(&str, &str, &str); 8] = [
+    ("clients", "hosts", "not set"),
     ("host", "sampling", "true"),
     ("host", "client_threads", "not set"),
     ("host", "client_work", "not set"),

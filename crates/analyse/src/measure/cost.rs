@@ -2,14 +2,14 @@
 
 use dbdyno_record::{StepEvent, Unit};
 
-use crate::measure::counters::{STATUS, change};
+use crate::measure::counters::{Change, STATUS, change};
 use crate::measure::fsyncs::{self, Binlog};
 use crate::measure::headroom::{self, Busiest};
 use crate::measure::measured::{Hosting, Measured};
 use crate::measure::metrics::HOST_BUSY;
 use crate::measure::rates::unit_of;
 use crate::measure::span::Span;
-use crate::measure::{polling, reads};
+use crate::measure::{client_hosts, polling, reads};
 use crate::model::Cost;
 
 /// The statement as which a planned reconnection is counted.
@@ -30,7 +30,7 @@ pub(crate) struct Cpu {
 pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
-    let client = client(step);
+    let client = elsewhere(step, events).unwrap_or_else(|| client(step));
     let sees_threads = has_server && !loses_switches(step, events);
     let of_threads = |keys: &[&str]| per_unit(step, "switches", keys).filter(|_| sees_threads);
     let interrupts = |key| per_unit(step, "interrupts", &[key]);
@@ -74,6 +74,13 @@ fn per_unit(step: &Measured<'_>, source: &str, keys: &[&str]) -> Option<f64> {
 fn stolen_share(step: &Measured<'_>) -> Option<f64> {
     let stolen = step.change("host", &["cpu_steal_us"])?;
     Some(stolen.value / (f64::from(step.cpus) * stolen.between.seconds() * 1e6))
+}
+
+/// CPU of the hosts that put the load on, where this one did not.
+fn elsewhere(step: &Measured<'_>, events: &[StepEvent]) -> Option<Cpu> {
+    let value = client_hosts::cpu_us_per_second(events)? * step.window.seconds();
+    let total_us = step.per_headline_unit(Change { value, between: step.window });
+    Some(Cpu { total_us, ..Cpu::default() })
 }
 
 /// The client's CPU for its work.

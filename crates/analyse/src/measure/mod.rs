@@ -1,5 +1,6 @@
 //! One execution of a step: counters to rates, latencies, costs and what the server had put off.
 
+pub(crate) mod client_hosts;
 pub(crate) mod cost;
 pub(crate) mod counted;
 pub(crate) mod counters;

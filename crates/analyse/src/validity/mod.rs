@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{Check, Interval, Outcome, StepEvent, StepRecord};
 
+use crate::measure::client_hosts;
 use crate::model::Validity;
 
 /// Judges one step from its records alone.
@@ -42,6 +43,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
         None => reasons.extend(account_faults(step)),
     }
     reasons.extend(client_pauses::fault(step));
+    reasons.extend(client_hosts::late(&step.events));
     if reasons.is_empty() { Validity::Valid } else { Validity::Invalid { reasons } }
 }
 

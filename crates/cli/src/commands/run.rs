@@ -16,6 +16,7 @@ use dbdyno_report::{Part, TerminalOptions, run_html, run_openmetrics, run_termin
 use tokio::runtime::Runtime;
 
 use crate::args::{On, RunArgs};
+use crate::clients::ClientHosts;
 use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, Tally, elsewhere};
 use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, USAGE};
@@ -125,6 +126,7 @@ fn conduct(
         metrics.name(&dir.file_name().unwrap_or_default().to_string_lossy(), &plan.name);
     }
     progress.metrics = metrics;
+    let clients = plan.clients.as_ref().map(|clients| ClientHosts::start(clients, &dir)).transpose()?;
     let mut conductor = Conductor {
         plan: &plan,
         variants: &variants,
@@ -138,6 +140,7 @@ fn conduct(
         templates: templates.clone(),
         server_cpus,
         holds,
+        clients,
         partial,
     };
     let refused = match plan.parity {
@@ -338,7 +341,8 @@ fn write_anew(path: &Path, text: &str) -> std::io::Result<()> {
 /// one, a note says how to get one; not of development builds, whose client is not judged.
 fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibration> {
     let is_over_the_wire = |driver: &str| FAMILIES.iter().any(|family| family.name() == driver);
-    if !manifest.variants.iter().any(|variant| is_over_the_wire(&variant.driver)) {
+    // What one client could reach says nothing of several.
+    if plan.clients.is_some() || !manifest.variants.iter().any(|variant| is_over_the_wire(&variant.driver)) {
         return None;
     }
     let host = store::calibrated_host(&manifest.host, plan);

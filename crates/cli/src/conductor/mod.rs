@@ -6,6 +6,7 @@ mod clock;
 mod database;
 mod debt;
 mod holds;
+mod hosts;
 mod loaded;
 mod look;
 mod next_block;
@@ -25,6 +26,7 @@ use dbdyno_plan::{Design, Plan};
 use dbdyno_record::{CellId, Manifest, Outcome, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
+use crate::clients::ClientHosts;
 use crate::conductor::rounds::Up;
 use crate::conductor::stop::Ending;
 use crate::exit::{Ended, INTERRUPTED, SERVER};
@@ -56,6 +58,8 @@ pub(crate) struct Conductor<'a> {
     /// CPUs of the servers that are started; those of this thread when `None`.
     pub(crate) server_cpus: Option<Vec<u32>>,
     pub(crate) holds: Holds,
+    /// They put the load on where there are any.
+    pub(crate) clients: Option<ClientHosts>,
     /// Blocks that leave steps out.
     pub(crate) partial: Partial,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dbdyno_analyse::{Validity, first_clause, headline_rate, seconds_text, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain, explain_executed};
-use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
+use dbdyno_loadgen::{Step, StepEnd, Threads};
 use dbdyno_plan::{ClientWait, CpuList};
 use dbdyno_record::{
     CellId, CellWriter, Check, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter,
@@ -15,6 +15,7 @@ use dbdyno_record::{
 use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{AnyWorkload, Explained};
 
+use crate::clients::connections;
 use crate::conductor::Conductor;
 use crate::conductor::database::Database;
 use crate::conductor::debt;
@@ -67,7 +68,7 @@ impl StepRun<'_, '_> {
         let step = Step {
             spec: &spec,
             threads: self.threads(polled_ns),
-            connections: self.connections(),
+            connections: connections(conductor.plan),
             warmup,
             time_cap: workload.time_cap(self.index),
             cancel: &conductor.cancel,
@@ -83,7 +84,7 @@ impl StepRun<'_, '_> {
             mark: Mark::default(),
             stall_watch: StallWatch::default(),
         };
-        let end = workload.run(self.index, step, &mut writer, &mut watcher).map_err(|error| match error {
+        let end = self.load(workload, step, &mut writer, &mut watcher).map_err(|error| match error {
             dbdyno_loadgen::Error::Record(error) => Ended::from(error),
             dbdyno_loadgen::Error::Thread(_) => Ended::new(MACHINE, error),
             dbdyno_loadgen::Error::Panicked(_) | dbdyno_loadgen::Error::MixedSchedules { .. } => {
@@ -317,24 +318,6 @@ impl StepRun<'_, '_> {
             return None;
         }
         self.client_cpus().map(|cpus| cpus.iter().map(|_| AtomicU64::new(0)).collect())
-    }
-
-    /// How connections are opened and what happens to lost ones: the plan's table `[load]`.
-    fn connections(&self) -> Connections {
-        /// Stream of the draws that spread reconnections; no workload uses it.
-        const STREAM: u32 = 0x7265_636f;
-        let plan = self.conductor.plan;
-        let load = &plan.load;
-        let lost = match load.lost_connections {
-            dbdyno_plan::LostConnections::Fail => LostConnections::Fail,
-            dbdyno_plan::LostConnections::Reconnect => LostConnections::Reconnect(Reconnect {
-                wait: load.reconnect_wait.0,
-                wait_max: load.reconnect_wait_max.0,
-                give_up_after: load.reconnect_for.0,
-                draws: Draws::new(plan.seed, STREAM, 0),
-            }),
-        };
-        Connections { rate_per_second: load.connect_rate_per_second, lost, ..Connections::default() }
     }
 
     fn server_cpus(&self) -> Option<Vec<u32>> {

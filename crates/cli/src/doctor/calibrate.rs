@@ -89,6 +89,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         data_root,
         server_cpus: server_cpus.clone(),
         holds: Holds::default(),
+        clients: None,
         partial: Partial::new(),
     };
     let tally = conductor.run(&manifest.order, Tally::default())?;

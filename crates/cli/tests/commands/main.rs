@@ -6,6 +6,7 @@ mod bad_input;
 #[path = "../support/blocks.rs"]
 mod blocks;
 mod ci;
+mod client_hosts;
 mod compare;
 mod configs;
 mod damage;

@@ -9,6 +9,7 @@
 mod address;
 mod catalogue;
 mod charged;
+mod client_hosts;
 mod compact;
 mod configs;
 mod dbt3;

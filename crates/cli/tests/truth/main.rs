@@ -14,6 +14,7 @@ mod listening;
 #[expect(dead_code, reason = "made for the other test binaries as well")]
 mod support;
 
+mod client_hosts;
 mod own_account;
 mod stall;
 mod waits;

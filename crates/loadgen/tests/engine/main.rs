@@ -2,6 +2,7 @@
 
 mod faults;
 mod honesty;
+mod hosts;
 mod open_loop;
 mod outages;
 mod spinning;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
+use crate::hosts::{HostWay, on_hosts};
 use dbdyno_loadgen::{
     Connections, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd, Threads,
     run,
@@ -232,6 +233,8 @@ pub(crate) struct Options {
     pub(crate) looking: Duration,
     /// How often the first operation of each lane is asked to be made ready again.
     pub(crate) not_ready: u32,
+    /// The lanes are on these hosts; this one has them all if there are none.
+    pub(crate) hosts: Vec<HostWay>,
 }
 
 impl Default for Options {
@@ -248,6 +251,7 @@ impl Default for Options {
             closed: Arc::default(),
             looking: Duration::ZERO,
             not_ready: 0,
+            hosts: Vec::new(),
         }
     }
 }
@@ -293,20 +297,19 @@ pub(crate) fn run_opened(
         })
         .collect();
     let (barrier, window_ended) = (options.barrier, options.window_ended);
-    let end = run(
-        Step {
-            spec,
-            threads: options.threads,
-            connections: options.connections,
-            warmup: Duration::ZERO,
-            time_cap: options.cap,
-            cancel: &options.cancel,
-        },
-        lanes,
-        &mut step,
-        &mut Looking { takes: options.looking, since: None, barrier, window_ended },
-    )
-    .expect("the engine works");
+    let of_step = || Step {
+        spec,
+        threads: options.threads.clone(),
+        connections: options.connections.clone(),
+        warmup: Duration::ZERO,
+        time_cap: options.cap,
+        cancel: &options.cancel,
+    };
+    let looking = &mut Looking { takes: options.looking, since: None, barrier, window_ended };
+    let end = match &options.hosts[..] {
+        [] => run(of_step(), lanes, &mut step, looking).expect("the engine works"),
+        hosts => on_hosts(hosts, &of_step, lanes, &mut step, looking),
+    };
     step.sync().expect("a synced step");
     let mut read = Run::open(&folder.path().join("run")).expect("a readable run");
     let record = read.cells.remove(0).steps.remove(0);

@@ -40,6 +40,10 @@ impl Plan {
         if let Some(wait) = host.client_wait {
             return WaitChoice { wait, reason: "the plan says so (host.client_wait)".to_owned() };
         }
+        if self.clients.is_some() {
+            let reason = "threads of client hosts sleep (clients)".to_owned();
+            return WaitChoice { wait: ClientWait::Sleep, reason };
+        }
         let is_here = |kind| matches!(kind, VariantKind::Sqlite | VariantKind::Null);
         if self.variants.iter().all(|variant| is_here(variant.kind())) {
             return WaitChoice {
@@ -91,6 +95,11 @@ pub(crate) fn spin_problem(plan: &Plan) -> Option<String> {
     let host = &plan.host;
     if host.client_wait != Some(ClientWait::Spin) {
         return None;
+    }
+    if plan.clients.is_some() {
+        return Some(
+            "client_wait = \"spin\" is for a client on one host: leave it or [clients] out".to_owned(),
+        );
     }
     let by_address = |kind| matches!(kind, VariantKind::Address(_));
     let is_elsewhere = plan.variants.iter().all(|variant| by_address(variant.kind()));

@@ -24,7 +24,7 @@ pub use workload::{
     Kinds, Needs, StepOutline, WorkloadKind, WorkloadOptions, Workloads, json_schema, values_of,
 };
 
-use crate::{Config, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section};
+use crate::{Clients, Config, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section};
 
 /// A mistake in a workload's table: the dotted key inside it, and what to write.
 pub type Mistake = (&'static str, String);
@@ -77,6 +77,9 @@ pub struct Plan {
     pub host: Host,
     #[serde(default)]
     pub load: Load,
+    /// Hosts that put the load on a server at an address; without it this host does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Clients>,
     /// The things that are compared: at least one.
     #[serde(rename = "variant")]
     #[schemars(length(min = 1))]

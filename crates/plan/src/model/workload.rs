@@ -78,6 +78,8 @@ pub struct Needs {
     pub row_streams: bool,
     /// Its operations take so long that waking a load thread costs nothing in comparison: threads sleep where a plan does not say.
     pub long_operations: bool,
+    /// Connections of its measured steps can be shared out to several client hosts.
+    pub client_hosts: bool,
 }
 
 /// A step as a plan sees it.

@@ -142,6 +142,21 @@ fn step_events(name: &str) -> Vec<StepEvent> {
         },
         StepEvent::LaneEnded { at_us: 2_000_000, client: 1, kind: "query".into(), operations: 3_051 },
         StepEvent::Window { from_us: 0, to_us: 2_000_000 },
+        StepEvent::ClientHost(ClientHost {
+            host: "10.0.0.11".into(),
+            connections: 3,
+            cpus: 8,
+            measured_us: 2_000_113,
+            cpu_us: 401_220,
+            busiest_cpu_us: 391_004,
+            busiest_run_delay_us: 2_210,
+            late_us: 0,
+            lag_max_us: 180,
+            clock_offset_us: -412,
+            clock_error_us: 31,
+            clock_drift_us: 2,
+            clock_source: "chrony: 0.000012 seconds slow of NTP time".into(),
+        }),
         StepEvent::Check(Check {
             table: "pi1".into(),
             parts: vec![

@@ -36,6 +36,7 @@ impl WorkloadOptions for Microbenchmarks {
             data: self.data,
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
+            client_hosts: true,
             ..Needs::default()
         }
     }

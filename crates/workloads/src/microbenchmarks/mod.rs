@@ -39,7 +39,7 @@ use crate::options::Verify;
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::{LaneSpec, StepEnd};
 use dbdyno_record::{Check, Deviation, StepSpec};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cleanup::cleanup;
 use crate::microbenchmarks::steps::Step;
@@ -143,6 +143,15 @@ impl Steps for Microbenchmarks {
 
     fn warmup(&self, index: usize) -> Duration {
         self.step(index).map_or(Duration::ZERO, |step| self.options.warmup_of(&step.rung.step))
+    }
+
+    fn lanes_state(&self, index: usize) -> Option<Value> {
+        self.rung(index).map(|_| json!([self.first_new_id, self.found_rows[..]]))
+    }
+
+    fn take_lanes_state(&mut self, state: &Value) {
+        self.first_new_id = state[0].as_i64().unwrap_or_default();
+        self.found_rows = state[1].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     }
 
     fn time_cap(&self, index: usize) -> Option<Duration> {

@@ -32,6 +32,7 @@ impl WorkloadOptions for Oltp {
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
             row_streams: self.load_method == LoadMethod::Stream && !self.use_existing,
+            client_hosts: true,
             ..Needs::default()
         }
     }

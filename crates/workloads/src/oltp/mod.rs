@@ -41,7 +41,7 @@ use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
 use dbdyno_plan::Table;
 use dbdyno_record::{Check, Deviation, StepSpec};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cleanup::cleanup;
 use crate::oltp::lanes::AnyLane;
@@ -215,6 +215,14 @@ impl Steps for Oltp {
             StepKind::Test { .. } => self.shared.options.warmup_length(),
             StepKind::Load | StepKind::Index => Duration::ZERO,
         }
+    }
+
+    fn lanes_state(&self, index: usize) -> Option<Value> {
+        matches!(self.steps[index].kind, StepKind::Test { .. }).then(|| json!(self.first_new_id))
+    }
+
+    fn take_lanes_state(&mut self, state: &Value) {
+        self.first_new_id = state.as_i64().unwrap_or_default();
     }
 
     fn time_cap(&self, index: usize) -> Option<Duration> {

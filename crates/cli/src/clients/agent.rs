@@ -1,0 +1,227 @@
+//! `dbdyno agent`: runs this host's part of each step for the one conductor that started it, and ends with it.
+
+use std::io::{BufRead, Read};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use dbdyno_drivers::Secret;
+use dbdyno_loadgen::{Step, Threads, Word};
+use dbdyno_workloads::{Context, kind_of, plans};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::connections;
+use super::usage::{Usage, Used, clock_source};
+use super::wire::{Credentials, FromAgent, Task, ToAgent, receive, send};
+use crate::args::AgentArgs;
+use crate::exit::{Ended, MACHINE, USAGE};
+use crate::manifest::tool;
+use crate::{host, limits, terminal, variants};
+
+/// An agent that no conductor has come to ends after this time, and one handshake takes no longer than a part of it.
+const PATIENCE: Duration = Duration::from_secs(60);
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// A conductor says something every few seconds.
+const SILENCE: Duration = Duration::from_secs(60);
+/// So often an agent says something.
+const PULSE: Duration = Duration::from_secs(1);
+
+/// Listens, takes one conductor, and does what it says until it is gone.
+///
+/// # Errors
+/// Certificates that are none, an address that cannot be had, a conductor that does not come.
+pub(crate) fn agent(args: &AgentArgs) -> Result<(), Ended> {
+    const MOST_BYTES: u64 = 1 << 20;
+    let runtime = host::event_loop()?;
+    let mut line = String::new();
+    let read = std::io::stdin().lock().take(MOST_BYTES).read_line(&mut line);
+    let credentials =
+        read.ok().and_then(|_| serde_json::from_str::<Credentials>(&line).ok()).ok_or_else(|| {
+            Ended::new(USAGE, "dbdyno run starts agents, and gives them certificates on their standard input")
+        })?;
+    drop(line);
+    let acceptor = credentials.acceptor().map_err(|error| Ended::new(USAGE, error))?;
+    runtime.block_on(async {
+        let cannot = |error| Ended::new(MACHINE, format!("cannot listen on {}: {error}", args.listen));
+        let listener = TcpListener::bind((args.listen.as_str(), 0)).await.map_err(cannot)?;
+        terminal::out(&format!("listening on {}", listener.local_addr().map_err(cannot)?))?;
+        let came = timeout(PATIENCE, conductor(&listener, &acceptor)).await;
+        let stream = came.map_err(|_| Ended::new(MACHINE, "no conductor has come"))?;
+        // There is no second one.
+        drop(listener);
+        serve(stream).await;
+        Ok(())
+    })
+}
+
+/// The first connection that proves itself.
+async fn conductor(listener: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<TcpStream> {
+    loop {
+        let Ok((stream, from)) = listener.accept().await else { continue };
+        let _ = stream.set_nodelay(true);
+        match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => return stream,
+            Ok(Err(error)) => terminal::warning(&format!("{from} was refused: {error}")),
+            Err(_) => terminal::warning(&format!("{from} was refused: it said nothing")),
+        }
+    }
+}
+
+/// Does what the conductor says until the connection ends; so does the step that runs.
+async fn serve(stream: impl AsyncRead + AsyncWrite) {
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let (say, mut sayings) = unbounded_channel();
+    let talk = async {
+        loop {
+            let saying = match timeout(PULSE, sayings.recv()).await {
+                Ok(Some(saying)) => saying,
+                Ok(None) => return,
+                Err(_) => FromAgent::Alive,
+            };
+            if send(&mut writer, &saying).await.is_err() {
+                return;
+            }
+        }
+    };
+    let mut agent = Agent { zero: Instant::now(), say, running: None };
+    agent.hello();
+    let listen = async {
+        while let Ok(order) = receive(&mut reader, SILENCE).await {
+            agent.obey(order);
+        }
+    };
+    tokio::select! { () = talk => {}, () = listen => {} }
+}
+
+struct Agent {
+    /// From which its times are counted.
+    zero: Instant,
+    say: UnboundedSender<FromAgent>,
+    running: Option<Running>,
+}
+
+/// A step that runs.
+struct Running {
+    words: mpsc::Sender<Word<Instant>>,
+    warmup: Duration,
+    usage: Arc<Mutex<[Option<Usage>; 2]>>,
+}
+
+impl Agent {
+    fn hello(&self) {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
+        let _ = self.say.send(FromAgent::Hello { tool: tool(), cpus, clock_source: clock_source() });
+    }
+
+    fn obey(&mut self, order: ToAgent) {
+        match order {
+            ToAgent::Ping { sent_ns } => {
+                let agent_ns = u64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let _ = self.say.send(FromAgent::Pong { sent_ns, agent_ns, unix_us: unix_us() });
+            }
+            ToAgent::Step(task) => self.start(*task),
+            ToAgent::Word(word) => {
+                let zero = self.zero;
+                if let Some(running) = &self.running {
+                    running.hear(word.at(|ns| zero + Duration::from_nanos(ns)));
+                }
+            }
+            ToAgent::Alive => {}
+        }
+    }
+
+    fn start(&mut self, task: Task) {
+        let (words, heard) = mpsc::channel();
+        let usage = Arc::<Mutex<[Option<Usage>; 2]>>::default();
+        self.running = Some(Running { words, warmup: task.warmup, usage: Arc::clone(&usage) });
+        let say = self.say.clone();
+        thread::spawn(move || {
+            let ended = run(&task, heard, &say);
+            let _ = say.send(match ended {
+                Ok(()) => FromAgent::Done(used(&usage)),
+                Err(why) => FromAgent::Failed(why),
+            });
+        });
+    }
+}
+
+impl Running {
+    fn hear(&self, word: Word<Instant>) {
+        match &word {
+            Word::Begin(at) => {
+                let (from, usage) = (*at + self.warmup, Arc::clone(&self.usage));
+                thread::spawn(move || {
+                    thread::sleep(from.saturating_duration_since(Instant::now()));
+                    lock(&usage)[0] = Some(Usage::now());
+                });
+            }
+            // Its load threads are still there.
+            Word::End { .. } => lock(&self.usage)[1] = Some(Usage::now()),
+            Word::Stop(_) | Word::Close => {}
+        }
+        // A step that has ended hears nothing more.
+        let _ = self.words.send(word);
+    }
+}
+
+fn lock(usage: &Mutex<[Option<Usage>; 2]>) -> std::sync::MutexGuard<'_, [Option<Usage>; 2]> {
+    usage.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn used(usage: &Mutex<[Option<Usage>; 2]>) -> Used {
+    match &*lock(usage) {
+        [Some(before), Some(after)] => after.since(before),
+        _ => Used::default(),
+    }
+}
+
+/// Runs a part of a step. The error is a sentence.
+fn run(
+    task: &Task,
+    words: mpsc::Receiver<Word<Instant>>,
+    say: &UnboundedSender<FromAgent>,
+) -> Result<(), String> {
+    let plan = plans::parse(&task.plan, "the run's plan").map_err(|error| error.to_string())?;
+    let sentence = |ended: Ended| ended.message.unwrap_or_default();
+    limits::check(&plan).map_err(sentence)?;
+    let variant = plan.variants.iter().find(|variant| variant.name == task.variant);
+    let variant = variant.ok_or("the plan has no such variant")?;
+    let password = Secret::new(task.password.as_str());
+    let mut endpoint = variants::endpoint_for(variant, &task.user, password).map_err(sentence)?;
+    if let Some(login) = endpoint.target.login_mut() {
+        login.manner.sets_autocommit = task.sets_autocommit;
+    }
+    let context = Context { endpoint, owned: false, seed: plan.seed, device: None };
+    let options = plan.workload.get(&task.workload);
+    let workload =
+        options.zip(kind_of(&task.workload)).and_then(|(options, kind)| kind.open(options, context));
+    let mut workload = workload.ok_or("the plan has no such workload")?;
+    workload.take_lanes_state(&task.state);
+    let spec = workload.spec(task.step);
+    let added_work = plan.host.client_work.map_or(Duration::ZERO, |work| work.0);
+    let step = Step {
+        spec: &spec,
+        threads: Threads { count: plan.host.client_threads, added_work, ..Threads::default() },
+        connections: connections(&plan),
+        warmup: task.warmup,
+        time_cap: None,
+        cancel: &AtomicBool::new(false),
+    };
+    let say = |message| {
+        let _ = say.send(FromAgent::Said(message));
+    };
+    workload.run_part(task.step, &step, task.part, words, &say).map_err(|error| error.to_string())
+}
+
+pub(super) fn unix_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,116 @@
+//! Starts agents by the plan's command, each with certificates of its own.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dbdyno_plan::Clients;
+use dbdyno_provision::{Certificates, calling};
+
+use super::wire::Credentials;
+use crate::exit::{Ended, MACHINE};
+
+/// Variables that the command gets next to those that all programs get: where ssh finds its agent, and (they begin so) what `srun`
+/// knows of its allocation. No password is among them.
+const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
+/// An agent listens after this time.
+const START: Duration = Duration::from_secs(60);
+/// And ends in this time when its connection does.
+const END: Duration = Duration::from_secs(2);
+
+/// The process of an agent, or the one on this host that stands for it. It ends with this value.
+pub(super) struct Process(Child);
+
+/// An agent that was started.
+pub(super) struct Launched {
+    pub(super) process: Process,
+    pub(super) log: PathBuf,
+    /// The conductor's side.
+    pub(super) credentials: Credentials,
+    name: String,
+}
+
+/// Starts the agent on host `name`; what it says on standard error goes to `log`.
+///
+/// # Errors
+/// That the command cannot be run.
+pub(super) fn launch(clients: &Clients, name: &str, log: PathBuf) -> Result<Launched, Ended> {
+    let ended = |what: &str, error: &dyn std::fmt::Display| {
+        Ended::new(MACHINE, format!("cannot start an agent on client host {name}: {what}: {error}"))
+    };
+    let certificates = Certificates::for_server_at(&[name], "conductor");
+    let certificates = certificates.map_err(|error| ended("certificates", &error))?;
+    let errors = log_file(&log).map_err(|error| ended(&log.display().to_string(), &error))?;
+    let mut words = clients.start.split_whitespace().map(|word| word.replace("{host}", name));
+    let program = words.next().unwrap_or_default();
+    let handed_on = std::env::vars_os().filter(|(key, _)| {
+        HANDED_ON.iter().any(|start| key.to_str().is_some_and(|key| key.starts_with(start)))
+    });
+    let mut command = calling(&program);
+    command.args(words).args(["agent", "--listen", name]).envs(handed_on);
+    // Ctrl-C is for dbdyno, which ends its agents.
+    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+    let mut child = command.spawn().map_err(|error| ended(program.as_str(), &error))?;
+    let input = child.stdin.take();
+    let process = Process(child);
+    let secret = serde_json::to_string(&Credentials::from(certificates.for_server()));
+    let secret = secret.map_err(|error| ended("certificates", &error))?;
+    if let Some(mut input) = input {
+        // One that ends before it reads says why in its log.
+        let _ = writeln!(input, "{secret}");
+    }
+    Ok(Launched { process, log, credentials: certificates.for_client().into(), name: name.to_owned() })
+}
+
+fn log_file(path: &Path) -> std::io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    // A run that goes on starts its agents anew.
+    let _ = std::fs::remove_file(path);
+    File::create_new(path)
+}
+
+impl Launched {
+    /// Waits until the agent listens; on which port.
+    ///
+    /// # Errors
+    /// That it does not, with its last words.
+    pub(super) fn port(&mut self) -> Result<u16, Ended> {
+        let (said, line) = mpsc::channel();
+        let output = self.process.0.stdout.take();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let _ = output.map(|output| BufReader::new(output).read_line(&mut line));
+            let _ = said.send(line);
+        });
+        let line = line.recv_timeout(START).unwrap_or_default();
+        let port = line.trim_end().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        port.ok_or_else(|| {
+            let words = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let last = words.lines().rfind(|line| !line.is_empty()).unwrap_or("it says nothing");
+            let (name, log) = (&self.name, self.log.display());
+            let what = format!("the agent on client host {name} does not listen: {last}; see {log}");
+            Ended::new(MACHINE, format!("{what}, and [clients] start in the plan"))
+        })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + END;
+        while matches!(self.0.try_wait(), Ok(None)) {
+            if Instant::now() >= deadline {
+                let _ = self.0.kill();
+                let _ = self.0.wait();
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

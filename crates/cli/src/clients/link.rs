@@ -1,0 +1,174 @@
+//! The connection to one agent, with a thread that attends to it.
+
+use std::io;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dbdyno_loadgen::Heard;
+use dbdyno_record::ToolInfo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::timeout;
+use tokio_rustls::client::TlsStream;
+
+use super::agent::unix_us;
+use super::usage::Used;
+use super::wire::{Credentials, FromAgent, ToAgent, receive, send};
+use crate::exit::Ended;
+use crate::host;
+
+/// An agent answers a handshake in this time.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// An agent says something each second.
+const SILENCE: Duration = Duration::from_secs(20);
+/// So often a conductor says something.
+const PULSE: Duration = Duration::from_secs(10);
+
+/// What an agent says that is no message of a load thread.
+pub(super) enum Answer {
+    Hello {
+        tool: ToolInfo,
+        cpus: u32,
+        clock_source: String,
+    },
+    Pong(Clock),
+    Done(Used),
+    /// Why there will be nothing more of the step, or of the agent.
+    Lost(String),
+}
+
+/// How an agent's clock compares with this process's, by one round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Clock {
+    /// The agent's less this one's, in nanoseconds.
+    pub(super) ahead_ns: i64,
+    /// Half of the round trip.
+    pub(super) error_us: u64,
+    /// The same of the times of day.
+    pub(super) offset_us: i64,
+}
+
+/// One end of the connection.
+pub(super) struct Link {
+    /// Its number, and how it is called in messages.
+    pub(super) host: usize,
+    pub(super) name: String,
+    pub(super) heard: Sender<(usize, Heard)>,
+    pub(super) answers: Sender<(usize, Answer)>,
+    /// From which times of this process are counted.
+    pub(super) zero: Instant,
+}
+
+impl Link {
+    /// Connects to the agent that listens at `port` of its host, and sends it what comes through `orders`, until there is no one to
+    /// send more.
+    ///
+    /// # Errors
+    /// Certificates that cannot be used; no room for an event loop.
+    pub(super) fn attend(
+        self,
+        port: u16,
+        credentials: Credentials,
+        orders: UnboundedReceiver<ToAgent>,
+    ) -> Result<(), Ended> {
+        let runtime = host::event_loop()?;
+        thread::spawn(move || {
+            let why = runtime.block_on(async {
+                match connect(&self.name, port, &credentials).await {
+                    Ok(stream) => self.pass(stream, orders).await,
+                    Err(error) => format!("no connection: {error}"),
+                }
+            });
+            self.lost(format!("client host {} was lost: {why}", self.name));
+        });
+        Ok(())
+    }
+
+    fn lost(&self, why: String) {
+        let _ = self.heard.send((self.host, Heard::Lost(why.clone())));
+        let _ = self.answers.send((self.host, Answer::Lost(why)));
+    }
+
+    /// Why it ended.
+    async fn pass(
+        &self,
+        stream: impl AsyncRead + AsyncWrite,
+        mut orders: UnboundedReceiver<ToAgent>,
+    ) -> String {
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let listen = async {
+            loop {
+                match receive(&mut reader, SILENCE).await {
+                    Ok(said) => self.take(said),
+                    Err(error) => return error,
+                }
+            }
+        };
+        let talk = async {
+            loop {
+                let order = match timeout(PULSE, orders.recv()).await {
+                    Ok(Some(ToAgent::Ping { .. })) => ToAgent::Ping { sent_ns: self.now_ns() },
+                    Ok(Some(order)) => order,
+                    Ok(None) => return io::Error::other("the run is over"),
+                    Err(_) => ToAgent::Alive,
+                };
+                if let Err(error) = send(&mut writer, &order).await {
+                    return error;
+                }
+            }
+        };
+        let why = tokio::select! { why = listen => why, why = talk => why };
+        why.to_string()
+    }
+
+    fn take(&self, said: FromAgent) {
+        let answer = match said {
+            FromAgent::Said(message) => {
+                let _ = self.heard.send((self.host, Heard::Message(message)));
+                return;
+            }
+            FromAgent::Failed(why) => return self.lost(format!("client host {}: {why}", self.name)),
+            FromAgent::Alive => return,
+            FromAgent::Hello { tool, cpus, clock_source } => Answer::Hello { tool, cpus, clock_source },
+            FromAgent::Done(used) => Answer::Done(used),
+            FromAgent::Pong { sent_ns, agent_ns, unix_us: its } => {
+                let (now_ns, now_us) = (self.now_ns(), unix_us());
+                let half_ns = now_ns.saturating_sub(sent_ns) / 2;
+                let error_us = half_ns.div_ceil(1000);
+                Answer::Pong(Clock {
+                    ahead_ns: difference(agent_ns, sent_ns + half_ns),
+                    error_us,
+                    offset_us: its - (now_us - i64::try_from(error_us).unwrap_or(i64::MAX)),
+                })
+            }
+        };
+        let _ = self.answers.send((self.host, answer));
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+fn difference(one: u64, other: u64) -> i64 {
+    i64::try_from(i128::from(one) - i128::from(other)).unwrap_or(i64::MAX)
+}
+
+/// A connection in which both sides have proved themselves.
+pub(super) async fn connect(
+    name: &str,
+    port: u16,
+    credentials: &Credentials,
+) -> io::Result<TlsStream<TcpStream>> {
+    let connector = credentials.connector().map_err(io::Error::other)?;
+    let server = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+    let made = async {
+        let stream = TcpStream::connect((name, port)).await?;
+        stream.set_nodelay(true)?;
+        connector.connect(server, stream).await
+    };
+    timeout(HANDSHAKE, made).await.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no handshake"))?
+}

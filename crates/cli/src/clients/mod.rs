@@ -1,0 +1,237 @@
+//! Several client hosts on one server: an agent on each runs its part of the connections of a step, as the conductor says.
+
+mod agent;
+mod connections;
+mod launch;
+mod link;
+mod usage;
+mod wire;
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use dbdyno_loadgen::{
+    Follower, Heard, HostPart, LaneSpec, Observer, Part, Step, StepEnd, Word, can_be_shared, run_on_hosts,
+};
+use dbdyno_plan::Clients;
+use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::exit::{Ended, MACHINE};
+use crate::manifest::tool;
+pub(crate) use agent::agent;
+pub(crate) use connections::connections;
+use launch::{Process, launch};
+use link::{Answer, Clock, Link};
+use usage::Used;
+pub(crate) use wire::Task;
+use wire::ToAgent;
+
+/// Folder of the agents' logs in the run directory.
+const FOLDER: &str = "clients";
+/// An agent that listens has said what it is after this time, and at the end of a step what it used.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Round trips by which clocks are compared: the quickest one counts.
+const ROUND_TRIPS: usize = 50;
+const ROUND_TRIP: Duration = Duration::from_secs(2);
+
+/// The client hosts of a run. Agents end with it.
+pub(crate) struct ClientHosts {
+    hosts: Vec<Host>,
+    /// What load threads say.
+    heard: Receiver<(usize, Heard)>,
+    /// What agents say besides.
+    answers: Receiver<(usize, Answer)>,
+    /// From which times are counted.
+    zero: Instant,
+}
+
+struct Host {
+    name: String,
+    cpus: u32,
+    clock_source: String,
+    /// Before the process: it ends when no one can send more.
+    orders: UnboundedSender<ToAgent>,
+    _process: Process,
+}
+
+impl ClientHosts {
+    /// Starts an agent on each host and connects to it; logs go to the directory of the run.
+    ///
+    /// # Errors
+    /// The first host on which that fails, and why.
+    pub(crate) fn start(clients: &Clients, run: &Path) -> Result<Self, Ended> {
+        let log = |number: usize, name: &str| run.join(FOLDER).join(format!("{number}-{name}.log"));
+        let launched =
+            (1..).zip(&clients.hosts).map(|(number, name)| launch(clients, name, log(number, name)));
+        // All of them start at the same time.
+        let launched = launched.collect::<Result<Vec<_>, _>>()?;
+        let ((tell, heard), (answer, answers)) = (mpsc::channel(), mpsc::channel());
+        let mut all = Self { hosts: Vec::new(), heard, answers, zero: Instant::now() };
+        for (mut launched, name) in launched.into_iter().zip(&clients.hosts) {
+            let (orders, to_send) = unbounded_channel();
+            let link = Link {
+                host: all.hosts.len(),
+                name: name.clone(),
+                heard: tell.clone(),
+                answers: answer.clone(),
+                zero: all.zero,
+            };
+            link.attend(launched.port()?, launched.credentials, to_send)?;
+            let name = name.clone();
+            let _process = launched.process;
+            all.hosts.push(Host { name, cpus: 0, clock_source: String::new(), orders, _process });
+        }
+        all.greet().map_err(|why| Ended::new(MACHINE, why))?;
+        Ok(all)
+    }
+
+    /// Waits until each agent has said what it is.
+    fn greet(&mut self) -> Result<(), String> {
+        for _ in 0..self.hosts.len() {
+            match self.answers.recv_timeout(PATIENCE) {
+                Ok((host, Answer::Hello { tool: its, cpus, clock_source })) => {
+                    let host = &mut self.hosts[host];
+                    (host.cpus, host.clock_source) = (cpus, clock_source);
+                    if its != tool() {
+                        return Err(format!(
+                            "client host {} has another dbdyno: {} ({}), {} build; put the same one there",
+                            host.name, its.version, its.commit, its.build
+                        ));
+                    }
+                }
+                Ok((_, Answer::Lost(why))) => return Err(why),
+                Ok(_) => {}
+                Err(_) => return Err("the agent of a client host does not say what it is".to_owned()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a step, its lanes of these `specs`, on all hosts. The part that `task` names is not looked at.
+    ///
+    /// # Errors
+    /// As [`run_on_hosts`].
+    pub(crate) fn run(
+        &self,
+        task: &Task,
+        step: &Step<'_>,
+        specs: &[LaneSpec],
+        writer: &mut StepWriter,
+        observer: &mut dyn Observer,
+    ) -> Result<StepEnd, dbdyno_loadgen::Error> {
+        if !can_be_shared(specs, step.spec.window) {
+            let why = "client hosts cannot share this step: its connections depend on each other, or the first one that is \
+                       done ends its window";
+            return Ok(failed(why.to_owned()));
+        }
+        while self.heard.try_recv().is_ok() {}
+        let before = match self.clocks() {
+            Ok(clocks) => clocks,
+            Err(why) => return Ok(failed(why)),
+        };
+        let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
+        for (number, host) in (0..).zip(&self.hosts) {
+            let task = Task { part: Part { host: number, hosts }, ..task.clone() };
+            // One that takes no orders has been lost since the clocks were compared, and that has been heard.
+            let _ = host.orders.send(ToAgent::Step(Box::new(task)));
+        }
+        let heard = (self.hosts.len(), &self.heard);
+        let (end, parts) = run_on_hosts(step, specs, heard, self.follower(&before), writer, observer)?;
+        let used = self.used();
+        let after = self.clocks().unwrap_or_else(|_| before.clone());
+        for (index, part) in parts.iter().enumerate() {
+            let connections = specs.iter().skip(index).step_by(parts.len()).count();
+            let host = self.hosts[index].record(connections, part, used[index], before[index], after[index]);
+            writer.event(&StepEvent::ClientHost(host))?;
+        }
+        Ok(end)
+    }
+
+    /// Sends the words of the step's control to all hosts, with times of each one's clock.
+    fn follower(&self, clocks: &[Clock]) -> Follower {
+        let zero = self.zero;
+        let orders = self.hosts.iter().map(|host| host.orders.clone());
+        let hosts: Vec<_> = orders.zip(clocks.to_vec()).collect();
+        Box::new(move |word: Word<Instant>| {
+            for (orders, clock) in &hosts {
+                let its_time = |at: Instant| {
+                    let ns = u64::try_from(at.saturating_duration_since(zero).as_nanos()).unwrap_or(u64::MAX);
+                    ns.saturating_add_signed(clock.ahead_ns)
+                };
+                // That a host is lost is heard of it.
+                let _ = orders.send(ToAgent::Word(word.clone().at(its_time)));
+            }
+        })
+    }
+
+    /// Compares all clocks with this one. The error is which host does not answer.
+    fn clocks(&self) -> Result<Vec<Clock>, String> {
+        while self.answers.try_recv().is_ok() {}
+        self.hosts.iter().enumerate().map(|(index, host)| self.clock(index, host)).collect()
+    }
+
+    fn clock(&self, index: usize, host: &Host) -> Result<Clock, String> {
+        let mut best: Option<Clock> = None;
+        for _ in 0..ROUND_TRIPS {
+            if host.orders.send(ToAgent::Ping { sent_ns: 0 }).is_err() {
+                return Err(format!("client host {} was lost before this step", host.name));
+            }
+            match self.answers.recv_timeout(ROUND_TRIP) {
+                Ok((from, Answer::Pong(clock))) if from == index => {
+                    best = Some(best.filter(|best| best.error_us <= clock.error_us).unwrap_or(clock));
+                }
+                Ok((_, Answer::Lost(why))) => return Err(why),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        best.ok_or_else(|| format!("client host {} does not answer", host.name))
+    }
+
+    /// What each agent says that it used; nothing of one that is lost.
+    fn used(&self) -> Vec<Used> {
+        let mut all = vec![None; self.hosts.len()];
+        while all.iter().any(Option::is_none) {
+            match self.answers.recv_timeout(PATIENCE) {
+                Ok((host, Answer::Done(used))) => all[host] = Some(used),
+                Ok((host, Answer::Lost(_))) => all[host] = Some(Used::default()),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        all.into_iter().map(Option::unwrap_or_default).collect()
+    }
+}
+
+impl Host {
+    fn record(
+        &self,
+        connections: usize,
+        part: &HostPart,
+        used: Used,
+        before: Clock,
+        after: Clock,
+    ) -> ClientHost {
+        ClientHost {
+            host: self.name.clone(),
+            connections: u32::try_from(connections).unwrap_or(u32::MAX),
+            cpus: self.cpus,
+            measured_us: used.measured_us,
+            cpu_us: used.cpu_us,
+            busiest_cpu_us: used.busiest_cpu_us,
+            busiest_run_delay_us: used.busiest_run_delay_us,
+            late_us: u64::try_from(part.late.as_micros()).unwrap_or(u64::MAX),
+            lag_max_us: part.lag_max_us,
+            clock_offset_us: before.offset_us,
+            clock_error_us: before.error_us,
+            clock_drift_us: (after.ahead_ns - before.ahead_ns) / 1000,
+            clock_source: self.clock_source.clone(),
+        }
+    }
+}
+
+fn failed(why: String) -> StepEnd {
+    StepEnd { outcome: Outcome::Failed, message: Some(why), at_us: 0, lanes: Vec::new() }
+}

@@ -1,0 +1,206 @@
+//! What goes between the conductor of a run and an agent: frames of JSON over TLS, in which each side proves itself by a
+//! certificate that was made for this connection.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dbdyno_drivers::{Secret, TlsPem};
+use dbdyno_loadgen::{HostMessage, Part, Word};
+use dbdyno_record::ToolInfo;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::version::TLS13;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::usage::Used;
+
+/// No message is near it: a second of a step is some tens of kilobytes.
+const LONGEST_FRAME: u32 = 64 << 20;
+
+/// From the conductor.
+#[derive(Serialize, Deserialize)]
+pub(super) enum ToAgent {
+    /// To be answered at once.
+    Ping {
+        sent_ns: u64,
+    },
+    Step(Box<Task>),
+    /// Times are of the agent's own clock.
+    Word(Word<u64>),
+    Alive,
+}
+
+/// A step, and what the agent needs to run its part of it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) plan: String,
+    pub(crate) variant: String,
+    pub(crate) workload: String,
+    pub(crate) step: usize,
+    /// [`dbdyno_workloads::Steps::lanes_state`]
+    pub(crate) state: Value,
+    pub(crate) warmup: Duration,
+    pub(crate) user: String,
+    pub(crate) password: String,
+    pub(crate) sets_autocommit: bool,
+    pub(crate) part: Part,
+}
+
+/// From an agent.
+#[derive(Serialize, Deserialize)]
+pub(super) enum FromAgent {
+    Hello {
+        tool: ToolInfo,
+        cpus: u32,
+        clock_source: String,
+    },
+    /// `agent_ns` is of its own clock.
+    Pong {
+        sent_ns: u64,
+        agent_ns: u64,
+        unix_us: i64,
+    },
+    Said(HostMessage),
+    /// Its part of the step is over.
+    Done(Used),
+    /// Its part of the step is over, or never was: why.
+    Failed(String),
+    Alive,
+}
+
+/// What one side shows and whom it trusts, in PEM: an agent reads it from its standard input.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Credentials {
+    authorities: String,
+    certificate: String,
+    key: String,
+}
+
+impl From<TlsPem> for Credentials {
+    fn from(pem: TlsPem) -> Self {
+        let TlsPem { authorities, certificate, key } = pem;
+        Self { authorities, certificate, key: Secret::reveal(&key).to_owned() }
+    }
+}
+
+impl Credentials {
+    /// The agent's side.
+    ///
+    /// # Errors
+    /// What is wrong with the certificates.
+    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, String> {
+        let provider = Arc::new(ring::default_provider());
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()?), Arc::clone(&provider));
+        let verifier = verifier.build().map_err(|error| error.to_string())?;
+        let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
+        let config = config.map_err(|error| error.to_string())?.with_client_cert_verifier(verifier);
+        let config =
+            config.with_single_cert(self.chain()?, self.key()?).map_err(|error| error.to_string())?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    /// The conductor's side.
+    ///
+    /// # Errors
+    /// What is wrong with the certificates.
+    pub(super) fn connector(&self) -> Result<TlsConnector, String> {
+        let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
+        let config = config.map_err(|error| error.to_string())?.with_root_certificates(self.roots()?);
+        let config = config.with_client_auth_cert(self.chain()?, self.key()?);
+        Ok(TlsConnector::from(Arc::new(config.map_err(|error| error.to_string())?)))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, String> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates(&self.authorities)?);
+        Ok(roots)
+    }
+
+    fn chain(&self) -> Result<Vec<CertificateDer<'static>>, String> {
+        certificates(&self.certificate)
+    }
+
+    fn key(&self) -> Result<PrivateKeyDer<'static>, String> {
+        PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(|error| error.to_string())
+    }
+}
+
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = CertificateDer::pem_slice_iter(pem.as_bytes());
+    all.collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
+/// Sends a message.
+///
+/// # Errors
+/// That the connection broke.
+pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, message)?;
+    let length = u32::try_from(frame.len() - 4).map_err(io::Error::other)?;
+    frame[..4].copy_from_slice(&length.to_be_bytes());
+    to.write_all(&frame).await?;
+    to.flush().await
+}
+
+/// Waits for the next message, but not longer than `silence`.
+///
+/// # Errors
+/// That none came in time, that the connection broke or ended, or that what came is no message.
+pub(super) async fn receive<T: DeserializeOwned>(
+    from: &mut (impl AsyncRead + Unpin),
+    silence: Duration,
+) -> io::Result<T> {
+    let whole = async {
+        let length = from.read_u32().await?;
+        if length > LONGEST_FRAME {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
+        }
+        let mut body = vec![0; length as usize];
+        from.read_exact(&mut body).await?;
+        Ok(serde_json::from_slice(&body)?)
+    };
+    let no_word = |_| io::Error::new(io::ErrorKind::TimedOut, format!("no word for {} s", silence.as_secs()));
+    tokio::time::timeout(silence, whole).await.map_err(no_word)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENCE: Duration = Duration::from_secs(5);
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn messages_come_as_they_were_sent_and_what_is_none_is_an_error() {
+        let (mut one, mut other) = tokio::io::duplex(1 << 16);
+        for sent_ns in [0, u64::MAX] {
+            send(&mut one, &ToAgent::Ping { sent_ns }).await.unwrap();
+            let ToAgent::Ping { sent_ns: came } = receive(&mut other, SILENCE).await.unwrap() else {
+                panic!()
+            };
+            assert_eq!(came, sent_ns);
+        }
+        let word = ToAgent::Word(Word::End { window_end_ns: Some(7), end_ns: 9 });
+        send(&mut one, &word).await.unwrap();
+        let ToAgent::Word(came) = receive(&mut other, SILENCE).await.unwrap() else { panic!() };
+        assert_eq!(came, Word::End { window_end_ns: Some(7), end_ns: 9 });
+        let kind = |received: io::Result<ToAgent>| received.err().unwrap().kind();
+        send(&mut one, &"no order").await.unwrap();
+        assert_eq!(kind(receive(&mut other, SILENCE).await), io::ErrorKind::InvalidData);
+        assert_eq!(kind(receive(&mut other, Duration::from_millis(1)).await), io::ErrorKind::TimedOut);
+        one.write_all(&u32::MAX.to_be_bytes()).await.unwrap();
+        assert_eq!(kind(receive(&mut other, SILENCE).await), io::ErrorKind::InvalidData);
+        drop(one);
+        assert_eq!(kind(receive(&mut other, SILENCE).await), io::ErrorKind::UnexpectedEof);
+    }
+}

@@ -1,0 +1,41 @@
+//! The load of a step: by this process, or by the client hosts that the plan names.
+
+use dbdyno_loadgen::{Error, Part, Step, StepEnd};
+use dbdyno_record::StepWriter;
+use dbdyno_workloads::AnyWorkload;
+
+use crate::clients::Task;
+use crate::conductor::step::StepRun;
+use crate::progress::Watcher;
+
+impl StepRun<'_, '_> {
+    /// Loads and index builds are this process's; connections of other steps are shared out where there are client hosts.
+    pub(super) fn load(
+        &self,
+        workload: &mut dyn AnyWorkload,
+        step: Step<'_>,
+        writer: &mut StepWriter,
+        watcher: &mut Watcher<'_>,
+    ) -> Result<StepEnd, Error> {
+        let endpoint = &self.database.endpoint;
+        let manifest = self.conductor.manifest.as_ref();
+        let (Some(hosts), Some(state), Some(login), Some(manifest)) =
+            (&self.conductor.clients, workload.lanes_state(self.index), endpoint.target.login(), manifest)
+        else {
+            return workload.run(self.index, step, writer, watcher);
+        };
+        let task = Task {
+            plan: manifest.plan_toml.clone(),
+            variant: self.cell.variant.clone(),
+            workload: self.cell.workload.clone(),
+            step: self.index,
+            state,
+            warmup: step.warmup,
+            user: login.user.clone(),
+            password: login.password.reveal().to_owned(),
+            sets_autocommit: login.manner.sets_autocommit,
+            part: Part::WHOLE,
+        };
+        hosts.run(&task, &step, &workload.lane_specs(self.index), writer, watcher)
+    }
+}

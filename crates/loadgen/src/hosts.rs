@@ -1,0 +1,259 @@
+//! A step whose lanes are on several hosts: each runs a part of them, and what its load threads say goes to one collector.
+//!
+//! Nothing goes from host to host while the clock runs but what load threads say anyway, once a second. The hosts' clocks start at
+//! one moment and are cut at the same ones, so that seconds and windows of all of them are joined as those of threads are.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dbdyno_record::{StepWriter, WindowRule};
+use serde::{Deserialize, Serialize};
+
+use crate::collector::Collector;
+use crate::control::{Control, Follower, Word};
+use crate::engine::{conduct, ended, join, kinds, start};
+use crate::message::{Inbox, Message};
+use crate::{
+    Error, Lane, LaneSpec, Limit, Observer, Pace, Part, Schedule, Step, StepEnd, StopReason, schedule_book,
+};
+
+/// The clock starts this long after the last connection is open: time for the word to come to all hosts.
+const LEAD: Duration = Duration::from_millis(500);
+/// How often the user's wish to stop is looked at before there is a collector.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What load threads of one host say to the collector on another.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HostMessage(Message);
+
+/// What is heard of a host.
+#[derive(Debug)]
+pub enum Heard {
+    Message(HostMessage),
+    /// It is gone, or cannot do its part: why, with its name.
+    Lost(String),
+}
+
+/// One host's part of a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HostPart {
+    /// Workers of the hosts before it.
+    first_worker: usize,
+    workers: usize,
+    ended: usize,
+    /// By how much the start came too late there.
+    pub late: Duration,
+    /// The longest time from when an operation was due to when a free connection sent it, in microseconds.
+    pub lag_max_us: u64,
+}
+
+/// The messages of all hosts as those of threads of one.
+struct Merged<'a> {
+    heard: &'a Receiver<(usize, Heard)>,
+    parts: Vec<HostPart>,
+    /// Heard and not yet looked at.
+    early: VecDeque<(usize, Heard)>,
+    ready: VecDeque<Message>,
+}
+
+/// Runs a step whose lanes, all of `specs`, are on `hosts` hosts. They run [`run_part`], by now or soon; `heard` has what they say,
+/// and `follower` takes words to them.
+///
+/// # Errors
+/// When the step cannot be shared out or the record cannot be written; what goes wrong inside the step is in [`StepEnd`].
+pub fn run_on_hosts(
+    step: &Step<'_>,
+    specs: &[LaneSpec],
+    (hosts, heard): (usize, &Receiver<(usize, Heard)>),
+    follower: Follower,
+    writer: &mut StepWriter,
+    observer: &mut dyn Observer,
+) -> Result<(StepEnd, Vec<HostPart>), Error> {
+    let control = Control::new(step.spec.clients, specs, step.spec.window).followed_by(follower);
+    let schedules = schedule_book::books(specs.iter())?;
+    let mut merged = Merged {
+        heard,
+        parts: vec![HostPart::default(); hosts],
+        early: VecDeque::new(),
+        ready: VecDeque::new(),
+    };
+    merged.count_workers(step, &control);
+    let workers = merged.parts.iter().map(|part| part.workers).sum();
+    let kinds = kinds(step.spec);
+    let mut collector = Collector::new(writer, observer, &control, &kinds, workers, schedules);
+    collector.expect_elsewhere(specs);
+    conduct(step, specs, &mut collector, &mut merged, LEAD);
+    let (failure, ends) = (collector.failure.take(), std::mem::take(&mut collector.ends));
+    Ok((ended(&control, failure, ends)?, merged.parts))
+}
+
+/// Whether lanes can be shared out to hosts: none waits for another, and the window ends at one time for all.
+pub fn can_be_shared(specs: &[LaneSpec], window: WindowRule) -> bool {
+    let is_alone = |spec: &LaneSpec| spec.coupling.is_none() && spec.limit != Limit::UntilClientEnds;
+    let ends_by_time = |spec: &LaneSpec| matches!(spec.limit, Limit::Time(_)) && spec.limit == specs[0].limit;
+    specs.iter().all(is_alone) && (window == WindowRule::LastEnded || specs.iter().all(ends_by_time))
+}
+
+impl Merged<'_> {
+    /// Waits until each host has said how many workers it has, or is lost.
+    fn count_workers(&mut self, step: &Step<'_>, control: &Control) {
+        let mut silent: Vec<usize> = (0..self.parts.len()).collect();
+        while !silent.is_empty() {
+            if step.cancel.load(Ordering::Relaxed) {
+                control.stop(StopReason::Interrupted);
+            }
+            match self.heard.recv_timeout(POLL) {
+                Ok((host, Heard::Message(HostMessage(Message::Workers(workers))))) => {
+                    self.parts[host].workers = workers;
+                    silent.retain(|other| *other != host);
+                }
+                Ok((host, Heard::Lost(why))) => {
+                    control.stop(StopReason::Failed(why));
+                    control.abandon();
+                    self.parts[host].workers = 0;
+                    self.early.retain(|(other, _)| *other != host);
+                    silent.retain(|other| *other != host);
+                }
+                Ok(other) => self.early.push_back(other),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let mut workers = 0;
+        for part in &mut self.parts {
+            part.first_worker = workers;
+            workers += part.workers;
+        }
+    }
+
+    fn take(&mut self, host: usize, heard: Heard) {
+        let part = &mut self.parts[host];
+        let message = match heard {
+            Heard::Message(HostMessage(message)) => message,
+            Heard::Lost(why) => {
+                self.ready.push_back(Message::HostLost(why));
+                for _ in part.ended..part.workers {
+                    self.ready.push_back(Message::WorkerEnded { ends: Vec::new() });
+                }
+                part.ended = part.workers;
+                return;
+            }
+        };
+        self.ready.push_back(match message {
+            Message::Ready { worker, took, logins } => {
+                Message::Ready { worker: part.first_worker + worker, took, logins }
+            }
+            Message::Batch(batch) => {
+                let lags = batch.times.values().filter_map(|times| times.lag.as_ref());
+                part.lag_max_us = lags.map(|lag| lag.max()).fold(part.lag_max_us, u64::max);
+                Message::Batch(batch)
+            }
+            Message::WorkerEnded { ends } => {
+                part.ended += 1;
+                Message::WorkerEnded { ends }
+            }
+            Message::BegunLate(late) => {
+                part.late = late;
+                return;
+            }
+            message => message,
+        });
+    }
+}
+
+impl Inbox for Merged<'_> {
+    fn next(&mut self, wait: Duration) -> Result<Message, RecvTimeoutError> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Ok(message);
+            }
+            let (host, heard) = match self.early.pop_front() {
+                Some(early) => early,
+                None => self.heard.recv_timeout(wait)?,
+            };
+            self.take(host, heard);
+        }
+    }
+}
+
+/// Runs the lanes of `part`, of all that the step has. Says what its load threads say, and does what `words` say until the step is
+/// over here; a channel without sender ends it.
+///
+/// # Errors
+/// When a thread cannot be started, or has panicked.
+pub fn run_part<L, F>(
+    step: &Step<'_>,
+    lanes: Vec<(LaneSpec, F)>,
+    part: Part,
+    words: Receiver<Word<Instant>>,
+    say: impl Fn(HostMessage),
+) -> Result<(), Error>
+where
+    L: Lane + 'static,
+    F: FnOnce() -> L + Send + 'static,
+{
+    let lanes = lanes_of(part, lanes);
+    let specs: Vec<LaneSpec> = lanes.iter().map(|(spec, _)| spec.clone()).collect();
+    let (sender, messages) = mpsc::channel();
+    let stops = sender.clone();
+    let follower: Follower = Box::new(move |word| {
+        if let Word::Stop(reason) = word {
+            let _ = stops.send(Message::Stopped(reason));
+        }
+    });
+    let control = Control::new(step.spec.clients, &specs, step.spec.window).of_part().followed_by(follower);
+    let control = Arc::new(control);
+    let threads = start(step, lanes, part, &control, &sender)?;
+    say(HostMessage(Message::Workers(threads.len())));
+    let obeying = Arc::clone(&control);
+    thread::spawn(move || obey(&obeying, &words, |late| sender.send(Message::BegunLate(late)).is_ok()));
+    let mut left = threads.len();
+    while left > 0 {
+        let Ok(message) = messages.recv() else { break };
+        left -= usize::from(matches!(message, Message::WorkerEnded { .. }));
+        say(HostMessage(message));
+    }
+    join(threads)
+}
+
+/// The lanes of `part`, which share the part of each schedule.
+fn lanes_of<F>(part: Part, lanes: Vec<(LaneSpec, F)>) -> Vec<(LaneSpec, F)> {
+    let mut shared: Vec<(Arc<Schedule>, Arc<Schedule>)> = Vec::new();
+    let mut of_part = |schedule: &Arc<Schedule>| {
+        if let Some((_, own)) = shared.iter().find(|(whole, _)| Arc::ptr_eq(whole, schedule)) {
+            return Arc::clone(own);
+        }
+        let own = Arc::new(schedule.of_part(part));
+        shared.push((Arc::clone(schedule), Arc::clone(&own)));
+        own
+    };
+    let lanes = lanes.into_iter().skip(part.host as usize).step_by(part.hosts as usize);
+    lanes
+        .map(|(mut spec, factory)| {
+            if let Pace::Shared(schedule) = &mut spec.pace {
+                *schedule = of_part(schedule);
+            }
+            (spec, factory)
+        })
+        .collect()
+}
+
+fn obey(control: &Control, words: &Receiver<Word<Instant>>, say_late: impl Fn(Duration) -> bool) {
+    for word in words {
+        if let Word::Begin(at) = word
+            && let late = at.elapsed()
+            && !late.is_zero()
+        {
+            say_late(late);
+        }
+        control.obey(word);
+    }
+    control.stop(StopReason::Interrupted);
+    control.abandon();
+    control.let_close();
+}

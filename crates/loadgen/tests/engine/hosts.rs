@@ -1,0 +1,234 @@
+//! Lanes on several hosts, each a thread of this test whose words and messages go through JSON, as over a network.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dbdyno_loadgen::{
+    Arrivals, Follower, Heard, HostMessage, Lane, LaneEnd, LaneSpec, Limit, Observer, Pace, Part, Schedule,
+    Step, StepEnd, Word, can_be_shared, run_on_hosts, run_part,
+};
+use dbdyno_record::{ErrorClass, Interval, Outcome, StepRecord, StepSpec, StepWriter, WindowRule};
+use proptest::prelude::*;
+
+use crate::support::{Act, Behaviour, Options, answers, lane, run_step, spec, sum};
+
+/// What is wrong with a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostWay {
+    Sound,
+    /// The start comes this long after it was sent.
+    Late(Duration),
+    /// It says nothing more after this time.
+    Lost(Duration),
+}
+
+/// Runs the lanes on as many hosts.
+pub(crate) fn on_hosts<'a, L: Lane + 'static, F: FnOnce() -> L + Clone + Send + 'static>(
+    hosts: &[HostWay],
+    step: &(dyn Fn() -> Step<'a> + Sync),
+    lanes: Vec<(LaneSpec, F)>,
+    writer: &mut StepWriter,
+    observer: &mut dyn Observer,
+) -> StepEnd {
+    let specs: Vec<LaneSpec> = lanes.iter().map(|(spec, _)| spec.clone()).collect();
+    assert!(can_be_shared(&specs, step().spec.window));
+    let (say, heard) = mpsc::channel();
+    let (end, parts) = thread::scope(|scope| {
+        let mut orders = Vec::new();
+        for (host, way) in hosts.iter().enumerate() {
+            let (order, words) = mpsc::channel();
+            orders.push((*way, order));
+            let (lanes, say) = (lanes.clone(), say.clone());
+            let part = Part { host: host as u32, hosts: hosts.len() as u32 };
+            scope.spawn(move || run_host(&step(), lanes, (part, *way), words, &say));
+        }
+        run_on_hosts(&step(), &specs, (hosts.len(), &heard), follower(orders), writer, observer)
+            .expect("the engine works")
+    });
+    for (part, way) in parts.iter().zip(hosts) {
+        assert_eq!(!part.late.is_zero(), matches!(way, HostWay::Late(_)), "{parts:?}");
+    }
+    end
+}
+
+fn follower(orders: Vec<(HostWay, Sender<Word<Instant>>)>) -> Follower {
+    Box::new(move |word| {
+        for (way, order) in &orders {
+            if let (HostWay::Late(by), Word::Begin(_)) = (way, &word) {
+                thread::sleep(*by);
+            }
+            let _ = order.send(word.clone());
+        }
+    })
+}
+
+fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
+    step: &Step<'_>,
+    lanes: Vec<(LaneSpec, F)>,
+    (part, way): (Part, HostWay),
+    words: Receiver<Word<Instant>>,
+    say: &Sender<(usize, Heard)>,
+) {
+    let host = part.host as usize;
+    let silent_from = match way {
+        HostWay::Lost(after) => {
+            let say = say.clone();
+            thread::spawn(move || {
+                thread::sleep(after);
+                let _ = say.send((host, Heard::Lost(format!("host {host} is lost"))));
+            });
+            Some(Instant::now() + after)
+        }
+        HostWay::Sound | HostWay::Late(_) => None,
+    };
+    let said = |message: HostMessage| {
+        if silent_from.is_none_or(|from| Instant::now() < from) {
+            let text = serde_json::to_string(&message).expect("a message in JSON");
+            let message = serde_json::from_str(&text).expect("a message from JSON");
+            let _ = say.send((host, Heard::Message(message)));
+        }
+    };
+    run_part(step, lanes, part, words, said).expect("the engine works");
+}
+
+fn sound(hosts: usize) -> Options {
+    Options { hosts: vec![HostWay::Sound; hosts], ..Options::default() }
+}
+
+fn counted(clients: u32) -> StepSpec {
+    StepSpec { window: WindowRule::LastEnded, ..spec(clients, &["query"]) }
+}
+
+/// The intervals of each client follow each other from the start to one end.
+fn assert_whole(record: &StepRecord) {
+    let mut by_client: BTreeMap<u32, Vec<&Interval>> = BTreeMap::new();
+    for interval in &record.intervals {
+        by_client.entry(interval.client).or_default().push(interval);
+    }
+    let mut ends = BTreeSet::new();
+    for (client, intervals) in &mut by_client {
+        intervals.sort_by_key(|interval| (interval.from_us, interval.to_us));
+        let end = intervals.iter().fold(0, |reached, interval| {
+            assert_eq!(interval.from_us, reached, "client {client}: {intervals:#?}");
+            interval.to_us
+        });
+        ends.insert(end);
+    }
+    assert_eq!(ends.len(), 1, "{ends:?}");
+}
+
+fn sorted(mut lanes: Vec<LaneEnd>) -> Vec<LaneEnd> {
+    lanes.sort_by_key(|lane| (lane.client, lane.started));
+    lanes
+}
+
+#[test]
+fn lanes_on_three_hosts_do_what_they_do_on_one() {
+    // Over a second, so that books are cut; seven connections of seven clients, and more of each.
+    let lanes = || {
+        let lane = |connection: u32| {
+            let limit = Limit::Operations(20 + u64::from(connection));
+            (lane(1 + connection % 7, 0, Pace::Closed, limit), answers(Duration::from_millis(60)))
+        };
+        (0..17).map(lane).collect::<Vec<(LaneSpec, Behaviour)>>()
+    };
+    let (alone, record) = run_step(&counted(7), lanes(), Options::default());
+    let (end, of_three) = run_step(&counted(7), lanes(), sound(3));
+    assert_eq!((alone.outcome, end.outcome), (Outcome::Completed, Outcome::Completed));
+    assert_eq!(sorted(alone.lanes), sorted(end.lanes));
+    for record in [&record, &of_three] {
+        assert_whole(record);
+        assert_eq!(sum(record, "query", |interval| interval.done), 17 * 20 + (0..17).sum::<u64>());
+        let timed: u64 = record.histograms.iter().map(|span| span.histogram().expect("readable").len()).sum();
+        assert_eq!(timed, 17 + 2 * (17 * 20 + (0..17).sum::<u64>()), "logins, service and response times");
+    }
+}
+
+#[test]
+fn a_window_of_time_is_one_for_all_hosts() {
+    let lane = |connection: u32| {
+        let limit = Limit::Time(Duration::from_millis(1300));
+        (lane(1 + connection / 3, 0, Pace::Closed, limit), answers(Duration::from_millis(7)))
+    };
+    let (end, record) = run_step(&spec(3, &["query"]), (0..9).map(lane).collect(), sound(4));
+    assert_eq!(end.outcome, Outcome::Completed);
+    assert_eq!(record.window(), Some((0, 1_300_000)));
+    assert_whole(&record);
+}
+
+#[test]
+fn more_hosts_than_lanes_are_no_fault() {
+    let lane = (lane(1, 0, Pace::Closed, Limit::Operations(3)), answers(Duration::ZERO));
+    let (end, record) = run_step(&counted(1), vec![lane], sound(3));
+    assert_eq!(end.outcome, Outcome::Completed);
+    assert_eq!(sum(&record, "query", |interval| interval.done), 3);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4))]
+
+    #[test]
+    fn hosts_that_share_a_schedule_send_every_number_once(
+        hosts in 1_usize..5,
+        connections in 5_usize..20,
+        service_us in 0_u64..3000,
+    ) {
+        let arrivals = Arrivals::Constant { operations: 400, per: Duration::from_secs(1), phase: Duration::ZERO };
+        let numbers = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&numbers);
+        let behaviour: Behaviour = Arc::new(move |number| {
+            noted.lock().expect("no panic").push(number);
+            Act::Answer(Duration::from_micros(service_us))
+        });
+        let pace = Pace::Shared(Arc::new(Schedule::new(arrivals)));
+        let one = || (lane(1, 0, pace.clone(), Limit::Operations(500)), Arc::clone(&behaviour));
+        let (end, record) = run_step(&counted(1), (0..connections).map(|_| one()).collect(), sound(hosts));
+        prop_assert_eq!(end.outcome, Outcome::Completed);
+        let mut sent = numbers.lock().expect("no panic").clone();
+        sent.sort_unstable();
+        prop_assert_eq!(sent, (0..500).collect::<Vec<u64>>());
+        for field in [|interval: &Interval| interval.due, |interval: &Interval| interval.done] {
+            prop_assert_eq!(sum(&record, "query", field), 500);
+        }
+        assert_whole(&record);
+    }
+}
+
+/// A step of two seconds on two hosts, the second of which is like this.
+fn ended_with(way: HostWay, behaviour: &Behaviour) -> StepEnd {
+    let limit = Limit::Time(Duration::from_secs(2));
+    let lanes = (1..=4).map(|client| (lane(client, 0, Pace::Closed, limit), Arc::clone(behaviour))).collect();
+    let options = Options { hosts: vec![HostWay::Sound, way], ..Options::default() };
+    run_step(&spec(4, &["query"]), lanes, options).0
+}
+
+#[test]
+fn a_host_that_is_lost_ends_the_step_with_its_name() {
+    // Before the barrier, and after it.
+    for after_ms in [0, 1200] {
+        let way = HostWay::Lost(Duration::from_millis(after_ms));
+        let end = ended_with(way, &answers(Duration::from_millis(5)));
+        assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Failed, Some("host 1 is lost")));
+    }
+}
+
+#[test]
+fn what_fails_on_one_host_ends_the_step_on_all() {
+    let behaviour: Behaviour = Arc::new(|number| match number {
+        3 => Act::Fail(ErrorClass::Fatal),
+        _ => Act::Answer(Duration::from_millis(5)),
+    });
+    let end = ended_with(HostWay::Sound, &behaviour);
+    assert_eq!((end.outcome, end.lanes.len()), (Outcome::Failed, 4));
+    assert!(end.message.is_some_and(|why| why.contains("the pretended answer is no")));
+}
+
+#[test]
+fn a_host_that_the_start_comes_to_too_late_says_so() {
+    // `on_hosts` looks at what it says.
+    let end = ended_with(HostWay::Late(Duration::from_secs(1)), &answers(Duration::from_millis(5)));
+    assert_eq!(end.outcome, Outcome::Completed);
+}

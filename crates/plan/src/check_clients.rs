@@ -1,0 +1,30 @@
+//! Checks the hosts that put the load on, and whether they can.
+
+use crate::{Plan, VariantKind};
+
+/// The first mistake: its key inside `[clients]`, and what to write.
+pub(crate) fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
+    let clients = plan.clients.as_ref()?;
+    // A name goes to a shell when it goes through ssh.
+    let is_name = |host: &String| {
+        host.starts_with(|first: char| first.is_ascii_alphanumeric() || first == ':')
+            && host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-:_".contains(letter))
+    };
+    if clients.hosts.is_empty() || !clients.hosts.iter().all(is_name) {
+        return Some(("hosts", "hosts must be one or more names or addresses, as [\"10.0.0.2\"]".to_owned()));
+    }
+    if clients.start.trim().is_empty() {
+        return Some(("start", "start must be a command, as \"ssh {host} dbdyno\"".to_owned()));
+    }
+    let is_reached =
+        |kind: VariantKind| matches!(kind, VariantKind::Address(text) if !text.contains("socket="));
+    if let Some(variant) = plan.variants.iter().find(|variant| !is_reached(variant.kind())) {
+        let name = &variant.name;
+        let message = format!(
+            "client hosts need servers that they reach: let variant `{name}` have an address with a host"
+        );
+        return Some(("hosts", message));
+    }
+    let (name, _) = plan.workload.iter().find(|(_, options)| !options.needs().client_hosts)?;
+    Some(("hosts", format!("the connections of workload {name} cannot be shared out to client hosts")))
+}
