@@ -206,7 +206,7 @@ fn crates(repository: &Repository) -> BTreeMap<String, Crate> {
     let mut crates: BTreeMap<String, Crate> = BTreeMap::new();
     for (path, text) in repository.texts(".rs") {
         let Some((name, file)) = path.split_once("/src/") else { continue };
-        if !file.ends_with("tests.rs") {
+        if !file.ends_with("tests.rs") && !path.contains("/tests/") {
             crates.entry(name.to_owned()).or_default().insert(place(file), module(text));
         }
     }
