@@ -61,16 +61,16 @@ pub use measure::rates::{keeps_target, least_accepted};
 pub use model::failure::words as failure_words;
 pub use model::metrics;
 pub use model::{
-    Aging, AgingVariant, Agreement, Bound, Bucket, Budget, CONFIDENCE, Cause, ClientReach, Colours,
-    ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown, Debt, DebtLevel, Decided,
-    DeviceLoad, DeviceSecond, Effect, Efficiency, ExecutedPlan, Execution, Failure, FindingSeen, Findings,
-    GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut, LeftOutKind,
-    LoadVariant, LoadWithIndexes, Lookups, MetricRow, Notice, Operator, Paired, Part, PercentileRatio,
-    PlanDifference, Prose, PublishedComparison, PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics,
-    RunSummary, Schedule, SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind,
-    SettingDifference, Severity, Side, StallDifference, StallFigure, StatementPlans, StatementResult,
-    Steadiness, StepFindings, StepRun, Sweep, SweepRung, SweepSpread, SweepVariant, TimeAccount, Validity,
-    VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
+    Aging, AgingVariant, Agreement, Bound, Bucket, Budget, ByMachine, CONFIDENCE, Cause, ClientReach,
+    Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown, Debt, DebtLevel,
+    Decided, DeviceLoad, DeviceSecond, Effect, Efficiency, ExecutedPlan, Execution, Failure, FarthestMachine,
+    FindingSeen, Findings, GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency,
+    LeftOut, LeftOutKind, LoadVariant, LoadWithIndexes, Lookups, MachineRatio, MetricRow, Notice, Operator,
+    Paired, Part, PercentileRatio, PlanDifference, Prose, PublishedComparison, PublishedRow, Quantity, Ratio,
+    RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen, ServerEvent,
+    ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure, StatementPlans,
+    StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepRung, SweepSpread, SweepVariant,
+    TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
 };
 pub use model::{Code, Figure};
 pub use notices::invalid_runs::{first_clause, reason_class};
@@ -156,6 +156,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
     compare::verdicts::judge(&mut all, rules);
     compare::latency_verdicts::judge(&mut all, rules);
+    compare::by_machine::fill(&mut all, &compare::by_machine::machines(run), base);
     let twin = manifest.experiment.again.as_deref();
     let twin = if twin == Some(base) { Some(manifest.base.as_str()) } else { twin };
     let design = compare::factorial::Design::of(&manifest.variants, base, twin);

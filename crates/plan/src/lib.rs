@@ -39,8 +39,9 @@ pub use expand::{Cell, cells, further_cells};
 pub use load::{Load, LostConnections};
 pub use model::{
     ClientWait, Cold, ColumnDefinitions, Cpus, DataMode, Design, Forecast, Host, Kinds, Mistake, Needs,
-    NoLimit, Parity, Plan, Setup, Size, Speed, StepEstimate, StepOutline, Tls, TlsMode, Variant, VariantKind,
-    WaitChoice, WorkloadKind, WorkloadOptions, Workloads, data_problem, json_schema, seconds, values_of,
+    NoLimit, Parity, Plan, Setup, Size, Speed, StepEstimate, StepOutline, Tls, TlsMode, Unlike, Variant,
+    VariantKind, WaitChoice, WorkloadKind, WorkloadOptions, Workloads, data_problem, json_schema, seconds,
+    values_of,
 };
 pub use needed_steps::needed_steps;
 pub use parse::{QUICKSTART, parse_with, read_with};

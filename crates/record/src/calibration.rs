@@ -14,6 +14,19 @@ pub struct ClientCalibration {
     pub rates: Vec<ClientRate>,
 }
 
+/// Short measurements of a machine at the start of a run, or of the block of a fleet: how alike machines are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostCalibration {
+    /// Multiplications with an addition that one thread does in a second of its CPU time: the median of several looks.
+    pub cpu_operations_per_second: f64,
+    /// Median of writing 4 KiB to the filesystem of the data and putting them on the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fsync_us: Option<f64>,
+    /// The most that the client reached in a [`ClientCalibration`] that holds for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_statements_per_second: Option<f64>,
+}
+
 /// The part of a host, and of a plan's `[host]`, that a client's power depends on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibratedHost {

@@ -29,7 +29,7 @@ mod sum;
 mod tool;
 mod writer;
 
-pub use calibration::{CalibratedHost, ClientCalibration, ClientRate, LimitedBy};
+pub use calibration::{CalibratedHost, ClientCalibration, ClientRate, HostCalibration, LimitedBy};
 pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{ClientCalibration, ToolInfo};
+use crate::{ClientCalibration, HostCalibration, ToolInfo};
 
 /// The first file of a run directory. `format_version` is its first key, so that any reader can look before it trusts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,6 +96,9 @@ pub struct HostInfo {
     /// What else can be read of the machine at the start of the run, as name and value: SMT, governor, disk, time of an fsync, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<(String, String)>,
+    /// `None` in records from before it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<HostCalibration>,
 }
 
 impl HostInfo {

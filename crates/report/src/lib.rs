@@ -17,6 +17,7 @@ mod history;
 mod html;
 mod index;
 mod json;
+mod machines;
 mod medians;
 mod notices;
 mod number;

@@ -153,6 +153,12 @@ const fn row(code: Code) -> &'static str {
         Code::RateFalls => {
             "{place}: the rate falls from block to block (Kendall's tau {tau:2}, adjusted p {adjusted_p:p}). Ratios are formed within blocks and remain valid; rates of early and late blocks differ."
         }
+        Code::MachinesDiffer => {
+            "The ratio depends on the machine in {place} (adjusted p {p:p})[, and in {more:other comparison}]. See the table By machine: on other machines it may be another, beyond its interval."
+        }
+        Code::OddMachine => {
+            "Machine {machine} is odd: in {place} its ratio is {ratio:2}, and {others:2} on the others (adjusted p {p:p})[; it is odd in {more:other comparison} too]. Look for what sets it apart."
+        }
         Code::OneBlock => {
             "One block: no significance test is possible; a difference may be chance. Use blocks = 5 or more."
         }

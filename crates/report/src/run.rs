@@ -11,6 +11,7 @@ use crate::facts::{
     variant_line,
 };
 use crate::html::charts::Charts;
+use crate::machines::machines;
 use crate::notices::texts;
 use crate::rates::{self, Scope};
 use crate::sentences::reasons;
@@ -244,6 +245,7 @@ fn compared(findings: &Findings) -> Vec<Block> {
     blocks.push(variants(findings, |variant| variant_line(findings, variant)));
     blocks.push(Block::Text(Tone::Muted, host_line(&findings.run)));
     blocks.extend(facts_line(&findings.run).map(|line| Block::Text(Tone::Muted, line)));
+    blocks.extend(machines(&findings.run).map(Block::Table));
     blocks.push(Block::Text(Tone::Muted, run_line(&findings.run)));
     blocks.extend(time_line(&findings.run).map(|line| Block::Text(Tone::Muted, line)));
     blocks.extend(notices(findings, Severity::Caution));

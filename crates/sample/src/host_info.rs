@@ -27,6 +27,7 @@ pub fn host_info(data_dir: &Path, server_cpus: Option<String>, client_cpus: Opti
         data_filesystem: filesystem_of(data_dir),
         data_device: device.or_else(|| mount_source_of(data_dir)).unwrap_or_else(unknown),
         facts: Vec::new(),
+        calibration: None,
     }
 }
 

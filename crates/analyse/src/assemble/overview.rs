@@ -1,16 +1,18 @@
 //! What was compared, on which machine, in which order: the findings that are not measurements.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use dbdyno_record::{Outcome, Run, RunEvent, VariantInfo};
+use dbdyno_record::{HostCalibration, Outcome, Run, RunEvent, VariantInfo};
 
 use crate::again_of;
 use crate::assemble::time_account::time_account;
+use crate::compare::by_machine::machines;
 use crate::compare::comparability::unchecked_steps;
 use crate::compare::interim_analyses::{corrects_intervals, looks};
 use crate::model::{Budget, RunSummary, VariantSummary};
 use crate::notices::encryption::encryption;
 use crate::servers::{servers, tables_engine};
+use crate::statistics::describe::median;
 
 pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
     let manifest = &run.manifest;
@@ -30,6 +32,7 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         blocks_planned: manifest.blocks,
         design: manifest.experiment.design.clone(),
         machines: machines(run),
+        calibrations: calibrations(run),
         time: time_account(run),
         cells_completed: completed.count(),
         cells_planned: manifest.order.len(),
@@ -43,19 +46,26 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
     }
 }
 
-/// By machine the blocks that it measured last.
-fn machines(run: &Run) -> BTreeMap<String, BTreeSet<u32>> {
-    let mut of_blocks = BTreeMap::new();
+/// Of each machine the medians over its blocks.
+fn calibrations(run: &Run) -> BTreeMap<String, HostCalibration> {
+    let mut all: BTreeMap<String, Vec<HostCalibration>> = BTreeMap::new();
     for event in &run.events {
-        if let RunEvent::BlockMeasured { block, machine, .. } = event {
-            of_blocks.insert(*block, machine);
+        if let RunEvent::BlockMeasured { machine, host, .. } = event {
+            all.entry(machine.clone()).or_default().extend(host.calibration);
         }
     }
-    let mut machines: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
-    for (block, machine) in of_blocks {
-        machines.entry(machine.clone()).or_default().insert(block);
-    }
-    machines
+    let of_machine = |(machine, found): (String, Vec<HostCalibration>)| {
+        let of = |figure: fn(&HostCalibration) -> Option<f64>| {
+            median(&found.iter().filter_map(figure).collect::<Vec<_>>())
+        };
+        let calibration = HostCalibration {
+            cpu_operations_per_second: of(|found| Some(found.cpu_operations_per_second))?,
+            fsync_us: of(|found| found.fsync_us),
+            client_statements_per_second: of(|found| found.client_statements_per_second),
+        };
+        Some((machine, calibration))
+    };
+    all.into_iter().filter_map(of_machine).collect()
 }
 
 fn budget(run: &Run, seconds: f64) -> Budget {
@@ -97,7 +107,7 @@ mod tests {
     use dbdyno_record::CellEvent;
 
     use super::*;
-    use crate::fixtures::{cell, failed_cell, load_step, run};
+    use crate::fixtures::{cell, failed_cell, load_step, measured, run};
 
     #[test]
     fn cells_are_counted_as_planned_and_as_completed() {
@@ -109,14 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_of_the_machine_that_measured_it_last() {
-        let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
-        for (block, machine) in [(2, "one"), (1, "one"), (2, "two")] {
-            let (at, machine) = (String::new(), machine.to_owned());
-            run.events.push(RunEvent::BlockMeasured { at, block, machine, host: Box::default() });
+    fn a_machine_is_as_fast_as_the_median_of_its_blocks() {
+        let mut run = run(&["a"], 4, Vec::new());
+        for (block, machine, fsync_us) in
+            [(1, "one", Some(40.0)), (2, "one", Some(90.0)), (3, "one", Some(50.0)), (4, "two", None)]
+        {
+            let calibration =
+                HostCalibration { cpu_operations_per_second: 1e9, fsync_us, ..Default::default() };
+            run.events.push(measured(block, machine, Some(calibration)));
         }
-        let of = |machine: &str, block| (machine.to_owned(), BTreeSet::from([block]));
-        assert_eq!(run_summary(&run, "a").machines, BTreeMap::from([of("one", 1), of("two", 2)]));
+        run.events.push(measured(5, "old", None));
+        let found = run_summary(&run, "a").calibrations;
+        let fsyncs: Vec<_> = found.iter().map(|(name, found)| (name.as_str(), found.fsync_us)).collect();
+        assert_eq!(fsyncs, [("one", Some(50.0)), ("two", None)]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use dbdyno_record::{Run, workload_and_setup};
 use serde::Deserialize;
 
 use crate::assemble::workloads::workload_findings;
+use crate::compare::by_machine;
 use crate::compare::latency_verdicts::{self, p99_ratio};
 use crate::compare::margins::fits;
 use crate::compare::ratio::ratio;
@@ -88,6 +89,7 @@ fn section_findings(
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
     verdicts::judge(&mut judged, rules);
     latency_verdicts::judge(&mut judged, rules);
+    by_machine::fill(&mut judged, &by_machine::machines(run), base);
     let of_workload = |(workload, steps): (&&WorkloadFindings, Vec<StepFindings>)| {
         let info = run.manifest.workloads.iter().find(|info| info.name == workload.name)?;
         let mut found = workload_findings(info, rules, steps);
@@ -130,6 +132,7 @@ fn rebased(step: &StepFindings, variants: &[&str], base: &str) -> StepFindings {
         let runs = &variant.runs;
         VariantStep {
             ratio: ratio(runs, base_runs),
+            by_machine: None,
             zero_rates: ZeroRates::in_pairs(runs, base_runs),
             p99: if is_base { None } else { p99_ratio(runs, base_runs, &step.headline_kind) },
             relative: if is_base { None } else { relative_metrics(runs, base_runs) },

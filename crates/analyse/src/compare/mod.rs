@@ -1,6 +1,7 @@
 //! Several blocks and variants: ratios, verdicts, groups, sweeps, factors, interim analyses.
 
 pub(crate) mod before_after_writes;
+pub(crate) mod by_machine;
 pub(crate) mod changed;
 pub(crate) mod comparability;
 pub(crate) mod comparison;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dbdyno_record::{Deviation, HostInfo, ToolInfo};
+use dbdyno_record::{Deviation, HostCalibration, HostInfo, ToolInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -63,6 +63,9 @@ pub struct RunSummary {
     /// The machines of a fleet, each with the blocks that it measured.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub machines: BTreeMap<String, BTreeSet<u32>>,
+    /// What was measured of each of them: the medians over its blocks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub calibrations: BTreeMap<String, HostCalibration>,
     /// Where the time of the run went; `None` where the record does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeAccount>,

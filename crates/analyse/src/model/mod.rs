@@ -41,5 +41,8 @@ pub use step_sets::{
     Aging, AgingVariant, GroupFindings, LoadVariant, LoadWithIndexes, Sweep, SweepRung, SweepSpread,
     SweepVariant,
 };
-pub use steps::{PercentileRatio, RelativeMetrics, StepFindings, VariantStep, ZeroRates};
+pub use steps::{
+    ByMachine, FarthestMachine, MachineRatio, PercentileRatio, RelativeMetrics, StepFindings, VariantStep,
+    ZeroRates,
+};
 pub use verdict::{Bound, CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

@@ -52,7 +52,8 @@ codes! {
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
     HostCpuUncounted, OtherReads, Steal, ClientWait, ControlDiffers, RatesRise, RatesFall,
-    RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold
+    RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold,
+    MachinesDiffer, OddMachine
 }
 
 /// What a warning does to the figures.

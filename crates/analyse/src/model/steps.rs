@@ -8,7 +8,7 @@ use crate::model::context::{ExecutedPlan, RatioContext, StatementPlans};
 use crate::model::cost_breakdown::CostBreakdown;
 use crate::model::metrics::{Cost, Efficiency, MetricRow};
 use crate::model::step_run::{Latency, StepRun};
-use crate::model::verdict::{Decided, Effect, Ratio, Verdict};
+use crate::model::verdict::{Decided, Effect, LEVEL, Ratio, Verdict};
 use crate::statistics::kendall::Trend;
 
 #[derive(Debug, Clone, Serialize)]
@@ -54,6 +54,9 @@ pub struct VariantStep {
     pub rate_max: Option<f64>,
     /// Against the base, paired by block.
     pub ratio: Option<Ratio>,
+    /// The ratio on each machine of a fleet; `None` where fewer than two have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_machine: Option<ByMachine>,
     /// Response times of the headline operations of all valid blocks together; `None` where none was timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
@@ -92,6 +95,48 @@ pub struct VariantStep {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_missed_blocks: Vec<u32>,
     pub runs: Vec<StepRun>,
+}
+
+/// A ratio by the machines that have measured its blocks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ByMachine {
+    /// In the order of their names.
+    pub machines: Vec<MachineRatio>,
+    /// Probability of means so far apart if the ratio were one on all machines (F test of machine × variant); `None` where fewer than
+    /// two machines have two blocks.
+    pub p_interaction: Option<f64>,
+    /// The same, adjusted (Benjamini and Hochberg) over all steps and variants of the run.
+    pub q_interaction: Option<f64>,
+    /// The machine that lies farthest from the others; `None` of two, which lie equally far from each other.
+    pub farthest: Option<FarthestMachine>,
+}
+
+/// Geometric mean over the blocks of one machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MachineRatio {
+    pub machine: String,
+    pub ratio: f64,
+    pub blocks: usize,
+}
+
+/// One machine against all others together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FarthestMachine {
+    pub machine: String,
+    pub ratio: f64,
+    /// Geometric mean over the blocks of the others.
+    pub others: f64,
+    /// Probability that any machine lies so far from the others if the ratio were one on all (Bonferroni).
+    pub p: f64,
+    /// The same, adjusted over all steps and variants of the run.
+    pub q: f64,
+}
+
+impl FarthestMachine {
+    /// It is unlike the others.
+    pub fn is_odd(&self) -> bool {
+        self.q <= LEVEL
+    }
 }
 
 /// A percentile of the response times ÷ the base's, paired by block: below 1 is better.

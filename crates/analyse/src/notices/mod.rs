@@ -17,7 +17,7 @@ use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord}
 
 use crate::again_of;
 use crate::compare::verdicts::drift_notices;
-use crate::compare::{changed, fixed_rate, targets, zero_rate};
+use crate::compare::{by_machine, changed, fixed_rate, targets, zero_rate};
 use crate::measure::{debt, fsyncs, host_check, hosts, outages, reach};
 use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
@@ -82,6 +82,7 @@ const RULES: &[Rule] = &[
         control::notice(facts.steps(), again_of(&facts.run.manifest, facts.base)).into_iter().collect()
     }),
     (Caution, |facts| drift_notices(facts.workloads)),
+    (Caution, |facts| by_machine::notices(facts.workloads)),
     (Caution, |facts| one_block(facts.run, facts.workloads, facts.base).into_iter().collect()),
     (Caution, |facts| {
         facts.design.iter().map(|why| Notice::new(Code::NoDesign).with("reason", why.as_str())).collect()

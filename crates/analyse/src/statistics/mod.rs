@@ -3,6 +3,7 @@
 //! Values are log ratios or log rates unless a function says otherwise. Nothing here is random: what resamples draws its
 //! numbers from a seed. The reader's explanation of all of it is docs/concepts/statistics.md.
 
+pub mod analysis_of_variance;
 pub mod bootstrap;
 pub mod change_point;
 pub mod changes;

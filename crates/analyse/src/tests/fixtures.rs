@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use dbdyno_record::{
     CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientRate, Clock, CounterHeader,
-    CounterLine, CounterSeries, Execution, Headline, HistogramSpan, HostInfo, Interval, KindSpec, LimitedBy,
-    Manifest, Outcome, Run, ServerInfo, StepEvent, StepRecord, StepSpec, Target, ToolInfo, Unit, VariantInfo,
-    WindowRule, WorkloadInfo,
+    CounterLine, CounterSeries, Execution, Headline, HistogramSpan, HostCalibration, HostInfo, Interval,
+    KindSpec, LimitedBy, Manifest, Outcome, Run, RunEvent, ServerInfo, StepEvent, StepRecord, StepSpec,
+    Target, ToolInfo, Unit, VariantInfo, WindowRule, WorkloadInfo,
 };
 use hdrhistogram::Histogram;
 use serde_json::Map;
@@ -354,6 +354,12 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         is_going_on: false,
         warnings: Vec::new(),
     }
+}
+
+/// A block that a machine of a fleet has measured.
+pub(crate) fn measured(block: u32, machine: &str, calibration: Option<HostCalibration>) -> RunEvent {
+    let host = Box::new(HostInfo { calibration, ..HostInfo::default() });
+    RunEvent::BlockMeasured { at: AT.to_owned(), block, machine: machine.to_owned(), host }
 }
 
 /// A valid execution of a step of which only the rate is known.

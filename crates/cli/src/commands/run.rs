@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use dbdyno_analyse::margins_without_step;
 use dbdyno_plan::{Plan, estimate};
 use dbdyno_provision::FAMILIES;
-use dbdyno_record::{CellId, ClientCalibration, Manifest, Run, RunEvent, RunWriter};
+use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
 use dbdyno_report::{Part, TerminalOptions, run_html, run_openmetrics, run_terminal};
 use tokio::runtime::Runtime;
 
@@ -85,6 +85,7 @@ fn on_fleet(
     // Where tasks look for them.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
     let progress = Progress::new(&estimate(&plan), &names(&cells));
+    let first = fleet::first_measured(writer.dir());
     let fleet = Fleet {
         plan: &plan,
         run_id: &manifest.run_id,
@@ -95,7 +96,7 @@ fn on_fleet(
         holds,
         cancel,
         spent_us: clock.elapsed_us(),
-        first: None,
+        first,
     };
     Ok(fleet.run(&cells, before))
 }
@@ -289,7 +290,11 @@ fn create(
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     let machine = fitness::at_once(data_dir);
-    manifest.host.facts = fitness::facts(&machine, data_dir);
+    let (facts, calibration) = fitness::facts(&machine, data_dir);
+    let reached = manifest.client_calibration.iter().flat_map(|found| &found.rates);
+    let client = reached.map(|rate| rate.statements_per_second).reduce(f64::max);
+    manifest.host.facts = facts;
+    manifest.host.calibration = Some(HostCalibration { client_statements_per_second: client, ..calibration });
     let mut writer = RunWriter::create(out, &manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: Some(tool()) })?;
     let clock = RunClock::start();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dbdyno_record::ClientCalibration;
+use dbdyno_record::{ClientCalibration, HostCalibration};
 
 use crate::doctor::checks::{cpu, disk, groups, kernel, limits, load, memory, tools};
 use crate::doctor::finding::Finding;
@@ -50,12 +50,19 @@ pub(crate) fn at_once(data_dir: &Path) -> Vec<Finding> {
 const FACTS: [&str; 8] =
     ["physical cores", "SMT", "NUMA", "governor", "turbo", "virtualisation", "device", "filesystem"];
 
-/// Of what was found [`at_once`], as name and value; an fsync is measured for it.
-pub(crate) fn facts(found: &[Finding], data_dir: &Path) -> Vec<(String, String)> {
+/// Of what was found [`at_once`], as name and value, and what is measured for it in about a second: the CPU and an fsync.
+pub(crate) fn facts(found: &[Finding], data_dir: &Path) -> (Vec<(String, String)>, HostCalibration) {
     let folder = existing(data_dir);
-    let fsync = disk::fsync(folder.clone(), disk::measure_fsync(&folder)).named("fsync");
+    let measured = disk::measure_fsync(&folder);
+    let calibration = HostCalibration {
+        cpu_operations_per_second: wakeups::cpu_operations_per_second(),
+        fsync_us: measured.as_ref().ok().map(|took| disk::at(took, 50).as_secs_f64() * 1e6),
+        client_statements_per_second: None,
+    };
+    let fsync = disk::fsync(folder, measured).named("fsync");
     let of_machine = FACTS.iter().filter_map(|name| found.iter().find(|finding| finding.name == *name));
-    of_machine.chain([&fsync]).map(|finding| (finding.name.to_owned(), finding.found.clone())).collect()
+    let all = of_machine.chain([&fsync]);
+    (all.map(|finding| (finding.name.to_owned(), finding.found.clone())).collect(), calibration)
 }
 
 fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
@@ -128,6 +135,8 @@ mod tests {
             assert_eq!(finding.advice.is_empty(), finding.verdict == Verdict::Good, "{finding:?}");
         }
         let machine = at_once(folder.path());
-        assert_eq!((machine.len(), facts(&machine, folder.path()).len()), (27, FACTS.len() + 1));
+        let (facts, calibration) = facts(&machine, folder.path());
+        assert_eq!((machine.len(), facts.len()), (27, FACTS.len() + 1));
+        assert!(calibration.fsync_us.is_some_and(|us| us > 0.0), "{calibration:?}");
     }
 }

@@ -1,18 +1,12 @@
 //! The records of a task become those of the run.
 
-use std::collections::BTreeMap;
-
-use dbdyno_analyse::host_class;
-use dbdyno_record::{HostInfo, Outcome, Run, RunEvent};
+use dbdyno_record::{Outcome, Run, RunEvent};
 
 use crate::conductor::Tally;
 use crate::exit::Ended;
 use crate::fleet::Fleet;
 use crate::fleet::task::Task;
 use crate::time;
-
-/// What the class of a machine is made of, by name.
-pub(crate) type Class = BTreeMap<String, String>;
 
 impl Fleet<'_> {
     /// Takes the records of a task that has ended into the run; `false` when the task did not come to the end of its block.
@@ -46,9 +40,6 @@ impl Fleet<'_> {
             }
             self.writer.event(&event)?;
         }
-        if let Some(text) = self.unlike(machine, &host) {
-            self.warn(text)?;
-        }
         let (at, machine) = (time::now(), machine.to_owned());
         let took = time::about(std::time::Duration::from_micros(self.spent_us - before_us));
         self.progress.line(&format!("block {} on {machine}: {took}", task.block));
@@ -64,23 +55,6 @@ impl Fleet<'_> {
             self.progress.cell_elsewhere(cell);
         }
         Ok(true)
-    }
-
-    /// In what a machine is of another class than the first one. Which of its CPUs it uses is no matter: machines of one host share them.
-    fn unlike(&mut self, machine: &str, host: &HostInfo) -> Option<String> {
-        let class = host_class(&HostInfo { server_cpus: None, client_cpus: None, ..host.clone() });
-        let (first, of_first) = self.first.get_or_insert_with(|| (machine.to_owned(), class.clone()));
-        let differs = |(what, value): (&String, &String)| {
-            let there = of_first.get(what).filter(|there| *there != value)?;
-            Some(format!("{what} {value}, not {there}"))
-        };
-        let all: Vec<String> = class.iter().filter_map(differs).collect();
-        (!all.is_empty()).then(|| {
-            format!(
-                "{machine} is a machine of another class than {first}: {}; rates of its blocks differ by that",
-                all.join(", ")
-            )
-        })
     }
 }
 

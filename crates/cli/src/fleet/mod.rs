@@ -1,6 +1,7 @@
 //! Runs the blocks of a plan on several machines: each block is a task, a dbdyno of its own on one machine, and its records become
 //! those of the run when it has ended.
 
+mod class;
 mod collect;
 mod launcher;
 mod local;
@@ -23,7 +24,8 @@ use crate::conductor::{Holds, Tally};
 use crate::exit::{Ended, MACHINE, USAGE};
 use crate::progress::Progress;
 use crate::time;
-use collect::Class;
+use class::Class;
+pub(crate) use class::first_measured;
 pub(crate) use launcher::Launcher;
 use local::Local;
 use ray::Ray;
@@ -52,7 +54,7 @@ pub(crate) struct Fleet<'a> {
     pub(crate) cancel: Arc<AtomicBool>,
     /// Time of all machines together that the run has taken.
     pub(crate) spent_us: u64,
-    /// The first machine that has measured a block, and what it is.
+    /// The first machine that has begun a block, and what it is.
     pub(crate) first: Option<(String, Class)>,
 }
 
@@ -64,6 +66,17 @@ struct Machine {
     free_at: Instant,
     /// Blocks that were lost on it.
     losses: usize,
+    /// It was asked what it is.
+    is_known: bool,
+    /// It is of another class than the first one, and gets no block.
+    is_refused: bool,
+}
+
+impl Machine {
+    fn new(name: String) -> Self {
+        let (is_known, is_refused) = (false, false);
+        Self { name, task: None, free_at: Instant::now(), losses: 0, is_known, is_refused }
+    }
 }
 
 /// The blocks that are left.
@@ -132,8 +145,7 @@ impl Fleet<'_> {
     }
 
     fn walk(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {
-        let idle = |name| Machine { name, task: None, free_at: Instant::now(), losses: 0 };
-        let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(idle).collect();
+        let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(Machine::new).collect();
         let of_block = cells.chunk_by(|one, other| one.block == other.block);
         let waiting = of_block.filter_map(|cells| Some(cells.first()?.block)).collect();
         let mut blocks = Blocks { waiting, lost: BTreeMap::new() };
@@ -141,6 +153,7 @@ impl Fleet<'_> {
         let mut is_asked = false;
         loop {
             for machine in &mut machines {
+                self.look_at(machine)?;
                 if let Some(task) = machine.task.take_if(Task::has_ended) {
                     machine.free_at = Instant::now() + self.plan.host.rest.0;
                     end = end.and(self.settle(machine, &task, &mut blocks, tally)?);
@@ -160,6 +173,9 @@ impl Fleet<'_> {
             if running.is_empty() && (!goes_on || blocks.waiting.is_empty()) {
                 return end;
             }
+            if running.is_empty() && machines.iter().all(|machine| machine.is_refused) {
+                return Err(class::none_is_left());
+            }
             let running: Vec<String> = running.iter().map(u32::to_string).collect();
             self.progress.busy(&format!("block {}", running.join(", ")));
             sleep(POLL);
@@ -174,12 +190,16 @@ impl Fleet<'_> {
         blocks: &mut Blocks,
         tally: &mut Tally,
     ) -> Result<Result<(), Ended>, Ended> {
-        if self.collect(&machine.name, task, tally)? || self.cancelled() {
+        if !machine.is_refused && self.collect(&machine.name, task, tally)? || self.cancelled() {
             return Ok(Ok(()));
         }
         if !self.plan.host.keep_data {
             // Of servers that have ended with their task.
             let _ = std::fs::remove_dir_all(task.dir.join("data"));
+        }
+        if machine.is_refused {
+            blocks.waiting.push_front(task.block);
+            return Ok(Ok(()));
         }
         machine.losses += 1;
         let lost = blocks.lost.entry(task.block).or_insert(0);
@@ -217,9 +237,10 @@ impl Fleet<'_> {
 
 /// A machine that is free. One that has lost blocks gets no further one before all others have lost as many: it may be broken.
 fn next(machines: &[Machine]) -> Option<usize> {
-    let least = machines.iter().map(|machine| machine.losses).min()?;
+    let taken = machines.iter().filter(|machine| !machine.is_refused);
+    let least = taken.map(|machine| machine.losses).min()?;
     let now = Instant::now();
-    let is_free = |machine: &Machine| machine.task.is_none() && machine.free_at <= now;
+    let is_free = |machine: &Machine| machine.task.is_none() && machine.free_at <= now && !machine.is_refused;
     machines.iter().position(|machine| machine.losses == least && is_free(machine))
 }
 
@@ -245,11 +266,14 @@ mod tests {
 
     #[test]
     fn a_machine_that_loses_blocks_is_passed_over_until_all_have() {
-        let machine = |losses| Machine { name: String::new(), task: None, free_at: Instant::now(), losses };
+        let machine = |losses| Machine { losses, ..Machine::new(String::new()) };
         let next = |losses: &[usize]| next(&losses.iter().map(|losses| machine(*losses)).collect::<Vec<_>>());
         assert_eq!([next(&[0, 0]), next(&[1, 0]), next(&[1, 1])], [Some(0), Some(1), Some(0)]);
         let mut rests = [machine(0), machine(1)];
         rests[0].free_at += Duration::from_secs(3600);
         assert_eq!(super::next(&rests), None);
+        let refused = |losses| Machine { is_refused: true, ..machine(losses) };
+        assert_eq!(super::next(&[refused(0), machine(1)]), Some(1));
+        assert_eq!(super::next(&[refused(0)]), None);
     }
 }

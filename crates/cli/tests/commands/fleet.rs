@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use dbdyno_record::{CellId, Check, Run};
+use dbdyno_record::{CellId, Check, HostCalibration, Run, RunEvent};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -39,6 +39,14 @@ fn blocks_on_two_machines_are_one_run_with_the_cells_and_the_rows_of_a_run_on_on
     assert_eq!(measured.iter().map(|(block, _)| *block).collect::<Vec<_>>(), [1, 2, 3, 4]);
     let machines: BTreeSet<&str> = measured.iter().map(|(_, machine)| machine.as_str()).collect();
     assert_eq!(machines, BTreeSet::from(["local-1", "local-2"]));
+    let found = findings(&desk.run_dir());
+    let calibrations = found.run.calibrations.iter();
+    let is_measured =
+        |(_, of): (_, &HostCalibration)| of.cpu_operations_per_second > 0.0 && of.fsync_us.is_some();
+    assert_eq!((calibrations.len(), calibrations.clone().all(is_measured)), (2, true));
+    let step = found.workloads[0].judged_steps().find(|step| step.name == "l.i0").unwrap();
+    let (_, by_machine) = step.by_machine().next().unwrap();
+    assert_eq!(by_machine.machines.iter().map(|of| of.blocks).sum::<usize>(), 4);
 
     desk.dbdyno(&["run", "p.toml", "--out", "alone"]).expect_ok();
     let dir = std::fs::read_dir(desk.path("alone")).unwrap().next().unwrap().unwrap().path();
@@ -125,9 +133,9 @@ fn slurm(desk: &Desk, sinfo: &str) -> PathBuf {
 }
 
 /// Runs the plan on it.
-fn on_slurm(desk: &Desk) -> crate::support::Ended {
+fn on_slurm(desk: &Desk, more: &[&str]) -> crate::support::Ended {
     let path = format!("{}:{}", desk.path("bin").display(), std::env::var("PATH").unwrap());
-    desk.ended(desk.command(&["run", "p.toml", "--on", "slurm"]).env("PATH", path))
+    desk.ended(desk.command(&["run", "p.toml", "--on", "slurm"]).args(more).env("PATH", path))
 }
 
 #[test]
@@ -135,7 +143,7 @@ fn on_slurm_each_block_has_a_node_of_the_default_partition_for_itself() {
     let desk = Desk::new();
     write_plan(&desk, 2, 1);
     let asked = slurm(&desk, "echo 'n1 2 perf*'; echo 'n2 2 perf*'; echo 'n3 2 others'");
-    on_slurm(&desk).expect_ok();
+    on_slurm(&desk, &[]).expect_ok();
     let run = whole(&desk.run_dir());
     assert_eq!(measured(&run), [(1, "n1".to_owned()), (2, "n2".to_owned())]);
     let asked = std::fs::read_to_string(asked).unwrap();
@@ -145,13 +153,53 @@ fn on_slurm_each_block_has_a_node_of_the_default_partition_for_itself() {
     }
 }
 
+/// Runs two blocks on two nodes, the second of which has another CPU; which of them begins first is chance.
+fn on_unlike_nodes(desk: &Desk, unlike_machines: &str) -> Run {
+    write_plan(desk, 2, 1);
+    slurm(desk, "echo 'n1 2 perf*'; echo 'n2 2 perf*'");
+    desk.write("cpuinfo", "model name : another\n");
+    let words = "node=; while [ \"${1#--}\" != \"$1\" ]; do [ $1 != --nodelist=n2 ] || node=n2; shift; done";
+    let as_n2 = "unshare --mount sh -c 'mount --bind \"$0\" /proc/cpuinfo && exec \"$@\"'";
+    let cpuinfo = desk.path("cpuinfo");
+    let srun = format!("{words}; [ -n \"$node\" ] || exec \"$@\"; exec {as_n2} {} \"$@\"", cpuinfo.display());
+    desk.write_program("bin/srun", &srun);
+    on_slurm(desk, &["--set", &format!("host.unlike_machines={unlike_machines}")]).expect_ok();
+    whole(&desk.run_dir())
+}
+
+#[test]
+fn a_machine_of_another_class_gets_no_block() {
+    let desk = Desk::new();
+    let measured = measured(&on_unlike_nodes(&desk, "refuse"));
+    let machines: BTreeSet<&str> = measured.iter().map(|(_, machine)| machine.as_str()).collect();
+    assert_eq!((measured.len(), machines.len()), (2, 1), "{measured:?}");
+    let said = texts(&findings(&desk.run_dir())).join("\n");
+    let refused = if machines.contains("n1") { "n2" } else { "n1" };
+    let expected = format!("{refused} is a machine of another class than ");
+    assert!(said.contains(&expected) && said.contains("; it gets no block; "), "{said}");
+}
+
+#[test]
+fn machines_of_two_classes_measure_where_the_plan_lets_them() {
+    let desk = Desk::new();
+    let run = on_unlike_nodes(&desk, "warn");
+    let models = run.events.iter().filter_map(|event| match event {
+        RunEvent::BlockMeasured { host, .. } => Some(host.cpu_model.as_str()),
+        _ => None,
+    });
+    let models = BTreeSet::from_iter(models);
+    assert!(models.len() == 2 && models.contains("another"), "{models:?}");
+    let said = texts(&findings(&desk.run_dir())).join("\n");
+    assert!(said.contains("is a machine of another class than n"), "{said}");
+}
+
 #[test]
 fn a_block_that_is_lost_again_and_again_ends_the_run_with_what_its_task_said() {
     let desk = Desk::new();
     write_plan(&desk, 2, 1);
     slurm(&desk, "echo 'n1 2 perf*'");
     desk.write_program("bin/srun", "echo 'srun: error: the node is down' >&2; exit 1");
-    let ended = on_slurm(&desk);
+    let ended = on_slurm(&desk, &[]);
     let said = "error: block 1 was lost on n1: srun: error: the node is down (exit status: 1); it was lost 3 times, so the run ends; ";
     assert!(ended.expect_code(3).err.contains(said), "{}", ended.err);
     assert!(ended.err.contains("to continue: dbdyno run --resume "), "{}", ended.err);
@@ -163,7 +211,7 @@ fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
     let desk = Desk::new();
     write_plan(&desk, 3, 1);
     slurm(&desk, "echo 'n3 2 others'");
-    let said = desk.refusal(&on_slurm(&desk));
+    let said = desk.refusal(&on_slurm(&desk, &[]));
     insta::assert_snapshot!(said, @"exit 3: error: no node of the default partition is idle; see sinfo; wait, or name another partition with --on slurm:PARTITION");
     let alternates = ["run", "p.toml", "--on", "local:2", "--set", "budget=1h"];
     let said = desk.refusal(&desk.dbdyno(&alternates));

@@ -173,6 +173,9 @@ pub struct Host {
     pub server_memory: Option<PlanBytes>,
     /// What to do where this machine cannot limit the memory: `"refuse"` to run, or `"warn"` and run without the limit.
     pub no_memory_limit: NoLimit,
+    /// What to do with machines of a fleet (`--on`) that are of another class than its first one, by CPU, memory or filesystem:
+    /// `"refuse"` to measure on them, or `"warn"` and measure.
+    pub unlike_machines: Unlike,
     /// A server that does not answer this long after it was started is stopped, and its cell fails.
     pub start_timeout: PlanDuration,
     /// A server that has not ended this long after it was asked to is killed; its cell fails if its data are still needed.
@@ -204,6 +207,7 @@ impl Default for Host {
             name: None,
             server_memory: None,
             no_memory_limit: NoLimit::Refuse,
+            unlike_machines: Unlike::Refuse,
             start_timeout: PlanDuration::from_secs(120),
             stop_timeout: PlanDuration::from_secs(300),
             statement_timeout: PlanDuration::from_secs(3600),
@@ -231,6 +235,17 @@ pub enum NoLimit {
     #[default]
     Refuse,
     /// The report says that the limit was not set.
+    Warn,
+}
+
+/// What to do with machines of a fleet that are not alike.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Unlike {
+    /// A ratio may depend on the machine.
+    #[default]
+    Refuse,
+    /// Blocks are of any machine, and the report says so.
     Warn,
 }
 

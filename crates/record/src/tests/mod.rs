@@ -62,6 +62,7 @@ fn manifest() -> Manifest {
             facts: vec![("governor".into(), "performance".into())],
             data_filesystem: "ext4 on /srv".into(),
             data_device: "nvme0n1".into(),
+            calibration: None,
         },
         plan_toml: "name = \"quickstart\"\n".into(),
         variants: vec![variant("rollback", "journal_mode = DELETE"), variant("wal", "journal_mode = WAL")],
@@ -233,7 +234,14 @@ fn run_events() -> Vec<RunEvent> {
             at: AT.into(),
             block: 1,
             machine: "node3".into(),
-            host: Box::new(manifest().host),
+            host: Box::new(HostInfo {
+                calibration: Some(HostCalibration {
+                    cpu_operations_per_second: 2.5e9,
+                    fsync_us: Some(412.0),
+                    client_statements_per_second: Some(98_000.5),
+                }),
+                ..manifest().host
+            }),
         },
         RunEvent::CellSetAside { at: AT.into(), cell, to: "aside/1/1/wal/insert-benchmark".into() },
         RunEvent::Rested { at: AT.into(), duration_us: 1_200_000_412, elapsed_us: 1_800_000_000 },

@@ -1,6 +1,7 @@
 //! The coloured tables of rates, one file each. [`TABLES`] names them in the order of a report.
 
 mod before_after_writes;
+mod by_machine;
 mod cells;
 mod colours;
 mod control;
@@ -34,9 +35,10 @@ pub(crate) struct Scope<'a> {
 /// Tables of one kind; none where the workload has nothing of it.
 type Tables = fn(Scope<'_>) -> Vec<Table>;
 
-const TABLES: [Tables; 10] = [
+const TABLES: [Tables; 11] = [
     throughput::tables,
     ratios::tables,
+    by_machine::tables,
     effects::tables,
     load_with_indexes::tables,
     groups::tables,

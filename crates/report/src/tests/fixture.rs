@@ -89,6 +89,7 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
             facts: vec![("SMT".into(), "off".into()), ("fsync".into(), "median 40 us, p99 90 us".into())],
             data_filesystem: "xfs".into(),
             data_device: "nvme0n1".into(),
+            calibration: None,
         },
         seed: 42,
         base: NAMES[0].to_owned(),
@@ -98,6 +99,7 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
         budget: None,
         design: None,
         machines: Default::default(),
+        calibrations: Default::default(),
         time: None,
         blocks_planned: blocks,
         cells_completed: cells - usize::from(variants > 1),
@@ -192,6 +194,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
             bound: None,
             inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
+        by_machine: None,
         latency: usable.then(|| latency(rate as u64 * 30, variant)),
         p99: (usable && variant > 0).then(|| PercentileRatio {
             ratio: Ratio { value: 1.25, blocks: vec![(1, 1.25)], bound: None, inference: None },

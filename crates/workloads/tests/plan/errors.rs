@@ -51,7 +51,7 @@ fn an_unknown_key_names_the_known_ones_and_a_near_one() {
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, config, published, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval, client_charset");
     insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark, microbenchmarks, oltp, sysbench, pgbench, dbt3");
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
-    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, cpus, client_threads, client_wait, client_work, data_dir, name, server_memory, no_memory_limit, start_timeout, stop_timeout, statement_timeout, rest, keep_data, sampling");
+    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, cpus, client_threads, client_wait, client_work, data_dir, name, server_memory, no_memory_limit, unlike_machines, start_timeout, stop_timeout, statement_timeout, rest, keep_data, sampling");
 }
 
 #[test]

@@ -130,6 +130,11 @@ fn fsyncs(mut file: File) -> std::io::Result<Vec<Duration>> {
     Ok(took)
 }
 
+/// Of times that [`measure_fsync`] has measured, the one that so many percent do not exceed.
+pub(crate) fn at(took: &[Duration], percent: usize) -> Duration {
+    took[((took.len() - 1) * percent).div_ceil(100)]
+}
+
 pub(crate) fn fsync(folder: PathBuf, measured: std::io::Result<Vec<Duration>>) -> Finding {
     let took = match measured {
         Ok(took) => took,
@@ -138,8 +143,7 @@ pub(crate) fn fsync(folder: PathBuf, measured: std::io::Result<Vec<Duration>>) -
             return bad(found, "name another folder with --data-dir");
         }
     };
-    let at = |share: usize| took[((took.len() - 1) * share).div_ceil(100)];
-    let (median, slow) = (at(50), at(99));
+    let (median, slow) = (at(&took, 50), at(&took, 99));
     let found = format!("median {}, p99 {} of {} writes of 4 KiB", micros(median), micros(slow), took.len());
     if median < TOO_FAST {
         let advice = "too fast for a disk: a filesystem in memory or a volatile cache; durability costs \

@@ -17,10 +17,13 @@ const SLICES: usize = 5;
 /// Rounds between two looks at the clock.
 const ROUNDS: u64 = 1_000;
 
+/// Independent operations of a round.
+const CHAINS: usize = 8;
+
 /// Works for so many rounds, in chains that do not wait for each other: two threads that do this on one core take its units from
 /// each other.
 pub(super) fn burn(rounds: u64) -> u64 {
-    let mut chains = [1_u64, 2, 3, 4, 5, 6, 7, 8];
+    let mut chains: [u64; CHAINS] = [1, 2, 3, 4, 5, 6, 7, 8];
     for round in 0..rounds {
         for chain in &mut chains {
             *chain = chain.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round);
@@ -46,6 +49,11 @@ fn speed() -> f64 {
             return rounds / (used.as_secs_f64() * 1e6);
         }
     }
+}
+
+/// Multiplications with an addition that the calling thread does in a second of CPU time: the median of a few slices, together 20 ms.
+pub(crate) fn cpu_operations_per_second() -> f64 {
+    CHAINS as f64 * 1e6 * super::median((0..SLICES).map(|_| speed()).collect())
 }
 
 /// What a CPU does in a µs of CPU time, in rounds: alone, and which part of that is lost while the other one is busy.
@@ -126,6 +134,7 @@ mod tests {
     fn a_cpu_has_a_speed_and_more_rounds_take_more_time() {
         let usable = host::usable_cpus().expect("this process has CPUs").0;
         let (first, last) = (usable[0], usable[usable.len() - 1]);
+        assert!(cpu_operations_per_second() > 0.0);
         let speed = speed_and_loss(first, last).expect("CPUs that may be used");
         assert!(speed.rounds_per_us > 0.0 && speed.lost_share < 1.0, "{speed:?}");
         assert!(speed_and_loss(1_023, first).is_err() && speed_and_loss(first, 1_023).is_err());

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::doctor::host_files::HostFiles;
 use crate::exit::Ended;
 
+pub(crate) use burn::cpu_operations_per_second;
 pub(crate) use cores::known_sides;
 pub(crate) use table::{blocks, percent};
 

@@ -1,0 +1,69 @@
+//! Machines of another class than the first one: no block is taken from them unless the plan says so.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use dbdyno_analyse::host_class;
+use dbdyno_plan::Unlike;
+use dbdyno_record::{HostInfo, Run, RunEvent};
+
+use crate::exit::{Ended, MACHINE};
+use crate::fleet::{Fleet, Machine};
+
+/// What the class of a machine is made of, by name.
+pub(crate) type Class = BTreeMap<String, String>;
+
+const HOW_TO_ALLOW: &str = "unlike_machines = \"warn\" in [host], or --set host.unlike_machines=warn";
+
+/// The machine that measured the first block of a run that goes on, and its class.
+pub(crate) fn first_measured(dir: &Path) -> Option<(String, Class)> {
+    let measured = |event| match event {
+        RunEvent::BlockMeasured { machine, host, .. } => Some((machine, class(&host))),
+        _ => None,
+    };
+    Run::outline(dir).ok()?.events.into_iter().find_map(measured)
+}
+
+/// Why a run ends before all of its blocks are measured.
+pub(super) fn none_is_left() -> Ended {
+    let what = "no machine is of the class of the one that began the run's first block";
+    let advice = format!("go on with such machines, or start a new run with {HOW_TO_ALLOW}");
+    Ended::new(MACHINE, format!("{what}; {advice}"))
+}
+
+impl Fleet<'_> {
+    /// Asks a machine once what it is, as soon as its task has written that down. One of another class is reported, and its task ends.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub(super) fn look_at(&mut self, machine: &mut Machine) -> Result<(), Ended> {
+        let Some(task) = machine.task.as_ref().filter(|_| !machine.is_known) else { return Ok(()) };
+        let Ok(begun) = Run::outline(&task.dir) else { return Ok(()) };
+        machine.is_known = true;
+        let Some(text) = self.unlike(&machine.name, &begun.manifest.host) else { return Ok(()) };
+        if self.plan.host.unlike_machines == Unlike::Warn {
+            return self.warn(format!("{text}; rates of its blocks differ by that, and ratios may"));
+        }
+        machine.is_refused = true;
+        task.stop();
+        self.warn(format!("{text}; it gets no block; to measure on both: {HOW_TO_ALLOW}"))
+    }
+
+    /// In what a machine is of another class than the first one.
+    fn unlike(&mut self, machine: &str, host: &HostInfo) -> Option<String> {
+        let class = class(host);
+        let (first, of_first) = self.first.get_or_insert_with(|| (machine.to_owned(), class.clone()));
+        let differs = |(what, value): (&String, &String)| {
+            let there = of_first.get(what).filter(|there| *there != value)?;
+            Some(format!("{what} {value}, not {there}"))
+        };
+        let all: Vec<String> = class.iter().filter_map(differs).collect();
+        let what = format!("{machine} is a machine of another class than {first}");
+        (!all.is_empty()).then(|| format!("{what}: {}", all.join(", ")))
+    }
+}
+
+/// Which of its CPUs a machine uses is no matter: machines of one host share them.
+fn class(host: &HostInfo) -> Class {
+    host_class(&HostInfo { server_cpus: None, client_cpus: None, ..host.clone() })
+}

@@ -1,0 +1,122 @@
+//! Ratios of a fleet's run by machine: a row a step and variant, a column a machine.
+
+use dbdyno_analyse::{ByMachine, FarthestMachine, StepFindings, VariantStep, numbered, p_text};
+
+use super::Scope;
+use super::cells::{absent, ratio_cell};
+use crate::document::{Cell, Column, Table};
+
+/// None for a run on one machine.
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));
+    let all: Vec<(&StepFindings, &VariantStep, &ByMachine)> = scope.steps().flat_map(of_step).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let has_odd = all.iter().any(|(.., found)| odd(found).is_some());
+    let machines = scope
+        .run
+        .machines
+        .iter()
+        .map(|(name, blocks)| Column::new(name, &numbered(blocks.len(), "block"), ""));
+    let p = Column::new("p", "adjusted", "Probability of machines so unlike if the ratio were one on all.");
+    let heads = machines.chain([p]).chain(has_odd.then(|| Column::words("odd")));
+    let labels = vec![Column::new("step", "", ""), Column::new("variant", "", "")];
+    let mut table = Table::new("By machine", &note(scope, has_odd), labels, heads);
+    for (step, variant, found) in all {
+        let label = [step.name.as_str(), variant.variant.as_str()].map(Cell::from);
+        let ratios = scope.run.machines.iter().map(|(name, of)| cell(scope, step, found, name, of.len()));
+        let p = match found.q_interaction {
+            Some(q) => Cell::from(p_text(q)),
+            None => absent("it takes two machines with two blocks each"),
+        };
+        let odd = has_odd.then(|| Cell::from(odd(found).map_or("", |odd| odd.machine.as_str())));
+        table.push(label.into_iter().chain(ratios).chain([p]).chain(odd));
+    }
+    vec![table]
+}
+
+fn odd(found: &ByMachine) -> Option<&FarthestMachine> {
+    found.farthest.as_ref().filter(|farthest| farthest.is_odd())
+}
+
+/// The ratio on a machine that has measured so many blocks.
+fn cell(scope: Scope<'_>, step: &StepFindings, found: &ByMachine, machine: &str, blocks: usize) -> Cell {
+    let Some(own) = found.machines.iter().find(|own| own.machine == machine) else {
+        return absent("no block in which both are valid");
+    };
+    let note =
+        if own.blocks < blocks { format!("of {}", numbered(own.blocks, "block")) } else { String::new() };
+    // Only the ratio of all blocks has a verdict, and a colour for it.
+    Cell { note, ..ratio_cell(own.ratio, 2, step.less_is_better, scope.run.colours) }
+}
+
+fn note(scope: Scope<'_>, has_odd: bool) -> String {
+    let odd =
+        if has_odd { " odd: the machine that lies farther from all others than blocks scatter." } else { "" };
+    format!(
+        "Ratio to {} in the same block, geometric mean over the blocks of each machine. p: F test of machine × variant over the \
+         machines with two blocks or more, adjusted over all steps and variants; below 0.05 the ratio depends on the machine.{odd} \
+         Intervals of ratios are over the blocks of all machines, so they cover the variation from machine to machine too.",
+        scope.run.base
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use dbdyno_analyse::{Findings, MachineRatio};
+
+    use super::*;
+    use crate::fixture;
+
+    /// Three machines, the last of which is odd in the first step and has no ratio in the second.
+    fn findings() -> Findings {
+        let mut findings = fixture::with_blocks(5);
+        let blocks = [("n1", vec![1, 4]), ("n2", vec![2, 5]), ("n3", vec![3])];
+        findings.run.machines =
+            blocks.into_iter().map(|(name, blocks)| (name.to_owned(), BTreeSet::from_iter(blocks))).collect();
+        let of = |ratios: &[(&str, f64, usize)], q| ByMachine {
+            machines: ratios
+                .iter()
+                .map(|(machine, ratio, blocks)| MachineRatio {
+                    machine: (*machine).to_owned(),
+                    ratio: *ratio,
+                    blocks: *blocks,
+                })
+                .collect(),
+            p_interaction: q,
+            q_interaction: q,
+            farthest: None,
+        };
+        let steps = &mut findings.workloads[0].steps;
+        let farthest =
+            FarthestMachine { machine: "n3".to_owned(), ratio: 0.7, others: 1.02, p: 0.001, q: 0.01 };
+        let found = of(&[("n1", 1.02, 2), ("n2", 1.03, 2), ("n3", 0.7, 1)], Some(0.0004));
+        steps[0].variants[1].by_machine = Some(ByMachine { farthest: Some(farthest), ..found });
+        steps[1].variants[1].by_machine = Some(of(&[("n1", 0.99, 1), ("n2", 0.98, 2)], None));
+        findings
+    }
+
+    #[test]
+    fn each_machine_has_a_column_and_the_odd_one_is_named() {
+        let findings = findings();
+        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        let [table] = &tables[..] else { panic!("{tables:?}") };
+        let heads: Vec<_> =
+            table.columns.iter().map(|column| format!("{} {}", column.name, column.unit)).collect();
+        assert_eq!(heads.join("|"), "step |variant |n1 2 blocks|n2 2 blocks|n3 1 block|p adjusted|odd ");
+        let rows: Vec<Vec<&str>> =
+            table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        assert_eq!(rows[0], ["l.i0", "<b>&\"", "1.02", "1.03", "0.70", "below 0.001", "n3"]);
+        assert_eq!(rows[1], ["l.x", "<b>&\"", "0.99", "0.98", "n/a", "n/a", ""]);
+        assert_eq!((rows.len(), table.rows[1][2].note.as_str()), (2, "of 1 block"));
+    }
+
+    #[test]
+    fn a_run_on_one_machine_has_no_such_table() {
+        let findings = fixture::with_blocks(5);
+        assert!(tables(Scope::of(&findings, &findings.workloads[0])).is_empty());
+    }
+}
