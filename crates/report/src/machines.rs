@@ -13,7 +13,9 @@ pub(crate) fn machines(run: &RunSummary) -> Option<Table> {
     let note = "Before each block: integer operations of one thread, an fsync of 4 KiB where the data are, and the most that \
                 the client reached where it was calibrated. Medians over the blocks.";
     let heads = [("blocks", ""), ("CPU", "M/s"), ("fsync", "ms"), ("client", "statements/s")];
-    let heads = heads.map(|(name, unit)| Column::new(name, unit, ""));
+    let has_client = run.calibrations.values().any(|found| found.client_statements_per_second.is_some());
+    let shown = heads.len() - usize::from(!has_client);
+    let heads = heads.into_iter().take(shown).map(|(name, unit)| Column::new(name, unit, ""));
     let mut table = Table::new("Machines", note, vec![Column::new("machine", "", "")], heads);
     for (name, found) in &run.calibrations {
         let blocks = run.machines.get(name).map_or(0, |blocks| blocks.len());
@@ -23,7 +25,7 @@ pub(crate) fn machines(run: &RunSummary) -> Option<Table> {
             fixed(found.fsync_us.map(|us| us / 1e3), 3),
             rate(found.client_statements_per_second),
         ];
-        table.push(std::iter::once(Cell::from(name.as_str())).chain(figures.map(Cell::from)));
+        table.push(std::iter::once(Cell::from(name.as_str())).chain(figures.map(Cell::from)).take(1 + shown));
     }
     Some(table)
 }
@@ -52,6 +54,6 @@ mod tests {
         );
         let table = machines(&run).expect("one machine");
         let texts: Vec<&str> = table.rows[0].iter().map(|cell| cell.text.as_str()).collect();
-        assert_eq!(texts, ["n1", "2", "2,512", "0.412", "NA"]);
+        assert_eq!(texts, ["n1", "2", "2,512", "0.412"]);
     }
 }

@@ -57,7 +57,7 @@ fn note(scope: Scope<'_>, has_odd: bool) -> String {
     format!(
         "Ratio to {} in the same block, geometric mean over the blocks of each machine. p: F test of machine × variant over the \
          machines with two blocks or more, adjusted over all steps and variants; below 0.05 the ratio depends on the machine.{odd} \
-         Intervals of ratios are over the blocks of all machines, so they cover the variation from machine to machine too.",
+         Intervals of ratios are over the blocks of all machines, so they include the variation from machine to machine.",
         scope.run.base
     )
 }
