@@ -144,6 +144,7 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{measured, run_of_pairs, texts};
     use crate::simulations::{close, normal, share};
+    use crate::statistics::power::USUAL_POWER;
 
     /// As many machines, each with as many blocks, one after the other.
     fn fleet(machines: u32, blocks: u32) -> Machines {
@@ -260,8 +261,8 @@ mod tests {
                 is_odd(found) && found.farthest.as_ref().is_some_and(|farthest| farthest.machine == "n0")
             };
             let (interaction, named) = (found(&depends), found(&named));
-            assert!(named >= 0.95, "{named} of {fleet:?}");
-            assert_eq!(interaction >= 0.95, tests_interaction, "{interaction} of {fleet:?}");
+            assert!(named >= USUAL_POWER, "{named} of {fleet:?}");
+            assert_eq!(interaction >= USUAL_POWER, tests_interaction, "{interaction} of {fleet:?}");
         }
     }
 }
