@@ -37,9 +37,6 @@ impl AnySession {
     }
 
     /// Sends `statement` and returns the rows of all its results, of which a text may have several. Not for the hot path.
-    ///
-    /// # Errors
-    /// As [`AnySession::pipeline`].
     pub async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
         each_session!(self, session, P => Connection::results(session, statement).await)
     }
@@ -55,9 +52,6 @@ impl AnySession {
 
     /// From now on the server does not close this session for having nothing to do: a step meanwhile may take longer than the
     /// server would leave it alone.
-    ///
-    /// # Errors
-    /// As [`Session::query`].
     pub async fn stay_while_idle(&mut self) -> Result<(), DbError> {
         let sql = each_session!(self, _session, P => P::STAY_WHILE_IDLE);
         match sql {

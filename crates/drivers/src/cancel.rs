@@ -21,9 +21,6 @@ impl Endpoint {
     }
 
     /// The same for all connections that are open: their owners are about to end.
-    ///
-    /// # Errors
-    /// As [`Endpoint::cancel_abandoned`].
     pub async fn cancel_all(&self, limit: Duration) -> Result<(), String> {
         self.cancel(true, limit).await
     }

@@ -52,9 +52,6 @@ impl Endpoint {
 
     /// Opens one session and, where TLS was asked for, notes what it agreed on for connections of `class`: the kind of
     /// a lane, or any other user of a connection.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`].
     pub async fn connect_as(&self, class: &str) -> Result<AnySession, DbError> {
         let session = self.target.connect().await?;
         if let Some(log) = self.connections() {
@@ -76,9 +73,6 @@ impl Endpoint {
 
     /// As [`Endpoint::connect_to_insert`], for a session that loads `table` and such as it with texts of ASCII only: where it can,
     /// it speaks the character set of its columns, so that the server converts no text.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect_to_insert`].
     pub async fn connect_to_load(&self, class: &str, table: &str) -> Result<AnySession, DbError> {
         let mut session = self.connect_to_insert(class).await?;
         each_session!(&mut session, session, P => P::begin_to_load(session, table).await)?;
@@ -86,9 +80,6 @@ impl Endpoint {
     }
 
     /// As [`Endpoint::connect_to_insert`], for a session that may send rows with [`AnySession::load_rows`].
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect_to_insert`].
     pub async fn connect_to_stream(&self, class: &str) -> Result<AnySession, DbError> {
         let mut endpoint = self.clone();
         if let Some(login) = endpoint.target.login_mut() {

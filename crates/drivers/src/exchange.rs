@@ -2,16 +2,35 @@
 
 use std::time::Duration;
 
+use crate::fault::{Fault, Saying};
+use crate::options::Options;
 use crate::roster::{Roster, Ticket};
 use crate::{Class, DbError};
 
-/// A failure inside the code of one protocol.
-pub(crate) trait Fault {
-    /// What it means for the operation that met it.
-    fn class(&self) -> Class;
-
-    /// The failure as users see it, `context` saying what was done, on what.
-    fn into_error(self, context: &str) -> DbError;
+/// What `attempt` connects to the server of `options`, a `product`, in the time that they allow. `hint` is what to try after a
+/// failure.
+pub(crate) async fn connected<T, S: Saying>(
+    attempt: impl Future<Output = Result<T, Fault<S>>>,
+    (options, product): (&Options, &str),
+    hint: fn(&Fault<S>, &Options) -> &'static str,
+) -> Result<T, DbError> {
+    let context = format!("connecting to {}", options.place());
+    let limit = options.connect_timeout;
+    match tokio::time::timeout(limit, attempt).await {
+        Ok(Ok(session)) => Ok(session),
+        Ok(Err(fault)) => {
+            let fault = fault.explained_by_tls(options.address.host());
+            let hint = hint(&fault, options);
+            let mut error = fault.into_error(&context);
+            error.message.push_str(hint);
+            Err(error)
+        }
+        Err(_) => {
+            let advice = format!("is this a {product} server, and does it take connections?");
+            let text = format!("{context}: no answer within {limit:?}; {advice}");
+            Err(DbError::new(Class::Lost, "io", text))
+        }
+    }
 }
 
 /// Whether the next answer on a connection belongs to the next question.
@@ -79,9 +98,9 @@ impl Exchange {
     }
 
     /// Marks an exchange as ended, unless the connection is lost, and reports a fault with statement and place.
-    pub(crate) fn end<T, F: Fault>(
+    pub(crate) fn end<T, S: Saying>(
         &mut self,
-        outcome: Result<T, F>,
+        outcome: Result<T, Fault<S>>,
         what: impl FnOnce() -> String,
     ) -> Result<T, DbError> {
         outcome
@@ -90,6 +109,18 @@ impl Exchange {
                 self.state = if fault.class() == Class::Lost { State::Lost } else { State::Idle };
             })
             .map_err(|fault| fault.into_error(&format!("{} on {}", what(), self.place)))
+    }
+
+    /// The error for a statement that another session prepared.
+    pub(crate) fn unknown_statement(&self, number: usize) -> DbError {
+        let text = format!("statement {number} was not prepared by this session to {}", self.place);
+        DbError::new(Class::Fatal, "params", text)
+    }
+
+    /// The error for a statement that takes another number of parameters.
+    pub(crate) fn wrong_params(&self, excerpt: &str, wanted: usize, given: usize) -> DbError {
+        let text = format!("{excerpt} on {}: takes {wanted} parameters, not {given}", self.place);
+        DbError::new(Class::Fatal, "params", text)
     }
 
     fn abandoned(&self) -> DbError {

@@ -57,9 +57,6 @@ impl std::fmt::Display for Holder {
 impl Endpoint {
     /// Takes the lock on the endpoint's database, with a connection that the server does not close for being idle. Waits for it
     /// up to `patience`.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`].
     pub async fn hold(&self, patience: Duration) -> Result<Held, DbError> {
         let locks = each_target!(&self.target, options, P => {
             P::login(options).and_then(|login| P::locks(login.database.as_deref().unwrap_or_default()))

@@ -16,7 +16,9 @@ mod endpoint;
 mod error;
 mod excerpt;
 mod exchange;
+mod fault;
 #[cfg(test)]
+#[path = "tests/fuzz.rs"]
 mod fuzz;
 mod hold;
 mod input;
@@ -27,6 +29,7 @@ mod products;
 mod questions;
 mod roster;
 #[cfg(test)]
+#[path = "tests/scripted.rs"]
 mod scripted;
 mod session;
 mod stream;

@@ -17,18 +17,12 @@ use crate::{
 ///
 /// Costs the server about a millisecond for the MySQL family (`SHOW GLOBAL STATUS`) and PostgreSQL, SQLite a short read
 /// lock.
-///
-/// # Errors
-/// As [`Session::rows`].
 pub async fn status(session: &mut AnySession) -> Result<BTreeMap<String, i64>, DbError> {
     let counters = each_session!(session, session, P => P::counters(&mut Limited(session)).await);
     counters.map(numbers)
 }
 
 /// Names of the tables of the session's database, in their order: all but dbdyno's own, and those whose names need quotes.
-///
-/// # Errors
-/// As [`Session::rows`].
 pub async fn tables(session: &mut AnySession) -> Result<Vec<String>, DbError> {
     let asks = each_session!(&*session, _session, P => P::TABLES);
     if asks.is_empty() {
@@ -52,9 +46,6 @@ pub async fn describe(session: &mut AnySession) -> Result<Description, DbError> 
 }
 
 /// What [`status`] does not hold yet; `None` of servers that count at once.
-///
-/// # Errors
-/// As [`Session::rows`].
 pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>, DbError> {
     each_session!(session, session, P => P::unreported(&mut Limited(session)).await)
 }
@@ -92,9 +83,6 @@ pub async fn settle(
 }
 
 /// Deletes the binary logs if the server keeps any and `capabilities` allow it. Says whether it did.
-///
-/// # Errors
-/// As [`Session::query`].
 pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) -> Result<bool, DbError> {
     if !capabilities.drops_binlog {
         return Ok(false);
@@ -104,9 +92,6 @@ pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) 
 
 /// The engine of each of these tables of the session's database, in the server's words. Empty where tables have no engines to
 /// choose from; without those that the server does not report.
-///
-/// # Errors
-/// As [`Session::rows`].
 pub async fn table_engines(
     session: &mut AnySession,
     tables: &[String],

@@ -21,9 +21,14 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 6;
 
+/// What a session speaks over: a [`Stream`], or what tests put in its place.
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for S {}
+
 /// One connected stream.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
     /// In a box: it is large, and most sessions do without.

@@ -7,6 +7,7 @@ pub(crate) mod binding;
 mod explain;
 mod load;
 #[cfg(test)]
+#[path = "tls/tests/testing.rs"]
 pub(crate) mod testing;
 mod trust;
 

@@ -22,7 +22,7 @@ const BACKLOG_PAUSE: Duration = Duration::from_millis(1);
 
 /// A connected unix socket.
 #[derive(Debug)]
-pub(crate) struct UnixStream {
+pub struct UnixStream {
     reader: AsyncFd<StdStream>,
     /// Made when a write first has to wait.
     writer: Option<AsyncFd<StdStream>>,

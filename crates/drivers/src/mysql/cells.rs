@@ -1,18 +1,14 @@
 //! Reads the rows of a text result as strings: the simple path for everything that is not hot.
 
-use tokio::io::{AsyncRead, AsyncWrite};
-
-use super::fault::Fault;
+use super::fault::{Fault, Said};
 use super::packet::{self, Finish, Form, Reader};
 use super::wire::Wire;
 use crate::Cells;
+use crate::stream::ByteStream;
 
 /// Reads the whole answer to a statement that was just sent. Where it has several results (a procedure), the rows of
 /// the first one that has columns are returned.
-pub(super) async fn collect<S>(wire: &mut Wire<S>, form: Form) -> Result<Cells, Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>, form: Form) -> Result<Cells, Fault> {
     let mut payload = Vec::new();
     let mut found: Option<Cells> = None;
     let mut local_file = false;
@@ -20,7 +16,7 @@ where
         wire.read(&mut payload).await?;
         let finish = match payload[0] {
             0x00 => packet::ok(&payload)?,
-            0xff if local_file => return Err(Fault::LocalFile),
+            0xff if local_file => return Err(Fault::Said(Said::LocalFile)),
             0xff => return Err(packet::server_error(&payload)),
             0xfb => {
                 local_file = true;
@@ -38,23 +34,20 @@ where
         };
         match (finish.more_results, local_file) {
             (true, _) => {}
-            (false, true) => return Err(Fault::LocalFile),
+            (false, true) => return Err(Fault::Said(Said::LocalFile)),
             (false, false) => return Ok(found.unwrap_or_default()),
         }
     }
 }
 
 /// Reads one result set into `cells`, of so many columns of which so many are defined.
-async fn result_set<S>(
+async fn result_set<S: ByteStream>(
     wire: &mut Wire<S>,
     payload: &mut Vec<u8>,
     (count, defined): (u64, u64),
     form: Form,
     cells: &mut Cells,
-) -> Result<Finish, Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<Finish, Fault> {
     definitions(wire, payload, defined).await?;
     if !form.deprecate_eof {
         definitions_end(wire, payload).await?;
@@ -75,10 +68,11 @@ where
 }
 
 /// Passes over `count` definitions of columns or parameters.
-pub(super) async fn definitions<S>(wire: &mut Wire<S>, payload: &mut Vec<u8>, count: u64) -> Result<(), Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn definitions<S: ByteStream>(
+    wire: &mut Wire<S>,
+    payload: &mut Vec<u8>,
+    count: u64,
+) -> Result<(), Fault> {
     for _ in 0..count {
         wire.read(payload).await?;
         if payload[0] == 0xff {
@@ -89,10 +83,10 @@ where
 }
 
 /// Passes over the EOF that ends definitions in the old form.
-pub(super) async fn definitions_end<S>(wire: &mut Wire<S>, payload: &mut Vec<u8>) -> Result<(), Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn definitions_end<S: ByteStream>(
+    wire: &mut Wire<S>,
+    payload: &mut Vec<u8>,
+) -> Result<(), Fault> {
     wire.read(payload).await?;
     match payload[0] {
         0xfe => Ok(()),

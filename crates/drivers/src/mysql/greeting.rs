@@ -96,7 +96,6 @@ fn check_nonce_length(payload: &[u8]) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::Fault as _;
 
     /// A greeting as `version` would send it, ending in `plugin`.
     fn bytes(version: &str, plugin: &[u8]) -> Vec<u8> {

@@ -11,7 +11,6 @@ use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
 use mysql_common::packets::{AuthPlugin, HandshakeResponse};
 use mysql_common::proto::MySerialize;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::fault::Fault;
 use super::greeting::{Greeting, NONCE};
@@ -21,6 +20,7 @@ use super::wire::Wire;
 use super::{ColumnDefinitions, Options, ServerKey, rsa};
 use crate::channel::Channel;
 use crate::excerpt::said;
+use crate::stream::ByteStream;
 
 /// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD DATA LOCAL INFILE only
 /// where the options ask for it.
@@ -53,25 +53,19 @@ pub(super) struct Agreed {
 }
 
 /// Waits for the server's first packet.
-pub(super) async fn greeted<S>(wire: &mut Wire<S>) -> Result<Greeting, Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn greeted<S: ByteStream>(wire: &mut Wire<S>) -> Result<Greeting, Fault> {
     let mut payload = Vec::with_capacity(256);
     wire.read(&mut payload).await?;
     Greeting::parse(&payload)
 }
 
 /// Logs in on a connection whose server has greeted, with TLS under it or without.
-pub(super) async fn login<S>(
+pub(super) async fn login<S: ByteStream>(
     wire: &mut Wire<S>,
     greeting: Greeting,
     options: &Options,
     channel: Channel,
-) -> Result<Agreed, Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<Agreed, Fault> {
     let mut login = Login::new(&greeting, options, channel);
     put_response(wire.message(), &mut login, &greeting, options)?;
     wire.reply().await?;
@@ -239,10 +233,11 @@ impl<'a> Login<'a> {
     }
 
     /// Answers the server until it says yes or no.
-    async fn converse<S>(&mut self, wire: &mut Wire<S>, payload: &mut Vec<u8>) -> Result<(), Fault>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    async fn converse<S: ByteStream>(
+        &mut self,
+        wire: &mut Wire<S>,
+        payload: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
         for _ in 0..LONGEST_LOGIN {
             wire.read(payload).await?;
             let answer = match payload[0] {

@@ -7,8 +7,8 @@ use super::super::testing::{error, greeting, ok, packet};
 use super::super::{Manner, Secret};
 use super::*;
 use crate::Class;
-use crate::exchange::Fault as _;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
+use crate::stream::ByteStream;
 
 const NONCE_TEXT: &[u8; NONCE] = b"abcdefghijklmnopqrst";
 const OTHER_NONCE: &[u8; NONCE] = b"ABCDEFGHIJKLMNOPQRST";
@@ -39,10 +39,7 @@ fn key(pem: &str) -> Vec<u8> {
 }
 
 /// A whole login without TLS.
-async fn opened<S>(wire: &mut Wire<S>, options: &Options) -> Result<Agreed, Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn opened<S: ByteStream>(wire: &mut Wire<S>, options: &Options) -> Result<Agreed, Fault> {
     let greeting = greeted(wire).await?;
     login(wire, greeting, options, Channel::new(options, false)).await
 }

@@ -26,6 +26,7 @@ mod session;
 mod sign;
 mod status;
 #[cfg(test)]
+#[path = "tests/testing.rs"]
 mod testing;
 mod upkeep;
 mod wire;

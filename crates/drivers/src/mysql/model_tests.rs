@@ -215,10 +215,10 @@ fn all_forms() -> Vec<Form> {
     (0..4).map(form).collect()
 }
 
-pub(super) fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
+pub(super) fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) -> MysqlSession<Scripted> {
     let agreed =
         Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form, session_track: true };
-    Connection {
+    MysqlSession {
         wire: Wire::new(Scripted::new(answers, pieces)),
         agreed,
         statements: Vec::new(),

@@ -1,6 +1,6 @@
 //! The small packets that frame an answer: OK, EOF, ERR, and the length-encoded numbers inside them.
 
-use super::fault::Fault;
+use super::fault::{Fault, Said};
 use crate::excerpt::said;
 
 /// Another result set follows (`SERVER_MORE_RESULTS_EXISTS`).
@@ -102,7 +102,7 @@ pub(super) fn server_error(payload: &[u8]) -> Fault {
         [b'#', _, _, _, _, _, text @ ..] => text,
         text => text,
     };
-    Fault::Server { code, message: said(text) }
+    Fault::Said(Said::Server { code, message: said(text) })
 }
 
 /// The form of answers that a login agreed on.

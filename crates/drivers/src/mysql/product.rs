@@ -11,11 +11,11 @@ use crate::{Answer, Capabilities, DbError, Encryption, Session};
 
 impl Connection for MysqlSession {
     fn exchange(&self) -> Option<&Exchange> {
-        Some(self.exchange())
+        Some(&self.exchange)
     }
 
     fn exchange_mut(&mut self) -> Option<&mut Exchange> {
-        Some(self.exchange_mut())
+        Some(&mut self.exchange)
     }
 
     fn encryption(&self) -> Option<Encryption> {

@@ -10,6 +10,9 @@ use super::greeting::NONCE;
 use crate::der::element;
 use crate::options::ServerKey;
 
+#[cfg(test)]
+pub(super) use super::testing::{TEST_KEY, WEAK_KEY};
+
 /// Bits of a key that are taken: MySQL makes 2048; fewer can be computed backwards, more than 16384 would be an attack on our time.
 const BITS: std::ops::RangeInclusive<usize> = 2048..=16384;
 
@@ -80,27 +83,6 @@ fn modulus_bits(der: &[u8], kind: PubKeyFileType) -> Option<usize> {
     let top = modulus.get(zeros)?.leading_zeros() as usize;
     (1..=8).contains(&exponent.len()).then_some((modulus.len() - zeros) * 8 - top)
 }
-
-/// A public key of 2048 bits, PKCS#8.
-#[cfg(test)]
-pub(super) const TEST_KEY: &str = "-----BEGIN PUBLIC KEY-----
-MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAmGvcONpZJxqETk7/otYp
-nC0Rtnh67vqFwAa6q8AseNS+nLyIsj7OJI46INxUR0KwepRVdpAU7hW1oXcA9EpP
-Bau3EQSBGJzIx4SF6D8QR142VBHb4q6uWicLft5tfyQYm+Acg9qa722bSwt8l5yv
-PDG05xkzt1P02UFVBqAHGTuTnU4fKr5gDLZkPHRGTw3dAiE4TLIKTmcGQgbDVuRz
-R5bEoMtZ62akgOw2QYpGzIZvu5yaHG9H6RUBxZkHSAydjnZsot1o5bD6uvnahhfD
-I8L6PObzDi28b/G1QgdUFRT9D0KN78RUSDKzjEJnh3VkbqyAXKsiABRH4gohl+uw
-WwIDAQAB
------END PUBLIC KEY-----
-";
-
-/// One of 512 bits, which is broken within hours.
-#[cfg(test)]
-pub(super) const WEAK_KEY: &str = "-----BEGIN PUBLIC KEY-----
-MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBALHZQIg2FyJRQvZKdMJHeKDGD5g1h1K8
-KsrUd1I5tiEwmtiaueTw3Gmp9JCnyas2Cd7XVqH7eurbxqjS/t55HEcCAwEAAQ==
------END PUBLIC KEY-----
-";
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,10 @@
 //! Connections to a TLS server inside the test.
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::super::testing::{error, greeting, ok, packet};
 use super::super::{MysqlSession, Options, Secret};
+use crate::stream::ByteStream;
 use crate::tls::testing::{Desk, Flaw, OUTCOMES};
 use crate::{DbError, Session, TlsMode};
 
@@ -36,10 +37,7 @@ async fn received<S: AsyncRead + Unpin>(stream: &mut S) -> Option<(u8, Vec<u8>)>
 }
 
 /// Answers the client's packets with those of `script`, one after the other; returns what it said.
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
-    mut stream: S,
-    script: &[Vec<u8>],
-) -> Option<Vec<Vec<u8>>> {
+async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let mut heard = Vec::new();
     for payload in script {
         let (sequence, said) = received(&mut stream).await?;

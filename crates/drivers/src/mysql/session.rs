@@ -3,10 +3,8 @@
 use std::fmt;
 use std::future::poll_fn;
 
-use tokio::io::{AsyncRead, AsyncWrite};
-
 use super::execute::Prepared;
-use super::fault::Fault;
+use super::fault::{Fault, Said};
 use super::local_infile::send_rows;
 use super::login::{Agreed, greeted, login};
 use super::packet::{self, Reader};
@@ -16,9 +14,9 @@ use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::allowance::Allowance;
 use crate::excerpt::excerpt;
-use crate::exchange::{Exchange, Fault as _};
+use crate::exchange::{Exchange, connected};
 use crate::roster::Ticket;
-use crate::stream::Stream;
+use crate::stream::{ByteStream, Stream};
 use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
 
 /// First bytes of the commands.
@@ -31,9 +29,13 @@ const CLOSE_STATEMENT: u8 = 0x19;
 /// against the next.
 const AUTOCOMMIT: &str = "SET autocommit = 1";
 
-/// One connection to a MySQL, MariaDB or Percona server.
-#[derive(Debug)]
-pub struct MysqlSession(Connection<Stream>);
+/// One connection to a MySQL, MariaDB or Percona server, over any byte stream.
+pub struct MysqlSession<S = Stream> {
+    wire: Wire<S>,
+    agreed: Agreed,
+    statements: Vec<Prepared>,
+    pub(super) exchange: Exchange,
+}
 
 impl MysqlSession {
     /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until asked
@@ -45,25 +47,8 @@ impl MysqlSession {
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
         let place = options.place();
         let context = format!("connecting to {place}");
-        let attempt = Connection::open(options, place);
-        match tokio::time::timeout(options.connect_timeout, attempt).await {
-            Ok(Ok(connection)) => Self(connection).set_up(options, &context).await,
-            Ok(Err(fault)) => {
-                let fault = fault.explained_by_tls(options.address.host());
-                let hint = hint(&fault, options);
-                let mut error = fault.into_error(&context);
-                error.message.push_str(hint);
-                Err(error)
-            }
-            Err(_) => Err(DbError::new(
-                Class::Lost,
-                "io",
-                format!(
-                    "{context}: no answer within {:?}; is this a MySQL server, and does it take connections?",
-                    options.connect_timeout
-                ),
-            )),
-        }
+        let attempt = Self::open(options, place);
+        connected(attempt, (options, "MySQL"), hint).await?.set_up(options, &context).await
     }
 
     /// Sets in the session what the server's own settings do not: to commit after each statement, and the character set of the options.
@@ -101,23 +86,23 @@ impl MysqlSession {
 
     /// The server's version as it reports it, without the prefix that MariaDB before 11 puts in front.
     pub fn server_version(&self) -> &str {
-        &self.0.agreed.version
+        &self.agreed.version
     }
 
     /// MariaDB, not MySQL or Percona Server.
     pub fn is_mariadb(&self) -> bool {
-        self.0.agreed.is_mariadb
+        self.agreed.is_mariadb
     }
 
     /// The server sends the column definitions of a prepared statement once, and not with each of its answers.
     pub fn defines_columns_once(&self) -> bool {
-        self.0.agreed.form.optional_definitions
+        self.agreed.form.optional_definitions
     }
 
     /// Which of `DEPRECATE_EOF` (results end in an OK packet, and no EOF packet follows their column definitions) and
     /// `SESSION_TRACK` (OK packets report changes of the session's state) the login agreed on, or `none`.
     pub fn protocol_options(&self) -> &'static str {
-        match (self.0.agreed.form.deprecate_eof, self.0.agreed.session_track) {
+        match (self.agreed.form.deprecate_eof, self.agreed.session_track) {
             (true, true) => "DEPRECATE_EOF, SESSION_TRACK",
             (true, false) => "DEPRECATE_EOF",
             (false, true) => "SESSION_TRACK",
@@ -127,99 +112,43 @@ impl MysqlSession {
 
     /// What the connection agreed on; `None` in clear.
     pub fn encryption(&self) -> Option<Encryption> {
-        self.0.wire.stream().encryption()
-    }
-
-    /// State of its exchanges.
-    pub(crate) fn exchange(&self) -> &Exchange {
-        &self.0.exchange
-    }
-
-    /// The same, to be changed.
-    pub(crate) fn exchange_mut(&mut self) -> &mut Exchange {
-        &mut self.0.exchange
+        self.wire.stream().encryption()
     }
 
     /// The server's number for this connection, as in `SHOW PROCESSLIST` and `KILL`.
     pub fn connection_id(&self) -> u32 {
-        self.0.agreed.connection_id
-    }
-
-    /// Runs `sql`, a `LOAD DATA LOCAL INFILE`, with `rows` in place of the file that it names; no file is read. The session's
-    /// options must allow it, and the server's `local_infile` be on. The answer's `affected` is the number of rows.
-    ///
-    /// # Errors
-    /// As [`Session::query`]; `Refused` when `sql` is no such statement.
-    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
-        self.0.load_rows(sql, rows).await
+        self.agreed.connection_id
     }
 }
 
 /// What to try after a connection failed.
 fn hint(fault: &Fault, options: &Options) -> &'static str {
     match (fault, &options.address) {
-        (Fault::Server { code: 1045 | 1698, .. }, _) if options.password.is_empty() => {
+        (Fault::Said(Said::Server { code: 1045 | 1698, .. }), _) if options.password.is_empty() => {
             "; no password was given: set password_env or an option file"
         }
-        (Fault::Server { code: 1044 | 1045 | 1698, .. }, _) => {
+        (Fault::Said(Said::Server { code: 1044 | 1045 | 1698, .. }), _) => {
             "; check the user and where its password comes from"
         }
-        (Fault::Server { code: 1049, .. }, _) => "; create the database first or name another",
-        (Fault::Server { code: 3159, .. }, _) => "; say tls = { mode = \"require\" }",
-        (Fault::Server { code: 1040 | 1203 | 1226, .. }, _) => "; raise max_connections or use fewer clients",
+        (Fault::Said(Said::Server { code: 1049, .. }), _) => "; create the database first or name another",
+        (Fault::Said(Said::Server { code: 3159, .. }), _) => "; say tls = { mode = \"require\" }",
+        (Fault::Said(Said::Server { code: 1040 | 1203 | 1226, .. }), _) => {
+            "; raise max_connections or use fewer clients"
+        }
         (Fault::Io(_), Address::Socket(_)) => "; is the server running, and is this its socket?",
         (Fault::Io(_), Address::Tcp { .. }) => "; is the server running, and are host and port right?",
         _ => "",
     }
 }
 
-impl Session for MysqlSession {
-    // The hot path's two hand on the connection's own futures, without another one around them.
-    fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Answer, DbError>> {
-        self.0.query(sql)
-    }
-
-    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
-        self.0.prepare(sql).await
-    }
-
-    fn execute(
-        &mut self,
-        statement: Statement,
-        params: &[Param],
-    ) -> impl Future<Output = Result<Answer, DbError>> {
-        self.0.execute(statement, params)
-    }
-
-    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
-        self.0.forget(statement).await
-    }
-
-    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
-        self.0.rows(sql).await
-    }
-
-    async fn close(mut self) {
-        self.0.quit().await;
-    }
-}
-
-/// A session over any byte stream.
-pub(super) struct Connection<S> {
-    wire: Wire<S>,
-    agreed: Agreed,
-    statements: Vec<Prepared>,
-    exchange: Exchange,
-}
-
-impl<S> fmt::Debug for Connection<S> {
+impl<S> fmt::Debug for MysqlSession<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Agreed { version, connection_id, .. } = &self.agreed;
         write!(formatter, "Connection({} {version}, number {connection_id})", self.exchange.place)
     }
 }
 
-impl Connection<Stream> {
+impl MysqlSession {
     /// Connects, with TLS where it was asked for, and logs in.
     async fn open(options: &Options, place: String) -> Result<Self, Fault> {
         let mut wire = Wire::new(Stream::connect(&options.address).await?);
@@ -232,9 +161,8 @@ impl Connection<Stream> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// See [`Session::query`].
-    pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+impl<S: ByteStream> Session for MysqlSession<S> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         self.exchange.begin()?;
         let outcome = match self.wire.send_command(QUERY, sql).await {
             Ok(()) => self.answer().await,
@@ -243,26 +171,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || excerpt(sql))
     }
 
-    /// See [`Session::execute`].
-    pub(super) async fn execute(
-        &mut self,
-        statement: Statement,
-        params: &[Param],
-    ) -> Result<Answer, DbError> {
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
         let index = statement.id as usize;
         let Some(prepared) = self.statements.get_mut(index) else {
-            let text =
-                format!("statement {index} was not prepared by this session to {}", self.exchange.place);
-            return Err(DbError::new(Class::Fatal, "params", text));
+            return Err(self.exchange.unknown_statement(index));
         };
         if params.len() != usize::from(prepared.params) {
-            let Prepared { params: wanted, excerpt, .. } = prepared;
-            let text = format!(
-                "{excerpt} on {}: takes {wanted} parameters, not {}",
-                self.exchange.place,
-                params.len()
-            );
-            return Err(DbError::new(Class::Fatal, "params", text));
+            let wanted = usize::from(prepared.params);
+            return Err(self.exchange.wrong_params(&prepared.excerpt, wanted, params.len()));
         }
         self.exchange.begin()?;
         prepared.put(self.wire.message(), params);
@@ -277,8 +193,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || self.statements[index].excerpt.clone())
     }
 
-    /// See [`Session::prepare`].
-    pub(super) async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
         self.exchange.begin()?;
         let message = self.wire.message();
         message.push(PREPARE);
@@ -287,8 +202,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
-    /// See [`Session::forget`]. The server does not answer.
-    pub(super) async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+    /// The server does not answer.
+    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
         let Some(prepared) = self.statements.get(statement.id as usize) else { return Ok(()) };
         self.exchange.begin()?;
         let message = self.wire.message();
@@ -298,8 +213,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || format!("closing {}", prepared.excerpt))
     }
 
-    /// See [`Session::rows`].
-    pub(super) async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
         self.exchange.begin()?;
         let message = self.wire.message();
         message.push(QUERY);
@@ -308,23 +222,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
-    /// See [`MysqlSession::load_rows`].
-    pub(super) async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+    /// Says goodbye; the server closes the connection without an answer.
+    async fn close(mut self) {
+        if !self.exchange.is_unfinished() {
+            self.wire.message().push(QUIT);
+            // A connection that is already gone needs no goodbye.
+            let _ = self.wire.send().await;
+        }
+    }
+}
+
+impl<S: ByteStream> MysqlSession<S> {
+    /// Runs `sql`, a `LOAD DATA LOCAL INFILE`, with `rows` in place of the file that it names; no file is read. The session's
+    /// options must allow it, and the server's `local_infile` be on. The answer's `affected` is the number of rows.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; `Refused` when `sql` is no such statement.
+    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
         self.exchange.begin()?;
         let outcome = match self.wire.send_command(QUERY, sql.as_bytes()).await {
             Ok(()) => send_rows(&mut self.wire, self.agreed.form, rows).await,
             Err(fault) => Err(fault),
         };
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
-    }
-
-    /// Says goodbye; the server closes the connection without an answer.
-    pub(super) async fn quit(&mut self) {
-        if !self.exchange.is_unfinished() {
-            self.wire.message().push(QUIT);
-            // A connection that is already gone needs no goodbye.
-            let _ = self.wire.send().await;
-        }
     }
 
     /// Counts through the answer to what was sent.
@@ -347,7 +267,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             scanner.sent_up_to(self.wire.sequence());
             match self.wire.scan(&mut scanner).await {
                 Ok(Step::LocalFile) => {}
-                Ok(_) | Err(Fault::Server { .. }) => return Fault::LocalFile,
+                Ok(_) | Err(Fault::Said(Said::Server { .. })) => return Fault::Said(Said::LocalFile),
                 Err(fault) => return fault,
             }
         }
@@ -387,7 +307,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 }
 
 #[cfg(test)]
-#[path = "fuzz.rs"]
+#[path = "tests/fuzz.rs"]
 mod fuzz;
 
 #[cfg(test)]

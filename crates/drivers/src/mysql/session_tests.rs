@@ -8,12 +8,12 @@ use super::super::testing::{eof, error, ok, packet, packets, result_set};
 use super::*;
 
 /// A session that is logged in, and its server's end.
-fn connected(deprecate_eof: bool) -> (Connection<DuplexStream>, DuplexStream) {
+fn connected(deprecate_eof: bool) -> (MysqlSession<DuplexStream>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let form = Form { deprecate_eof, optional_definitions: false };
     let agreed =
         Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form, session_track: true };
-    let connection = Connection {
+    let connection = MysqlSession {
         wire: Wire::new(client),
         agreed,
         statements: Vec::new(),
@@ -27,7 +27,7 @@ async fn answered(
     deprecate_eof: bool,
     bytes: &[u8],
     closed: bool,
-) -> (Connection<DuplexStream>, DuplexStream) {
+) -> (MysqlSession<DuplexStream>, DuplexStream) {
     let (connection, mut server) = connected(deprecate_eof);
     server.write_all(bytes).await.expect("room in the pipe");
     if closed {

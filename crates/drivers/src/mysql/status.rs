@@ -131,9 +131,6 @@ pub(super) async fn variables(
 }
 
 /// Values of this session, as far as the version has them.
-///
-/// # Errors
-/// As [`crate::Session::rows`].
 async fn own_values(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<String, String>, DbError> {
     let mut all = name_value_pairs(session, "SHOW SESSION VARIABLES").await?;
     all.retain(|name, _| SESSION.contains(&name.as_str()));

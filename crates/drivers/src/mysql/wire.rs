@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 
 use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
@@ -13,7 +13,7 @@ use super::packet::{self, Form};
 use super::scan::{Scanner, Step};
 use crate::allowance::Allowance;
 use crate::input::{FIRST_SIZE, Input};
-use crate::stream::write_whole;
+use crate::stream::{ByteStream, write_whole};
 
 /// From this length on a body is not copied. Gathering two pieces costs the kernel about as much as copying this.
 const WORTH_GATHERING: usize = 1024;
@@ -35,7 +35,7 @@ pub(super) struct Wire<S> {
     allowance: Allowance,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+impl<S: ByteStream> Wire<S> {
     /// A wire over a fresh stream.
     pub(super) fn new(stream: S) -> Self {
         Self {

@@ -6,7 +6,6 @@ use super::Options;
 use super::fault::Fault;
 use super::secure::connected;
 use crate::DbError;
-use crate::exchange::Fault as _;
 use crate::roster::Ticket;
 
 /// In the place of the protocol's version.

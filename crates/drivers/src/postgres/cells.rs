@@ -1,21 +1,17 @@
 //! Reads whole answers message by message: rows as strings, descriptions of statements. The simple path for everything
 //! that is not hot.
 
-use tokio::io::{AsyncRead, AsyncWrite};
-
 use super::copy::put_no_rows;
-use super::fault::Fault;
+use super::fault::{Fault, Said};
 use super::message::Reader;
 use super::report;
 use super::wire::Wire;
+use crate::stream::ByteStream;
 use crate::{Cells, Rows};
 
 /// Reads the whole answer to a text that was just sent. Where it holds several statements, the rows of the first one that
 /// has columns are returned.
-pub(super) async fn collect<S>(wire: &mut Wire<S>) -> Result<Cells, Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>) -> Result<Cells, Fault> {
     let mut body = Vec::new();
     let mut found: Option<Cells> = None;
     let mut columns = None;
@@ -55,10 +51,7 @@ where
 }
 
 /// Reads the whole answer to what was just sent: the rows of every statement in it that has columns.
-pub(super) async fn results<S>(wire: &mut Wire<S>) -> Result<Vec<Rows>, Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Rows>, Fault> {
     let (mut body, mut fault, mut refused_copy) = (Vec::new(), None, false);
     let mut found: Vec<Rows> = Vec::new();
     loop {
@@ -99,10 +92,7 @@ fn names(body: &[u8]) -> Result<Vec<String>, Fault> {
 }
 
 /// What a server says of a statement that it has just parsed: types of the parameters, number of columns.
-pub(super) async fn described<S>(wire: &mut Wire<S>) -> Result<(Vec<u32>, u16), Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn described<S: ByteStream>(wire: &mut Wire<S>) -> Result<(Vec<u32>, u16), Fault> {
     let mut body = Vec::new();
     let mut fault = None;
     let (mut types, mut columns) = (None, None);
@@ -125,10 +115,11 @@ where
 
 /// The next message that belongs to the answer. Those that come at any time are passed over; the first error is kept,
 /// as the answer goes on after it, but one that ends the session is returned at once.
-async fn read<S>(wire: &mut Wire<S>, body: &mut Vec<u8>, fault: &mut Option<Fault>) -> Result<u8, Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn read<S: ByteStream>(
+    wire: &mut Wire<S>,
+    body: &mut Vec<u8>,
+    fault: &mut Option<Fault>,
+) -> Result<u8, Fault> {
     loop {
         let kind = match wire.read(body).await {
             Ok(kind) => kind,
@@ -137,7 +128,7 @@ where
         match kind {
             b'S' | b'A' | b'N' => {}
             b'E' => match Fault::in_session(report::error(body)?) {
-                ended @ Fault::Ended(_) => return Err(ended),
+                ended @ Fault::Said(Said::Ended(_)) => return Err(ended),
                 said => {
                     fault.get_or_insert(said);
                     return Ok(kind);

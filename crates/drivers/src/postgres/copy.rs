@@ -1,12 +1,11 @@
 //! COPY ... FROM STDIN: rows in bulk, in the server's own text, CSV or binary format.
 
-use tokio::io::{AsyncRead, AsyncWrite};
-
-use super::fault::Fault;
+use super::fault::{Fault, Said};
 use super::message::{put, put_text};
 use super::scan::{Asked, Scanner, Step};
 use super::wire::Wire;
 use crate::Answer;
+use crate::stream::ByteStream;
 
 /// Bytes that go with one write, about: enough that the system call costs little in comparison.
 const BATCH: usize = 64 << 10;
@@ -21,19 +20,21 @@ pub(super) fn put_no_rows(out: &mut Vec<u8>) {
 
 /// The failure of a COPY that came as an ordinary statement.
 pub(super) fn no_copy_here() -> Fault {
-    Fault::Copy("a COPY from the client cannot be run as an ordinary statement; give its rows with it")
+    Fault::Said(Said::Copy(
+        "a COPY from the client cannot be run as an ordinary statement; give its rows with it",
+    ))
 }
 
 /// Sends the rows of a COPY whose text was just sent, and reads its answer. Chunks may end anywhere, also inside a row.
 pub(super) async fn copy_in<S, C>(wire: &mut Wire<S>, chunks: C) -> Result<Answer, Fault>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: ByteStream,
     C: IntoIterator<Item: AsRef<[u8]>>,
 {
     let mut scanner = Scanner::new(Asked::Query);
     if wire.scan(&mut scanner).await? != Step::CopyIn {
         scanner.finish()?;
-        return Err(Fault::Copy("this is no COPY ... FROM STDIN: the server asks for no rows"));
+        return Err(Fault::Said(Said::Copy("this is no COPY ... FROM STDIN: the server asks for no rows")));
     }
     wire.message();
     for chunk in chunks {

@@ -4,16 +4,16 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
     ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
 };
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Options;
-use super::fault::Fault;
+use super::fault::{Fault, Said};
 use super::message::{Reader, put, put_sized, put_text};
 use super::report;
 use super::secure::Binding;
 use super::wire::Wire;
 use crate::channel::Channel;
 use crate::excerpt::said;
+use crate::stream::ByteStream;
 
 /// Version 3.0 of the protocol, which all servers from 7.4 on speak.
 const PROTOCOL_VERSION: u32 = 3 << 16;
@@ -41,15 +41,12 @@ pub(super) struct Agreed {
 }
 
 /// Logs in on a fresh connection, with TLS under it or without.
-pub(super) async fn login<S>(
+pub(super) async fn login<S: ByteStream>(
     wire: &mut Wire<S>,
     options: &Options,
     channel: Channel,
     binding: Binding,
-) -> Result<Agreed, Fault>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<Agreed, Fault> {
     put_startup(wire.message(), options);
     wire.reply().await?;
     let mut proof = Proof { options, channel, binding, state: State::Nothing };
@@ -65,7 +62,7 @@ where
                     wire.wipe();
                 }
             }
-            (b'E', _) => return Err(Fault::Server(report::error(&body)?)),
+            (b'E', _) => return Err(Fault::Said(Said::Server(report::error(&body)?))),
             (b'S', true) => {
                 let mut reader = Reader(&body);
                 if reader.text()? == b"server_version" {

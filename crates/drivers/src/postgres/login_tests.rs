@@ -7,7 +7,6 @@ use super::super::Secret;
 use super::super::testing::{fatal, message, notice, startup, welcome};
 use super::*;
 use crate::Class;
-use crate::exchange::Fault as _;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 fn socket(password: &str) -> Options {

@@ -22,6 +22,7 @@ mod secure;
 mod session;
 mod status;
 #[cfg(test)]
+#[path = "tests/testing.rs"]
 mod testing;
 mod upkeep;
 mod wire;

@@ -13,11 +13,11 @@ const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' A
 
 impl Connection for PostgresSession {
     fn exchange(&self) -> Option<&Exchange> {
-        Some(self.exchange())
+        Some(&self.exchange)
     }
 
     fn exchange_mut(&mut self) -> Option<&mut Exchange> {
-        Some(self.exchange_mut())
+        Some(&mut self.exchange)
     }
 
     fn encryption(&self) -> Option<Encryption> {
@@ -29,11 +29,11 @@ impl Connection for PostgresSession {
     }
 
     async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, DbError> {
-        self.connection_mut().pipeline(statements).await
+        self.pipeline(statements).await
     }
 
     async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
-        self.connection_mut().results(statement).await
+        self.results(statement).await
     }
 }
 

@@ -1,10 +1,11 @@
 //! Connections to a TLS server inside the test.
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::super::testing::{message, welcome};
 use super::super::{Options, PostgresSession, Secret};
 use super::*;
+use crate::stream::ByteStream;
 use crate::tls::testing::{Desk, Flaw, OUTCOMES};
 use crate::{DbError, TlsMode};
 
@@ -34,10 +35,7 @@ async fn length<S: AsyncRead + Unpin>(stream: &mut S) -> Option<usize> {
 }
 
 /// Sends each part of `script` when the client has said something; returns what it said after its start-up message.
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
-    mut stream: S,
-    script: &[Vec<u8>],
-) -> Option<Vec<Vec<u8>>> {
+async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let startup = length(&mut stream).await?;
     exactly(&mut stream, startup).await?;
     let mut heard = Vec::new();

@@ -3,11 +3,9 @@
 use std::fmt;
 use std::future::poll_fn;
 
-use tokio::io::{AsyncRead, AsyncWrite};
-
 use super::copy::{copy_in, no_copy_here, put_no_rows};
 use super::execute::{EXECUTE, Prepared, SYNC, put_parsed, put_prepare};
-use super::fault::Fault;
+use super::fault::{Fault, Said};
 use super::login::{Agreed, login};
 use super::message::{put, put_text};
 use super::placeholders::numbered;
@@ -17,15 +15,19 @@ use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::allowance::Allowance;
 use crate::excerpt::excerpt;
-use crate::exchange::{Exchange, Fault as _};
+use crate::exchange::{self, Exchange};
 use crate::roster::Ticket;
-use crate::stream::Stream;
-use crate::{Answer, Cells, Class, DbError, Encryption, Param, Rows, Sent, Session, Statement};
+use crate::stream::{ByteStream, Stream};
+use crate::{Answer, Cells, DbError, Encryption, Param, Rows, Sent, Session, Statement};
 
-/// One connection to a PostgreSQL server.
-#[derive(Debug)]
-pub struct PostgresSession {
-    connection: Connection<Stream>,
+/// One connection to a PostgreSQL server, over any byte stream.
+pub struct PostgresSession<S = Stream> {
+    wire: Wire<S>,
+    agreed: Agreed,
+    statements: Vec<Prepared>,
+    /// Number of the next statement's name. One that could not be described keeps its name on the server.
+    next_name: u32,
+    pub(super) exchange: Exchange,
     options: Options,
 }
 
@@ -34,89 +36,39 @@ impl PostgresSession {
     /// otherwise, and speaks UTF-8. Without a database the server takes the one that is named like the user.
     ///
     /// # Errors
-    /// [`Class::Lost`] when no one answers in time or the server still starts, `Fatal` when it refuses user, password or
+    /// [`crate::Class::Lost`] when no one answers in time or the server still starts, `Fatal` when it refuses user, password or
     /// database, `Refused` when it has too many connections. The message names address, user and database, and what to
     /// try.
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
         let place = options.place();
-        let context = format!("connecting to {place}");
-        let attempt = Connection::open(options, place);
-        match tokio::time::timeout(options.connect_timeout, attempt).await {
-            Ok(Ok(connection)) => Ok(Self { connection, options: options.clone() }),
-            Ok(Err(fault)) => {
-                let fault = fault.explained_by_tls(options.address.host());
-                let hint = hint(&fault, options);
-                let mut error = fault.into_error(&context);
-                error.message.push_str(hint);
-                Err(error)
-            }
-            Err(_) => Err(DbError::new(
-                Class::Lost,
-                "io",
-                format!(
-                    "{context}: no answer within {:?}; is this a PostgreSQL server, and does it take connections?",
-                    options.connect_timeout
-                ),
-            )),
-        }
+        exchange::connected(Self::open(options, place), (options, "PostgreSQL"), hint).await
     }
 
     /// One more session with the same login.
-    ///
-    /// # Errors
-    /// As [`PostgresSession::connect`].
     pub async fn another(&self) -> Result<Self, DbError> {
         Self::connect(&self.options).await
     }
 
     /// The server's version as it reports it: `15.19`, `17.5 (Debian 17.5-1)`.
     pub fn server_version(&self) -> &str {
-        &self.connection.agreed.version
+        &self.agreed.version
     }
 
     /// What the connection agreed on; `None` in clear.
     pub fn encryption(&self) -> Option<Encryption> {
-        self.connection.wire.stream().encryption()
-    }
-
-    /// State of its exchanges.
-    pub(crate) fn exchange(&self) -> &Exchange {
-        &self.connection.exchange
-    }
-
-    /// The same, to be changed.
-    pub(crate) fn exchange_mut(&mut self) -> &mut Exchange {
-        &mut self.connection.exchange
-    }
-
-    /// The connection itself.
-    pub(super) fn connection_mut(&mut self) -> &mut Connection<Stream> {
-        &mut self.connection
+        self.wire.stream().encryption()
     }
 
     /// The server's process for this connection, as in `pg_stat_activity` and `pg_terminate_backend`.
     pub fn connection_id(&self) -> u32 {
-        self.connection.agreed.backend
-    }
-
-    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names. Chunks may end
-    /// anywhere, also inside a row. The answer's `affected` is the number of rows.
-    ///
-    /// # Errors
-    /// As [`Session::query`]; `Refused` when `sql` is no such COPY.
-    pub async fn copy_in(
-        &mut self,
-        sql: &str,
-        chunks: impl IntoIterator<Item: AsRef<[u8]>>,
-    ) -> Result<Answer, DbError> {
-        self.connection.copy_in(sql, chunks).await
+        self.agreed.backend
     }
 }
 
 /// What to try after a connection failed.
 fn hint(fault: &Fault, options: &Options) -> &'static str {
     let state = match fault {
-        Fault::Server(report) => report.state.as_str(),
+        Fault::Said(Said::Server(report)) => report.state.as_str(),
         Fault::Io(_) if matches!(options.address, Address::Socket(_)) => {
             return "; is the server running, and is this its socket?";
         }
@@ -134,55 +86,14 @@ fn hint(fault: &Fault, options: &Options) -> &'static str {
     }
 }
 
-impl Session for PostgresSession {
-    // The hot path's two hand on the connection's own futures, without another one around them.
-    fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Answer, DbError>> {
-        self.connection.query(sql)
-    }
-
-    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
-        self.connection.prepare(sql).await
-    }
-
-    fn execute(
-        &mut self,
-        statement: Statement,
-        params: &[Param],
-    ) -> impl Future<Output = Result<Answer, DbError>> {
-        self.connection.execute(statement, params)
-    }
-
-    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
-        self.connection.forget(statement).await
-    }
-
-    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
-        self.connection.rows(sql).await
-    }
-
-    async fn close(mut self) {
-        self.connection.quit().await;
-    }
-}
-
-/// A session over any byte stream.
-pub(super) struct Connection<S> {
-    wire: Wire<S>,
-    agreed: Agreed,
-    statements: Vec<Prepared>,
-    /// Number of the next statement's name. One that could not be described keeps its name on the server.
-    next_name: u32,
-    exchange: Exchange,
-}
-
-impl<S> fmt::Debug for Connection<S> {
+impl<S> fmt::Debug for PostgresSession<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Agreed { version, backend, .. } = &self.agreed;
         write!(formatter, "Connection({} {version}, process {backend})", self.exchange.place)
     }
 }
 
-impl Connection<Stream> {
+impl PostgresSession {
     /// Connects, with TLS where it was asked for, and logs in.
     async fn open(options: &Options, place: String) -> Result<Self, Fault> {
         let Secured { stream, channel, binding } = connected(options).await?;
@@ -190,13 +101,13 @@ impl Connection<Stream> {
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
         let exchange = Exchange::entered(place, &options.manner.roster, ticket);
-        Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, exchange })
+        let options = options.clone();
+        Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, exchange, options })
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// See [`Session::query`].
-    pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+impl<S: ByteStream> Session for PostgresSession<S> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         self.exchange.begin()?;
         put_query(self.wire.message(), sql);
         let outcome = match self.wire.send().await {
@@ -206,24 +117,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || excerpt(sql))
     }
 
-    /// See [`Session::execute`].
-    pub(super) async fn execute(
-        &mut self,
-        statement: Statement,
-        params: &[Param],
-    ) -> Result<Answer, DbError> {
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
         let index = statement.id as usize;
         let Some(prepared) = self.statements.get(index) else {
-            let text =
-                format!("statement {index} was not prepared by this session to {}", self.exchange.place);
-            return Err(DbError::new(Class::Fatal, "params", text));
+            return Err(self.exchange.unknown_statement(index));
         };
         if params.len() != prepared.types.len() {
-            let Prepared { types, excerpt, .. } = prepared;
-            let (wanted, given) = (types.len(), params.len());
-            let text =
-                format!("{excerpt} on {}: takes {wanted} parameters, not {given}", self.exchange.place);
-            return Err(DbError::new(Class::Fatal, "params", text));
+            let wanted = prepared.types.len();
+            return Err(self.exchange.wrong_params(&prepared.excerpt, wanted, params.len()));
         }
         self.exchange.begin()?;
         prepared.put(self.wire.message(), params);
@@ -234,8 +135,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || self.statements[index].excerpt.clone())
     }
 
-    /// See [`Session::prepare`].
-    pub(super) async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
         self.exchange.begin()?;
         let name = format!("s{}", self.next_name);
         self.next_name += 1;
@@ -244,24 +144,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
-    /// See [`Session::forget`].
-    pub(super) async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
         let Some(prepared) = self.statements.get(statement.id as usize) else { return Ok(()) };
         // By SQL, whose answer is read like that of every statement.
         let sql = format!("DEALLOCATE {}", prepared.name);
         self.query(sql.as_bytes()).await.map(|_| ())
     }
 
-    /// See [`Session::rows`].
-    pub(super) async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
         self.exchange.begin()?;
         put_query(self.wire.message(), sql.as_bytes());
         let outcome = self.collected().await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
-    /// See [`PostgresSession::copy_in`].
-    pub(super) async fn copy_in(
+    /// Says goodbye; the server closes the connection without an answer.
+    async fn close(mut self) {
+        if !self.exchange.is_unfinished() {
+            put(self.wire.message(), b'X', |_| {});
+            // A connection that is already gone needs no goodbye.
+            let _ = self.wire.send().await;
+        }
+    }
+}
+
+impl<S: ByteStream> PostgresSession<S> {
+    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names. Chunks may end
+    /// anywhere, also inside a row. The answer's `affected` is the number of rows.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; `Refused` when `sql` is no such COPY.
+    pub async fn copy_in(
         &mut self,
         sql: &str,
         chunks: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -317,15 +230,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.statements.get(statement.id as usize).map_or_else(String::new, |own| own.excerpt.clone())
             }
             None => "an empty pipeline".to_owned(),
-        }
-    }
-
-    /// Says goodbye; the server closes the connection without an answer.
-    pub(super) async fn quit(&mut self) {
-        if !self.exchange.is_unfinished() {
-            put(self.wire.message(), b'X', |_| {});
-            // A connection that is already gone needs no goodbye.
-            let _ = self.wire.send().await;
         }
     }
 
@@ -399,7 +303,7 @@ fn put_query(out: &mut Vec<u8>, sql: &[u8]) {
 }
 
 #[cfg(test)]
-#[path = "fuzz.rs"]
+#[path = "tests/fuzz.rs"]
 mod fuzz;
 
 #[cfg(test)]

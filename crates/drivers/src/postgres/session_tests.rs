@@ -11,20 +11,21 @@ use super::*;
 const INT8: u32 = 20;
 
 /// A session that is logged in, and its server's end.
-fn connected() -> (Connection<DuplexStream>, DuplexStream) {
+fn connected() -> (PostgresSession<DuplexStream>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
-    let connection = Connection {
+    let connection = PostgresSession {
         wire: Wire::new(client),
         agreed: Agreed { version: "15.19".into(), backend: 7, key: 11 },
         statements: Vec::new(),
         next_name: 0,
         exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),
+        options: Options::socket("/run/.s.PGSQL.5432", "bench"),
     };
     (connection, server)
 }
 
 /// A session whose server has already sent `bytes`, and holds or closes the line.
-async fn answered(bytes: &[u8], closed: bool) -> (Connection<DuplexStream>, DuplexStream) {
+async fn answered(bytes: &[u8], closed: bool) -> (PostgresSession<DuplexStream>, DuplexStream) {
     let (connection, mut server) = connected();
     server.write_all(bytes).await.expect("room in the pipe");
     if closed {
@@ -34,7 +35,7 @@ async fn answered(bytes: &[u8], closed: bool) -> (Connection<DuplexStream>, Dupl
 }
 
 /// What the client has said.
-async fn heard(session: Connection<DuplexStream>, mut server: DuplexStream) -> Vec<u8> {
+async fn heard(session: PostgresSession<DuplexStream>, mut server: DuplexStream) -> Vec<u8> {
     drop(session);
     let mut bytes = Vec::new();
     server.read_to_end(&mut bytes).await.expect("the client's words");

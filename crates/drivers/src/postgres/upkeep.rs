@@ -22,7 +22,7 @@ impl Work<'_, Postgres> {
         let mut vacuums = JoinSet::new();
         for (number, table) in tables.iter().enumerate() {
             let mut another = self.session.another().await?;
-            another.exchange_mut().limit = self.session.exchange().limit;
+            another.exchange.limit = self.session.exchange.limit;
             vacuums.spawn(vacuum(another, number, vacuum_statement(table, major)));
         }
         let mut took = vec![Duration::ZERO; tables.len()];

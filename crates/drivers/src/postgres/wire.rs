@@ -6,15 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
 
-use super::fault::Fault;
+use super::fault::{Fault, Said};
 use super::message::{HEADER, header};
 use super::report;
 use super::scan::{LONGEST_CONTROL, Scanner, Step};
 use crate::allowance::Allowance;
 use crate::input::{FIRST_SIZE, Input};
-use crate::stream::write_whole;
+use crate::stream::{ByteStream, write_whole};
 
 /// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub(super) struct Wire<S> {
     allowance: Allowance,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+impl<S: ByteStream> Wire<S> {
     /// A wire over a fresh stream.
     pub(super) fn new(stream: S) -> Self {
         Self {
@@ -178,7 +178,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let search = async {
             loop {
                 match self.read(&mut body).await {
-                    Ok(b'E') => return report::error(&body).ok().map(Fault::Ended),
+                    Ok(b'E') => return report::error(&body).ok().map(Said::Ended).map(Fault::Said),
                     Ok(_) => {}
                     Err(_) => return None,
                 }
@@ -190,7 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// As [`Wire::last_words`], in the middle of an answer that `scanner` walks over.
     async fn scanned_last_words(&mut self, scanner: &mut Scanner) -> Option<Fault> {
         match tokio::time::timeout(LAST_WORDS, self.scan(scanner)).await {
-            Ok(Err(fault @ (Fault::Ended(_) | Fault::Server(_)))) => Some(fault),
+            Ok(Err(fault @ Fault::Said(Said::Ended(_) | Said::Server(_)))) => Some(fault),
             _ => None,
         }
     }

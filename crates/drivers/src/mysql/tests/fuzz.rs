@@ -79,7 +79,7 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         Err(Fault::Closed) => "cut",
         Err(Fault::Malformed(_)) => "malformed",
         Err(Fault::TooLarge(_)) => "too large",
-        Err(Fault::Server { .. }) => "refused by the server",
+        Err(Fault::Said(Said::Server { .. })) => "refused by the server",
         Err(_) => "refused by the client",
     }
 }

@@ -67,3 +67,22 @@ pub(super) fn greeting(plugin: &str) -> Vec<u8> {
     payload.push(0);
     payload
 }
+
+/// A public key of 2048 bits, PKCS#8.
+pub(super) const TEST_KEY: &str = "-----BEGIN PUBLIC KEY-----
+MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAmGvcONpZJxqETk7/otYp
+nC0Rtnh67vqFwAa6q8AseNS+nLyIsj7OJI46INxUR0KwepRVdpAU7hW1oXcA9EpP
+Bau3EQSBGJzIx4SF6D8QR142VBHb4q6uWicLft5tfyQYm+Acg9qa722bSwt8l5yv
+PDG05xkzt1P02UFVBqAHGTuTnU4fKr5gDLZkPHRGTw3dAiE4TLIKTmcGQgbDVuRz
+R5bEoMtZ62akgOw2QYpGzIZvu5yaHG9H6RUBxZkHSAydjnZsot1o5bD6uvnahhfD
+I8L6PObzDi28b/G1QgdUFRT9D0KN78RUSDKzjEJnh3VkbqyAXKsiABRH4gohl+uw
+WwIDAQAB
+-----END PUBLIC KEY-----
+";
+
+/// One of 512 bits, which is broken within hours.
+pub(super) const WEAK_KEY: &str = "-----BEGIN PUBLIC KEY-----
+MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBALHZQIg2FyJRQvZKdMJHeKDGD5g1h1K8
+KsrUd1I5tiEwmtiaueTw3Gmp9JCnyas2Cd7XVqH7eurbxqjS/t55HEcCAwEAAQ==
+-----END PUBLIC KEY-----
+";

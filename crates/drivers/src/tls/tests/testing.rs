@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{Tls, TlsMode, TlsSettings};
 
-#[path = "../../tests/certificates/mod.rs"]
+#[path = "../../../tests/certificates/mod.rs"]
 mod certificates;
 
 pub(crate) use certificates::{Authority, Files};
