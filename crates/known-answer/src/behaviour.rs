@@ -70,55 +70,6 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
-    /// Answers of `rows` rows with `columns` columns of `bytes` bytes.
-    #[must_use]
-    pub fn answering(mut self, rows: u32, columns: u16, bytes: u32) -> Self {
-        (self.rows, self.columns, self.bytes) = (rows, columns, bytes);
-        self
-    }
-
-    #[must_use]
-    pub fn delayed(mut self, delay: Distribution) -> Self {
-        self.delay = delay;
-        self
-    }
-
-    #[must_use]
-    pub fn burning(mut self, burn: Duration) -> Self {
-        self.burn = burn;
-        self
-    }
-
-    #[must_use]
-    pub fn freezing(mut self, freeze: Freeze) -> Self {
-        self.freeze = Some(freeze);
-        self
-    }
-
-    #[must_use]
-    pub fn refusing(mut self, error: Refusal) -> Self {
-        self.error = Some(error);
-        self
-    }
-
-    #[must_use]
-    pub fn halving(mut self, half: Half) -> Self {
-        self.half = Some(half);
-        self
-    }
-
-    #[must_use]
-    pub fn disconnecting(mut self, every: u64) -> Self {
-        self.disconnect_every = Some(every);
-        self
-    }
-
-    #[must_use]
-    pub fn seeded(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
     /// The delay of a connection's `statement`th statement, from 1. Connections are numbered from 0, in the order in which
     /// they were accepted, refused ones included.
     pub fn delay_of(&self, connection: u64, statement: u64) -> Duration {
@@ -207,13 +158,17 @@ mod tests {
 
     #[test]
     fn a_behaviour_is_written_as_people_say_it_and_read_back() {
-        let behaviour = Behaviour::default()
-            .answering(2, 3, 4)
-            .delayed("exponential 200us".parse().expect("a delay"))
-            .burning(Duration::from_micros(20))
-            .freezing("200ms every 10s".parse().expect("a freeze"))
-            .refusing("1213 every 100".parse().expect("an error"))
-            .halving("every 9".parse().expect("half answers"));
+        let behaviour = Behaviour {
+            rows: 2,
+            columns: 3,
+            bytes: 4,
+            delay: "exponential 200us".parse().expect("a delay"),
+            burn: Duration::from_micros(20),
+            freeze: Some("200ms every 10s".parse().expect("a freeze")),
+            error: Some("1213 every 100".parse().expect("an error")),
+            half: Some("every 9".parse().expect("half answers")),
+            ..Behaviour::default()
+        };
         let text = serde_json::to_string(&behaviour).expect("JSON");
         insta::assert_snapshot!(text, @r#"{"rows":2,"columns":3,"bytes":4,"delay":"exponential 200us","burn":"20us","prepared_only":false,"freeze":"200ms every 10s","error":"1213 every 100","disconnect_every":null,"half":"every 9","login_delay":"0ns","connection_limit":null,"deprecate_eof":true,"seed":1}"#);
         assert_eq!(serde_json::from_str::<Behaviour>(&text).expect("the same"), behaviour);
@@ -223,19 +178,22 @@ mod tests {
 
     #[test]
     fn the_truth_is_a_pure_function() {
-        let behaviour = Behaviour::default().delayed("exponential 200us".parse().expect("a delay"));
+        let behaviour =
+            Behaviour { delay: "exponential 200us".parse().expect("a delay"), ..Behaviour::default() };
         assert_eq!(behaviour.delay_of(3, 7), behaviour.delay_of(3, 7));
         assert_ne!(behaviour.delay_of(3, 7), behaviour.delay_of(3, 8));
         assert_ne!(behaviour.delay_of(3, 7), behaviour.delay_of(4, 7));
-        assert_ne!(behaviour.delay_of(3, 7), behaviour.clone().seeded(2).delay_of(3, 7));
+        assert_ne!(behaviour.delay_of(3, 7), (Behaviour { seed: 2, ..behaviour.clone() }).delay_of(3, 7));
     }
 
     #[test]
     fn the_worst_fault_wins() {
-        let behaviour = Behaviour::default()
-            .refusing("1213 every 2".parse().expect("an error"))
-            .halving("every 4".parse().expect("half answers"))
-            .disconnecting(8);
+        let behaviour = Behaviour {
+            error: Some("1213 every 2".parse().expect("an error")),
+            half: Some("every 4".parse().expect("half answers")),
+            disconnect_every: Some(8),
+            ..Behaviour::default()
+        };
         let faults: Vec<Fault> = (1..=8).map(|n| behaviour.fault_of(0, n)).collect();
         use Fault::{Disconnected, Half, None, Refused};
         assert_eq!(faults, [None, Refused, None, Half, None, Refused, None, Disconnected]);
@@ -245,10 +203,10 @@ mod tests {
     fn what_cannot_be_had_is_refused_with_advice() {
         let refuse =
             |behaviour: Behaviour, protocol| behaviour.check(protocol).expect_err("a refusal").to_string();
-        let error = |text: &str| Behaviour::default().refusing(text.parse().expect(text));
-        insta::assert_snapshot!(refuse(Behaviour::default().answering(1, 0, 1), Protocol::Mysql), @"an answer of 0 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
-        insta::assert_snapshot!(refuse(Behaviour::default().answering(1, 2000, 1), Protocol::Postgres), @"an answer of 2000 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
-        insta::assert_snapshot!(refuse(Behaviour::default().answering(1 << 30, 1, 1), Protocol::Mysql), @"an answer of about 10737418240 bytes; at most 1 GiB goes: fewer rows or bytes");
+        let error = |text: &str| Behaviour { error: Some(text.parse().expect(text)), ..Behaviour::default() };
+        insta::assert_snapshot!(refuse(Behaviour { rows: 1, columns: 0, bytes: 1, ..Behaviour::default() }, Protocol::Mysql), @"an answer of 0 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
+        insta::assert_snapshot!(refuse(Behaviour { rows: 1, columns: 2000, bytes: 1, ..Behaviour::default() }, Protocol::Postgres), @"an answer of 2000 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
+        insta::assert_snapshot!(refuse(Behaviour { rows: 1 << 30, columns: 1, bytes: 1, ..Behaviour::default() }, Protocol::Mysql), @"an answer of about 10737418240 bytes; at most 1 GiB goes: fewer rows or bytes");
         insta::assert_snapshot!(refuse(error("40P01 every 1"), Protocol::Mysql), @"no error has the code 40P01; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
         insta::assert_snapshot!(refuse(error("1213 every 1"), Protocol::Postgres), @"no error has the code 1213; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
         assert!(error("40P01 every 1").check(Protocol::Postgres).is_ok());

@@ -4,8 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use statrs::distribution::{ContinuousCDF as _, Normal};
+
 use crate::Error;
-use crate::{normal, units};
+use crate::units;
 
 const FORM: &str = "none, constant 200us, uniform 100us 300us, exponential 200us (the mean), lognormal 200us 0.5 (the \
                     median, and sigma of the logarithm), or bimodal 100us 2ms 5% (fast, slow, share of slow)";
@@ -71,7 +73,7 @@ impl Distribution {
             Self::Uniform { least, most } => least + (most - least).mul_f64(probability.clamp(0.0, 1.0)),
             Self::Exponential { mean } => mean.mul_f64(-(-inside).ln_1p()),
             Self::LogNormal { median, sigma } => {
-                let factor = (sigma * normal::quantile(inside)).exp();
+                let factor = (sigma * Normal::standard().inverse_cdf(inside)).exp();
                 Duration::from_nanos((median.as_nanos() as f64 * factor) as u64)
             }
             Self::Bimodal { fast, slow, slow_share } => {
@@ -222,6 +224,22 @@ mod tests {
             "gamma 1ms",
         ] {
             wrong(bad);
+        }
+    }
+
+    #[test]
+    fn normal_quantiles_are_those_of_the_tables() {
+        for (probability, expected) in [
+            (0.5, 0.0),
+            (0.25, -0.674_489_750_196_081_7),
+            (0.9, 1.281_551_565_544_600_4),
+            (0.975, 1.959_963_984_540_054),
+            (0.999, 3.090_232_306_167_813_5),
+            (1e-10, -6.361_340_902_404_056),
+            (1e-20, -9.262_340_089_798_409),
+        ] {
+            let found = Normal::standard().inverse_cdf(probability);
+            assert!((found - expected).abs() < 1e-9, "{probability}: {found}, not {expected}");
         }
     }
 }

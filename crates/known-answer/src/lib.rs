@@ -22,7 +22,6 @@ mod fault;
 mod freeze;
 mod listen;
 mod mysql;
-mod normal;
 mod output;
 mod postgres;
 mod protocol;

@@ -20,7 +20,8 @@ async fn prepared(session: &mut AnySession) -> (Answer, Answer) {
 #[tokio::test(flavor = "current_thread")]
 async fn rows_and_changes_come_as_programmed_over_both_protocols() {
     for protocol in BOTH {
-        let server = Running::start(protocol, Behaviour::default().answering(3, 2, 5));
+        let server =
+            Running::start(protocol, Behaviour { rows: 3, columns: 2, bytes: 5, ..Behaviour::default() });
         let mut session = server.connect().await;
         let rows = session.query(b"SELECT 1").await.unwrap();
         assert_eq!((rows.rows, rows.affected, rows.warnings), (3, 0, 0));
@@ -42,7 +43,8 @@ async fn rows_and_changes_come_as_programmed_over_both_protocols() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn results_may_end_in_the_form_of_old_servers() {
-    let behaviour = Behaviour { deprecate_eof: false, ..Behaviour::default().answering(4, 1, 300) };
+    let behaviour =
+        Behaviour { deprecate_eof: false, rows: 4, columns: 1, bytes: 300, ..Behaviour::default() };
     let server = Running::start(Protocol::Mysql, behaviour);
     let mut session = server.connect().await;
     assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 4);
@@ -52,7 +54,8 @@ async fn results_may_end_in_the_form_of_old_servers() {
 #[tokio::test(flavor = "current_thread")]
 async fn an_answer_may_have_no_rows() {
     for protocol in BOTH {
-        let server = Running::start(protocol, Behaviour::default().answering(0, 3, 1));
+        let server =
+            Running::start(protocol, Behaviour { rows: 0, columns: 3, bytes: 1, ..Behaviour::default() });
         let mut session = server.connect().await;
         assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 0);
         assert_eq!(prepared(&mut session).await.0.rows, 0);
@@ -63,7 +66,7 @@ async fn an_answer_may_have_no_rows() {
 async fn rows_of_more_than_16_mib_and_many_large_rows_get_through() {
     for protocol in BOTH {
         for (rows, columns, bytes) in [(2, 1, 17 << 20), (1, 2, (1 << 24) - 1), (3000, 3, 4000)] {
-            let server = Running::start(protocol, Behaviour::default().answering(rows, columns, bytes));
+            let server = Running::start(protocol, Behaviour { rows, columns, bytes, ..Behaviour::default() });
             let mut session = server.connect().await;
             for _ in 0..2 {
                 let answer = session.query(b"SELECT 1").await.unwrap();

@@ -11,7 +11,7 @@ use crate::support::{BOTH, Running, expect_class};
 const SIZE: (u32, u16, u32) = (100, 1, 1000);
 
 fn behaviour() -> Behaviour {
-    Behaviour::default().answering(SIZE.0, SIZE.1, SIZE.2)
+    Behaviour { rows: SIZE.0, columns: SIZE.1, bytes: SIZE.2, ..Behaviour::default() }
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -25,7 +25,7 @@ async fn errors_have_their_class_and_the_connection_goes_on() {
         (Protocol::Postgres, "42P01", Class::Fatal),
     ] {
         let error = format!("{code} every 3").parse().unwrap();
-        let server = Running::start(protocol, behaviour().refusing(error));
+        let server = Running::start(protocol, Behaviour { error: Some(error), ..behaviour() });
         let mut session = server.connect().await;
         let statement = session.prepare("SELECT c FROM t WHERE id=?").await.unwrap();
         for round in 0..20 {
@@ -44,7 +44,7 @@ async fn errors_have_their_class_and_the_connection_goes_on() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_failed_transaction_of_postgres_refuses_all_but_its_end() {
     let error = "40P01 every 2".parse().unwrap();
-    let server = Running::start(Protocol::Postgres, Behaviour::default().refusing(error));
+    let server = Running::start(Protocol::Postgres, Behaviour { error: Some(error), ..Behaviour::default() });
     let mut session = server.connect().await;
     session.query(b"BEGIN").await.unwrap();
     expect_class(session.query(b"SELECT 1").await, Class::Retry, "40P01");
@@ -56,7 +56,7 @@ async fn a_failed_transaction_of_postgres_refuses_all_but_its_end() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_disconnect_is_a_lost_connection() {
     for protocol in BOTH {
-        let server = Running::start(protocol, behaviour().disconnecting(3));
+        let server = Running::start(protocol, Behaviour { disconnect_every: Some(3), ..behaviour() });
         let mut session = server.connect().await;
         session.query(b"SELECT 1").await.unwrap();
         session.query(b"SELECT 1").await.unwrap();
@@ -70,8 +70,10 @@ async fn a_disconnect_is_a_lost_connection() {
 async fn half_an_answer_is_a_lost_connection() {
     for protocol in BOTH {
         for sizes in [SIZE, (1, 1, 1)] {
-            let behaviour = Behaviour::default().answering(sizes.0, sizes.1, sizes.2);
-            let server = Running::start(protocol, behaviour.halving("every 2".parse().unwrap()));
+            let behaviour =
+                Behaviour { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Behaviour::default() };
+            let server =
+                Running::start(protocol, Behaviour { half: Some("every 2".parse().unwrap()), ..behaviour });
             let mut session = server.connect().await;
             let statement = session.prepare("SELECT 1").await.unwrap();
             session.execute(statement, &[]).await.unwrap();
@@ -85,8 +87,12 @@ async fn half_an_answer_is_a_lost_connection() {
 async fn a_stalled_answer_comes_whole_after_its_stall() {
     for protocol in BOTH {
         for sizes in [SIZE, (1, 1, 100_000), (1, 1, 1)] {
-            let behaviour = Behaviour::default().answering(sizes.0, sizes.1, sizes.2);
-            let server = Running::start(protocol, behaviour.halving("every 2 stall 60ms".parse().unwrap()));
+            let behaviour =
+                Behaviour { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Behaviour::default() };
+            let server = Running::start(
+                protocol,
+                Behaviour { half: Some("every 2 stall 60ms".parse().unwrap()), ..behaviour },
+            );
             let mut session = server.connect().await;
             let statement = session.prepare("SELECT 1").await.unwrap();
             session.execute(statement, &[]).await.unwrap();

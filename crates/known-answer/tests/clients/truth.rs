@@ -32,7 +32,7 @@ async fn every_answer_takes_at_least_its_own_delay_and_most_take_little_more() {
 
 /// 150 statements with a programmed delay: none is early, and half of them are late by less than 2 ms.
 async fn delayed(protocol: Protocol, delay: &str) -> Result<(), String> {
-    let behaviour = Behaviour::default().delayed(delay.parse().unwrap()).seeded(3);
+    let behaviour = Behaviour { delay: delay.parse().unwrap(), seed: 3, ..Behaviour::default() };
     let server = Running::start(protocol, behaviour.clone());
     let mut session = server.connect().await;
     let mut late = Vec::new();
@@ -56,8 +56,10 @@ async fn connections_wait_side_by_side() {
 
 async fn answers_side_by_side() -> Result<(), String> {
     const CONNECTIONS: usize = 40;
-    let server =
-        Running::start(Protocol::Mysql, Behaviour::default().delayed("constant 100ms".parse().unwrap()));
+    let server = Running::start(
+        Protocol::Mysql,
+        Behaviour { delay: "constant 100ms".parse().unwrap(), ..Behaviour::default() },
+    );
     let mut sessions = Vec::new();
     for _ in 0..CONNECTIONS {
         sessions.push(server.connect().await);
@@ -86,7 +88,10 @@ fn process_cpu() -> Duration {
 async fn a_burn_is_cpu_time_of_the_process() {
     for protocol in BOTH {
         once_undisturbed(async || {
-            let server = Running::start(protocol, Behaviour::default().burning(Duration::from_micros(500)));
+            let server = Running::start(
+                protocol,
+                Behaviour { burn: Duration::from_micros(500), ..Behaviour::default() },
+            );
             let mut session = server.connect().await;
             let before = process_cpu();
             let times = times(&mut session, 200).await;
@@ -106,9 +111,13 @@ async fn a_burn_is_cpu_time_of_the_process() {
 async fn text_costs_nothing_where_executions_alone_are_programmed() {
     for protocol in BOTH {
         once_undisturbed(async || {
-            let mut behaviour = Behaviour::default().burning(Duration::from_millis(1)).disconnecting(3);
-            behaviour.prepared_only = true;
-            let behaviour = behaviour.delayed("uniform 2ms 4ms".parse().unwrap());
+            let behaviour = Behaviour {
+                delay: "uniform 2ms 4ms".parse().unwrap(),
+                burn: Duration::from_millis(1),
+                prepared_only: true,
+                disconnect_every: Some(3),
+                ..Behaviour::default()
+            };
             let server = Running::start(protocol, behaviour);
             let mut session = server.connect().await;
             times(&mut session, 50).await;
@@ -134,7 +143,7 @@ async fn a_long_burn_does_not_hold_up_the_answers_of_others() {
 }
 
 async fn answers_during_a_burn() -> Result<(), String> {
-    let behaviour = Behaviour::default().burning(Duration::from_millis(600));
+    let behaviour = Behaviour { burn: Duration::from_millis(600), ..Behaviour::default() };
     let server = Running::start(Protocol::Mysql, behaviour);
     // Numbers 0 and 2 share a thread.
     let (mut burning, _other, mut pinging) =
@@ -174,7 +183,8 @@ async fn a_freeze_holds_up_what_it_meets_for_its_whole_length() {
 async fn frozen(protocol: Protocol) -> Result<(), String> {
     let length = Duration::from_millis(150);
     let freeze = "150ms every 250ms at 100ms".parse().unwrap();
-    let behaviour = Behaviour::default().delayed("constant 2ms".parse().unwrap()).freezing(freeze);
+    let behaviour =
+        Behaviour { delay: "constant 2ms".parse().unwrap(), freeze: Some(freeze), ..Behaviour::default() };
     let server = Running::start(protocol, behaviour);
     let mut session = server.connect().await;
     let begin = Instant::now();
@@ -202,7 +212,7 @@ async fn frozen(protocol: Protocol) -> Result<(), String> {
 #[tokio::test(flavor = "current_thread")]
 async fn a_freeze_holds_up_logins_and_prepares_too() {
     for protocol in BOTH {
-        let behaviour = Behaviour::default().freezing("300ms at 0s".parse().unwrap());
+        let behaviour = Behaviour { freeze: Some("300ms at 0s".parse().unwrap()), ..Behaviour::default() };
         let server = Running::start(protocol, behaviour);
         let (mut first, mut second) = (server.connect().await, server.connect().await);
         let begin = Instant::now();
