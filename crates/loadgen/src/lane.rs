@@ -19,7 +19,9 @@ pub trait Lane {
 
     /// Makes operation `number` ready: draws parameters, builds text, makes look-ups. Not part of service time. Of an
     /// open-loop lane it runs ahead of the due time.
-    fn prepare(&mut self, number: u64, notes: &mut Notes) -> impl Future<Output = Result<(), Failure>>;
+    fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> impl Future<Output = Result<(), Failure>> {
+        async { Ok(()) }
+    }
 
     /// Sends operation `number` and waits for its whole answer. Called again with the same number to retry.
     fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;

@@ -5,11 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Error;
 use crate::units::decimal;
+use crate::{Error, Given, scalar};
 
 /// A size in bytes, written with its unit. `kB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`, `MiB`, `GiB` and `TiB`
 /// powers of 1024.
@@ -60,28 +59,13 @@ impl Serialize for PlanBytes {
     }
 }
 
+/// A bare number gets its own message: the unit is what people forget.
 impl<'de> Deserialize<'de> for PlanBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(BytesVisitor)
-    }
-}
-
-struct BytesVisitor;
-
-/// Numbers get their own message: the unit is what people forget.
-impl Visitor<'_> for BytesVisitor {
-    type Value = PlanBytes;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a size such as \"2 GB\"")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<PlanBytes, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<PlanBytes, E> {
-        Err(E::custom(format!("the size {number} has no unit: {HELP}")))
+        scalar(deserializer, "a size such as \"2 GB\"", |given| match given {
+            Given::Text(text) => text.parse().map_err(|error: Error| error.to_string()),
+            Given::Number(number) => Err(format!("the size {number} has no unit: {HELP}")),
+        })
     }
 }
 

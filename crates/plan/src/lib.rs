@@ -8,6 +8,7 @@ mod check_report;
 mod clients;
 mod config;
 mod count_words;
+mod defaults;
 mod document;
 mod error;
 mod estimate;
@@ -15,13 +16,16 @@ mod expand;
 mod experiment;
 mod explain;
 #[cfg(test)]
+#[path = "tests/fake.rs"]
 mod fake;
 mod load;
 mod model;
+mod named;
 mod needed_steps;
 mod overrides;
 mod parse;
 mod report;
+mod scalar;
 mod setup;
 mod size;
 mod table;
@@ -39,9 +43,9 @@ pub use expand::{Cell, cells, further_cells};
 pub use load::{Load, LostConnections};
 pub use model::{
     ClientWait, Cold, ColumnDefinitions, Cpus, DataMode, Design, Forecast, Host, Kinds, Mistake, Needs,
-    NoLimit, Parity, Plan, Setup, Size, Speed, StepEstimate, StepOutline, Tls, TlsMode, Unlike, Variant,
-    VariantKind, WaitChoice, WorkloadKind, WorkloadOptions, Workloads, data_problem, json_schema, seconds,
-    values_of,
+    NoLimit, Parity, Plan, Setup, Size, Speed, StepEstimate, StepOutline, Tls, TlsMode, Unlike, Values,
+    Variant, VariantKind, WaitChoice, WorkloadKind, WorkloadOptions, Workloads, data_problem, json_schema,
+    seconds,
 };
 pub use needed_steps::needed_steps;
 pub use parse::{QUICKSTART, parse_with, read_with};
@@ -49,6 +53,7 @@ pub use report::{
     Colours, GroupFigures, PlanSize, Published, PublishedFigures, PublishedFinding, Quantity, Relation,
     Report, Section, StepFigures,
 };
+pub use scalar::{Given, scalar};
 pub use setup::name_parts;
 pub use table::{Table, TableError, TableValue};
 pub use units::{CpuList, PlanDuration, TimeOrAuto};

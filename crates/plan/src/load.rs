@@ -5,24 +5,26 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::PlanDuration;
+use crate::{PlanDuration, with_defaults};
 
-/// Connections of every step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Load {
-    /// What happens when a connection is lost in a step: `"fail"` ends the step, `"reconnect"` opens it again and counts.
-    pub lost_connections: LostConnections,
-    /// Pause before a lost connection is opened again; each further one is twice as long. Up to half of it is taken off
-    /// by chance.
-    pub reconnect_wait: PlanDuration,
-    /// No pause is longer than this.
-    pub reconnect_wait_max: PlanDuration,
-    /// The step fails when a lost connection is not open again after this time.
-    pub reconnect_for: PlanDuration,
-    /// Logins a second before a step; as fast as they go when left out.
-    #[schemars(range(min = 0.1, max = 1000000.0))]
-    pub connect_rate_per_second: Option<f64>,
+with_defaults! {
+    /// Connections of every step.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Load {
+        /// What happens when a connection is lost in a step: `"fail"` ends the step, `"reconnect"` opens it again and counts.
+        pub lost_connections: LostConnections = LostConnections::Fail,
+        /// Pause before a lost connection is opened again; each further one is twice as long. Up to half of it is taken off
+        /// by chance.
+        pub reconnect_wait: PlanDuration = PlanDuration(Duration::from_millis(100)),
+        /// No pause is longer than this.
+        pub reconnect_wait_max: PlanDuration = PlanDuration::from_secs(5),
+        /// The step fails when a lost connection is not open again after this time.
+        pub reconnect_for: PlanDuration = PlanDuration::from_secs(60),
+        /// Logins a second before a step; as fast as they go when left out.
+        #[schemars(range(min = 0.1, max = 1000000.0))]
+        pub connect_rate_per_second: Option<f64> = None,
+    }
 }
 
 /// What happens when a connection is lost in a step.
@@ -32,18 +34,6 @@ pub enum LostConnections {
     #[default]
     Fail,
     Reconnect,
-}
-
-impl Default for Load {
-    fn default() -> Self {
-        Self {
-            lost_connections: LostConnections::Fail,
-            reconnect_wait: PlanDuration(Duration::from_millis(100)),
-            reconnect_wait_max: PlanDuration::from_secs(5),
-            reconnect_for: PlanDuration::from_secs(60),
-            connect_rate_per_second: None,
-        }
-    }
 }
 
 /// The first option out of its range: its key inside `[load]`, and what to write.

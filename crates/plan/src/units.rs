@@ -6,10 +6,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Error;
+use crate::{Error, Given, scalar};
 
 /// A length of time in a plan, written with its unit: `"500ms"`, `"30s"`, `"5m"`, `"2h"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,65 +143,31 @@ impl Serialize for CpuList {
     }
 }
 
+impl PlanDuration {
+    /// Reads what a plan has in the place of a duration. A bare number gets its own message: the unit is what people forget.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(given: &Given<'_>) -> Result<Self, String> {
+        match given {
+            Given::Text(text) => text.parse().map_err(|error: Error| error.to_string()),
+            Given::Number(number) => Err(no_unit(number)),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for PlanDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DurationVisitor)
+        scalar(deserializer, "a duration such as \"30s\"", |given| Self::read(&given))
     }
 }
-
-impl<'de> Deserialize<'de> for CpuList {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CpuVisitor)
-    }
-}
-
-struct DurationVisitor;
-
-/// Numbers get their own message: the unit is what people forget.
-impl Visitor<'_> for DurationVisitor {
-    type Value = PlanDuration;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a duration such as \"30s\"")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<PlanDuration, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<PlanDuration, E> {
-        Err(E::custom(no_unit(number)))
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<PlanDuration, E> {
-        Err(E::custom(no_unit(number)))
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<PlanDuration, E> {
-        Err(E::custom(no_unit(number)))
-    }
-}
-
-struct CpuVisitor;
 
 /// A bare number is one CPU: `--set host.client_cpus=2` must mean what it says.
-impl Visitor<'_> for CpuVisitor {
-    type Value = CpuList;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of CPUs such as \"0-1,4\"")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<CpuList, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<CpuList, E> {
-        number.to_string().parse().map_err(E::custom)
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<CpuList, E> {
-        number.to_string().parse().map_err(E::custom)
+impl<'de> Deserialize<'de> for CpuList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        scalar(deserializer, "a list of CPUs such as \"0-1,4\"", |given| {
+            given.text().parse().map_err(|error: Error| error.to_string())
+        })
     }
 }
 

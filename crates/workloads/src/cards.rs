@@ -1,16 +1,34 @@
 //! Steps as cards for a reader: what each is for, what it sends, with which parameters. Made of the same descriptions that runs record.
 
+use std::collections::BTreeMap;
+
 use dbdyno_drivers::{Endpoint, Target, null};
 use dbdyno_record::StepSpec;
+use serde::Deserialize;
 
 use crate::{Card, CardOperation, Cards, Context, Steps, Workload};
 
 /// What must be said of a step in words.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Words {
-    pub(crate) purpose: &'static str,
-    pub(crate) parameters: &'static str,
-    pub(crate) trap: &'static str,
+    pub(crate) purpose: String,
+    pub(crate) parameters: String,
+    pub(crate) trap: String,
+}
+
+/// The words of a step in a workload's `words.toml`: those of its name, of the part of it before a point or a number, or of `*`.
+pub(crate) fn words(text: &str, step: &str) -> Words {
+    let mut all: BTreeMap<String, Words> = toml::from_str(text).expect("tests read every file of words");
+    let others = all.remove("*").unwrap_or_default();
+    let plain = step.split('.').next().unwrap_or(step);
+    let names = [step, plain, plain.trim_end_matches(|sign: char| sign.is_ascii_digit())];
+    let found = names.iter().find_map(|name| all.remove(*name));
+    let mut words = found.unwrap_or_else(|| others.clone());
+    if words.parameters.is_empty() {
+        words.parameters = others.parameters;
+    }
+    words
 }
 
 /// A database that stores nothing.
@@ -25,9 +43,9 @@ pub(crate) fn specs(workload: &impl Steps) -> impl Iterator<Item = StepSpec> {
     (0..workload.steps().len()).map(|index| workload.spec(index))
 }
 
-/// The cards of a workload whose steps have one list: what `words` says of each step's name.
-pub(crate) fn of<W: Workload>(options: &W::Options, words: impl Fn(&str) -> Words) -> Vec<Cards> {
-    let card = |spec: StepSpec| card(&spec, None, words(&spec.name));
+/// The cards of a workload whose steps have one list, with what its `words.toml` says.
+pub(crate) fn of<W: Workload>(options: &W::Options, text: &str) -> Vec<Cards> {
+    let card = |spec: StepSpec| card(&spec, None, words(text, &spec.name));
     let steps = specs(&W::new(options, context())).map(card).collect();
     vec![Cards { workload: W::NAME, title: "", steps }]
 }

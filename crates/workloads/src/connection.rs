@@ -103,6 +103,19 @@ impl Connection {
         self.session()?.execute(statement, params).await.map_err(failure)
     }
 
+    /// Sends `sql`, or where there is one the prepared `statement` with `params`.
+    pub(crate) async fn send(
+        &mut self,
+        statement: Option<Statement>,
+        params: &[Param],
+        sql: &[u8],
+    ) -> Result<Answer, Failure> {
+        match statement {
+            Some(statement) => self.execute(statement, params).await,
+            None => self.query(sql).await,
+        }
+    }
+
     /// See [`AnySession::pipeline`].
     pub(crate) async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, Failure> {
         self.session()?.pipeline(statements).await.map_err(failure)

@@ -1,9 +1,16 @@
-//! What the workloads' lists of deviations have in common: what a step finds, binary logs, what the whole plan decides.
+//! Deviations of workloads from their originals: rows of `deviations.toml` that hold with some options, and what the whole plan
+//! decides.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration};
+use dbdyno_plan::PlanDuration;
 use dbdyno_record::Deviation;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Rows that several workloads have.
+const SHARED: &str = include_str!("deviations.toml");
 
 /// What a plan decides in addition to a workload's options, as far as the originals do otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,53 +52,88 @@ pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec
     list
 }
 
-/// What a step finds, where the original runs all steps in one server on what the step before has left.
-pub(crate) fn of_state(data: DataMode, cold: &Cold) -> Vec<Deviation> {
-    let data =
-        state(data).map(|here| deviation("data", "one server and one set of tables, which ages", here));
-    let here = match cold {
-        Cold::All(true) => Some("each measured step begins in a fresh server with empty caches".to_owned()),
-        Cold::Steps(names) if !names.is_empty() => {
-            Some(format!("some steps begin in a fresh server with empty caches: {}", names.join(", ")))
-        }
-        Cold::All(false) | Cold::Steps(_) => None,
-    };
-    let cold = here.map(|here| deviation("cold", "caches as the step before left them", &here));
-    data.into_iter().chain(cold).collect()
+/// A row of a workload's `deviations.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Row {
+    /// In place of the three texts: the rows of this name, which several workloads have.
+    shared: String,
+    pub(crate) topic: String,
+    original: String,
+    /// `{option}` is the value of an option.
+    here: String,
+    /// It holds where each of these options has this value, or one of these. `""` is also an option that is not set.
+    when: Map<String, Value>,
+    /// It holds where none of these options has this value, or one of these.
+    unless: Map<String, Value>,
 }
 
-/// What a step finds, where it is not what the one before it has left.
-const fn state(data: DataMode) -> Option<&'static str> {
-    match data {
-        DataMode::Preserve => None,
-        DataMode::Restart => Some("the server is stopped and started before each step; the tables age"),
-        DataMode::Reset => Some("each step has newly loaded tables and a fresh server"),
-        DataMode::Restore => Some("each block begins on a copy of the tables as loaded; they age within it"),
-        DataMode::RestoreEachStep => Some("each step has a copy of the tables as loaded and a fresh server"),
+impl Row {
+    #[cfg(test)]
+    pub(crate) fn always_holds(&self) -> bool {
+        self.when.is_empty() && self.unless.is_empty()
+    }
+
+    fn holds(&self, options: &Map<String, Value>) -> bool {
+        let fits = |(key, wanted): (&String, &Value)| fits(options.get(key).unwrap_or(&Value::Null), wanted);
+        self.when.iter().all(fits) && !self.unless.iter().any(fits)
+    }
+
+    fn deviation(&self, options: &Map<String, Value>) -> Deviation {
+        let place =
+            self.here.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
+        let here = match place {
+            Some((before, (key, after))) => {
+                format!("{before}{}{after}", options.get(key).map_or_else(String::new, shown))
+            }
+            None => self.here.clone(),
+        };
+        deviation(&self.topic, &self.original, &here)
     }
 }
 
-/// What becomes of binary logs. The drivers of published reports send RESET MASTER, sysbench alone nothing.
-pub(crate) fn binary_logs(is_reset_by_original: bool) -> Deviation {
-    let original = if is_reset_by_original {
-        "RESET MASTER before and after each step; MySQL from 8.4 refuses it and keeps its logs"
-    } else {
-        "left as they are"
-    };
-    deviation(
-        "binary logs",
-        original,
-        "deleted before and after each step on servers that dbdyno started, on every version; left as they are on others",
-    )
+fn fits(option: &Value, wanted: &Value) -> bool {
+    match (option, wanted) {
+        (option, Value::Array(any)) => any.iter().any(|wanted| fits(option, wanted)),
+        (Value::Array(all), wanted) if !all.is_empty() => all.contains(wanted),
+        (Value::Null | Value::Array(_), wanted) => wanted == "",
+        (option, wanted) => option == wanted,
+    }
 }
 
-/// A step that ends with its time may not end: how long sysbench waits for it, and how long dbdyno.
-pub(crate) fn time_cap(times: f64) -> Deviation {
-    deviation(
-        "time_cap",
-        "statements in flight at the end are awaited without a limit",
-        &format!("a step is cut off and failed after {times} times its length and 10 s"),
-    )
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Value::Number(number) => match number.as_f64() {
+            Some(fraction) if number.is_f64() => fraction.to_string(),
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// Rows of a `deviations.toml`.
+pub(crate) fn rows(text: &str, name: &str) -> Vec<Row> {
+    let mut all: BTreeMap<String, Vec<Row>> = toml::from_str(text).expect("tests read every file of rows");
+    all.remove(name).unwrap_or_default()
+}
+
+/// The rows of a workload's `deviations.toml` that hold with `options`.
+pub(crate) fn of_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
+    named_rows(text, "deviation", options)
+}
+
+fn named_rows(text: &str, name: &str, options: &Map<String, Value>) -> Vec<Deviation> {
+    let mut list = Vec::new();
+    for row in rows(text, name).iter().filter(|row| row.holds(options)) {
+        if row.shared.is_empty() {
+            list.push(row.deviation(options));
+        } else {
+            list.extend(named_rows(SHARED, &row.shared, options));
+        }
+    }
+    list
 }
 
 pub(crate) fn deviation(topic: &str, original: &str, here: &str) -> Deviation {
@@ -104,6 +146,7 @@ mod tests {
     use crate::Workload;
     use crate::insert_benchmark::InsertBenchmark;
     use crate::microbenchmarks::Microbenchmarks;
+    use dbdyno_plan::{Cold, DataMode, Values};
 
     const ALL: [Original; 6] = [
         InsertBenchmark::ORIGINAL,
@@ -149,17 +192,50 @@ mod tests {
 
     #[test]
     fn steps_that_begin_cold_or_on_other_data_are_reported() {
-        let reported = |data, cold| {
-            let all = of_state(data, &cold);
+        let reported = |data: DataMode, cold: Cold| {
+            let options = serde_json::json!({ "data": data, "cold": cold }).values();
+            let all = named_rows(SHARED, "state", &options);
             all.iter().map(|found| format!("{}: {}\n", found.topic, found.here)).collect::<String>()
         };
         assert_eq!(reported(DataMode::Preserve, Cold::Steps(Vec::new())), "");
+        assert_eq!(reported(DataMode::Preserve, Cold::All(false)), "");
         insta::assert_snapshot!(reported(DataMode::Restart, Cold::Steps(vec!["qr100".to_owned(), "qp100".to_owned()])), @r"
         data: the server is stopped and started before each step; the tables age
         cold: some steps begin in a fresh server with empty caches: qr100, qp100
         ");
         for data in [DataMode::Reset, DataMode::Restore, DataMode::RestoreEachStep] {
-            assert_eq!(of_state(data, &Cold::All(true)).len(), 2, "{data:?}");
+            assert_eq!(reported(data, Cold::All(true)).lines().count(), 2, "{data:?}");
         }
+    }
+
+    /// What workloads add to their options.
+    const COMPUTED: [&str; 4] = ["rest", "cleans_each", "loads", "settles"];
+
+    fn check<W: Workload>(text: &str) {
+        let schema = schemars::schema_for!(W::Options).to_value();
+        let is_known = |key: &str| COMPUTED.contains(&key) || !schema["properties"][key].is_null();
+        for row in rows(text, "deviation") {
+            let about = format!("{}: {row:?}", W::NAME);
+            let shared = rows(SHARED, &row.shared);
+            assert_eq!(row.shared.is_empty(), shared.is_empty(), "{about}");
+            assert!(row.shared.is_empty() || row.topic.is_empty(), "{about}");
+            for row in [row].iter().chain(&shared) {
+                let place = row.here.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+                let keys = row.when.keys().chain(row.unless.keys()).map(String::as_str);
+                for key in keys.chain(place.map(|(key, _)| key)) {
+                    assert!(is_known(key), "{about}: {key}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_name_options_that_there_are() {
+        check::<InsertBenchmark>(include_str!("insert_benchmark/deviations.toml"));
+        check::<Microbenchmarks>(include_str!("microbenchmarks/deviations.toml"));
+        check::<crate::oltp::Oltp>(include_str!("oltp/deviations.toml"));
+        check::<crate::sysbench::Sysbench>(include_str!("sysbench/deviations.toml"));
+        check::<crate::pgbench::Pgbench>(include_str!("pgbench/deviations.toml"));
+        check::<crate::dbt3::Dbt3>(include_str!("dbt3/deviations.toml"));
     }
 }

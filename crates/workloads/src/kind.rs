@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::{HostMessage, LaneSpec, Observer, Part, Step, StepEnd, Word};
-use dbdyno_plan::{Table, TableError, WorkloadKind, WorkloadOptions};
+use dbdyno_plan::{Table, TableError, Values, WorkloadKind, WorkloadOptions};
 use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
 
@@ -70,7 +70,7 @@ impl<W: Workload> Kind for Entry<W> {
             name: name.to_owned(),
             version: W::VERSION,
             follows: W::follows(options).to_owned(),
-            options: options.values(),
+            options: Values::values(options),
             deviations: W::deviations(options).into_iter().chain(around).collect(),
             load_steps: options.steps().iter().filter(|step| step.loads).count(),
             steps: options.steps().into_iter().map(|step| step.name).collect(),
@@ -92,9 +92,6 @@ pub trait AnyWorkload: Steps {
     fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
 
     /// Runs step `index` on its lanes.
-    ///
-    /// # Errors
-    /// As [`dbdyno_loadgen::run`].
     fn run(
         &self,
         index: usize,

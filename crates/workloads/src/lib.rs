@@ -1,6 +1,8 @@
 //! What to ask: the workloads. One more workload is one new folder and one line in [`ALL`].
 
+mod any_lane;
 mod cards;
+mod checks;
 mod cleanup;
 mod connection;
 mod deviations;
@@ -13,6 +15,7 @@ mod local_infile;
 pub mod options;
 pub mod plans;
 pub mod settle;
+mod specs;
 pub mod sql_checks;
 mod statements;
 mod workload;
@@ -30,7 +33,8 @@ pub use error::Error;
 pub use kind::{AnyWorkload, Boxed, Entry, Kind};
 pub use listing::{Card, CardOperation, Cards};
 pub use local_infile::takes_streams;
-pub use workload::{Context, Explained, Steps, Work, Workload};
+pub(crate) use workload::planned;
+pub use workload::{Context, Explained, Lanes, Steps, Work, Workload};
 
 /// The workload of a plan's name, which may name a set-up of it too.
 pub fn kind_of(name: &str) -> Option<&'static dyn Kind> {

@@ -21,16 +21,16 @@ pub struct Card {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published_as: Option<String>,
     /// What it is for, in a sentence.
-    pub purpose: &'static str,
+    pub purpose: String,
     /// One for each kind of connection that it has.
     pub operations: Vec<CardOperation>,
     /// What the parameters of its statements are.
-    pub parameters: &'static str,
+    pub parameters: String,
     /// What its rate counts: `queries/s`.
     pub rate: String,
     /// What its name hides; empty when it hides nothing.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub trap: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub trap: String,
     /// The groups over which published reports sum steps up.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, String>,

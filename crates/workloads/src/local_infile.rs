@@ -11,9 +11,6 @@ use crate::{Context, Error, Work};
 const ALLOW: &str = "SET GLOBAL local_infile = ON";
 
 /// Whether the server of `session` takes the rows that a workload of `plan` streams; it is one of these capabilities.
-///
-/// # Errors
-/// The server does not say.
 pub async fn takes_streams(plan: &Plan, form: RowStream, session: &mut AnySession) -> Result<bool, DbError> {
     let are_streamed = plan.workload.iter().any(|(_, options)| options.needs().row_streams);
     Ok(!are_streamed || form != RowStream::LocalInfile || is_on(session).await?)
@@ -28,7 +25,7 @@ pub(crate) async fn allow_local_infile(
     context: &Context,
     session: &mut AnySession,
 ) -> Result<Option<Work>, Error> {
-    if !context.endpoint.capabilities.stores_data || !context.owned {
+    if !context.stores_data() || !context.owned {
         return Ok(None);
     }
     if is_on(session).await.map_err(Error::during("asking whether local_infile is on"))? {

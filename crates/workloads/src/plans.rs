@@ -12,25 +12,16 @@ fn kinds() -> Vec<&'static dyn WorkloadKind> {
 }
 
 /// [`dbdyno_plan::read_with`].
-///
-/// # Errors
-/// As that.
 pub fn read_with(path: &Path, overrides: &[(String, String)]) -> Result<Plan, Error> {
     dbdyno_plan::read_with(path, overrides, &kinds())
 }
 
 /// [`dbdyno_plan::parse_with`].
-///
-/// # Errors
-/// As that.
 pub fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> Result<Plan, Error> {
     dbdyno_plan::parse_with(text, origin, overrides, &kinds())
 }
 
 /// [`parse_with`] without overrides.
-///
-/// # Errors
-/// As that.
 pub fn parse(text: &str, origin: &str) -> Result<Plan, Error> {
     parse_with(text, origin, &[])
 }

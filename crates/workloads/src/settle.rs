@@ -3,36 +3,37 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::de::{self, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use dbdyno_plan::{Mistake, PlanDuration};
+use dbdyno_plan::{Given, Mistake, PlanDuration, StepEstimate, scalar, with_defaults};
 
-/// `settle = { ... }` of a workload. Keys other than `by` and `after` belong to one of the two ways.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Settle {
-    pub by: SettleBy,
-    /// `by = "wait"`: length, counted from the start of cleanup; `"original"` is the original's.
-    pub wait: SettleWait,
-    /// `by = "state"`: the longest wait after the active work. What was not reached by then is reported.
-    pub cap: PlanDuration,
-    /// After which steps.
-    pub after: SettleAfter,
-    /// `by = "state"`: dirty pages that count as quiet, as a fraction of the buffer pool.
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub dirty_share: f64,
-    /// `by = "state"`: redo that a restart would apply, as a fraction of all redo (PostgreSQL: of `max_wal_size`).
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub redo_share: f64,
-    /// `by = "state"`: transactions that wait for purge (InnoDB).
-    pub history_length: u64,
-    /// `by = "state"`: dead rows, as a fraction of the live ones (PostgreSQL).
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub dead_rows_share: f64,
-    /// `by = "state"`: what the device of the data directory may write, in MB (10^6 bytes) a second.
-    #[schemars(range(min = 0.0))]
-    pub device_mb_per_second: f64,
+with_defaults! {
+    /// `settle = { ... }` of a workload. Keys other than `by` and `after` belong to one of the two ways.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Settle {
+        pub by: SettleBy = SettleBy::State,
+        /// `by = "wait"`: length, counted from the start of cleanup; `"original"` is the original's.
+        pub wait: SettleWait = SettleWait::Original,
+        /// `by = "state"`: the longest wait after the active work. What was not reached by then is reported.
+        pub cap: PlanDuration = PlanDuration::from_secs(600),
+        /// After which steps.
+        pub after: SettleAfter = SettleAfter::Load,
+        /// `by = "state"`: dirty pages that count as quiet, as a fraction of the buffer pool.
+        #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+        pub dirty_share: f64 = 0.02,
+        /// `by = "state"`: redo that a restart would apply, as a fraction of all redo (PostgreSQL: of `max_wal_size`).
+        #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+        pub redo_share: f64 = 0.1,
+        /// `by = "state"`: transactions that wait for purge (InnoDB).
+        pub history_length: u64 = 1000,
+        /// `by = "state"`: dead rows, as a fraction of the live ones (PostgreSQL).
+        #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+        pub dead_rows_share: f64 = 0.01,
+        /// `by = "state"`: what the device of the data directory may write, in MB (10^6 bytes) a second.
+        #[schemars(range(min = 0.0))]
+        pub device_mb_per_second: f64 = 8.0,
+    }
 }
 
 /// What ends the rest.
@@ -68,29 +69,12 @@ pub enum SettleWait {
     Fixed(PlanDuration),
 }
 
-/// By hand, because the derived code answers a wrong duration with "did not match any variant".
 impl<'de> Deserialize<'de> for SettleWait {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = SettleWait;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("\"original\" or a duration such as \"30s\"")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<SettleWait, E> {
-                if text == "original" {
-                    return Ok(SettleWait::Original);
-                }
-                text.parse().map(SettleWait::Fixed).map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<SettleWait, E> {
-                PlanDuration::deserialize(number.into_deserializer()).map(SettleWait::Fixed)
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+        scalar(deserializer, "\"original\" or a duration such as \"30s\"", |given| match given {
+            Given::Text("original") => Ok(Self::Original),
+            given => PlanDuration::read(&given).map(Self::Fixed),
+        })
     }
 }
 
@@ -112,6 +96,12 @@ impl Settle {
             (_, SettleWait::Fixed(wait)) => wait.0,
             (_, SettleWait::Original) => original,
         }
+    }
+
+    /// Its line in a forecast; none where nothing is done. `where_it_is`: `after l.i2`.
+    pub(crate) fn estimate(&self, where_it_is: &str, original: Duration) -> Option<StepEstimate> {
+        self.behind()?;
+        Some(StepEstimate::new("settle", &self.detail(where_it_is), self.forecast(original)))
     }
 
     /// What a forecast counts: the pause, or for a state what a server of moderate size takes, and never more than the cap.
@@ -168,22 +158,6 @@ pub(crate) fn both_problem(settle: Option<&Settle>, has_wait: bool) -> Option<Mi
         return Some(("settle_wait", message.to_owned()));
     }
     settle.problem()
-}
-
-impl Default for Settle {
-    fn default() -> Self {
-        Self {
-            by: SettleBy::State,
-            wait: SettleWait::Original,
-            cap: PlanDuration::from_secs(600),
-            after: SettleAfter::Load,
-            dirty_share: 0.02,
-            redo_share: 0.1,
-            history_length: 1000,
-            dead_rows_share: 0.01,
-            device_mb_per_second: 8.0,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! Checks that a plan writes itself: a statement, and what the database must answer. And the rows of all tables.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, Session, first_i64};
+use dbdyno_drivers::{AnySession, Session, tables};
 use dbdyno_plan::Mistake;
-use dbdyno_record::{Check, CheckPart};
+use dbdyno_record::Check;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use crate::{Error, Work};
+use crate::cleanup::cleanup;
+use crate::settle::Settle;
+use crate::{Context, Error, Work, checks};
 
 /// When a check is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -71,37 +73,53 @@ pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Re
 
 /// Sends each statement and compares. A text that differs is 0 where 1 is expected: figures of a check are numbers.
 async fn compared(
-    checks: impl Iterator<Item = &SqlCheck>,
+    list: impl Iterator<Item = &SqlCheck>,
     session: &mut AnySession,
 ) -> Result<Vec<Check>, Error> {
     let mut done = Vec::new();
-    for check in checks {
+    for check in list {
         let began = Instant::now();
         let asking = Error::during(format!("checking {}", check.sql));
         let cells = session.rows(&check.sql).await.map_err(asking)?;
         let found = cells.first().and_then(|row| row.first()?.as_deref()).unwrap_or("NULL").trim();
         let part = match (check.expect.trim().parse(), found.parse()) {
-            (Ok(expected), Ok(actual)) => CheckPart { name: "value".to_owned(), expected, actual },
-            _ => CheckPart {
-                name: format!("`{}` is `{}`", found, check.expect.trim()),
-                expected: 1,
-                actual: i128::from(found == check.expect.trim()),
-            },
+            (Ok(expected), Ok(actual)) => checks::part("value", expected, actual),
+            _ => {
+                let wanted = check.expect.trim();
+                checks::part(&format!("`{found}` is `{wanted}`"), 1, i128::from(found == wanted))
+            }
         };
-        let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
-        done.push(Check { table: check.sql.clone(), parts: vec![part], duration_us });
+        done.push(checks::check(check.sql.as_str(), vec![part], began));
     }
     Ok(done)
 }
 
+/// What comes after a step of scripts: the rows of all tables are counted, and after the load the server is brought to rest.
+pub(crate) async fn finish(
+    context: &Context,
+    session: &mut AnySession,
+    step: &str,
+    settle: Option<&Settle>,
+) -> Result<Vec<Work>, Error> {
+    let names = tables(session).await.map_err(Error::during("listing the tables"))?;
+    let mut works = Vec::new();
+    if !names.is_empty() {
+        works.push(count_rows(&names, session).await?);
+    }
+    context.drop_binlog(session).await?;
+    if let Some(settle) = settle.filter(|settle| settle.behind().is_some()) {
+        let place = format!("after {step}");
+        works.push(cleanup(session, context, &names, (settle, Duration::ZERO), &place).await?);
+    }
+    Ok(works)
+}
+
 /// Rows of every table of the database.
-pub(crate) async fn count_rows(names: &[String], session: &mut AnySession) -> Result<Work, Error> {
+async fn count_rows(names: &[String], session: &mut AnySession) -> Result<Work, Error> {
     let began = Instant::now();
     let mut details = Map::new();
     for table in names {
-        let counting = Error::during(format!("counting the rows of table {table}"));
-        let cells = session.rows(&format!("SELECT COUNT(*) FROM {table}")).await.map_err(counting)?;
-        details.insert(table.clone(), json!(first_i64(&cells)));
+        details.insert(table.clone(), json!(checks::count(session, table).await?));
     }
     Ok(Work::new("count rows", began.elapsed(), details))
 }

@@ -1,7 +1,7 @@
 //! One connection that sends statements one after the other: indexes, keys, statistics.
 
 use dbdyno_drivers::Endpoint;
-use dbdyno_loadgen::{Done, Failure};
+use dbdyno_loadgen::{Done, Failure, Lane};
 
 use crate::connection::{Connection, indispensable};
 
@@ -18,18 +18,20 @@ impl StatementsLane {
     pub(crate) fn new(endpoint: &Endpoint, kind: &'static str, statements: Vec<String>, rows: u64) -> Self {
         Self { connection: Connection::new(endpoint, kind), statements, rows }
     }
+}
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+impl Lane for StatementsLane {
+    async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await
     }
 
-    pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let sql = &self.statements[usize::try_from(number).unwrap_or(usize::MAX)];
         let answer = self.connection.query(sql.as_bytes()).await.map_err(indispensable)?;
         Ok(Done { rows: self.rows, received_bytes: answer.bytes })
     }
 
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

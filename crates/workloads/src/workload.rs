@@ -3,13 +3,13 @@
 use std::future::Future;
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, DeviceGauge, Endpoint};
+use dbdyno_drivers::{AnySession, DeviceGauge, Endpoint, drop_binlog};
 use dbdyno_loadgen::{Lane, LaneSpec, StepEnd};
 use dbdyno_plan::{Table, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::listing::Cards;
 use crate::{Error, Original};
@@ -24,6 +24,22 @@ pub struct Context {
     pub seed: u64,
     /// The device of the data directory, whose traffic ends before a server counts as quiet; `None` where it is not seen.
     pub device: Option<DeviceGauge>,
+}
+
+impl Context {
+    /// Whether rows stay where they are put.
+    pub(crate) const fn stores_data(&self) -> bool {
+        self.endpoint.capabilities.stores_data
+    }
+
+    /// Drops the binary logs of a server of ours.
+    pub(crate) async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
+        if !self.owned {
+            return Ok(());
+        }
+        let dropped = drop_binlog(session, &self.endpoint.capabilities).await;
+        dropped.map(|_| ()).map_err(Error::during("dropping binary logs"))
+    }
 }
 
 /// Work between steps that is recorded but not part of any rate.
@@ -68,14 +84,19 @@ pub trait Steps {
         true
     }
 
-    /// What it knows of the data now (which rows there are), to be taken over by [`Steps::recall`].
-    fn knowledge(&self) -> Value;
+    /// What it knows of the data now (which rows there are), to be taken over by [`Steps::recall`]; nothing where the options say
+    /// it all.
+    fn knowledge(&self) -> Value {
+        json!({})
+    }
 
     /// The database holds the data of which [`Steps::knowledge`] said this, perhaps in another cell.
     ///
     /// # Errors
     /// [`Error::Knowledge`] when it was not said by the same workload.
-    fn recall(&mut self, knowledge: &Value) -> Result<(), Error>;
+    fn recall(&mut self, _knowledge: &Value) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// What step `index` is.
     fn spec(&self, index: usize) -> StepSpec;
@@ -99,7 +120,9 @@ pub trait Steps {
 
     /// Statements of step `index` that look for rows. The server is asked how it executes them when the step is over and
     /// verified.
-    fn explained(&self, index: usize) -> Vec<Explained>;
+    fn explained(&self, _index: usize) -> Vec<Explained> {
+        Vec::new()
+    }
 
     /// The executions of the step that ran last, whose times count by themselves; empty for workloads of many operations.
     fn executions(&self) -> Vec<Execution> {
@@ -111,6 +134,18 @@ pub trait Steps {
         "a connection was lost during a statement, or statements failed after part of their work; its content is unknown"
             .to_owned()
     }
+}
+
+/// The connections of a step. Each lane is built on the thread that will run it.
+pub type Lanes<L> = Vec<(LaneSpec, Factory<L>)>;
+type Factory<L> = Box<dyn FnOnce() -> L + Send>;
+
+/// One of [`Lanes`].
+pub(crate) fn planned<L>(
+    spec: LaneSpec,
+    build: impl FnOnce() -> L + Send + 'static,
+) -> (LaneSpec, Factory<L>) {
+    (spec, Box::new(build))
 }
 
 /// A workload: what it is, its options, and its way through a cell. A folder implements it and gets an entry in [`crate::ALL`].
@@ -127,7 +162,6 @@ pub trait Workload: Steps + Sized + 'static {
     /// Its table in a plan.
     type Options: WorkloadOptions + DeserializeOwned + JsonSchema;
     type Lane: Lane + 'static;
-    type Factory: FnOnce() -> Self::Lane + Send + 'static;
 
     /// Lays defaults that depend on other keys under its table, before options are made of it.
     fn lay_under(_table: &mut Table<'_>) {}
@@ -152,7 +186,7 @@ pub trait Workload: Steps + Sized + 'static {
     ) -> impl Future<Output = Result<Vec<Work>, Error>>;
 
     /// The connections of step `index`.
-    fn lanes(&self, index: usize) -> Vec<(LaneSpec, Self::Factory)>;
+    fn lanes(&self, index: usize) -> Lanes<Self::Lane>;
 
     /// Compares the database with what must be there once step `index` has completed.
     fn verify(

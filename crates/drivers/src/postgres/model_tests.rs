@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::testing::error;
 use super::*;
+use crate::Class;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 /// Most room that the client may make for what is only claimed: its input buffer.

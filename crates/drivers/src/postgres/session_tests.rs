@@ -7,6 +7,7 @@ use super::super::testing::{
     complete, described, error, fatal, message, notice, parameter, ready, row, short_row, two_columns,
 };
 use super::*;
+use crate::Class;
 
 const INT8: u32 = 20;
 

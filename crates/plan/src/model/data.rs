@@ -6,25 +6,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::Mistake;
+use crate::named;
 
-/// What a measured step finds. Measured steps are those after the load.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DataMode {
-    /// Each cell begins with fresh data and loads them; all of its steps run in one server, each on what the one before it
-    /// left.
-    #[default]
-    Preserve,
-    /// As `preserve`, but the server is stopped and started before each measured step.
-    Restart,
-    /// Before each measured step: fresh data, a new start, and the load again. The repeated load is in no rate.
-    Reset,
-    /// The load runs once for each variant, in its first block. Then the server is stopped, and its data directory becomes a
-    /// snapshot. Every block's measured steps begin on a copy of that snapshot, in a server that has just started, and
-    /// go on in it.
-    Restore,
-    /// As `restore`, but a new copy of the snapshot, and a new start, before each measured step.
-    RestoreEachStep,
+named! {
+    /// What a measured step finds. Measured steps are those after the load.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum DataMode {
+        /// Each cell begins with fresh data and loads them; all of its steps run in one server, each on what the one before it
+        /// left.
+        #[default]
+        Preserve = "preserve",
+        /// As `preserve`, but the server is stopped and started before each measured step.
+        Restart = "restart",
+        /// Before each measured step: fresh data, a new start, and the load again. The repeated load is in no rate.
+        Reset = "reset",
+        /// The load runs once for each variant, in its first block. Then the server is stopped, and its data directory becomes a
+        /// snapshot. Every block's measured steps begin on a copy of that snapshot, in a server that has just started, and
+        /// go on in it.
+        Restore = "restore",
+        /// As `restore`, but a new copy of the snapshot, and a new start, before each measured step.
+        RestoreEachStep = "restore-each-step",
+    }
 }
 
 /// Which steps begin with a stopped server and empty caches.
@@ -85,17 +88,6 @@ impl<'de> Deserialize<'de> for Cold {
 }
 
 impl DataMode {
-    /// Name in plans.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Preserve => "preserve",
-            Self::Restart => "restart",
-            Self::Reset => "reset",
-            Self::Restore => "restore",
-            Self::RestoreEachStep => "restore-each-step",
-        }
-    }
-
     /// Whether each measured step begins on the data as they were loaded, so that nothing of the step before it is left.
     pub const fn puts_back_each_step(self) -> bool {
         matches!(self, Self::Reset | Self::RestoreEachStep)

@@ -21,10 +21,12 @@ pub(crate) use speed::{COPIED_BYTES_PER_SECOND, assumed};
 pub use speed::{Size, Speed};
 pub(crate) use workload::Named;
 pub use workload::{
-    Kinds, Needs, StepOutline, WorkloadKind, WorkloadOptions, Workloads, json_schema, values_of,
+    Kinds, Needs, StepOutline, Values, WorkloadKind, WorkloadOptions, Workloads, json_schema,
 };
 
-use crate::{Clients, Config, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section};
+use crate::{
+    Clients, Config, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section, named, with_defaults,
+};
 
 /// A mistake in a workload's table: the dotted key inside it, and what to write.
 pub type Mistake = (&'static str, String);
@@ -111,24 +113,16 @@ pub struct Setup {
     pub workload: Workloads,
 }
 
-/// How the variants of a block take turns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Design {
-    /// Each in a server of its own that starts with its cell and ends with it.
-    #[default]
-    Blocks,
-    /// Step by step, in servers that stay up from the first block to the last; their data are loaded once.
-    Alternate,
-}
-
-impl Design {
-    /// Name in plans.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Blocks => "blocks",
-            Self::Alternate => "alternate",
-        }
+named! {
+    /// How the variants of a block take turns.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Design {
+        /// Each in a server of its own that starts with its cell and ends with it.
+        #[default]
+        Blocks = "blocks",
+        /// Step by step, in servers that stay up from the first block to the last; their data are loaded once.
+        Alternate = "alternate",
     }
 }
 
@@ -145,76 +139,53 @@ pub enum Parity {
     Refuse,
 }
 
-/// Where server and client run on this machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Host {
-    /// CPUs of the servers that dbdyno starts, e.g. `"0-1"`.
-    pub server_cpus: Option<CpuList>,
-    /// CPUs of the load client, e.g. `"2-3"`.
-    pub client_cpus: Option<CpuList>,
-    /// Where neither list is given: `"own"` gives servers that dbdyno starts and the client whole cores of their own, the client one
-    /// for each 64 connections and at most a quarter; `"shared"` gives both all CPUs.
-    pub cpus: Cpus,
-    /// Threads of the load client; by default as many as the connections need, at most one a client CPU.
-    #[schemars(range(min = 1))]
-    pub client_threads: Option<u32>,
-    /// How load threads wait for answers: `"sleep"` until one wakes them, which costs the server CPU, or `"spin"`: ask for them without
-    /// a pause, on CPUs that no server uses. When left out, `"spin"` where `client_cpus` and `server_cpus` have none in common, else `"sleep"`.
-    pub client_wait: Option<ClientWait>,
-    /// CPU time that each connection adds after each answer, e.g. `"2us"`: shows whether a figure depends on the client. None by default.
-    pub client_work: Option<PlanDuration>,
-    /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
-    pub data_dir: Option<PathBuf>,
-    /// What reports call this machine; its host name when left out.
-    pub name: Option<String>,
-    /// Memory of each server that dbdyno starts, e.g. `"2 GB"`: its own and the page cache of its files. As much as there is
-    /// when left out.
-    pub server_memory: Option<PlanBytes>,
-    /// What to do where this machine cannot limit the memory: `"refuse"` to run, or `"warn"` and run without the limit.
-    pub no_memory_limit: NoLimit,
-    /// What to do with machines of a fleet (`--on`) that are of another class than its first one, by CPU, memory or filesystem:
-    /// `"refuse"` to measure on them, or `"warn"` and measure.
-    pub unlike_machines: Unlike,
-    /// A server that does not answer this long after it was started is stopped, and its cell fails.
-    pub start_timeout: PlanDuration,
-    /// A server that has not ended this long after it was asked to is killed; its cell fails if its data are still needed.
-    pub stop_timeout: PlanDuration,
-    /// A statement outside of the steps that has no answer after this time fails, and its cell with it: content checks, statistics,
-    /// upkeep. Statements within steps take as long as they take. Small questions, such as for a setting, have a minute.
-    pub statement_timeout: PlanDuration,
-    /// Pause between two cells, in which nothing runs, e.g. `"20m"`: a machine that gets hot is slower in the next cell. None by default;
-    /// the originals rest for 10 to 20 minutes between builds of a server.
-    pub rest: PlanDuration,
-    /// Keep data directories after their cell (for a look at them); they are large.
-    pub keep_data: bool,
-    /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the server's own counters are not in
-    /// the report, and no one sees whether the client was the limit; to show what sampling itself costs.
-    pub sampling: bool,
-}
-
-impl Default for Host {
-    /// All CPUs, data in the run directory and removed, sampled.
-    fn default() -> Self {
-        Self {
-            server_cpus: None,
-            client_cpus: None,
-            cpus: Cpus::Own,
-            client_threads: None,
-            client_wait: None,
-            client_work: None,
-            data_dir: None,
-            name: None,
-            server_memory: None,
-            no_memory_limit: NoLimit::Refuse,
-            unlike_machines: Unlike::Refuse,
-            start_timeout: PlanDuration::from_secs(120),
-            stop_timeout: PlanDuration::from_secs(300),
-            statement_timeout: PlanDuration::from_secs(3600),
-            rest: PlanDuration::from_secs(0),
-            keep_data: false,
-            sampling: true,
-        }
+with_defaults! {
+    /// Where server and client run on this machine.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Host {
+        /// CPUs of the servers that dbdyno starts, e.g. `"0-1"`.
+        pub server_cpus: Option<CpuList> = None,
+        /// CPUs of the load client, e.g. `"2-3"`.
+        pub client_cpus: Option<CpuList> = None,
+        /// Where neither list is given: `"own"` gives servers that dbdyno starts and the client whole cores of their own, the client one
+        /// for each 64 connections and at most a quarter; `"shared"` gives both all CPUs.
+        pub cpus: Cpus = Cpus::Own,
+        /// Threads of the load client; by default as many as the connections need, at most one a client CPU.
+        #[schemars(range(min = 1))]
+        pub client_threads: Option<u32> = None,
+        /// How load threads wait for answers: `"sleep"` until one wakes them, which costs the server CPU, or `"spin"`: ask for them without
+        /// a pause, on CPUs that no server uses. When left out, `"spin"` where `client_cpus` and `server_cpus` have none in common, else `"sleep"`.
+        pub client_wait: Option<ClientWait> = None,
+        /// CPU time that each connection adds after each answer, e.g. `"2us"`: shows whether a figure depends on the client. None by default.
+        pub client_work: Option<PlanDuration> = None,
+        /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
+        pub data_dir: Option<PathBuf> = None,
+        /// What reports call this machine; its host name when left out.
+        pub name: Option<String> = None,
+        /// Memory of each server that dbdyno starts, e.g. `"2 GB"`: its own and the page cache of its files. As much as there is
+        /// when left out.
+        pub server_memory: Option<PlanBytes> = None,
+        /// What to do where this machine cannot limit the memory: `"refuse"` to run, or `"warn"` and run without the limit.
+        pub no_memory_limit: NoLimit = NoLimit::Refuse,
+        /// What to do with machines of a fleet (`--on`) that are of another class than its first one, by CPU, memory or filesystem:
+        /// `"refuse"` to measure on them, or `"warn"` and measure.
+        pub unlike_machines: Unlike = Unlike::Refuse,
+        /// A server that does not answer this long after it was started is stopped, and its cell fails.
+        pub start_timeout: PlanDuration = PlanDuration::from_secs(120),
+        /// A server that has not ended this long after it was asked to is killed; its cell fails if its data are still needed.
+        pub stop_timeout: PlanDuration = PlanDuration::from_secs(300),
+        /// A statement outside of the steps that has no answer after this time fails, and its cell with it: content checks, statistics,
+        /// upkeep. Statements within steps take as long as they take. Small questions, such as for a setting, have a minute.
+        pub statement_timeout: PlanDuration = PlanDuration::from_secs(3600),
+        /// Pause between two cells, in which nothing runs, e.g. `"20m"`: a machine that gets hot is slower in the next cell. None by default;
+        /// the originals rest for 10 to 20 minutes between builds of a server.
+        pub rest: PlanDuration = PlanDuration::from_secs(0),
+        /// Keep data directories after their cell (for a look at them); they are large.
+        pub keep_data: bool = false,
+        /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the server's own counters are not in
+        /// the report, and no one sees whether the client was the limit; to show what sampling itself costs.
+        pub sampling: bool = true,
     }
 }
 

@@ -33,10 +33,7 @@ pub trait WorkloadKind: Sync {
 }
 
 /// What a plan says of one workload.
-pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync {
-    /// Every option with its value, as records keep them.
-    fn values(&self) -> Map<String, Value>;
-
+pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     /// The first mistake, in itself or together with the rest of the plan.
     fn check(&self, plan: &Plan) -> Option<Mistake>;
 
@@ -61,6 +58,21 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync {
 
     /// How long the steps take and how much disk they need on a kind of server.
     fn estimate(&self, speed: &Speed, size: &Size) -> Forecast;
+}
+
+/// Options of any type as records keep them.
+pub trait Values {
+    /// Every option with its value.
+    fn values(&self) -> Map<String, Value>;
+}
+
+impl<T: Serialize> Values for T {
+    fn values(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
+        }
+    }
 }
 
 /// What a workload asks for around its steps.
@@ -112,14 +124,6 @@ impl StepOutline {
 
 /// The workloads that plans can name.
 pub type Kinds<'a> = &'a [&'a dyn WorkloadKind];
-
-/// The options of any type as records keep them.
-pub fn values_of(options: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(options) {
-        Ok(Value::Object(map)) => map,
-        _ => Map::new(),
-    }
-}
 
 /// A workload by name, with its options. In a plan with set-ups the name is `WORKLOAD@SETUP`.
 pub(crate) type Named = (String, Box<dyn WorkloadOptions>);

@@ -8,7 +8,7 @@ use crate::dbt3::options::{Dbt3, Part};
 use crate::dbt3::queries::{COUNT, joined_tables};
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{LOAD_STEPS, names};
-use crate::options::{number_problem, table_options_problem};
+use crate::options::{number_problem, repeated, table_options_problem};
 
 /// The first mistake: its key inside `[workload.dbt3]`, and what to write.
 pub(crate) fn problem(options: &Dbt3) -> Option<Mistake> {
@@ -36,9 +36,8 @@ fn scale_problem(options: &Dbt3) -> Option<Mistake> {
 }
 
 fn parts_problem(options: &Dbt3) -> Option<Mistake> {
-    let parts = &options.parts;
-    let is_twice = (0..parts.len()).any(|at| parts[..at].contains(&parts[at]));
-    is_twice.then(|| ("parts", "parts holds a part twice: each gives steps of its own names".to_owned()))
+    let message = "parts holds a part twice: each gives steps of its own names";
+    repeated(&options.parts).map(|_| ("parts", message.to_owned()))
 }
 
 fn queries_problem(options: &Dbt3) -> Option<Mistake> {
@@ -46,12 +45,8 @@ fn queries_problem(options: &Dbt3) -> Option<Mistake> {
     if let Some(number) = queries.iter().find(|number| !(1..=COUNT).contains(*number)) {
         return Some(("queries", format!("queries holds {number}, but must be 1 to {COUNT}")));
     }
-    let twice = (0..queries.len()).find(|&at| queries[..at].contains(&queries[at]));
-    if let Some(at) = twice {
-        return Some((
-            "queries",
-            format!("queries holds {} twice: each gives a step of its own name", queries[at]),
-        ));
+    if let Some(number) = repeated(queries) {
+        return Some(("queries", format!("queries holds {number} twice: each gives a step of its own name")));
     }
     let is_short = options.time_limit.is_some_and(|limit| limit.0 < Duration::from_millis(1));
     is_short.then(|| ("time_limit", "time_limit must be at least 1ms".to_owned()))

@@ -48,13 +48,8 @@ pub(crate) fn estimate(options: &Dbt3, speed: &Speed, size: &Size) -> Forecast {
             }
         };
         all.push(StepEstimate::new(&step.name, &what, length));
-        if step.kind == StepKind::Statistics && options.settling().behind().is_some() {
-            let settle = options.settling();
-            all.push(StepEstimate::new(
-                "settle",
-                &settle.detail("after the load"),
-                settle.forecast(Duration::ZERO),
-            ));
+        if step.kind == StepKind::Statistics {
+            all.extend(options.settling().estimate("after the load", Duration::ZERO));
         }
     }
     let is_kept = size.row_bytes > 0.0;

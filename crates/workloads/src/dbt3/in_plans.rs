@@ -1,16 +1,11 @@
 //! What a plan asks of DBT3's options.
 
-use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, values_of};
-use serde_json::{Map, Value};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions};
 
 use crate::dbt3::options::{Dbt3, Part};
 use crate::dbt3::{check, estimate, steps};
 
 impl WorkloadOptions for Dbt3 {
-    fn values(&self) -> Map<String, Value> {
-        values_of(self)
-    }
-
     fn check(&self, _: &Plan) -> Option<Mistake> {
         check::problem(self)
     }

@@ -2,12 +2,11 @@
 //!
 //! Derived from TPC-H, and not comparable with published TPC-H results: it runs DBT3's part of it, without its rules of
 //! execution and audit. Rows come from the crate `tpchgen`, which makes those of the original's generator byte by byte. Where
-//! this differs from DBT3, [`deviations`] says so in every record.
+//! this differs from DBT3, `deviations.toml` says so in every record.
 
 mod answers;
 mod check;
 mod comments;
-mod deviations;
 mod estimate;
 mod in_plans;
 pub(crate) mod lanes;
@@ -19,15 +18,14 @@ mod schema;
 mod steps;
 mod tables;
 mod verify;
-mod words;
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, IndexHint, Session, drop_binlog};
-use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_drivers::{AnySession, IndexHint, Session};
+use dbdyno_loadgen::StepEnd;
+use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
-use serde_json::{Value, json};
 
 use crate::cleanup::cleanup;
 use crate::dbt3::lanes::{AnyLane, Ledger};
@@ -35,10 +33,9 @@ use crate::dbt3::options::{Dbt3 as Options, Parameters, Part};
 use crate::dbt3::queries::{Dialect, Hint};
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{LOAD_STEPS, StepKind, StepPlan};
+use crate::deviations::of_rows;
 use crate::options::Verify;
-use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards};
-
-pub use lanes::LaneFactory;
+use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
 /// The workload over one cell.
 pub struct Dbt3 {
@@ -81,17 +78,13 @@ impl Setup {
             && options.parameters == Parameters::Validation
             && options.verify != Verify::Off
             && is_fresh
-            && self.context.endpoint.capabilities.stores_data
+            && self.context.stores_data()
     }
 }
 
 impl Dbt3 {
     fn kind(&self, index: usize) -> &StepKind {
         &self.steps[index].kind
-    }
-
-    fn stores_data(&self) -> bool {
-        self.shared.context.endpoint.capabilities.stores_data
     }
 }
 
@@ -102,15 +95,6 @@ impl Steps for Dbt3 {
 
     fn load_steps(&self) -> usize {
         LOAD_STEPS
-    }
-
-    /// Everything is known from the options.
-    fn knowledge(&self) -> Value {
-        json!({})
-    }
-
-    fn recall(&mut self, _knowledge: &Value) -> Result<(), Error> {
-        Ok(())
     }
 
     fn spec(&self, index: usize) -> StepSpec {
@@ -160,12 +144,11 @@ impl Workload for Dbt3 {
 
     type Options = Options;
     type Lane = AnyLane;
-    type Factory = LaneFactory;
 
     fn cards() -> Vec<Cards> {
         let options =
             Options { parts: vec![Part::Queries, Part::Power, Part::Throughput], ..Options::default() };
-        cards::of::<Self>(&options, words::words)
+        cards::of::<Self>(&options, include_str!("words.toml"))
     }
 
     fn follows(_options: &Options) -> &'static str {
@@ -173,7 +156,7 @@ impl Workload for Dbt3 {
     }
 
     fn deviations(options: &Options) -> Vec<Deviation> {
-        deviations::deviations(options)
+        of_rows(include_str!("deviations.toml"), &options.values())
     }
 
     fn new(options: &Options, context: Context) -> Self {
@@ -199,11 +182,11 @@ impl Workload for Dbt3 {
             }
             _ => Vec::new(),
         };
-        self.drop_binlog(session).await?;
+        self.shared.context.drop_binlog(session).await?;
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
+    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
         lanes::of_step(&self.shared, &self.steps[index], &self.ledger)
     }
 
@@ -213,7 +196,7 @@ impl Workload for Dbt3 {
         _end: &StepEnd,
         session: &mut AnySession,
     ) -> Result<Vec<Check>, Error> {
-        if !self.stores_data() || self.shared.options.verify == Verify::Off {
+        if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {
             return Ok(Vec::new());
         }
         let mut checks = {
@@ -221,20 +204,15 @@ impl Workload for Dbt3 {
             verify::executions(&ledger, self.shared.has_published_answers())
         };
         let is_last = index + 1 == self.steps.len();
-        let is_counted = match self.kind(index) {
-            StepKind::Load | StepKind::Power | StepKind::Throughput => {
-                self.shared.options.verify == Verify::EachStep || is_last
-            }
-            _ => self.shared.options.verify == Verify::End && is_last,
-        };
-        if is_counted {
+        let changes = matches!(self.kind(index), StepKind::Load | StepKind::Power | StepKind::Throughput);
+        if self.shared.options.verify.holds(changes, is_last) {
             checks.extend(verify::row_counts(&self.shared, session).await?);
         }
         Ok(checks)
     }
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
-        self.drop_binlog(session).await?;
+        self.shared.context.drop_binlog(session).await?;
         let settle = self.shared.options.settling();
         let is_loaded = index + 1 == LOAD_STEPS && self.steps.len() > LOAD_STEPS;
         if !is_loaded || settle.behind().is_none() {
@@ -243,16 +221,5 @@ impl Workload for Dbt3 {
         let place = "after the load";
         let context = &self.shared.context;
         Ok(vec![cleanup(session, context, &Setup::tables(), (&settle, Duration::ZERO), place).await?])
-    }
-}
-
-impl Dbt3 {
-    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
-        let context = &self.shared.context;
-        if context.owned {
-            let dropped = drop_binlog(session, &context.endpoint.capabilities).await;
-            dropped.map_err(Error::during("dropping binary logs"))?;
-        }
-        Ok(())
     }
 }

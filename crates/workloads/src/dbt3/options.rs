@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,56 +34,58 @@ pub enum Part {
     Throughput,
 }
 
-/// `[workload.dbt3]`: DBT3, 22 queries on a database of eight tables. Derived from TPC-H; figures are not comparable with
-/// published TPC-H results.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Dbt3 {
-    /// 1 is about 1 GB of rows, and 6 million of them in the largest table. Below 0.01 the original's rows have keys twice.
-    #[schemars(range(min = 0.01, max = 1000.0))]
-    pub scale_factor: f64,
-    /// What runs after the load, in this order.
-    #[schemars(extend("uniqueItems" = true))]
-    pub parts: Vec<Part>,
-    /// Queries that have a step, in its order; `power` and `throughput` always have all.
-    #[schemars(inner(range(min = 1, max = 22)), extend("uniqueItems" = true))]
-    pub queries: Vec<u8>,
-    /// How often each query is sent in its step, one after the other. Cold repetitions are blocks: `cold = true`, `blocks = 5`.
-    #[schemars(range(min = 1, max = 1_000))]
-    pub repetitions: u32,
-    pub parameters: Parameters,
-    /// Streams of queries in `throughput`.
-    #[schemars(range(min = 1, max = 10))]
-    pub streams: u32,
-    /// A query that takes longer is ended on the server, and counts as longer than this. Without a limit when left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time_limit: Option<PlanDuration>,
-    pub q15: Q15,
-    /// Orders in which to join the tables of a query, each a step of its own after the optimiser's: `join_orders = { q3 =
-    /// [["lineitem", "orders", "customer"]] }` gives `q3.order1`.
-    pub join_orders: BTreeMap<String, Vec<Vec<String>>>,
-    /// Indexes by which a query's outer table is read, each a step of its own: `indexes = { q6 = ["i_l_shipdate"] }` gives
-    /// `q6.i_l_shipdate`. Not on PostgreSQL, which has no words for it.
-    pub indexes: BTreeMap<String, Vec<String>>,
-    /// Each query is executed once more when its step is over, for the server to count rows and time by operator. Not one that was
-    /// cut off.
-    pub analyze: bool,
-    /// Foreign keys are added after the load, where the engine has them. DBT3 has none.
-    pub foreign_keys: bool,
-    /// Connections that load. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each has whole tables.
-    #[schemars(range(min = 1, max = 1_024))]
-    pub load_connections: u32,
-    /// Text after the closing bracket of CREATE TABLE.
-    pub create_table_options: String,
-    /// How the server is brought to rest after the load; until its state is quiet when left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settle: Option<Settle>,
-    /// When rows are counted and answers compared.
-    pub verify: Verify,
-    /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
-    pub data: DataMode,
-    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
-    pub cold: Cold,
+with_defaults! {
+    /// `[workload.dbt3]`: DBT3, 22 queries on a database of eight tables. Derived from TPC-H; figures are not comparable with
+    /// published TPC-H results.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Dbt3 {
+        /// 1 is about 1 GB of rows, and 6 million of them in the largest table. Below 0.01 the original's rows have keys twice.
+        #[schemars(range(min = 0.01, max = 1000.0))]
+        pub scale_factor: f64 = 1.0,
+        /// What runs after the load, in this order.
+        #[schemars(extend("uniqueItems" = true))]
+        pub parts: Vec<Part> = vec![Part::Queries],
+        /// Queries that have a step, in its order; `power` and `throughput` always have all.
+        #[schemars(inner(range(min = 1, max = 22)), extend("uniqueItems" = true))]
+        pub queries: Vec<u8> = (1..=COUNT).collect(),
+        /// How often each query is sent in its step, one after the other. Cold repetitions are blocks: `cold = true`, `blocks = 5`.
+        #[schemars(range(min = 1, max = 1_000))]
+        pub repetitions: u32 = 1,
+        pub parameters: Parameters = Parameters::Validation,
+        /// Streams of queries in `throughput`.
+        #[schemars(range(min = 1, max = 10))]
+        pub streams: u32 = 2,
+        /// A query that takes longer is ended on the server, and counts as longer than this. Without a limit when left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub time_limit: Option<PlanDuration> = None,
+        pub q15: Q15 = Q15::View,
+        /// Orders in which to join the tables of a query, each a step of its own after the optimiser's: `join_orders = { q3 =
+        /// [["lineitem", "orders", "customer"]] }` gives `q3.order1`.
+        pub join_orders: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new(),
+        /// Indexes by which a query's outer table is read, each a step of its own: `indexes = { q6 = ["i_l_shipdate"] }` gives
+        /// `q6.i_l_shipdate`. Not on PostgreSQL, which has no words for it.
+        pub indexes: BTreeMap<String, Vec<String>> = BTreeMap::new(),
+        /// Each query is executed once more when its step is over, for the server to count rows and time by operator. Not one that was
+        /// cut off.
+        pub analyze: bool = false,
+        /// Foreign keys are added after the load, where the engine has them. DBT3 has none.
+        pub foreign_keys: bool = false,
+        /// Connections that load. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each has whole tables.
+        #[schemars(range(min = 1, max = 1_024))]
+        pub load_connections: u32 = 4,
+        /// Text after the closing bracket of CREATE TABLE.
+        pub create_table_options: String = String::new(),
+        /// How the server is brought to rest after the load; until its state is quiet when left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub settle: Option<Settle> = None,
+        /// When rows are counted and answers compared.
+        pub verify: Verify = Verify::EachStep,
+        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+        pub data: DataMode = DataMode::Preserve,
+        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        pub cold: Cold = Cold::All(false),
+    }
 }
 
 impl Dbt3 {
@@ -99,30 +101,5 @@ impl Dbt3 {
         let orders = orders.map(|(order, at)| (format!("order{at}"), Hint::Order(order.clone())));
         let indexes = self.indexes.get(&name).into_iter().flatten();
         orders.chain(indexes.map(|index| (index.clone(), Hint::Index(index.clone())))).collect()
-    }
-}
-
-impl Default for Dbt3 {
-    fn default() -> Self {
-        Self {
-            scale_factor: 1.0,
-            parts: vec![Part::Queries],
-            queries: (1..=COUNT).collect(),
-            repetitions: 1,
-            parameters: Parameters::Validation,
-            streams: 2,
-            time_limit: None,
-            q15: Q15::View,
-            join_orders: BTreeMap::new(),
-            indexes: BTreeMap::new(),
-            analyze: false,
-            foreign_keys: false,
-            load_connections: 4,
-            create_table_options: String::new(),
-            settle: None,
-            verify: Verify::EachStep,
-            data: DataMode::Preserve,
-            cold: Cold::All(false),
-        }
     }
 }

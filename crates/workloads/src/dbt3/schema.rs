@@ -1,49 +1,28 @@
 //! The eight tables: columns, keys, and DBT3's secondary indexes.
 
 use dbdyno_drivers::{Capabilities, IndexDdl};
+use dbdyno_plan::named;
 use tpchgen::generators::{CustomerGenerator, OrderGenerator, PartGenerator, SupplierGenerator};
 
 /// Scale factor from which on keys of orders need 64 bits: they are sparse, and go up to 6 million at scale factor 1.
 const BIG_KEYS_FROM: f64 = 300.0;
 
-/// A table, in the order in which they are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Table {
-    Region,
-    Nation,
-    Supplier,
-    Part,
-    PartSupp,
-    Customer,
-    Orders,
-    LineItem,
+named! {
+    /// A table, in the order in which they are made.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum Table {
+        Region = "region",
+        Nation = "nation",
+        Supplier = "supplier",
+        Part = "part",
+        PartSupp = "partsupp",
+        Customer = "customer",
+        Orders = "orders",
+        LineItem = "lineitem",
+    }
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Region,
-        Self::Nation,
-        Self::Supplier,
-        Self::Part,
-        Self::PartSupp,
-        Self::Customer,
-        Self::Orders,
-        Self::LineItem,
-    ];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Region => "region",
-            Self::Nation => "nation",
-            Self::Supplier => "supplier",
-            Self::Part => "part",
-            Self::PartSupp => "partsupp",
-            Self::Customer => "customer",
-            Self::Orders => "orders",
-            Self::LineItem => "lineitem",
-        }
-    }
-
     /// Columns in their order: name and type. `KEY` is the type of an order's key.
     pub(crate) const fn columns(self) -> &'static [(&'static str, Type)] {
         use Type::{Char, Int, Number, Text};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_loadgen::Pace;
-use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::dbt3::Setup;
@@ -12,6 +12,7 @@ use crate::dbt3::parameters::ORDERS;
 use crate::dbt3::queries::{COUNT, Hint, shape};
 use crate::dbt3::rows::{assigned, load_sql};
 use crate::dbt3::schema::{self, Table};
+use crate::specs::step_spec;
 
 /// Steps that only make the data.
 pub(crate) const LOAD_STEPS: usize = 3;
@@ -156,26 +157,19 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
             (Unit::Elapsed, "query", scripts(&step.kind, &setup.options).len())
         }
     };
-    StepSpec {
-        name: step.name.clone(),
-        clients: u32::try_from(clients).unwrap_or(u32::MAX),
-        headline: Headline { kind: kind.to_owned(), unit, label: "seconds".to_owned() },
-        window: WindowRule::LastEnded,
-        target: None,
-        kinds: vec![KindSpec {
-            kind: kind.to_owned(),
-            connections_per_client: 1,
-            pace: Pace::Closed.to_string(),
-            protocol: "text".to_owned(),
-            rows_per_operation: 1,
-            statements_per_operation: 1,
-            user_bytes_per_operation: 0.0,
-            statement: statement(step, setup),
-        }],
-        options: options(step, setup),
-        groups: groups(step),
-        is_warm_up: false,
-    }
+    let kind = KindSpec {
+        kind: kind.to_owned(),
+        connections_per_client: 1,
+        pace: Pace::Closed.to_string(),
+        protocol: "text".to_owned(),
+        rows_per_operation: 1,
+        statements_per_operation: 1,
+        user_bytes_per_operation: 0.0,
+        statement: statement(step, setup),
+    };
+    let clients = u32::try_from(clients).unwrap_or(u32::MAX);
+    let spec = step_spec((&step.name, clients), (unit, "seconds"), false, kind, options(step, setup));
+    StepSpec { groups: groups(step), ..spec }
 }
 
 /// Published figures sum up the queries that the optimiser plans alone.

@@ -1,11 +1,11 @@
 //! Checks the options of the Insert Benchmark: ranges, and what goes together.
 
-use std::time::Duration;
-
 use dbdyno_plan::{Mistake, Plan, VariantKind, data_problem};
 
 use crate::insert_benchmark::options::InsertBenchmark;
-use crate::options::{Number, number_problem, table_options_problem};
+use crate::options::{
+    Number, number_problem, repeated, table_options_problem, time_cap_problem, time_problem,
+};
 use crate::settle::both_problem;
 
 /// The column `data` is a varchar of this many characters.
@@ -62,9 +62,7 @@ fn rates_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     } else if rates.contains(&0) {
         "rates holds 0: a background rate is at least 1 row a second".to_owned()
     } else {
-        let is_repeated = |index: &usize| rates[..*index].contains(&rates[*index]);
-        let repeated = rates[(0..rates.len()).find(is_repeated)?];
-        format!("rates holds {repeated} twice: each rate gives a step of its own name")
+        format!("rates holds {} twice: each rate gives a step of its own name", repeated(rates)?)
     };
     Some(("rates", message))
 }
@@ -84,19 +82,13 @@ fn data_length_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
 }
 
 fn fraction_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
-    if benchmark.read_write_time.0 < Duration::from_secs(1) {
-        let message = format!("read_write_time is {}, but must be at least 1s", benchmark.read_write_time);
-        return Some(("read_write_time", message));
-    }
-    if !(benchmark.time_cap >= 1.0 && benchmark.time_cap.is_finite()) {
-        let message = "time_cap is a multiple of read_write_time and must be at least 1".to_owned();
-        return Some(("time_cap", message));
-    }
-    if !(benchmark.sla_share > 0.0 && benchmark.sla_share <= 1.0) {
-        let message = "sla_share must be above 0 and at most 1, e.g. 0.95".to_owned();
-        return Some(("sla_share", message));
-    }
-    None
+    let is_share = benchmark.sla_share > 0.0 && benchmark.sla_share <= 1.0;
+    time_problem("read_write_time", benchmark.read_write_time)
+        .or_else(|| time_cap_problem(benchmark.time_cap, "read_write_time"))
+        .or_else(|| {
+            let message = "sla_share must be above 0 and at most 1, e.g. 0.95".to_owned();
+            (!is_share).then_some(("sla_share", message))
+        })
 }
 
 /// The tables leave ids to the database, and SQLite's begin with 1.

@@ -36,11 +36,7 @@ impl OnServer<'_> {
         steps.push(self.index());
         steps.push(self.write("l.i1", write_1, commit.write_1));
         steps.push(self.write("l.i2", write_2, commit.write_2));
-        let settle = benchmark.settling();
-        if settle.behind().is_some() {
-            let rest = settle.forecast(benchmark.original_wait());
-            steps.push(StepEstimate::new("settle", &settle.detail("after l.i2"), rest));
-        }
+        steps.extend(benchmark.settling().estimate("after l.i2", benchmark.original_wait()));
         for (name, rate) in
             benchmark.rates.iter().flat_map(|rate| [(format!("qr{rate}"), rate), (format!("qp{rate}"), rate)])
         {

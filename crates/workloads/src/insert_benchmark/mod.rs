@@ -15,16 +15,15 @@ mod rows;
 mod sql;
 mod steps;
 mod verify;
-mod words;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::insert_benchmark::options::{Clock, InsertBenchmark as Options};
-use crate::options::{Protocol, Verify};
+use crate::options::Protocol;
 use crate::settle::SettleAfter;
-use dbdyno_drivers::{AnySession, Capabilities, Session, drop_binlog};
-use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_drivers::{AnySession, Capabilities, Session};
+use dbdyno_loadgen::StepEnd;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -34,9 +33,7 @@ use crate::engine::{Origin, read_back};
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
-use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards};
-
-pub use lanes::LaneFactory;
+use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
 /// The workload over one cell.
 pub struct InsertBenchmark {
@@ -101,15 +98,6 @@ impl InsertBenchmark {
         let mut work = Work::new("create tables", began.elapsed(), details);
         read_back(session, capabilities, &self.shared.tables(), Origin::Made, &mut work).await?;
         Ok(work)
-    }
-
-    /// The original drops binary logs at the start and end of every step.
-    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
-        if self.shared.context.owned {
-            let capabilities = &self.shared.context.endpoint.capabilities;
-            drop_binlog(session, capabilities).await.map_err(Error::during("dropping binary logs"))?;
-        }
-        Ok(())
     }
 
     async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
@@ -193,10 +181,9 @@ impl Workload for InsertBenchmark {
 
     type Options = Options;
     type Lane = AnyLane;
-    type Factory = LaneFactory;
 
     fn cards() -> Vec<Cards> {
-        cards::of::<Self>(&Options::default(), words::words)
+        cards::of::<Self>(&Options::default(), include_str!("words.toml"))
     }
 
     fn follows(_: &Options) -> &'static str {
@@ -219,11 +206,11 @@ impl Workload for InsertBenchmark {
         if self.steps[index].kind == StepKind::Load {
             works.push(self.create_tables(session).await?);
         }
-        self.drop_binlog(session).await?;
+        self.shared.context.drop_binlog(session).await?;
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
+    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
         (1..=self.shared.options.clients)
             .flat_map(|client| lanes::of_client(&self.client(index, client), &self.steps[index]))
             .collect()
@@ -237,12 +224,8 @@ impl Workload for InsertBenchmark {
     ) -> Result<Vec<Check>, Error> {
         let step = &self.steps[index];
         self.history.add(index, step, end);
-        let wanted = match self.shared.options.verify {
-            Verify::EachStep => true,
-            Verify::End => index + 1 == self.steps.len(),
-            Verify::Off => false,
-        };
-        if !wanted || !self.shared.context.endpoint.capabilities.stores_data {
+        let is_last = index + 1 == self.steps.len();
+        if !self.shared.options.verify.holds(true, is_last) || !self.shared.context.stores_data() {
             return Ok(Vec::new());
         }
         let checks = verify::verify(&self.shared, &self.history, session).await?;
@@ -251,7 +234,7 @@ impl Workload for InsertBenchmark {
     }
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
-        self.drop_binlog(session).await?;
+        self.shared.context.drop_binlog(session).await?;
         if self.settles_after(index) {
             return Ok(vec![self.settle(index, session).await?]);
         }

@@ -2,119 +2,123 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::options::{Protocol, Verify};
 use crate::settle::{Settle, SettleWait};
 
-/// `[workload.insert-benchmark]`. Every default is the original's, except where a field says otherwise.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct InsertBenchmark {
-    /// Clients; each has its own table and its own insert, delete and query connections.
-    #[schemars(range(min = 1, max = 4_096))]
-    pub clients: u32,
-    /// Rows that l.i0 loads into each table.
-    #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
-    pub load_rows: u64,
-    /// Rows that l.i1 (80 %) and l.i2 (20 %) insert, and delete, in each table.
-    #[schemars(range(min = 0, max = 1_125_899_906_842_624_u64))]
-    pub write_rows: u64,
-    /// Length of each read-write step.
-    pub read_write_time: PlanDuration,
-    /// Background inserts per second and client of the read-write steps; each rate gives a qr and a qp step.
-    #[schemars(length(min = 1), inner(range(min = 1)), extend("uniqueItems" = true))]
-    pub rates: Vec<u32>,
-    pub rows_per_commit: RowsPerCommit,
-    /// Delete as many rows as are inserted from l.i1 on, so that tables keep their size.
-    pub deletes: bool,
-    /// Delete rounds between two look-ups of the least id; 0 = only at a step's start.
-    pub resync_rounds: u32,
-    /// How the background writers of read-write steps are spread over time. Even by default; the original sends the
-    /// statements of each second in one burst.
-    pub pacing: Pacing,
-    /// A read-write step that is not done after this many times `read_write_time` is cut off and recorded as failed.
-    /// The original goes on without a limit.
-    #[schemars(range(min = 1.0))]
-    pub time_cap: f64,
-    /// Query connections of each client in read-write steps.
-    #[schemars(range(min = 1, max = 1_024))]
-    pub query_connections: u32,
-    /// LIMIT of range queries.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub rows_per_query: u32,
-    /// Ids in the list of a point query.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub points_per_query: u32,
-    /// Point queries between two look-ups of the greatest id.
-    #[schemars(range(min = 1))]
-    pub max_id_every: u32,
-    #[schemars(range(min = 1, max = 2_147_483_647))]
-    pub cashregisters: u32,
-    #[schemars(range(min = 1, max = 2_147_483_647))]
-    pub products: u32,
-    #[schemars(range(min = 1, max = 2_147_483_647))]
-    pub customers: u32,
-    #[schemars(range(min = 1, max = 2_147_483_647))]
-    pub max_price: u32,
-    /// Least and greatest length of column `data`.
-    #[schemars(range(min = 0, max = 4_000))]
-    pub data_length_min: u32,
-    #[schemars(range(min = 0, max = 4_000))]
-    pub data_length_max: u32,
-    /// How much of three quarters of `data` is random, in percent; the rest is the letter a.
-    #[schemars(range(min = 0, max = 100))]
-    pub data_random_percent: u32,
-    /// Secondary indexes, 1 to 3; range queries need one.
-    #[schemars(range(min = 1, max = 3))]
-    pub secondary_indexes: u32,
-    /// Text after the closing bracket of CREATE TABLE, e.g. a row format, a fill factor, an access method.
-    pub create_table_options: String,
-    /// How statements are sent. `auto` is the original's way: text, but queries to PostgreSQL prepared; SQLite, which the
-    /// original does not know, gets all of them prepared.
-    pub protocol: Protocol,
-    /// Where `dateandtime` comes from. Addressed by default, so that every variant gets the same bytes; the original
-    /// takes the wall clock.
-    pub clock: Clock,
-    /// How the server is brought to rest between l.i2 and the first read-write step. By its state by default; the
-    /// original waits for a fixed time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settle: Option<Settle>,
-    /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settle_wait: Option<SettleWait>,
-    /// When row counts and column sums are compared with what must be there. The original never does.
-    pub verify: Verify,
-    /// What a measured step finds: `"preserve"`, `"restart"`, `"restore"`.
-    pub data: DataMode,
-    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
-    pub cold: Cold,
-    /// Share of a background rate that counts as kept.
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub sla_share: f64,
-    /// The first id that tables give out; above 2147483647 it proves that ids of more than 31 bits work.
-    #[schemars(range(min = 1, max = 4_611_686_018_427_387_904_u64))]
-    pub first_id: u64,
+with_defaults! {
+    /// `[workload.insert-benchmark]`. Every default is the original's, except where a field says otherwise.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct InsertBenchmark {
+        /// Clients; each has its own table and its own insert, delete and query connections.
+        #[schemars(range(min = 1, max = 4_096))]
+        pub clients: u32 = 1,
+        /// Rows that l.i0 loads into each table.
+        #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
+        pub load_rows: u64 = 10_000_000,
+        /// Rows that l.i1 (80 %) and l.i2 (20 %) insert, and delete, in each table.
+        #[schemars(range(min = 0, max = 1_125_899_906_842_624_u64))]
+        pub write_rows: u64 = 20_000_000,
+        /// Length of each read-write step.
+        pub read_write_time: PlanDuration = PlanDuration::from_secs(1800),
+        /// Background inserts per second and client of the read-write steps; each rate gives a qr and a qp step.
+        #[schemars(length(min = 1), inner(range(min = 1)), extend("uniqueItems" = true))]
+        pub rates: Vec<u32> = vec![100, 500, 1000],
+        pub rows_per_commit: RowsPerCommit = RowsPerCommit::default(),
+        /// Delete as many rows as are inserted from l.i1 on, so that tables keep their size.
+        pub deletes: bool = true,
+        /// Delete rounds between two look-ups of the least id; 0 = only at a step's start.
+        pub resync_rounds: u32 = 1000,
+        /// How the background writers of read-write steps are spread over time. Even by default; the original sends the
+        /// statements of each second in one burst.
+        pub pacing: Pacing = Pacing::Even,
+        /// A read-write step that is not done after this many times `read_write_time` is cut off and recorded as failed.
+        /// The original goes on without a limit.
+        #[schemars(range(min = 1.0))]
+        pub time_cap: f64 = 4.0,
+        /// Query connections of each client in read-write steps.
+        #[schemars(range(min = 1, max = 1_024))]
+        pub query_connections: u32 = 1,
+        /// LIMIT of range queries.
+        #[schemars(range(min = 1, max = 1_000_000))]
+        pub rows_per_query: u32 = 10,
+        /// Ids in the list of a point query.
+        #[schemars(range(min = 1, max = 10_000))]
+        pub points_per_query: u32 = 10,
+        /// Point queries between two look-ups of the greatest id.
+        #[schemars(range(min = 1))]
+        pub max_id_every: u32 = 100,
+        #[schemars(range(min = 1, max = 2_147_483_647))]
+        pub cashregisters: u32 = 1000,
+        #[schemars(range(min = 1, max = 2_147_483_647))]
+        pub products: u32 = 10_000,
+        #[schemars(range(min = 1, max = 2_147_483_647))]
+        pub customers: u32 = 100_000,
+        #[schemars(range(min = 1, max = 2_147_483_647))]
+        pub max_price: u32 = 500,
+        /// Least and greatest length of column `data`.
+        #[schemars(range(min = 0, max = 4_000))]
+        pub data_length_min: u32 = 10,
+        #[schemars(range(min = 0, max = 4_000))]
+        pub data_length_max: u32 = 20,
+        /// How much of three quarters of `data` is random, in percent; the rest is the letter a.
+        #[schemars(range(min = 0, max = 100))]
+        pub data_random_percent: u32 = 50,
+        /// Secondary indexes, 1 to 3; range queries need one.
+        #[schemars(range(min = 1, max = 3))]
+        pub secondary_indexes: u32 = 3,
+        /// Text after the closing bracket of CREATE TABLE, e.g. a row format, a fill factor, an access method.
+        pub create_table_options: String = String::new(),
+        /// How statements are sent. `auto` is the original's way: text, but queries to PostgreSQL prepared; SQLite, which the
+        /// original does not know, gets all of them prepared.
+        pub protocol: Protocol = Protocol::Auto,
+        /// Where `dateandtime` comes from. Addressed by default, so that every variant gets the same bytes; the original
+        /// takes the wall clock.
+        pub clock: Clock = Clock::Addressed,
+        /// How the server is brought to rest between l.i2 and the first read-write step. By its state by default; the
+        /// original waits for a fixed time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub settle: Option<Settle> = None,
+        /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub settle_wait: Option<SettleWait> = None,
+        /// When row counts and column sums are compared with what must be there. The original never does.
+        pub verify: Verify = Verify::EachStep,
+        /// What a measured step finds: `"preserve"`, `"restart"`, `"restore"`.
+        pub data: DataMode = DataMode::Preserve,
+        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        pub cold: Cold = Cold::All(false),
+        /// Share of a background rate that counts as kept.
+        #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+        pub sla_share: f64 = 0.95,
+        /// The first id that tables give out; above 2147483647 it proves that ids of more than 31 bits work.
+        #[schemars(range(min = 1, max = 4_611_686_018_427_387_904_u64))]
+        pub first_id: u64 = 1,
+    }
 }
 
-/// Rows in one INSERT, which is one transaction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct RowsPerCommit {
-    /// l.i0 and l.x
-    #[schemars(range(min = 1, max = 100_000))]
-    pub load: u32,
-    /// l.i1
-    #[schemars(range(min = 1, max = 100_000))]
-    pub write_1: u32,
-    /// l.i2
-    #[schemars(range(min = 1, max = 100_000))]
-    pub write_2: u32,
-    /// Background writes of the read-write steps.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub read_write: u32,
+with_defaults! {
+    /// Rows in one INSERT, which is one transaction.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct RowsPerCommit {
+        /// l.i0 and l.x
+        #[schemars(range(min = 1, max = 100_000))]
+        pub load: u32 = 100,
+        /// l.i1
+        #[schemars(range(min = 1, max = 100_000))]
+        pub write_1: u32 = 50,
+        /// l.i2
+        #[schemars(range(min = 1, max = 100_000))]
+        pub write_2: u32 = 5,
+        /// Background writes of the read-write steps.
+        #[schemars(range(min = 1, max = 100_000))]
+        pub read_write: u32 = 50,
+    }
 }
 
 /// How an open-loop stream is spread over time.
@@ -177,51 +181,6 @@ impl InsertBenchmark {
     pub fn original_wait(&self) -> Duration {
         let millions = (self.loaded_rows() / 500_000).div_ceil(2);
         Duration::from_secs(millions.saturating_add(60).min(1200))
-    }
-}
-
-impl Default for InsertBenchmark {
-    fn default() -> Self {
-        Self {
-            clients: 1,
-            load_rows: 10_000_000,
-            write_rows: 20_000_000,
-            read_write_time: PlanDuration::from_secs(1800),
-            rates: vec![100, 500, 1000],
-            rows_per_commit: RowsPerCommit::default(),
-            deletes: true,
-            resync_rounds: 1000,
-            pacing: Pacing::Even,
-            time_cap: 4.0,
-            query_connections: 1,
-            rows_per_query: 10,
-            points_per_query: 10,
-            max_id_every: 100,
-            cashregisters: 1000,
-            products: 10_000,
-            customers: 100_000,
-            max_price: 500,
-            data_length_min: 10,
-            data_length_max: 20,
-            data_random_percent: 50,
-            secondary_indexes: 3,
-            create_table_options: String::new(),
-            protocol: Protocol::Auto,
-            clock: Clock::Addressed,
-            settle: None,
-            settle_wait: None,
-            verify: Verify::EachStep,
-            data: DataMode::Preserve,
-            cold: Cold::All(false),
-            sla_share: 0.95,
-            first_id: 1,
-        }
-    }
-}
-
-impl Default for RowsPerCommit {
-    fn default() -> Self {
-        Self { load: 100, write_1: 50, write_2: 5, read_write: 50 }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, KeySource, Session};
+use dbdyno_drivers::{AnySession, KeySource};
 use dbdyno_record::{Check, CheckPart};
 
 use crate::Error;
+use crate::checks::{check, numbers, part};
 use crate::insert_benchmark::history::{Deletes, History, TableHistory};
 use crate::insert_benchmark::rows::RowSource;
 use crate::insert_benchmark::{Setup, sql};
@@ -35,21 +36,11 @@ pub(crate) async fn verify(
         }
         let began = Instant::now();
         let work = format!("checking table {table}");
-        let cells = session.rows(&sql::sums(&table)).await.map_err(Error::during(work.clone()))?;
-        let actual: Option<Vec<i128>> = cells
-            .first()
-            .and_then(|row| row.iter().map(|cell| cell.as_deref().map_or(Ok(0), str::parse).ok()).collect());
-        let Some(actual) = actual.filter(|values| values.len() == 8) else {
-            return Err(Error::Answer { work, answer: format!("{cells:?}") });
-        };
+        let actual: [i128; 8] = numbers(session, &sql::sums(&table), work).await?;
         let of_table = history.of(client);
         let mut parts = parts(setup, client, of_table, &actual);
         parts.extend(delete_part(of_table));
-        checks.push(Check {
-            table,
-            parts,
-            duration_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(0),
-        });
+        checks.push(check(table, parts, began));
     }
     Ok(checks)
 }
@@ -74,10 +65,6 @@ fn parts(setup: &Setup, client: u32, table: &TableHistory, actual: &[i128]) -> V
 fn delete_part(table: &TableHistory) -> Option<CheckPart> {
     let Deletes { due, done } = table.deletes;
     (due > 0).then(|| part("rows deleted", due.into(), done.into()))
-}
-
-fn part(name: &str, expected: i128, actual: i128) -> CheckPart {
-    CheckPart { name: name.to_owned(), expected, actual }
 }
 
 fn content_parts(expected: &Sums, actual: &[i128]) -> Vec<CheckPart> {

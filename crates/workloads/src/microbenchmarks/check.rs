@@ -1,14 +1,12 @@
 //! Checks the options of the microbenchmarks: ranges, and patterns that choose something.
 
-use std::time::Duration;
-
 use dbdyno_plan::{Mistake, data_problem};
 
 use crate::microbenchmarks::options::{MicroStep, MicroTest, Microbenchmarks};
 use crate::microbenchmarks::pattern::fits;
 use crate::oltp::check::{MOST_CONNECTIONS, ladder_problem};
 use crate::oltp::check_tables::tables_problem;
-use crate::options::number_problem;
+use crate::options::{self, exponent_problem, number_problem, time_cap_problem, warmup_problem};
 use crate::settle::both_problem;
 
 /// Ids in a list that every product takes in one statement.
@@ -69,23 +67,12 @@ fn time_problem(options: &Microbenchmarks) -> Option<Mistake> {
         ("write_time", options.write_time),
         ("warm_scan_time", options.warm_scan_time),
     ];
-    if let Some((key, time)) = times.into_iter().find(|(_, time)| time.0 < Duration::from_secs(1)) {
-        return Some((key, format!("{key} is {time}, but must be at least 1s")));
-    }
-    if options.warmup.0.subsec_nanos() != 0 {
-        // Records are cut at whole seconds: a warm-up that ends between two would be counted in part.
-        return Some(("warmup", format!("warmup is {}, but must be whole seconds", options.warmup)));
-    }
-    if !(options.time_cap >= 1.0 && options.time_cap.is_finite()) {
-        return Some((
-            "time_cap",
-            "time_cap is a multiple of a step's length and must be at least 1".to_owned(),
-        ));
-    }
-    if !(0.0..=100.0).contains(&options.zipfian_exponent) {
-        return Some(("zipfian_exponent", "zipfian_exponent must be 0 to 100, e.g. 0.8".to_owned()));
-    }
-    None
+    let mut times = times.into_iter();
+    times
+        .find_map(|(key, time)| options::time_problem(key, time))
+        .or_else(|| warmup_problem(options.warmup))
+        .or_else(|| time_cap_problem(options.time_cap, "a step's length"))
+        .or_else(|| exponent_problem("zipfian_exponent", options.zipfian_exponent))
 }
 
 /// Rows are put back as the load has made them, where nothing else brings them back.

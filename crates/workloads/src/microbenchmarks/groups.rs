@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::microbenchmarks::micro_test::Family;
 use crate::microbenchmarks::options::{MicroStep, MicroTest as Test, Moment};
 
 /// Five groups of the reports of 2023 and 2024, over 42 steps.
@@ -29,23 +30,14 @@ pub(crate) fn of_step(step: &MicroStep) -> BTreeMap<String, String> {
 }
 
 fn by_part(test: Test) -> Option<&'static str> {
-    Some(match test {
-        Test::RandomPoints => "point, part 2",
-        Test::PointQuery
-        | Test::HotPoints
-        | Test::PointsCoveredPk
-        | Test::PointsNotcoveredPk
-        | Test::PointsCoveredSi
-        | Test::PointsNotcoveredSi => "point, part 1",
-        Test::RangeCoveredPk
-        | Test::RangeNotcoveredPk
-        | Test::RangeCoveredSi
-        | Test::RangeNotcoveredSi
-        | Test::Scan => "range, part 1",
-        Test::ReadOnly => "range, part 2",
-        _ if test.writes() => "writes",
-        _ => return None,
-    })
+    match (test, test.family()) {
+        (Test::RandomPoints, _) => Some("point, part 2"),
+        (_, Family::Points) => Some("point, part 1"),
+        (Test::ReadOnly, _) => Some("range, part 2"),
+        (Test::ReadOnlyCount, _) | (_, Family::Transactions) => None,
+        (_, Family::Ranges) => Some("range, part 1"),
+        (_, Family::Writes) => Some("writes"),
+    }
 }
 
 /// read-only-simple counts as aggregation there, though it has none.

@@ -1,17 +1,12 @@
 //! What a plan asks of the options: mistakes, needs, steps, a forecast.
 
-use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, values_of};
-use serde_json::{Map, Value};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions};
 
 use crate::microbenchmarks::options::{MicroRung, Microbenchmarks};
 use crate::microbenchmarks::{check, estimate, prepared};
 use crate::oltp::options::existing_warning;
 
 impl WorkloadOptions for Microbenchmarks {
-    fn values(&self) -> Map<String, Value> {
-        values_of(self)
-    }
-
     fn check(&self, _: &Plan) -> Option<Mistake> {
         check::problem(self)
     }

@@ -1,120 +1,102 @@
-//! The microbenchmarks and their names.
+//! The microbenchmarks: their names, families, and what each is called and does.
 
-/// One microbenchmark. Names are the original's; what some of them hide is said with each test in the reference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MicroTest {
-    PointQuery,
-    RandomPoints,
-    HotPoints,
-    PointsCoveredPk,
-    PointsNotcoveredPk,
-    PointsCoveredSi,
-    PointsNotcoveredSi,
-    RangeCoveredPk,
-    RangeNotcoveredPk,
-    RangeCoveredSi,
-    RangeNotcoveredSi,
-    ReadOnly,
-    ReadOnlySimple,
-    ReadOnlySum,
-    ReadOnlyOrder,
-    ReadOnlyDistinct,
-    ReadOnlyCount,
-    Scan,
-    UpdateInlist,
-    UpdateIndex,
-    UpdateNonindex,
-    UpdateOne,
-    UpdateZipf,
-    WriteOnly,
-    ReadWrite,
-    Delete,
-    Insert,
+use dbdyno_plan::named;
+
+use crate::oltp::options::OltpTest;
+
+named! {
+    /// One microbenchmark, in the order of families. Names are the original's; what some of them hide is in `words.toml`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum MicroTest {
+        PointQuery = "point-query",
+        RandomPoints = "random-points",
+        HotPoints = "hot-points",
+        PointsCoveredPk = "points-covered-pk",
+        PointsNotcoveredPk = "points-notcovered-pk",
+        PointsCoveredSi = "points-covered-si",
+        PointsNotcoveredSi = "points-notcovered-si",
+        RangeCoveredPk = "range-covered-pk",
+        RangeNotcoveredPk = "range-notcovered-pk",
+        RangeCoveredSi = "range-covered-si",
+        RangeNotcoveredSi = "range-notcovered-si",
+        ReadOnlyCount = "read-only-count",
+        Scan = "scan",
+        ReadOnly = "read-only",
+        ReadOnlySimple = "read-only-simple",
+        ReadOnlySum = "read-only-sum",
+        ReadOnlyOrder = "read-only-order",
+        ReadOnlyDistinct = "read-only-distinct",
+        UpdateInlist = "update-inlist",
+        UpdateIndex = "update-index",
+        UpdateNonindex = "update-nonindex",
+        UpdateOne = "update-one",
+        UpdateZipf = "update-zipf",
+        WriteOnly = "write-only",
+        ReadWrite = "read-write",
+        Delete = "delete",
+        Insert = "insert",
+    }
+}
+
+/// Tests of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Single values are looked up, one or a list of them.
+    Points,
+    /// Ranges, and the scan of a whole table.
+    Ranges,
+    /// Ten point selects and ranges.
+    Transactions,
+    /// Rows change.
+    Writes,
 }
 
 impl MicroTest {
-    /// Every test, in the order in which they are documented.
-    pub const ALL: [Self; 27] = [
-        Self::PointQuery,
-        Self::RandomPoints,
-        Self::HotPoints,
-        Self::PointsCoveredPk,
-        Self::PointsNotcoveredPk,
-        Self::PointsCoveredSi,
-        Self::PointsNotcoveredSi,
-        Self::RangeCoveredPk,
-        Self::RangeNotcoveredPk,
-        Self::RangeCoveredSi,
-        Self::RangeNotcoveredSi,
-        Self::ReadOnly,
-        Self::ReadOnlySimple,
-        Self::ReadOnlySum,
-        Self::ReadOnlyOrder,
-        Self::ReadOnlyDistinct,
-        Self::ReadOnlyCount,
-        Self::Scan,
-        Self::UpdateInlist,
-        Self::UpdateIndex,
-        Self::UpdateNonindex,
-        Self::UpdateOne,
-        Self::UpdateZipf,
-        Self::WriteOnly,
-        Self::ReadWrite,
-        Self::Delete,
-        Self::Insert,
-    ];
-
-    /// The original's name of the test.
-    pub const fn name(self) -> &'static str {
+    pub(crate) fn family(self) -> Family {
         match self {
-            Self::PointQuery => "point-query",
-            Self::RandomPoints => "random-points",
-            Self::HotPoints => "hot-points",
-            Self::PointsCoveredPk => "points-covered-pk",
-            Self::PointsNotcoveredPk => "points-notcovered-pk",
-            Self::PointsCoveredSi => "points-covered-si",
-            Self::PointsNotcoveredSi => "points-notcovered-si",
-            Self::RangeCoveredPk => "range-covered-pk",
-            Self::RangeNotcoveredPk => "range-notcovered-pk",
-            Self::RangeCoveredSi => "range-covered-si",
-            Self::RangeNotcoveredSi => "range-notcovered-si",
-            Self::ReadOnly => "read-only",
-            Self::ReadOnlySimple => "read-only-simple",
-            Self::ReadOnlySum => "read-only-sum",
-            Self::ReadOnlyOrder => "read-only-order",
-            Self::ReadOnlyDistinct => "read-only-distinct",
-            Self::ReadOnlyCount => "read-only-count",
-            Self::Scan => "scan",
-            Self::UpdateInlist => "update-inlist",
-            Self::UpdateIndex => "update-index",
-            Self::UpdateNonindex => "update-nonindex",
-            Self::UpdateOne => "update-one",
-            Self::UpdateZipf => "update-zipf",
-            Self::WriteOnly => "write-only",
-            Self::ReadWrite => "read-write",
-            Self::Delete => "delete",
-            Self::Insert => "insert",
+            _ if self <= Self::PointsNotcoveredSi => Family::Points,
+            _ if self <= Self::Scan => Family::Ranges,
+            _ if self <= Self::ReadOnlyDistinct => Family::Transactions,
+            _ => Family::Writes,
         }
     }
 
     /// It changes rows.
-    pub const fn writes(self) -> bool {
-        matches!(
-            self,
-            Self::UpdateInlist
-                | Self::UpdateIndex
-                | Self::UpdateNonindex
-                | Self::UpdateOne
-                | Self::UpdateZipf
-                | Self::WriteOnly
-                | Self::ReadWrite
-                | Self::Delete
-                | Self::Insert
-        )
+    pub fn writes(self) -> bool {
+        self.family() == Family::Writes
     }
 
     /// It runs with several ranges, so that its step's name must say which.
     pub(crate) const fn is_named_by_range(self) -> bool {
         matches!(self, Self::RandomPoints | Self::ReadOnly | Self::ReadWrite)
+    }
+
+    /// What it does to the contents of tables, said by the classic test that does the same.
+    pub(crate) fn effect(self) -> OltpTest {
+        match self {
+            Self::UpdateIndex => OltpTest::UpdateIndex,
+            Self::WriteOnly => OltpTest::WriteOnly,
+            Self::ReadWrite => OltpTest::ReadWrite,
+            Self::Delete => OltpTest::Delete,
+            Self::Insert => OltpTest::Insert,
+            Self::UpdateInlist | Self::UpdateNonindex | Self::UpdateOne | Self::UpdateZipf => {
+                OltpTest::UpdateNonIndex
+            }
+            _ => OltpTest::PointSelect,
+        }
+    }
+
+    /// What an operation is called, and the label of its rate.
+    pub(crate) fn labels(self) -> (&'static str, &'static str) {
+        match (self, self.family()) {
+            (Self::WriteOnly | Self::ReadWrite, _) | (_, Family::Transactions) => {
+                ("transaction", "transactions/s")
+            }
+            (Self::Scan, _) => ("scan", "rows/s"),
+            (Self::Delete, _) => ("delete", "deletes/s"),
+            (Self::Insert, _) => ("insert", "inserts/s"),
+            (_, Family::Writes) => ("update", "updates/s"),
+            (_, Family::Points | Family::Ranges) => ("query", "queries/s"),
+        }
     }
 }

@@ -5,11 +5,9 @@
 //! differs from the original, [`deviations`] says so in every record.
 
 #[cfg(test)]
-mod acceptance;
-mod catalogue;
+mod acceptance_tests;
 mod check;
 mod deviations;
-mod entry;
 mod estimate;
 mod groups;
 mod in_plans;
@@ -19,16 +17,12 @@ pub mod options;
 #[path = "tests/page.rs"]
 mod page;
 mod pattern;
-mod points;
 mod prepared;
-mod ranges;
 mod refill;
 mod sequence;
 mod sequence_steps;
 mod steps;
-mod transactions;
 mod turns;
-mod writes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,20 +31,21 @@ use crate::microbenchmarks::options::{MicroRung, MicroSequence, MicroTest, Micro
 use crate::oltp::options::OltpTest;
 use crate::options::Verify;
 use dbdyno_drivers::AnySession;
-use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_loadgen::StepEnd;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
+use crate::cards::words;
 use crate::cleanup::cleanup;
 use crate::microbenchmarks::steps::Step;
-use crate::oltp::lanes::{AnyLane, LaneFactory};
+use crate::oltp::lanes::AnyLane;
 use crate::oltp::steps::StepKind;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
-use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
-pub use catalogue::{ALL, entry};
-pub use entry::Entry;
+/// What cards say of each test.
+const WORDS: &str = include_str!("words.toml");
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -88,12 +83,9 @@ impl Microbenchmarks {
 
     /// Whether the tables are read after test `index`.
     fn is_checked(&self, index: usize) -> bool {
-        let wanted = match self.options.verify {
-            Verify::EachStep => self.test(index).is_some_and(MicroTest::writes),
-            Verify::End => index + 1 == self.before + self.rungs.len(),
-            Verify::Off => false,
-        };
-        wanted && self.context.endpoint.capabilities.stores_data
+        let is_last = index + 1 == self.before + self.rungs.len();
+        self.options.verify.holds(self.test(index).is_some_and(MicroTest::writes), is_last)
+            && self.context.stores_data()
     }
 
     /// Brings the server to rest, as the original does after the load and after the steps that write.
@@ -177,7 +169,6 @@ impl Workload for Microbenchmarks {
 
     type Options = Options;
     type Lane = AnyLane;
-    type Factory = LaneFactory;
 
     fn cards() -> Vec<Cards> {
         MicroSequence::ALL.map(cards_of).into()
@@ -220,11 +211,11 @@ impl Workload for Microbenchmarks {
         if self.test(index) == Some(MicroTest::Insert) && self.tables.shared.client_ids() {
             self.first_new_id = self.tables.greatest_id(session).await? + 1;
         }
-        self.tables.drop_binlog(session).await?;
+        self.context.drop_binlog(session).await?;
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
+    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
         match self.step(index) {
             Some(step) => step.lanes(self.first_new_id, &self.found_rows),
             None => self.tables.lanes(index),
@@ -242,11 +233,11 @@ impl Workload for Microbenchmarks {
             self.contents = self.tables.contents;
             return Ok(checks);
         }
-        let stores_data = self.context.endpoint.capabilities.stores_data;
+        let stores_data = self.context.stores_data();
         if !stores_data || self.options.verify == Verify::Off {
             return Ok(Vec::new());
         }
-        let effect = self.step(index).map_or(OltpTest::PointSelect, |step| step.effect());
+        let effect = self.test(index).map_or(OltpTest::PointSelect, MicroTest::effect);
         self.contents = self.contents.after(effect, &self.tables.shared, end);
         if !self.is_checked(index) {
             return Ok(Vec::new());
@@ -260,7 +251,7 @@ impl Workload for Microbenchmarks {
         if index < self.before {
             works.extend(self.tables.after(index, session).await?);
         } else {
-            self.tables.drop_binlog(session).await?;
+            self.context.drop_binlog(session).await?;
         }
         if self.test(index) == Some(MicroTest::Delete) && self.options.delete_refill {
             let (rows, work) = refill::refill(&self.tables.shared, session).await?;
@@ -281,7 +272,8 @@ fn cards_of(sequence: MicroSequence) -> Cards {
     let rungs = options.rungs();
     let card = |spec: StepSpec| {
         let rung = rungs.iter().find(|rung| rung.name == spec.name);
-        let words = rung.map_or_else(|| oltp::words(&spec.name), |rung| entry(rung.step.test).words());
+        let words =
+            rung.map_or_else(|| words(oltp::WORDS, &spec.name), |rung| words(WORDS, rung.step.test.name()));
         let published = rung.map(|rung| rung.step.published_name()).filter(|name| *name != spec.name);
         cards::card(&spec, published, words)
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration, TimeOrAuto};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, TimeOrAuto, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,88 +16,90 @@ pub use crate::microbenchmarks::micro_test::MicroTest;
 pub use crate::microbenchmarks::sequence::MicroSequence;
 pub use crate::microbenchmarks::sequence_steps::{MicroConnections, MicroLength, MicroStep, Moment};
 
-/// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the order of the published reports.
-/// The defaults are those of the reports on small servers: one table of 50 million rows, one connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Microbenchmarks {
-    pub sequence: MicroSequence,
-    /// Steps of the sequence that run, by name or pattern, in the sequence's order: `["point-query*", "!*.warm"]`. The last
-    /// pattern that fits a step decides; one with `!` takes steps away. Load and index always run.
-    #[serde(alias = "tests")]
-    pub steps: Vec<String>,
-    #[schemars(range(min = 1, max = 10_000))]
-    pub tables: u32,
-    /// Rows of each table.
-    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
-    pub table_size: u64,
-    /// Numbers of connections: a ladder, in its order; each step runs on all of its rungs before the next step begins.
-    #[serde(deserialize_with = "ladder")]
-    #[schemars(with = "Ladder")]
-    pub connections: Vec<u32>,
-    /// Length of most steps that read, without the warm-up, or `"auto"`: what decides most in the same time.
-    #[schemars(with = "TimeOrAuto")]
-    pub read_time: PlanDuration,
-    /// Length of most steps that write, without the warm-up.
-    pub write_time: PlanDuration,
-    /// Length of scan.warmpre and scan.warm, which fill caches.
-    pub warm_scan_time: PlanDuration,
-    /// Load before the clock of a step counts, in whole seconds.
-    pub warmup: PlanDuration,
-    /// Operations of each step, all connections together, in place of a time; the warm-up is left out then. The scan of the 42 is
-    /// one of each table all the same.
-    #[schemars(range(min = 1))]
-    pub operations: Option<u64>,
-    /// Ids in the list of update-inlist. Its published name says 100, the original sends 10.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub update_inlist_ids: u32,
-    /// Exponent of update-zipf.
-    #[schemars(range(min = 0.0, max = 100.0))]
-    pub zipfian_exponent: f64,
-    /// Rows that a delete step took away are put back after it, outside of the clock. The original goes on with what is left.
-    pub delete_refill: bool,
-    /// How statements travel; `auto` is prepared, but insert and scan as text. The original's way but for its load, which is text.
-    pub protocol: Protocol,
-    /// A plain index on `id` in place of the primary key.
-    pub secondary: bool,
-    /// Text after the closing bracket of CREATE TABLE.
-    pub create_table_options: String,
-    /// Whose tables: `sysbench-0.5` has unsigned numbers and `MAX_ROWS = 1000000` on MySQL and MariaDB. Statements and draws are
-    /// the same.
-    pub profile: OltpProfile,
-    /// Type of `id` and `k`.
-    pub id: IdType,
-    /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
-    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
-    pub first_id: u64,
-    /// The index on `k` is there before the load, which then keeps it up; there is no step `index`.
-    pub index_before_load: bool,
-    /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
-    /// the ids. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each connection has whole tables.
-    /// The original loads one table after the other over one connection.
-    #[schemars(range(min = 1, max = 1_024))]
-    pub load_connections: u32,
-    /// How rows travel to the tables.
-    pub load_method: LoadMethod,
-    /// The tables are there and belong to others: nothing is made, loaded or dropped, and the steps run on them.
-    pub use_existing: bool,
-    /// How the server is brought to rest after the load and after the steps that write. By its state by default; the
-    /// original waits for a fixed time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settle: Option<Settle>,
-    /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settle_wait: Option<SettleWait>,
-    /// When the contents of tables are compared with what must be there. The original never does.
-    pub verify: Verify,
-    /// What a step finds: `"preserve"` (the original: one table through the sequence), `"restart"`, `"reset"`, `"restore"`,
-    /// `"restore-each-step"`.
-    pub data: DataMode,
-    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
-    pub cold: Cold,
-    /// A step that is not done after this many times its length is cut off and recorded as failed.
-    #[schemars(range(min = 1.0))]
-    pub time_cap: f64,
+with_defaults! {
+    /// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the order of the published reports.
+    /// The defaults are those of the reports on small servers: one table of 50 million rows, one connection.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Microbenchmarks {
+        pub sequence: MicroSequence = MicroSequence::FortyTwo,
+        /// Steps of the sequence that run, by name or pattern, in the sequence's order: `["point-query*", "!*.warm"]`. The last
+        /// pattern that fits a step decides; one with `!` takes steps away. Load and index always run.
+        #[serde(alias = "tests")]
+        pub steps: Vec<String> = vec!["*".to_owned()],
+        #[schemars(range(min = 1, max = 10_000))]
+        pub tables: u32 = 1,
+        /// Rows of each table.
+        #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+        pub table_size: u64 = 50_000_000,
+        /// Numbers of connections: a ladder, in its order; each step runs on all of its rungs before the next step begins.
+        #[serde(deserialize_with = "ladder")]
+        #[schemars(with = "Ladder")]
+        pub connections: Vec<u32> = vec![1],
+        /// Length of most steps that read, without the warm-up, or `"auto"`: what decides most in the same time.
+        #[schemars(with = "TimeOrAuto")]
+        pub read_time: PlanDuration = PlanDuration::from_secs(600),
+        /// Length of most steps that write, without the warm-up.
+        pub write_time: PlanDuration = PlanDuration::from_secs(900),
+        /// Length of scan.warmpre and scan.warm, which fill caches.
+        pub warm_scan_time: PlanDuration = PlanDuration::from_secs(60),
+        /// Load before the clock of a step counts, in whole seconds.
+        pub warmup: PlanDuration = PlanDuration::from_secs(5),
+        /// Operations of each step, all connections together, in place of a time; the warm-up is left out then. The scan of the 42 is
+        /// one of each table all the same.
+        #[schemars(range(min = 1))]
+        pub operations: Option<u64> = None,
+        /// Ids in the list of update-inlist. Its published name says 100, the original sends 10.
+        #[schemars(range(min = 1, max = 10_000))]
+        pub update_inlist_ids: u32 = 10,
+        /// Exponent of update-zipf.
+        #[schemars(range(min = 0.0, max = 100.0))]
+        pub zipfian_exponent: f64 = 0.8,
+        /// Rows that a delete step took away are put back after it, outside of the clock. The original goes on with what is left.
+        pub delete_refill: bool = false,
+        /// How statements travel; `auto` is prepared, but insert and scan as text. The original's way but for its load, which is text.
+        pub protocol: Protocol = Protocol::Auto,
+        /// A plain index on `id` in place of the primary key.
+        pub secondary: bool = false,
+        /// Text after the closing bracket of CREATE TABLE.
+        pub create_table_options: String = String::new(),
+        /// Whose tables: `sysbench-0.5` has unsigned numbers and `MAX_ROWS = 1000000` on MySQL and MariaDB. Statements and draws are
+        /// the same.
+        pub profile: OltpProfile = OltpProfile::Sysbench1,
+        /// Type of `id` and `k`.
+        pub id: IdType = IdType::Integer,
+        /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
+        #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+        pub first_id: u64 = 1,
+        /// The index on `k` is there before the load, which then keeps it up; there is no step `index`.
+        pub index_before_load: bool = false,
+        /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
+        /// the ids. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each connection has whole tables.
+        /// The original loads one table after the other over one connection.
+        #[schemars(range(min = 1, max = 1_024))]
+        pub load_connections: u32 = 4,
+        /// How rows travel to the tables.
+        pub load_method: LoadMethod = LoadMethod::Insert,
+        /// The tables are there and belong to others: nothing is made, loaded or dropped, and the steps run on them.
+        pub use_existing: bool = false,
+        /// How the server is brought to rest after the load and after the steps that write. By its state by default; the
+        /// original waits for a fixed time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub settle: Option<Settle> = None,
+        /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub settle_wait: Option<SettleWait> = None,
+        /// When the contents of tables are compared with what must be there. The original never does.
+        pub verify: Verify = Verify::EachStep,
+        /// What a step finds: `"preserve"` (the original: one table through the sequence), `"restart"`, `"reset"`, `"restore"`,
+        /// `"restore-each-step"`.
+        pub data: DataMode = DataMode::Preserve,
+        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        pub cold: Cold = Cold::All(false),
+        /// A step that is not done after this many times its length is cut off and recorded as failed.
+        #[schemars(range(min = 1.0))]
+        pub time_cap: f64 = 4.0,
+    }
 }
 
 /// A step with its number of connections.
@@ -217,42 +219,6 @@ impl Microbenchmarks {
     /// Rows of all tables together after the load.
     pub fn loaded_rows(&self) -> u64 {
         self.table_size.saturating_mul(self.tables.into())
-    }
-}
-
-impl Default for Microbenchmarks {
-    fn default() -> Self {
-        Self {
-            sequence: MicroSequence::FortyTwo,
-            steps: vec!["*".to_owned()],
-            tables: 1,
-            table_size: 50_000_000,
-            connections: vec![1],
-            read_time: PlanDuration::from_secs(600),
-            write_time: PlanDuration::from_secs(900),
-            warm_scan_time: PlanDuration::from_secs(60),
-            warmup: PlanDuration::from_secs(5),
-            operations: None,
-            update_inlist_ids: 10,
-            zipfian_exponent: 0.8,
-            delete_refill: false,
-            protocol: Protocol::Auto,
-            secondary: false,
-            create_table_options: String::new(),
-            profile: OltpProfile::Sysbench1,
-            id: IdType::Integer,
-            first_id: 1,
-            index_before_load: false,
-            load_connections: 4,
-            load_method: LoadMethod::Insert,
-            use_existing: false,
-            settle: None,
-            settle_wait: None,
-            verify: Verify::EachStep,
-            data: DataMode::Preserve,
-            cold: Cold::All(false),
-            time_cap: 4.0,
-        }
     }
 }
 

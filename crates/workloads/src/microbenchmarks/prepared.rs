@@ -1,5 +1,6 @@
 //! How many prepared statements a step holds open at once.
 
+use crate::microbenchmarks::micro_test::Family;
 use crate::microbenchmarks::options::{MicroTest, Microbenchmarks};
 use crate::oltp::prepared::of_connection;
 use crate::options::Protocol;
@@ -12,10 +13,7 @@ pub(crate) fn most(options: &Microbenchmarks, with_begin: bool) -> u64 {
     // Kinds of statements, and whether they are in a transaction.
     let of_test = |test: MicroTest| match test {
         MicroTest::ReadOnly => (5, true),
-        MicroTest::ReadOnlySimple
-        | MicroTest::ReadOnlySum
-        | MicroTest::ReadOnlyOrder
-        | MicroTest::ReadOnlyDistinct => (2, true),
+        _ if test.family() == Family::Transactions => (2, true),
         MicroTest::WriteOnly => (4, true),
         MicroTest::ReadWrite => (9, true),
         MicroTest::Insert | MicroTest::Scan if options.protocol == Protocol::Auto => (0, false),

@@ -1,9 +1,8 @@
 //! The names of the two sequences of microbenchmarks, as plans write them.
 
-use std::fmt;
-
+use dbdyno_plan::scalar;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Which order of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -29,34 +28,15 @@ impl MicroSequence {
     }
 }
 
-/// By hand, because the names are numbers, which are written without quotes too.
+/// The names are numbers, which are written without quotes too.
 impl<'de> Deserialize<'de> for MicroSequence {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = MicroSequence;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"42\" or \"32\"")
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<MicroSequence, E> {
-                match name {
-                    "42" => Ok(MicroSequence::FortyTwo),
-                    "32" => Ok(MicroSequence::ThirtyTwo),
-                    _ => Err(E::unknown_variant(name, &["42", "32"])),
-                }
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<MicroSequence, E> {
-                self.visit_str(&number.to_string())
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<MicroSequence, E> {
-                self.visit_str(&number.to_string())
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+        scalar(deserializer, "\"42\" or \"32\"", |given| match given.text() {
+            "42" => Ok(Self::FortyTwo),
+            "32" => Ok(Self::ThirtyTwo),
+            // As the library says it, which is what errors of plans are made of.
+            other => Err(format!("unknown variant `{other}`, expected `42` or `32`")),
+        })
     }
 }
 

@@ -84,7 +84,7 @@ impl MicroStep {
         format!("{}{}_range={}", self.test.name(), self.moment.suffix(), self.range)
     }
 
-    const fn new(test: Test, moment: Moment, range: u32) -> Self {
+    fn new(test: Test, moment: Moment, range: u32) -> Self {
         let length = if test.writes() { MicroLength::Write } else { MicroLength::Read };
         Self { test, moment, range, length, connections: MicroConnections::Each, settles: false }
     }

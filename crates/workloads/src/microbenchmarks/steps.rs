@@ -6,16 +6,16 @@ use crate::microbenchmarks::options::{MicroLength, MicroRung, MicroTest, Microbe
 use crate::oltp::options::OltpTest;
 use crate::options::Protocol;
 use dbdyno_loadgen::{LaneSpec, Limit, Pace};
-use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use crate::microbenchmarks::catalogue::entry;
-use crate::microbenchmarks::entry::Shape;
-use crate::microbenchmarks::{groups, writes};
-use crate::oltp::lanes::{AnyLane, LaneFactory, Script, TestLane};
-use crate::oltp::mix::Place;
+use crate::microbenchmarks::groups;
+use crate::oltp::lanes::{AnyLane, Script, TestLane};
+use crate::oltp::mix::{Place, places};
+use crate::oltp::sql::{Fetch, Kind};
 use crate::oltp::{self, Setup};
-use crate::{Context, Explained};
+use crate::specs::step_spec;
+use crate::{Context, Explained, Lanes, planned};
 
 /// A step that is about to be described or run.
 pub(crate) struct Step<'a> {
@@ -31,14 +31,43 @@ impl<'a> Step<'a> {
         Self { options, rung, setup: Arc::new(setup) }
     }
 
+    /// The statements of one operation.
     pub(crate) fn places(&self) -> Vec<Place> {
-        let shape = Shape {
-            step: &self.rung.step,
-            options: self.options,
-            oltp: &self.setup.options,
-            client_ids: self.setup.client_ids(),
+        let range = self.rung.step.range;
+        let points = |columns, by| Kind::Points(Fetch { columns, by }, range);
+        let rows = |columns, by| Kind::Range(Fetch { columns, by }, range);
+        let kind = match self.rung.step.test {
+            MicroTest::PointQuery => Kind::Point,
+            MicroTest::RandomPoints => points("c", "id"),
+            MicroTest::HotPoints => Kind::HotPoints(range),
+            MicroTest::PointsCoveredPk => points("id", "id"),
+            MicroTest::PointsNotcoveredPk => points("id, c", "id"),
+            MicroTest::PointsCoveredSi => points("k", "k"),
+            MicroTest::PointsNotcoveredSi => points("k, c", "k"),
+            MicroTest::RangeCoveredPk => rows("id", "id"),
+            MicroTest::RangeNotcoveredPk => rows("id, c", "id"),
+            MicroTest::RangeCoveredSi => rows("k", "k"),
+            MicroTest::RangeNotcoveredSi => rows("k, c", "k"),
+            MicroTest::ReadOnlyCount => Kind::CountRange,
+            MicroTest::Scan => Kind::Scan,
+            MicroTest::UpdateInlist => Kind::ListUpdate(self.options.update_inlist_ids),
+            MicroTest::UpdateIndex => Kind::IndexUpdate,
+            MicroTest::UpdateNonindex | MicroTest::UpdateOne | MicroTest::UpdateZipf => Kind::NonIndexUpdate,
+            MicroTest::Delete => Kind::Delete,
+            MicroTest::ReadOnly
+            | MicroTest::ReadOnlySimple
+            | MicroTest::ReadOnlySum
+            | MicroTest::ReadOnlyOrder
+            | MicroTest::ReadOnlyDistinct => return self.classic(OltpTest::ReadOnly),
+            MicroTest::WriteOnly | MicroTest::ReadWrite | MicroTest::Insert => {
+                return self.classic(self.rung.step.test.effect());
+            }
         };
-        (entry(self.rung.step.test).places)(&shape)
+        vec![Place { kind, group: 0 }]
+    }
+
+    fn classic(&self, test: OltpTest) -> Vec<Place> {
+        places(test, &self.setup.options, self.setup.client_ids())
     }
 
     fn is_prepared(&self) -> bool {
@@ -68,11 +97,11 @@ impl<'a> Step<'a> {
     }
 
     /// `found_rows`: rows of each table, where they are not `table_size`.
-    pub(crate) fn lanes(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Vec<(LaneSpec, LaneFactory)> {
+    pub(crate) fn lanes(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Lanes<AnyLane> {
         let connections = self.rung.connections;
         let clients = oltp::steps::clients(connections, None);
         let script = Script {
-            kind: writes::names(self.rung.step.test).0,
+            kind: self.rung.step.test.labels().0,
             places: self.places(),
             prepared: self.is_prepared(),
             stream: oltp::steps::stream(&self.rung.name, self.setup.context.seed),
@@ -86,39 +115,30 @@ impl<'a> Step<'a> {
             // clients: tables may differ in size, and of a client only sums are known.
             let spec = LaneSpec::new(1 + connection % clients, Pace::Closed, self.limit(connection));
             let (setup, script) = (Arc::clone(&self.setup), script.clone());
-            let factory: LaneFactory =
-                Box::new(move || AnyLane::Test(TestLane::new(&setup, script, connection, first_new_id)));
-            (spec, factory)
+            planned(spec, move || AnyLane::Test(TestLane::new(&setup, script, connection, first_new_id)))
         };
         (0..connections).map(lane).collect()
     }
 
     pub(crate) fn spec(&self) -> StepSpec {
         let (step, connections) = (&self.rung.step, self.rung.connections);
-        let (kind, label) = writes::names(step.test);
+        let (kind, label) = step.test.labels();
         let clients = oltp::steps::clients(connections, None);
         let places = self.places();
         let unit = if step.test == MicroTest::Scan { Unit::Rows } else { Unit::Operations };
-        StepSpec {
-            name: self.rung.name.clone(),
-            clients,
-            headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
-            window: if self.is_counted() { WindowRule::LastEnded } else { WindowRule::FirstEnded },
-            target: None,
-            kinds: vec![KindSpec {
-                kind: kind.to_owned(),
-                connections_per_client: connections / clients,
-                pace: Pace::Closed.to_string(),
-                protocol: if self.is_prepared() { "prepared" } else { "text" }.to_owned(),
-                rows_per_operation: oltp::steps::rows(&places, &self.setup.options),
-                statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
-                user_bytes_per_operation: oltp::steps::user_bytes(&places, &self.setup.options),
-                statement: oltp::steps::statements(&places, &self.setup),
-            }],
-            options: self.options_map(),
-            groups: groups::of_step(step),
-            is_warm_up: step.moment.is_warm_up(),
-        }
+        let kind = KindSpec {
+            kind: kind.to_owned(),
+            connections_per_client: connections / clients,
+            pace: Pace::Closed.to_string(),
+            protocol: if self.is_prepared() { "prepared" } else { "text" }.to_owned(),
+            rows_per_operation: oltp::steps::rows(&places, &self.setup.options),
+            statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
+            user_bytes_per_operation: oltp::steps::user_bytes(&places, &self.setup.options),
+            statement: oltp::steps::statements(&places, &self.setup),
+        };
+        let is_timed = !self.is_counted();
+        let spec = step_spec((&self.rung.name, clients), (unit, label), is_timed, kind, self.options_map());
+        StepSpec { groups: groups::of_step(step), is_warm_up: step.moment.is_warm_up(), ..spec }
     }
 
     fn options_map(&self) -> Map<String, Value> {
@@ -158,22 +178,9 @@ impl<'a> Step<'a> {
     pub(crate) fn explained(&self) -> Vec<Explained> {
         oltp::explained::explained(&self.setup, &self.places())
     }
-
-    /// What the step does to the contents of tables.
-    pub(crate) fn effect(&self) -> OltpTest {
-        writes::effect(self.rung.step.test)
-    }
 }
 
 /// The load's description, with its group.
 pub(crate) fn grouped_load(spec: StepSpec) -> StepSpec {
     StepSpec { groups: groups::of_load(), ..spec }
-}
-
-/// Each statement of the test's operation once, with its number, on a database that has no special configuration.
-#[cfg(test)]
-pub(crate) fn statements(options: &Options, rung: &MicroRung, context: &Context) -> String {
-    let step = Step::new(options, rung, context);
-    let text = oltp::steps::statements(&step.places(), &step.setup);
-    text.replace("sbtest?", "sbtestN")
 }

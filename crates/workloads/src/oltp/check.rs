@@ -1,12 +1,13 @@
 //! Checks the options of the classic OLTP workload: ranges, and what goes together.
 
-use std::time::Duration;
-
 use dbdyno_plan::{Mistake, data_problem};
 
 use crate::oltp::check_tables::tables_problem;
 use crate::oltp::options::{Distribution, Oltp, OltpPace, OltpTest};
-use crate::options::{Number, number_problem};
+use crate::options::{
+    self, Number, exponent_problem, number_problem, pareto_problem, repeated, time_cap_problem,
+    warmup_problem,
+};
 use crate::settle::both_problem;
 
 /// More than any range is worth.
@@ -60,21 +61,12 @@ pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Opt
     if let Some(rung) = rungs.iter().find(|rung| !(1..=most).contains(*rung)) {
         return Some((key, format!("{key} holds {rung}, but must be 1 to {most}")));
     }
-    let is_repeated = |index: &usize| rungs[..*index].contains(&rungs[*index]);
-    let repeated = rungs[(0..rungs.len()).find(is_repeated)?];
-    Some((key, format!("{key} holds {repeated} twice: each gives a step of its own name")))
+    Some((key, format!("{key} holds {} twice: each gives a step of its own name", repeated(rungs)?)))
 }
 
 fn tests_problem(oltp: &Oltp) -> Option<Mistake> {
-    let tests = &oltp.tests;
-    let repeated = (0..tests.len()).find(|&index| tests[..index].contains(&tests[index]));
-    match repeated {
-        Some(index) => {
-            let name = tests[index].name();
-            Some(("tests", format!("tests holds {name} twice: each gives steps of its own name")))
-        }
-        None => None,
-    }
+    let name = repeated(&oltp.tests)?.name();
+    Some(("tests", format!("tests holds {name} twice: each gives steps of its own name")))
 }
 
 /// A test whose operations hold no statement: its rate would be that of the client's empty loop.
@@ -147,17 +139,9 @@ fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
 }
 
 fn time_problem(oltp: &Oltp) -> Option<Mistake> {
-    if oltp.time.0 < Duration::from_secs(1) {
-        return Some(("time", format!("time is {}, but must be at least 1s", oltp.time)));
-    }
-    if oltp.warmup.0.subsec_nanos() != 0 {
-        // Records are cut at whole seconds: a warm-up that ends between two would be counted in part.
-        return Some(("warmup", format!("warmup is {}, but must be whole seconds", oltp.warmup)));
-    }
-    if !(oltp.time_cap >= 1.0 && oltp.time_cap.is_finite()) {
-        return Some(("time_cap", "time_cap is a multiple of time and must be at least 1".to_owned()));
-    }
-    None
+    options::time_problem("time", oltp.time)
+        .or_else(|| warmup_problem(oltp.warmup))
+        .or_else(|| time_cap_problem(oltp.time_cap, "time"))
 }
 
 fn fraction_problem(oltp: &Oltp) -> Option<Mistake> {
@@ -165,13 +149,8 @@ fn fraction_problem(oltp: &Oltp) -> Option<Mistake> {
         let message = format!("special_share is {}, but must be 0 to 99", oltp.special_share);
         return Some(("special_share", message));
     }
-    if !(oltp.pareto_h > 0.0 && oltp.pareto_h < 1.0) {
-        return Some(("pareto_h", "pareto_h must be above 0 and below 1, e.g. 0.2".to_owned()));
-    }
-    if !(0.0..=100.0).contains(&oltp.zipfian_exponent) {
-        return Some(("zipfian_exponent", "zipfian_exponent must be 0 to 100, e.g. 0.8".to_owned()));
-    }
-    None
+    pareto_problem("pareto_h", oltp.pareto_h)
+        .or_else(|| exponent_problem("zipfian_exponent", oltp.zipfian_exponent))
 }
 
 fn zipfian_problem(oltp: &Oltp) -> Option<Mistake> {

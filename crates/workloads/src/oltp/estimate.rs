@@ -58,13 +58,8 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     let rows = oltp.loaded_rows();
     let detail = format!("{} rows", grouped(rows));
     let mut steps = table_steps(oltp, speed);
-    let settle = oltp.settling();
-    if !oltp.use_existing && settle.behind().is_some() {
-        steps.push(StepEstimate::new(
-            "settle",
-            &settle.detail("after the load"),
-            settle.forecast(Duration::ZERO),
-        ));
+    if !oltp.use_existing {
+        steps.extend(oltp.settling().estimate("after the load", Duration::ZERO));
     }
     for (test, connections, rate) in oltp.test_steps() {
         let name = Oltp::step_name(test, connections, rate);

@@ -28,7 +28,6 @@ pub(crate) mod steps;
 mod tables;
 mod text;
 pub(crate) mod verify;
-mod words;
 mod zipf;
 
 use std::sync::Arc;
@@ -37,8 +36,8 @@ use std::time::Duration;
 use crate::oltp::options::{Oltp as Options, OltpProfile, OltpTest as Test};
 use crate::options::{Protocol, Verify};
 use crate::settle::SettleAfter;
-use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64};
-use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_drivers::{AnySession, KeySource};
+use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::Table;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
@@ -48,10 +47,10 @@ use crate::oltp::lanes::AnyLane;
 use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
-use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
-pub use lanes::LaneFactory;
-pub(crate) use words::words;
+/// What cards say of each test.
+pub(crate) const WORDS: &str = include_str!("words.toml");
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -128,20 +127,10 @@ impl Oltp {
     /// The greatest id of all tables; 0 when they are empty.
     pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64, Error> {
         let mut greatest = 0;
-        for table in self.shared.tables() {
-            let looking = Error::during(format!("looking for the greatest id of table {table}"));
-            let found = first_i64(&session.rows(&sql::greatest_id(&table)).await.map_err(looking)?);
-            greatest = greatest.max(found.unwrap_or(0));
+        for number in 1..=self.shared.options.tables {
+            greatest = greatest.max(tables::greatest_id(number, session).await?);
         }
-        Ok(greatest)
-    }
-
-    pub(crate) async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
-        if self.shared.context.owned {
-            let capabilities = &self.shared.context.endpoint.capabilities;
-            drop_binlog(session, capabilities).await.map_err(Error::during("dropping binary logs"))?;
-        }
-        Ok(())
+        Ok(i64::try_from(greatest).unwrap_or(i64::MAX))
     }
 
     async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
@@ -177,12 +166,8 @@ impl Oltp {
 
     /// Whether the tables are read after step `index`.
     fn is_checked(&self, index: usize) -> bool {
-        let wanted = match self.shared.options.verify {
-            Verify::EachStep => self.writes(index),
-            Verify::End => index + 1 == self.steps.len(),
-            Verify::Off => false,
-        };
-        wanted && self.shared.context.endpoint.capabilities.stores_data
+        let is_last = index + 1 == self.steps.len();
+        self.shared.options.verify.holds(self.writes(index), is_last) && self.shared.context.stores_data()
     }
 }
 
@@ -257,7 +242,6 @@ impl Workload for Oltp {
 
     type Options = Options;
     type Lane = AnyLane;
-    type Factory = LaneFactory;
 
     fn lay_under(table: &mut Table<'_>) {
         profile::lay_under(table);
@@ -265,7 +249,7 @@ impl Workload for Oltp {
 
     fn cards() -> Vec<Cards> {
         let options = Options { tests: Test::ALL.to_vec(), ..Options::default() };
-        cards::of::<Self>(&options, words)
+        cards::of::<Self>(&options, WORDS)
     }
 
     fn follows(options: &Options) -> &'static str {
@@ -292,11 +276,11 @@ impl Workload for Oltp {
             works.push(self.find(session, false).await?.1);
         }
         self.find_new_ids(index, session).await?;
-        self.drop_binlog(session).await?;
+        self.shared.context.drop_binlog(session).await?;
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
+    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
         lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
     }
 
@@ -307,8 +291,7 @@ impl Workload for Oltp {
         session: &mut AnySession,
     ) -> Result<Vec<Check>, Error> {
         let kind = self.steps[index].kind;
-        if !self.shared.context.endpoint.capabilities.stores_data || self.shared.options.verify == Verify::Off
-        {
+        if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {
             return Ok(Vec::new());
         }
         self.contents = match kind {
@@ -323,7 +306,7 @@ impl Workload for Oltp {
     }
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
-        self.drop_binlog(session).await?;
+        self.shared.context.drop_binlog(session).await?;
         let mut works = Vec::new();
         if self.steps[index].kind == StepKind::Load {
             works.extend(tables::restart_ids(&self.shared, session).await?);

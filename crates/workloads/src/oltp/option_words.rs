@@ -1,10 +1,9 @@
 //! The words of `[workload.oltp]`: versions, tests, paces, distributions, codes of errors.
 
 use std::borrow::Cow;
-use std::fmt;
 
+use dbdyno_plan::{Given, named, scalar};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Which version of the original the defaults follow.
@@ -39,27 +38,29 @@ pub enum LoadMethod {
     Stream,
 }
 
-/// One of the eight classic tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum OltpTest {
-    /// One row by its id.
-    PointSelect,
-    /// Point selects and four kinds of ranges in a transaction.
-    ReadOnly,
-    /// The reads, then the writes, in one transaction.
-    ReadWrite,
-    /// Two updates, a delete and an insert in a transaction.
-    WriteOnly,
-    /// `k = k + 1` of one row.
-    UpdateIndex,
-    /// A new `c` for one row.
-    #[serde(alias = "update-nonindex")]
-    UpdateNonIndex,
-    /// One new row.
-    Insert,
-    /// One row by its id; the table empties.
-    Delete,
+named! {
+    /// One of the eight classic tests.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum OltpTest {
+        /// One row by its id.
+        PointSelect = "point-select",
+        /// Point selects and four kinds of ranges in a transaction.
+        ReadOnly = "read-only",
+        /// The reads, then the writes, in one transaction.
+        ReadWrite = "read-write",
+        /// Two updates, a delete and an insert in a transaction.
+        WriteOnly = "write-only",
+        /// `k = k + 1` of one row.
+        UpdateIndex = "update-index",
+        /// A new `c` for one row.
+        #[serde(alias = "update-nonindex")]
+        UpdateNonIndex = "update-non-index",
+        /// One new row.
+        Insert = "insert",
+        /// One row by its id; the table empties.
+        Delete = "delete",
+    }
 }
 
 /// When a connection sends its next operation.
@@ -102,32 +103,6 @@ pub enum Distribution {
 }
 
 impl OltpTest {
-    /// Every test, in the order in which they are documented.
-    pub const ALL: [Self; 8] = [
-        Self::PointSelect,
-        Self::ReadOnly,
-        Self::ReadWrite,
-        Self::WriteOnly,
-        Self::UpdateIndex,
-        Self::UpdateNonIndex,
-        Self::Insert,
-        Self::Delete,
-    ];
-
-    /// Name in plans and step names.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::PointSelect => "point-select",
-            Self::ReadOnly => "read-only",
-            Self::ReadWrite => "read-write",
-            Self::WriteOnly => "write-only",
-            Self::UpdateIndex => "update-index",
-            Self::UpdateNonIndex => "update-non-index",
-            Self::Insert => "insert",
-            Self::Delete => "delete",
-        }
-    }
-
     /// It changes rows.
     pub const fn writes(self) -> bool {
         !matches!(self, Self::PointSelect | Self::ReadOnly)
@@ -159,36 +134,20 @@ impl JsonSchema for ErrorCode {
 
 impl<'de> Deserialize<'de> for ErrorCode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CodeVisitor)
-    }
-}
-
-struct CodeVisitor;
-
-impl Visitor<'_> for CodeVisitor {
-    type Value = ErrorCode;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the code of an error, such as 1213 or \"40P01\", or \"all\"")
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<ErrorCode, E> {
-        u16::try_from(number)
-            .map(|number| ErrorCode(number.to_string()))
-            .map_err(|_| E::custom(format!("{number} is no number of an error: they are from 1 to 65535")))
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<ErrorCode, E> {
-        self.visit_i64(i64::try_from(number).unwrap_or(i64::MAX))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<ErrorCode, E> {
-        let is_code = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        if is_code {
-            Ok(ErrorCode(text.to_owned()))
-        } else {
-            Err(E::custom(format!("`{text}` is no code of an error")))
-        }
+        let expected = "the code of an error, such as 1213 or \"40P01\", or \"all\"";
+        scalar(deserializer, expected, |given| match given {
+            Given::Number(number) if number.parse::<u16>().is_ok() => Ok(Self(number)),
+            Given::Number(number) => {
+                Err(format!("{number} is no number of an error: they are from 1 to 65535"))
+            }
+            Given::Text(text) => {
+                let is_code =
+                    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+                is_code
+                    .then(|| Self(text.to_owned()))
+                    .ok_or_else(|| format!("`{text}` is no code of an error"))
+            }
+        })
     }
 }
 

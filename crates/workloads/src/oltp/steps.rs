@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::oltp::options::{IdType, Oltp as Options, OltpPace, OltpTest as Test, Think};
 use dbdyno_drivers::RowStream;
 use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, ThinkTime};
-use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::Philox;
@@ -15,6 +15,7 @@ use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::mix::{Place, places};
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
 use crate::oltp::sql::{self, Kind};
+use crate::specs::{add_run, step_spec};
 
 /// More clients than this make records long and say nothing more.
 const MOST_CLIENTS: u32 = 64;
@@ -171,23 +172,8 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
         }
     };
     let kind = kind_spec(step, setup);
-    let is_test = matches!(step.kind, StepKind::Test { .. });
-    StepSpec {
-        name: step.name.clone(),
-        clients,
-        headline: Headline { kind: kind.kind.clone(), unit, label: label.to_owned() },
-        // Where each connection has its share of operations, all of them count.
-        window: if is_test && setup.options.events.is_none() {
-            WindowRule::FirstEnded
-        } else {
-            WindowRule::LastEnded
-        },
-        target: None,
-        kinds: vec![kind],
-        options: options(step, setup),
-        groups: std::collections::BTreeMap::new(),
-        is_warm_up: false,
-    }
+    let is_timed = matches!(step.kind, StepKind::Test { .. }) && setup.options.events.is_none();
+    step_spec((&step.name, clients), (unit, label), is_timed, kind, options(step, setup))
 }
 
 fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
@@ -205,15 +191,8 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
     }
     if let StepKind::Test { connections, rate, .. } = step.kind {
         map.insert("connections".to_owned(), json!(connections));
-        match setup.options.events {
-            Some(events) => map.insert("operations".to_owned(), json!(events)),
-            None => map.insert("time_seconds".to_owned(), json!(setup.options.time.0.as_secs_f64())),
-        };
-        let warmup = setup.options.warmup_length();
-        map.insert("warmup_seconds".to_owned(), json!(warmup.as_secs_f64()));
-        if let Some(rate) = rate {
-            map.insert("rate_per_second".to_owned(), json!(rate));
-        }
+        let options = &setup.options;
+        add_run(&mut map, (options.events, options.time.0), options.warmup_length(), rate);
     }
     map
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::options::Verify;
-use dbdyno_drivers::{AnySession, KeySource, RowStream, Session, first_i64};
+use dbdyno_drivers::{AnySession, KeySource, RowStream, Session};
 use serde_json::{Map, json};
 
 use crate::engine::{Origin, read_back};
@@ -11,7 +11,7 @@ use crate::local_infile::allow_local_infile;
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::verify::{Contents, sums_of};
 use crate::oltp::{Setup, sql};
-use crate::{Error, Work};
+use crate::{Error, Work, checks};
 
 /// Makes all tables, empty, and sees to it that the server takes the rows in the way that the plan asks for.
 pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>, Error> {
@@ -73,18 +73,18 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: boo
                 [greatest, 1, greatest, 0]
             }
             Verify::EachStep | Verify::End => {
-                let sums = sums_of(number, session).await?;
-                [sums[0], sums[1], sums[2], sums[3]]
+                let [rows, least, greatest, k, _] = sums_of(number, session).await?;
+                [rows, least, greatest, k]
             }
         };
         let last_id = setup.options.last_id();
-        if setup.context.endpoint.capabilities.stores_data && greatest < i128::from(last_id) {
+        if setup.context.stores_data() && greatest < i128::from(last_id) {
             let wanted = wanted(setup);
             return Err(Error::TooSmall { table: Setup::table(number), rows, greatest, wanted });
         }
         if with_rows {
             let counted = match setup.options.verify {
-                Verify::Off => count(number, session).await?,
+                Verify::Off => checks::count(session, &Setup::table(number)).await?,
                 Verify::EachStep | Verify::End => rows,
             };
             rows_of_tables.push(u64::try_from(counted).unwrap_or(0));
@@ -106,18 +106,10 @@ fn wanted(setup: &Setup) -> String {
     }
 }
 
-async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128, Error> {
+pub(crate) async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128, Error> {
     let table = Setup::table(number);
-    let looking = Error::during(format!("looking for the greatest id of table {table}"));
-    let cells = session.rows(&sql::greatest_id(&table)).await.map_err(looking)?;
-    Ok(first_i64(&cells).unwrap_or(0).into())
-}
-
-async fn count(number: u32, session: &mut AnySession) -> Result<i128, Error> {
-    let table = Setup::table(number);
-    let counting = Error::during(format!("counting the rows of table {table}"));
-    let cells = session.rows(&format!("SELECT COUNT(*) FROM {table}")).await.map_err(counting)?;
-    Ok(first_i64(&cells).unwrap_or(0).into())
+    let looking = format!("looking for the greatest id of table {table}");
+    checks::number(session, &sql::greatest_id(&table), looking).await
 }
 
 fn work(name: &str, began: Instant, tables: u32) -> Work {

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use crate::oltp::options::OltpTest as Test;
-use dbdyno_drivers::{AnySession, Session};
+use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_record::{Check, CheckPart};
 use serde_json::{Value, json};
 
 use crate::Error;
+use crate::checks::{check, numbers, part};
 use crate::oltp::rows::RowSource;
 use crate::oltp::steps::StepKind;
 use crate::oltp::{Setup, sample, sql};
@@ -119,10 +120,6 @@ pub(crate) async fn verify(
     Ok(vec![check(name, parts, began)])
 }
 
-fn check(table: String, parts: Vec<CheckPart>, began: Instant) -> Check {
-    Check { table, parts, duration_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(0) }
-}
-
 fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart> {
     let rows = i128::from(setup.options.table_size);
     // Tests draw from all ids between the first and the last: a gap would be rows that are not there, on any server.
@@ -139,17 +136,7 @@ fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart
 /// Rows, least and greatest id, sum of `k` and sum of `id` of a table.
 pub(crate) async fn sums_of(number: u32, session: &mut AnySession) -> Result<[i128; 5], Error> {
     let table = Setup::table(number);
-    let work = format!("checking table {table}");
-    let cells = session.rows(&sql::sums(&table)).await.map_err(Error::during(work.clone()))?;
-    let values: Option<Vec<i128>> = cells
-        .first()
-        .and_then(|row| row.iter().map(|cell| cell.as_deref().map_or(Ok(0), str::parse).ok()).collect());
-    let sums = values.and_then(|values| values.try_into().ok());
-    sums.ok_or_else(|| Error::Answer { work, answer: format!("{cells:?}") })
-}
-
-fn part(name: &str, expected: i128, actual: i128) -> CheckPart {
-    CheckPart { name: name.to_owned(), expected, actual }
+    numbers(session, &sql::sums(&table), format!("checking table {table}")).await
 }
 
 #[cfg(test)]

@@ -13,46 +13,26 @@ pub struct Builtin {
     pub(crate) writes: bool,
 }
 
-macro_rules! draws {
-    () => {
-        "\\set aid random(1, 100000 * :scale)\n\\set bid random(1, 1 * :scale)\n\\set tid random(1, 10 * :scale)\n\
-         \\set delta random(-5000, 5000)\nBEGIN;\n\
-         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
-         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
-    };
-}
-
-macro_rules! history {
-    () => {
-        "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\nEND;\n"
-    };
-}
-
 /// In the order in which pgbench lists them.
 pub const BUILTINS: [Builtin; 3] = [
     Builtin {
         name: "tpcb-like",
         title: "<builtin: TPC-B (sort of)>",
-        text: concat!(
-            draws!(),
-            "UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n\
-             UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n",
-            history!()
-        ),
+        text: include_str!("builtin/tpcb-like.sql"),
         only_accounts: false,
         writes: true,
     },
     Builtin {
         name: "simple-update",
         title: "<builtin: simple update>",
-        text: concat!(draws!(), history!()),
+        text: include_str!("builtin/simple-update.sql"),
         only_accounts: true,
         writes: true,
     },
     Builtin {
         name: "select-only",
         title: "<builtin: select only>",
-        text: "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+        text: include_str!("builtin/select-only.sql"),
         only_accounts: false,
         writes: false,
     },

@@ -18,11 +18,7 @@ pub(crate) fn estimate(options: &Pgbench, speed: &Speed, size: &Size) -> Forecas
     if options.has_load() {
         let detail = format!("{accounts} accounts");
         steps.push(StepEstimate::new("load", &detail, seconds(accounts as f64 / ACCOUNTS_PER_SECOND)));
-        let settle = options.settling();
-        if settle.behind().is_some() {
-            let detail = settle.detail("after the load");
-            steps.push(StepEstimate::new("settle", &detail, settle.forecast(Duration::ZERO)));
-        }
+        steps.extend(options.settling().estimate("after the load", Duration::ZERO));
     }
     let names = options.step_names();
     let rungs = options.shared().test_steps();

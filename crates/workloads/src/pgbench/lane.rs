@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dbdyno_drivers::{Param, Sent, Statement};
-use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone};
+use dbdyno_loadgen::{Done, Failure, Lane, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use super::Setup;
@@ -379,10 +379,6 @@ impl Lane for ScriptLane {
             return Ok(());
         }
         self.connect().await
-    }
-
-    async fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> Result<(), Failure> {
-        Ok(())
     }
 
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {

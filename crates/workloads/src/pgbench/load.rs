@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use dbdyno_drivers::{Capabilities, RowStream};
-use dbdyno_loadgen::{Done, Failure};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Setup;
 use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
@@ -154,13 +154,17 @@ impl LoadLane {
             text: String::new(),
         }
     }
+}
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+impl Lane for LoadLane {
+    async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await
     }
 
-    pub(crate) fn prepare(&mut self, number: u64) {
-        let Some(Portion::Accounts(numbers)) = self.portions.get(number as usize) else { return };
+    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        let Some(Portion::Accounts(numbers)) = self.portions.get(number as usize) else {
+            return Ok(());
+        };
         self.text.clear();
         if !self.stream {
             self.text.push_str("insert into pgbench_accounts(aid,bid,abalance,filler) values ");
@@ -174,9 +178,10 @@ impl LoadLane {
                 write!(self.text, "{}({aid},{bid},0,'')", if aid == *numbers.start() { "" } else { "," })
             };
         }
+        Ok(())
     }
 
-    pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let mut done = Done::default();
         match self.portions.get(number as usize) {
             None => {}
@@ -201,7 +206,7 @@ impl LoadLane {
         Ok(done)
     }
 
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

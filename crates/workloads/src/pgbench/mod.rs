@@ -1,11 +1,10 @@
 //! Scripts of pgbench: its own three and yours, with its expressions, commands and tables.
 //!
 //! A transaction is one pass over a script, drawn by weight. Written from pgbench's manual and the formulas of its source; where
-//! it differs, [`deviations`] says so in every record.
+//! it differs, `deviations.toml` says so in every record.
 
 mod builtin;
 mod check;
-mod deviations;
 mod estimate;
 mod expression;
 mod in_plans;
@@ -26,8 +25,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64, tables};
-use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes, StatementDone, StepEnd};
+use dbdyno_drivers::{AnySession, KeySource, Session, first_i64, tables};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone, StepEnd};
+use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value as Json, json};
 
@@ -41,18 +41,14 @@ use self::steps::Planned;
 use self::value::Value;
 use self::variables::Variables;
 use self::verify::Balances;
-use crate::cards::Words;
-use crate::cleanup::cleanup;
-use crate::{Cards, Context, Error, Explained, Original, Philox, Steps, Work, Workload, cards, sql_checks};
+use crate::any_lane::any_lane;
+use crate::deviations::of_rows;
+use crate::{Cards, Context, Error, Lanes, Original, Philox, Steps, Work, Workload, cards, sql_checks};
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Builds a lane on the thread that will run it.
-pub type Factory = Box<dyn FnOnce() -> AnyLane + Send>;
-
-/// A lane of either kind of step.
-pub enum AnyLane {
+any_lane! {
     Load(Box<LoadLane>),
     Run(Box<ScriptLane>),
 }
@@ -225,16 +221,6 @@ impl Pgbench {
         Ok(Some(Work::new("vacuum", began.elapsed(), Map::new())))
     }
 
-    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
-        let Context { owned, endpoint, .. } = &self.setup.context;
-        if *owned {
-            drop_binlog(session, &endpoint.capabilities)
-                .await
-                .map_err(Error::during("dropping binary logs"))?;
-        }
-        Ok(())
-    }
-
     fn scripts_read(&self) -> Result<&Scripts, Error> {
         self.setup.scripts.as_ref().map_err(|problem| Error::Script {
             script: self.setup.options.files.join(", "),
@@ -255,7 +241,7 @@ impl Pgbench {
 
     /// Whether balances are compared: only the original's own scripts keep them.
     fn is_balanced(&self) -> bool {
-        let stores = self.setup.context.endpoint.capabilities.stores_data;
+        let stores = self.setup.context.stores_data();
         let scripts = self.setup.scripts.as_ref();
         stores && scripts.is_ok_and(|scripts| scripts.list.iter().all(|source| source.builtin.is_some()))
     }
@@ -270,14 +256,6 @@ impl Steps for Pgbench {
         usize::from(self.setup.options.has_load())
     }
 
-    fn knowledge(&self) -> Json {
-        json!({})
-    }
-
-    fn recall(&mut self, _: &Json) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn spec(&self, index: usize) -> StepSpec {
         self.steps[index].spec(&self.setup)
     }
@@ -289,10 +267,6 @@ impl Steps for Pgbench {
     fn time_cap(&self, index: usize) -> Option<Duration> {
         let length = self.setup.options.length().filter(|_| self.steps[index].run.is_some())?;
         Some(length.mul_f64(self.setup.options.time_cap) + PATIENCE)
-    }
-
-    fn explained(&self, _: usize) -> Vec<Explained> {
-        Vec::new()
     }
 }
 
@@ -307,22 +281,9 @@ impl Workload for Pgbench {
 
     type Options = Options;
     type Lane = AnyLane;
-    type Factory = Factory;
 
     fn cards() -> Vec<Cards> {
-        let words = |name: &str| match name {
-            "load" => Words {
-                purpose: "Makes accounts, tellers, branches and an empty history, as pgbench -i does.",
-                parameters: "100,000 accounts, 10 tellers and 1 branch for each unit of scale; all balances are 0",
-                trap: "",
-            },
-            _ => Words {
-                purpose: "Transactions of the scripts, drawn by weight, on each connection.",
-                parameters: "as the script says; all draws by seed, connection and number of the transaction",
-                trap: "With more connections than branches, tpcb-like measures waits for their row locks.",
-            },
-        };
-        cards::of::<Self>(&Options::default(), words)
+        cards::of::<Self>(&Options::default(), include_str!("words.toml"))
     }
 
     fn follows(_: &Options) -> &'static str {
@@ -330,7 +291,11 @@ impl Workload for Pgbench {
     }
 
     fn deviations(options: &Options) -> Vec<Deviation> {
-        deviations::deviations(options)
+        let settles = options.has_load() && options.settling().behind().is_some();
+        let mut values = options.values();
+        values.insert("loads".to_owned(), json!(options.has_load()));
+        values.insert("settles".to_owned(), json!(settles));
+        of_rows(include_str!("deviations.toml"), &values)
     }
 
     fn new(options: &Options, context: Context) -> Self {
@@ -346,7 +311,7 @@ impl Workload for Pgbench {
             if self.setup.options.use_existing && self.is_balanced() {
                 self.find_scale(session).await?;
             }
-            if self.setup.context.endpoint.capabilities.stores_data {
+            if self.setup.context.stores_data() {
                 let checks = &self.setup.options.checks;
                 works.extend(sql_checks::before(checks, &self.steps[index].name, session).await?);
             }
@@ -355,11 +320,11 @@ impl Workload for Pgbench {
                 self.balances = Some(Balances::read(session).await?);
             }
         }
-        self.drop_binlog(session).await?;
+        self.setup.context.drop_binlog(session).await?;
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Vec<(LaneSpec, Factory)> {
+    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
         self.steps[index].lanes(&self.setup)
     }
 
@@ -369,7 +334,7 @@ impl Workload for Pgbench {
         end: &StepEnd,
         session: &mut AnySession,
     ) -> Result<Vec<Check>, Error> {
-        let stores = self.setup.context.endpoint.capabilities.stores_data;
+        let stores = self.setup.context.stores_data();
         if end.outcome != Outcome::Completed || !stores {
             return Ok(Vec::new());
         }
@@ -383,56 +348,8 @@ impl Workload for Pgbench {
     }
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
-        let names = tables(session).await.map_err(Error::during("listing the tables"))?;
-        let mut works = Vec::new();
-        if !names.is_empty() {
-            works.push(sql_checks::count_rows(&names, session).await?);
-        }
-        self.drop_binlog(session).await?;
         let settle = self.setup.options.settling();
-        if index + 1 == self.load_steps() && settle.behind().is_some() {
-            let place = format!("after {}", self.steps[index].name);
-            works.push(
-                cleanup(session, &self.setup.context, &names, (&settle, Duration::ZERO), &place).await?,
-            );
-        }
-        Ok(works)
-    }
-}
-
-impl Lane for AnyLane {
-    async fn open(&mut self) -> Result<(), Failure> {
-        match self {
-            Self::Load(lane) => lane.open().await,
-            Self::Run(lane) => lane.open().await,
-        }
-    }
-
-    async fn prepare(&mut self, number: u64, _: &mut Notes) -> Result<(), Failure> {
-        if let Self::Load(lane) = self {
-            lane.prepare(number);
-        }
-        Ok(())
-    }
-
-    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
-        match self {
-            Self::Load(lane) => lane.perform(number).await,
-            Self::Run(lane) => lane.perform(number).await,
-        }
-    }
-
-    fn statements(&self) -> &[StatementDone] {
-        match self {
-            Self::Load(_) => &[],
-            Self::Run(lane) => lane.statements(),
-        }
-    }
-
-    async fn close(self) {
-        match self {
-            Self::Load(lane) => lane.close().await,
-            Self::Run(lane) => lane.close().await,
-        }
+        let settle = (index + 1 == self.load_steps()).then_some(&settle);
+        sql_checks::finish(&self.setup.context, session, &self.steps[index].name, settle).await
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, named, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,25 +13,17 @@ use crate::oltp::options::{Oltp, OltpPace, OltpTest};
 use crate::settle::Settle;
 use crate::sql_checks::SqlCheck;
 
-/// How statements travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum QueryMode {
-    /// As text, variables filled in.
-    Simple,
-    /// Parsed each time, variables as parameters.
-    Extended,
-    /// Prepared once for each connection.
-    Prepared,
-}
-
-impl QueryMode {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Simple => "simple",
-            Self::Extended => "extended",
-            Self::Prepared => "prepared",
-        }
+named! {
+    /// How statements travel.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum QueryMode {
+        /// As text, variables filled in.
+        Simple = "simple",
+        /// Parsed each time, variables as parameters.
+        Extended = "extended",
+        /// Prepared once for each connection.
+        Prepared = "prepared",
     }
 }
 
@@ -46,63 +38,65 @@ pub enum Vacuum {
     All,
 }
 
-/// `[workload.pgbench]`: scripts of pgbench, its own and yours. A step for each number of connections and each rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Pgbench {
-    /// Files, or `tpcb-like`, `simple-update` and `select-only`; with `@N` a script is drawn N times as often as with `@1`.
-    pub files: Vec<String>,
-    /// Hundreds of thousands of accounts.
-    #[schemars(range(min = 1, max = 20_000_000))]
-    pub scale: u32,
-    /// How the tables are made, a letter for each part: d(rop), t(ables), g(enerate) or G (by the server), v(acuum), p(rimary
-    /// keys), f(oreign keys). Nothing is made when it is empty.
-    pub init_steps: String,
-    #[schemars(range(min = 10, max = 100))]
-    pub fillfactor: u32,
-    /// Variables of scripts.
-    pub define: BTreeMap<String, serde_json::Value>,
-    pub protocol: QueryMode,
-    /// Numbers of connections: a ladder, in its order.
-    #[serde(deserialize_with = "ladder")]
-    #[schemars(with = "Ladder")]
-    pub connections: Vec<u32>,
-    /// Length of each step, without its warm-up.
-    pub time: PlanDuration,
-    /// Transactions of each connection, in place of `time`; the warm-up is left out then.
-    #[schemars(range(min = 1))]
-    pub transactions: Option<u64>,
-    /// Load before the clock counts, in whole seconds.
-    pub warmup: PlanDuration,
-    /// When a connection begins its next transaction. pgbench's rates are `poisson`.
-    pub pace: OltpPace,
-    /// Transactions a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
-    #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
-    pub rates: Vec<u32>,
-    /// Transactions of a rate that may wait for a connection; the oldest beyond are given up and counted.
-    pub max_backlog: Option<u64>,
-    /// With a rate: a transaction that is late by this much before it begins is given up and counted.
-    pub latency_limit: Option<PlanDuration>,
-    /// Each transaction has a connection of its own.
-    pub connect: bool,
-    /// How often a transaction is tried that meets a deadlock or a serialization failure.
-    #[schemars(range(min = 1))]
-    pub max_tries: u32,
-    pub vacuum: Vacuum,
-    /// Statements that are sent before and after steps, and what they must answer.
-    pub checks: Vec<SqlCheck>,
-    /// The tables are there and belong to others: nothing is made and nothing dropped.
-    pub use_existing: bool,
-    /// How the server is brought to rest after the load; until its state is quiet when left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settle: Option<Settle>,
-    /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
-    pub data: DataMode,
-    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
-    pub cold: Cold,
-    /// A step that is not done after this many times its length is cut off and recorded as failed.
-    #[schemars(range(min = 1.0))]
-    pub time_cap: f64,
+with_defaults! {
+    /// `[workload.pgbench]`: scripts of pgbench, its own and yours. A step for each number of connections and each rate.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Pgbench {
+        /// Files, or `tpcb-like`, `simple-update` and `select-only`; with `@N` a script is drawn N times as often as with `@1`.
+        pub files: Vec<String> = vec!["tpcb-like".to_owned()],
+        /// Hundreds of thousands of accounts.
+        #[schemars(range(min = 1, max = 20_000_000))]
+        pub scale: u32 = 1,
+        /// How the tables are made, a letter for each part: d(rop), t(ables), g(enerate) or G (by the server), v(acuum), p(rimary
+        /// keys), f(oreign keys). Nothing is made when it is empty.
+        pub init_steps: String = "dtgvp".to_owned(),
+        #[schemars(range(min = 10, max = 100))]
+        pub fillfactor: u32 = 100,
+        /// Variables of scripts.
+        pub define: BTreeMap<String, serde_json::Value> = BTreeMap::new(),
+        pub protocol: QueryMode = QueryMode::Simple,
+        /// Numbers of connections: a ladder, in its order.
+        #[serde(deserialize_with = "ladder")]
+        #[schemars(with = "Ladder")]
+        pub connections: Vec<u32> = vec![1],
+        /// Length of each step, without its warm-up.
+        pub time: PlanDuration = PlanDuration::from_secs(10),
+        /// Transactions of each connection, in place of `time`; the warm-up is left out then.
+        #[schemars(range(min = 1))]
+        pub transactions: Option<u64> = None,
+        /// Load before the clock counts, in whole seconds.
+        pub warmup: PlanDuration = PlanDuration::from_secs(0),
+        /// When a connection begins its next transaction. pgbench's rates are `poisson`.
+        pub pace: OltpPace = OltpPace::Closed,
+        /// Transactions a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
+        #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
+        pub rates: Vec<u32> = Vec::new(),
+        /// Transactions of a rate that may wait for a connection; the oldest beyond are given up and counted.
+        pub max_backlog: Option<u64> = None,
+        /// With a rate: a transaction that is late by this much before it begins is given up and counted.
+        pub latency_limit: Option<PlanDuration> = None,
+        /// Each transaction has a connection of its own.
+        pub connect: bool = false,
+        /// How often a transaction is tried that meets a deadlock or a serialization failure.
+        #[schemars(range(min = 1))]
+        pub max_tries: u32 = 1,
+        pub vacuum: Vacuum = Vacuum::Small,
+        /// Statements that are sent before and after steps, and what they must answer.
+        pub checks: Vec<SqlCheck> = Vec::new(),
+        /// The tables are there and belong to others: nothing is made and nothing dropped.
+        pub use_existing: bool = false,
+        /// How the server is brought to rest after the load; until its state is quiet when left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub settle: Option<Settle> = None,
+        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+        pub data: DataMode = DataMode::Preserve,
+        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        pub cold: Cold = Cold::All(false),
+        /// A step that is not done after this many times its length is cut off and recorded as failed.
+        #[schemars(range(min = 1.0))]
+        pub time_cap: f64 = 4.0,
+    }
 }
 
 impl Pgbench {
@@ -149,35 +143,5 @@ impl Pgbench {
     /// Scripts with their weights, read. `commit` is what ends a transaction.
     pub(crate) fn scripts(&self, commit: &str) -> Result<sources::Scripts, String> {
         sources::Scripts::read(&self.files, self.define.keys().map(String::as_str), commit)
-    }
-}
-
-impl Default for Pgbench {
-    fn default() -> Self {
-        Self {
-            files: vec!["tpcb-like".to_owned()],
-            scale: 1,
-            init_steps: "dtgvp".to_owned(),
-            fillfactor: 100,
-            define: BTreeMap::new(),
-            protocol: QueryMode::Simple,
-            connections: vec![1],
-            time: PlanDuration::from_secs(10),
-            transactions: None,
-            warmup: PlanDuration::from_secs(0),
-            pace: OltpPace::Closed,
-            rates: Vec::new(),
-            max_backlog: None,
-            latency_limit: None,
-            connect: false,
-            max_tries: 1,
-            vacuum: Vacuum::Small,
-            checks: Vec::new(),
-            use_existing: false,
-            settle: None,
-            data: DataMode::Preserve,
-            cold: Cold::All(false),
-            time_cap: 4.0,
-        }
     }
 }

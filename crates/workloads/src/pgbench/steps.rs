@@ -1,18 +1,19 @@
 //! The steps: the load, and a run of the scripts for each rung of the ladders.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dbdyno_loadgen::{LaneSpec, Limit, Pace, Schedule};
-use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use super::lane::{Part, ScriptLane};
 use super::load::{LoadLane, portions};
 use super::options::Pgbench;
 use super::script::Action;
-use super::{AnyLane, Factory, Setup};
+use super::{AnyLane, Setup};
 use crate::oltp::steps::{arrivals, clients, stream};
+use crate::specs::{add_run, step_spec};
+use crate::{Lanes, planned};
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +32,11 @@ pub(crate) fn plan(options: &Pgbench) -> Vec<Planned> {
 }
 
 impl Planned {
-    pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Vec<(LaneSpec, Factory)> {
+    pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Lanes<AnyLane> {
         let Some((connections, rate)) = self.run else {
             let spec = LaneSpec::in_turn(1, portions(setup).len() as u64);
             let own = Arc::clone(setup);
-            let factory: Factory = Box::new(move || AnyLane::Load(Box::new(LoadLane::new(&own))));
-            return vec![(spec, factory)];
+            return vec![planned(spec, move || AnyLane::Load(Box::new(LoadLane::new(&own))))];
         };
         let part = Part { stream: stream(&self.name, setup.context.seed), is_shared: rate.is_some() };
         let per_client = connections / clients(connections, rate);
@@ -48,9 +48,8 @@ impl Planned {
         };
         let lane = |client: u32| {
             let own = Arc::clone(setup);
-            let factory: Factory =
-                Box::new(move || AnyLane::Run(Box::new(ScriptLane::new(own, part, client))));
-            (LaneSpec::new(1 + client / per_client, pace.clone(), limit), factory)
+            let spec = LaneSpec::new(1 + client / per_client, pace.clone(), limit);
+            planned(spec, move || AnyLane::Run(Box::new(ScriptLane::new(own, part, client))))
         };
         (0..connections).map(lane).collect()
     }
@@ -89,17 +88,7 @@ impl Planned {
             user_bytes_per_operation: 0.0,
             statement,
         };
-        StepSpec {
-            name: self.name.clone(),
-            clients,
-            headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
-            window: if is_timed { WindowRule::FirstEnded } else { WindowRule::LastEnded },
-            target: None,
-            kinds: vec![kind_spec],
-            options: self.options(setup),
-            groups: BTreeMap::new(),
-            is_warm_up: false,
-        }
+        step_spec((&self.name, clients), (unit, label), is_timed, kind_spec, self.options(setup))
     }
 
     fn options(&self, setup: &Setup) -> Map<String, Value> {
@@ -115,15 +104,8 @@ impl Planned {
         if let Ok(scripts) = &setup.scripts {
             map.insert("script_sha256".to_owned(), json!(scripts.hash()));
         }
-        match options.transactions {
-            Some(each) => map.insert("operations".to_owned(), json!(each * u64::from(connections))),
-            None => map.insert("time_seconds".to_owned(), json!(options.time.0.as_secs_f64())),
-        };
-        let warmup = options.shared().warmup.0.as_secs_f64();
-        map.insert("warmup_seconds".to_owned(), json!(warmup));
-        if let Some(rate) = rate {
-            map.insert("rate_per_second".to_owned(), json!(rate));
-        }
+        let operations = options.transactions.map(|each| each * u64::from(connections));
+        add_run(&mut map, (operations, options.time.0), options.shared().warmup.0, rate);
         map
     }
 }

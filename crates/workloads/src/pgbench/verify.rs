@@ -2,14 +2,15 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, Session, first_i64};
+use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::StepEnd;
-use dbdyno_record::{Check, CheckPart};
+use dbdyno_record::Check;
 
 use super::Setup;
 use super::builtin::TABLES;
 use super::sources::Scripts;
 use crate::Error;
+use crate::checks::{check, count, number, part};
 
 /// Sums over the four tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,20 +22,15 @@ pub(crate) struct Balances {
     history_rows: i128,
 }
 
-async fn number(session: &mut AnySession, sql: &str) -> Result<i128, Error> {
-    let asking = Error::during(sql);
-    let cells = session.rows(sql).await.map_err(asking)?;
-    Ok(first_i64(&cells).unwrap_or(0).into())
-}
-
 impl Balances {
     pub(crate) async fn read(session: &mut AnySession) -> Result<Self, Error> {
+        let mut ask = async |sql: &str| number(session, sql, sql).await;
         Ok(Self {
-            accounts: number(session, "select sum(abalance) from pgbench_accounts").await?,
-            tellers: number(session, "select sum(tbalance) from pgbench_tellers").await?,
-            branches: number(session, "select sum(bbalance) from pgbench_branches").await?,
-            history: number(session, "select sum(delta) from pgbench_history").await?,
-            history_rows: number(session, "select count(*) from pgbench_history").await?,
+            accounts: ask("select sum(abalance) from pgbench_accounts").await?,
+            tellers: ask("select sum(tbalance) from pgbench_tellers").await?,
+            branches: ask("select sum(bbalance) from pgbench_branches").await?,
+            history: ask("select sum(delta) from pgbench_history").await?,
+            history_rows: ask("select count(*) from pgbench_history").await?,
         })
     }
 
@@ -48,7 +44,6 @@ impl Balances {
         let began = Instant::now();
         let after = Self::read(session).await?;
         let paid = after.history - self.history;
-        let part = |name: &str, expected, actual| CheckPart { name: name.to_owned(), expected, actual };
         let mut parts = vec![part("sum of accounts", paid, after.accounts - self.accounts)];
         let mut builtins =
             scripts.list.iter().filter(|source| source.weight > 0).filter_map(|source| source.builtin);
@@ -64,8 +59,7 @@ impl Balances {
         } else if builtins.all(|own| !own.writes) {
             parts.push(part("rows of history", 0, after.history_rows - self.history_rows));
         }
-        let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
-        Ok(Check { table: "pgbench_history".to_owned(), parts, duration_us })
+        Ok(check("pgbench_history", parts, began))
     }
 }
 
@@ -77,11 +71,9 @@ pub(crate) async fn loaded(setup: &Setup, session: &mut AnySession) -> Result<Ve
     let mut checks = Vec::new();
     for table in &TABLES {
         let began = Instant::now();
-        let rows = number(session, &format!("select count(*) from {}", table.name)).await?;
         let expected = i128::from(table.rows) * i128::from(setup.options.scale);
-        let parts = vec![CheckPart { name: "rows".to_owned(), expected, actual: rows }];
-        let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
-        checks.push(Check { table: table.name.to_owned(), parts, duration_us });
+        let parts = vec![part("rows", expected, count(session, table.name).await?)];
+        checks.push(check(table.name, parts, began));
     }
     Ok(checks)
 }

@@ -7,20 +7,10 @@ use serde_json::Map;
 
 use super::asked::Reply;
 use super::machine::{Machine, Place, Turn, said};
-use super::offers::{Offers, ScriptOption};
+use super::offers::{Offers, OwnOption};
 use super::options::Sysbench as Options;
 use super::{Setup, Sysbench, check, steps};
 use crate::{Context, Error, Philox, Work};
-
-/// An option of a script, for its command `help`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnOption {
-    pub name: String,
-    pub description: String,
-    /// `BOOL`, `INT`, `SIZE`, `DOUBLE`, `STRING`, `LIST`, `FILE`
-    pub kind: String,
-    pub default: Option<String>,
-}
 
 /// What happened up to now, or since the report before, as the hooks of a script get it. Times are in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -65,14 +55,7 @@ impl Sysbench {
 
     /// The script's own options, by name.
     pub fn own_options(&self) -> Vec<OwnOption> {
-        let Ok(offers) = self.setup.look() else { return Vec::new() };
-        let option = |own: &ScriptOption| OwnOption {
-            name: own.name.clone(),
-            description: own.description.clone(),
-            kind: own.kind.clone(),
-            default: own.default.clone(),
-        };
-        offers.options.iter().map(option).collect()
+        self.setup.look().as_ref().map_or_else(|_| Vec::new(), |offers| offers.options.clone())
     }
 
     /// Whether the script defines `help` itself.
@@ -86,34 +69,22 @@ impl Sysbench {
     }
 
     /// Runs the script's `init`.
-    ///
-    /// # Errors
-    /// What the script says.
     pub async fn begin(&mut self) -> Result<(), Error> {
         self.init(0).await
     }
 
     /// Runs the script's `done`.
-    ///
-    /// # Errors
-    /// What the script says.
     pub async fn end(&mut self) -> Result<(), Error> {
         self.done().await
     }
 
     /// Hands `stat` to the script's hook `report_intermediate` or `report_cumulative`; whether it has one.
-    ///
-    /// # Errors
-    /// What the script says.
     pub fn report(&self, kind: &str, stat: &Stat) -> Result<bool, String> {
         let Some(machine) = &self.main else { return Ok(false) };
         machine.report(kind, stat).map_err(|error| said(&error))
     }
 
     /// Runs the script's own `help`.
-    ///
-    /// # Errors
-    /// What the script says.
     pub async fn help(&mut self) -> Result<(), Error> {
         self.apart("help").await.map(|_| ())
     }

@@ -6,7 +6,7 @@ use super::Setup;
 use super::offers::Offers;
 use super::options::Sysbench;
 use crate::oltp::check::{self, MOST_CONNECTIONS};
-use crate::options::number_problem;
+use crate::options::{exponent_problem, number_problem, pareto_problem, repeated};
 use crate::sql_checks;
 
 /// The first mistake: its key inside `[workload.sysbench]`, and what to write.
@@ -35,18 +35,14 @@ pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
 }
 
 fn distribution_problem(options: &Sysbench) -> Option<Mistake> {
-    if !(options.rand_pareto_h > 0.0 && options.rand_pareto_h < 1.0) {
-        return Some(("rand_pareto_h", "rand_pareto_h must be above 0 and below 1, e.g. 0.2".to_owned()));
-    }
-    let is_exponent = (0.0..=100.0).contains(&options.rand_zipfian_exp);
-    (!is_exponent).then(|| ("rand_zipfian_exp", "rand_zipfian_exp must be 0 to 100, e.g. 0.8".to_owned()))
+    pareto_problem("rand_pareto_h", options.rand_pareto_h)
+        .or_else(|| exponent_problem("rand_zipfian_exp", options.rand_zipfian_exp))
 }
 
 fn commands_problem(options: &Sysbench) -> Option<Mistake> {
     let commands = &options.commands;
-    let repeated = (0..commands.len()).find(|&index| commands[..index].contains(&commands[index]));
-    if let Some(index) = repeated {
-        let message = format!("commands holds {} twice: each gives steps of its own name", commands[index]);
+    if let Some(command) = repeated(commands) {
+        let message = format!("commands holds {command} twice: each gives steps of its own name");
         return Some(("commands", message));
     }
     let without = "commands has no \"run\", so that nothing would be measured".to_owned();

@@ -19,10 +19,8 @@ pub(crate) fn estimate(options: &Sysbench, speed: &Speed, size: &Size) -> Foreca
     for (index, command) in options.step_commands().enumerate() {
         if command != "run" {
             steps.push(StepEstimate::new(command, &format!("a command of {}", options.script), COMMAND));
-            if index + 1 == loads && options.settling().behind().is_some() {
-                let settle = options.settling();
-                let detail = settle.detail("after the load");
-                steps.push(StepEstimate::new("settle", &detail, settle.forecast(Duration::ZERO)));
+            if index + 1 == loads {
+                steps.extend(options.settling().estimate("after the load", Duration::ZERO));
             }
             continue;
         }

@@ -1,16 +1,11 @@
 //! What a plan asks of the options: mistakes, needs, steps, a forecast.
 
-use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, values_of};
-use serde_json::{Map, Value};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions};
 
 use super::options::Sysbench;
 use super::{check, estimate};
 
 impl WorkloadOptions for Sysbench {
-    fn values(&self) -> Map<String, Value> {
-        values_of(self)
-    }
-
     fn check(&self, _: &Plan) -> Option<Mistake> {
         check::problem(self)
     }

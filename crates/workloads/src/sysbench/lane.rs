@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone};
+use dbdyno_loadgen::{Done, Failure, Lane, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use super::Setup;
@@ -98,10 +98,6 @@ impl Lane for ScriptLane {
         let turn = machine.start("thread", Reply::Nothing).await;
         self.begins_again = false;
         self.counted(turn).map(|_| ())
-    }
-
-    async fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> Result<(), Failure> {
-        Ok(())
     }
 
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {

@@ -2,12 +2,11 @@
 //!
 //! Each connection has a Lua state of its own, as each thread of sysbench has. A statement suspends the state, so that
 //! thousands of connections share a load thread. The API is that of sysbench 1.0.20 and 1.1, and the global functions of
-//! before 1.0; where it differs, [`deviations`] says so in every record.
+//! before 1.0; where it differs, `deviations.toml` says so in every record.
 
 mod alone;
 mod asked;
 mod check;
-mod deviations;
 mod draws;
 mod estimate;
 mod files;
@@ -25,30 +24,28 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, drop_binlog, tables};
-use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_drivers::AnySession;
+use dbdyno_loadgen::StepEnd;
+use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-pub use self::alone::{OwnOption, Stat};
+pub use self::alone::Stat;
 use self::asked::Reply;
 use self::files::Script;
 use self::lane::ScriptLane;
 use self::machine::{Machine, Place, Turn};
 use self::offers::Offers;
+pub use self::offers::OwnOption;
 use self::options::Sysbench as Options;
 use self::said::Said;
 use self::steps::{Act, Planned};
-use crate::cards::Words;
-use crate::cleanup::cleanup;
-use crate::{Cards, Context, Error, Explained, Original, Steps, Work, Workload, cards, sql_checks};
+use crate::deviations::of_rows;
+use crate::{Cards, Context, Error, Lanes, Original, Steps, Work, Workload, cards, sql_checks};
 
 /// A run gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Builds a lane on the thread that will run it.
-pub type Factory = Box<dyn FnOnce() -> ScriptLane + Send>;
 
 /// What all connections of a cell must know.
 pub(crate) struct Setup {
@@ -140,20 +137,10 @@ impl Sysbench {
     }
 
     async fn check_before(&self, index: usize, session: &mut AnySession) -> Result<Option<Work>, Error> {
-        if !self.setup.context.endpoint.capabilities.stores_data {
+        if !self.setup.context.stores_data() {
             return Ok(None);
         }
         sql_checks::before(&self.setup.options.checks, &self.steps[index].name, session).await
-    }
-
-    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
-        let Context { owned, endpoint, .. } = &self.setup.context;
-        if *owned {
-            drop_binlog(session, &endpoint.capabilities)
-                .await
-                .map_err(Error::during("dropping binary logs"))?;
-        }
-        Ok(())
     }
 
     /// The script's files with their texts, for the record.
@@ -189,14 +176,6 @@ impl Steps for Sysbench {
         self.setup.options.load_steps()
     }
 
-    fn knowledge(&self) -> Value {
-        json!({})
-    }
-
-    fn recall(&mut self, _: &Value) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn spec(&self, index: usize) -> StepSpec {
         self.steps[index].spec(&self.setup)
     }
@@ -211,10 +190,6 @@ impl Steps for Sysbench {
         let length = options.shared().length().filter(|_| is_run)?;
         Some(length.mul_f64(options.time_cap) + PATIENCE)
     }
-
-    fn explained(&self, _: usize) -> Vec<Explained> {
-        Vec::new()
-    }
 }
 
 impl Workload for Sysbench {
@@ -226,22 +201,9 @@ impl Workload for Sysbench {
 
     type Options = Options;
     type Lane = ScriptLane;
-    type Factory = Factory;
 
     fn cards() -> Vec<Cards> {
-        let words = |name: &str| match name {
-            "prepare" => Words {
-                purpose: "What the script's command prepare does: it makes tables and fills them.",
-                parameters: "as the script says",
-                trap: "",
-            },
-            _ => Words {
-                purpose: "The script's event(), over and over, on each connection.",
-                parameters: "as the script says",
-                trap: "",
-            },
-        };
-        cards::of::<Self>(&Options::default(), words)
+        cards::of::<Self>(&Options::default(), include_str!("words.toml"))
     }
 
     fn follows(_: &Options) -> &'static str {
@@ -249,7 +211,10 @@ impl Workload for Sysbench {
     }
 
     fn deviations(options: &Options) -> Vec<Deviation> {
-        deviations::deviations(options)
+        let settles = !options.use_existing && options.settling().behind().is_some();
+        let mut values = options.values();
+        values.insert("settles".to_owned(), json!(settles));
+        of_rows(include_str!("deviations.toml"), &values)
     }
 
     fn new(options: &Options, context: Context) -> Self {
@@ -269,11 +234,11 @@ impl Workload for Sysbench {
             works.extend(self.check_before(index, session).await?);
             self.init(index).await?;
         }
-        self.drop_binlog(session).await?;
+        self.setup.context.drop_binlog(session).await?;
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Vec<(LaneSpec, Factory)> {
+    fn lanes(&self, index: usize) -> Lanes<ScriptLane> {
         self.steps[index].lanes(&self.setup)
     }
 
@@ -284,7 +249,7 @@ impl Workload for Sysbench {
         session: &mut AnySession,
     ) -> Result<Vec<Check>, Error> {
         let is_over = end.outcome == Outcome::Completed;
-        if !is_over || !self.setup.context.endpoint.capabilities.stores_data {
+        if !is_over || !self.setup.context.stores_data() {
             return Ok(Vec::new());
         }
         sql_checks::compare(&self.setup.options.checks, session).await
@@ -292,20 +257,11 @@ impl Workload for Sysbench {
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         self.done().await?;
-        let mut works: Vec<Work> = self.printed().into_iter().collect();
-        let names = tables(session).await.map_err(Error::during("listing the tables"))?;
-        if !names.is_empty() {
-            works.push(sql_checks::count_rows(&names, session).await?);
-        }
-        self.drop_binlog(session).await?;
-        let options = &self.setup.options;
-        if index + 1 == self.load_steps() && options.settling().behind().is_some() {
-            let settle = options.settling();
-            let place = format!("after {}", self.steps[index].name);
-            works.push(
-                cleanup(session, &self.setup.context, &names, (&settle, Duration::ZERO), &place).await?,
-            );
-        }
-        Ok(works)
+        let printed = self.printed();
+        let settle = self.setup.options.settling();
+        let settle = (index + 1 == self.load_steps()).then_some(&settle);
+        let context = &self.setup.context;
+        let works = sql_checks::finish(context, session, &self.steps[index].name, settle).await?;
+        Ok(printed.into_iter().chain(works).collect())
     }
 }

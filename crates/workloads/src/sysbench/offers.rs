@@ -13,19 +13,19 @@ use crate::Philox;
 
 /// One option of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ScriptOption {
-    pub(crate) name: String,
-    pub(crate) description: String,
+pub struct OwnOption {
+    pub name: String,
+    pub description: String,
     /// `BOOL`, `INT`, `SIZE`, `DOUBLE`, `STRING`, `LIST`, `FILE`
-    pub(crate) kind: String,
-    pub(crate) default: Option<String>,
+    pub kind: String,
+    pub default: Option<String>,
 }
 
 /// What a script says of itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Offers {
     /// Sorted by name.
-    pub(crate) options: Vec<ScriptOption>,
+    pub(crate) options: Vec<OwnOption>,
     /// Commands, and whether all connections run them at the same time.
     pub(crate) commands: BTreeMap<String, bool>,
     pub(crate) script: Script,
@@ -53,8 +53,8 @@ impl Offers {
             .options_part()
             .and_then(|(_, offers)| offers.call(()))
             .map_err(|error| ("script", format!("script {}: {}", script.given, said(&error))))?;
-        let option = |entry: Table| -> mlua::Result<ScriptOption> {
-            Ok(ScriptOption {
+        let option = |entry: Table| -> mlua::Result<OwnOption> {
+            Ok(OwnOption {
                 name: entry.get(1)?,
                 description: entry.get(2)?,
                 kind: entry.get(3)?,

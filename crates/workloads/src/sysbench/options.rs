@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_loadgen::Failure;
-use dbdyno_plan::{Cold, DataMode, PlanDuration, values_of};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, Values, with_defaults};
 use dbdyno_record::ErrorClass;
 use mlua::{Lua, Table};
 use schemars::JsonSchema;
@@ -40,81 +40,83 @@ pub enum Allowed {
     Os,
 }
 
-/// `[workload.sysbench]`: a script of sysbench, unchanged. Steps are its commands, in order; `run` is a step for each number
-/// of connections and each rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Sysbench {
-    /// A file, or the name of one of sysbench's own scripts.
-    pub script: String,
-    /// The script's own options, by their names.
-    pub options: BTreeMap<String, Value>,
-    /// Commands in the order in which they run. Those before `run` only make the data.
-    pub commands: Vec<String>,
-    /// Numbers of connections of `run`: a ladder, in its order.
-    #[serde(deserialize_with = "ladder")]
-    #[schemars(with = "Ladder")]
-    pub connections: Vec<u32>,
-    /// Connections of commands that the script runs in parallel, such as `prepare`.
-    #[schemars(range(min = 1, max = 1_024))]
-    pub prepare_connections: u32,
-    /// Length of each `run`, without its warm-up.
-    pub time: PlanDuration,
-    /// Events of each `run`, all connections together, in place of `time`; the warm-up is left out then.
-    #[schemars(range(min = 1))]
-    pub events: Option<u64>,
-    /// With `events`: `time` ends a `run` too. For the original's command line.
-    #[serde(skip)]
-    pub time_ends_too: bool,
-    /// Load before the clock of a `run` counts, in whole seconds.
-    pub warmup: PlanDuration,
-    /// When a connection begins its next event.
-    pub pace: OltpPace,
-    /// Events a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
-    #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
-    pub rates: Vec<u32>,
-    /// Events of a rate that may wait for a connection; the oldest beyond are given up and counted.
-    pub max_backlog: Option<u64>,
-    /// What `sysbench.rand.default` draws from. `special` is the default of version 1.0, `uniform` that of 1.1.
-    pub rand_type: Distribution,
-    #[schemars(range(min = 1, max = 1_000))]
-    pub rand_spec_iter: u32,
-    #[schemars(range(min = 1, max = 100))]
-    pub rand_spec_pct: u32,
-    #[schemars(range(min = 0, max = 99))]
-    pub rand_spec_res: u32,
-    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
-    pub rand_pareto_h: f64,
-    #[schemars(range(min = 0.0, max = 100.0))]
-    pub rand_zipfian_exp: f64,
-    pub db_ps_mode: PsMode,
-    /// Errors after which an event begins again; any other error fails it. When left out: deadlocks, lock waits and the like,
-    /// and PostgreSQL's duplicate keys.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ignore_errors: Option<Vec<ErrorCode>>,
-    /// The first event that fails ends the step, as in the original; else 100 in a row do.
-    pub strict: bool,
-    /// What a script may do beyond its folder and its database: nothing unless it is named here.
-    #[schemars(extend("uniqueItems" = true))]
-    pub allow: Vec<Allowed>,
-    /// What the state of one connection may take.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub memory_mb: u32,
-    /// Statements that are sent before the first and after each step, and what they must answer.
-    pub checks: Vec<SqlCheck>,
-    /// The tables are there and belong to others: `prepare` is left out, and nothing is dropped.
-    pub use_existing: bool,
-    /// How the server is brought to rest between the last command that makes data and the first `run`; until its state is quiet
-    /// when left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settle: Option<Settle>,
-    /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
-    pub data: DataMode,
-    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
-    pub cold: Cold,
-    /// A `run` that is not done after this many times its length is cut off and recorded as failed.
-    #[schemars(range(min = 1.0))]
-    pub time_cap: f64,
+with_defaults! {
+    /// `[workload.sysbench]`: a script of sysbench, unchanged. Steps are its commands, in order; `run` is a step for each number
+    /// of connections and each rate.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Sysbench {
+        /// A file, or the name of one of sysbench's own scripts.
+        pub script: String = "oltp_read_write".to_owned(),
+        /// The script's own options, by their names.
+        pub options: BTreeMap<String, Value> = BTreeMap::new(),
+        /// Commands in the order in which they run. Those before `run` only make the data.
+        pub commands: Vec<String> = vec!["prepare".to_owned(), "run".to_owned()],
+        /// Numbers of connections of `run`: a ladder, in its order.
+        #[serde(deserialize_with = "ladder")]
+        #[schemars(with = "Ladder")]
+        pub connections: Vec<u32> = vec![1],
+        /// Connections of commands that the script runs in parallel, such as `prepare`.
+        #[schemars(range(min = 1, max = 1_024))]
+        pub prepare_connections: u32 = 4,
+        /// Length of each `run`, without its warm-up.
+        pub time: PlanDuration = PlanDuration::from_secs(10),
+        /// Events of each `run`, all connections together, in place of `time`; the warm-up is left out then.
+        #[schemars(range(min = 1))]
+        pub events: Option<u64> = None,
+        /// With `events`: `time` ends a `run` too. For the original's command line.
+        #[serde(skip)]
+        pub time_ends_too: bool = false,
+        /// Load before the clock of a `run` counts, in whole seconds.
+        pub warmup: PlanDuration = PlanDuration::from_secs(0),
+        /// When a connection begins its next event.
+        pub pace: OltpPace = OltpPace::Closed,
+        /// Events a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
+        #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
+        pub rates: Vec<u32> = Vec::new(),
+        /// Events of a rate that may wait for a connection; the oldest beyond are given up and counted.
+        pub max_backlog: Option<u64> = None,
+        /// What `sysbench.rand.default` draws from. `special` is the default of version 1.0, `uniform` that of 1.1.
+        pub rand_type: Distribution = Distribution::Uniform,
+        #[schemars(range(min = 1, max = 1_000))]
+        pub rand_spec_iter: u32 = 12,
+        #[schemars(range(min = 1, max = 100))]
+        pub rand_spec_pct: u32 = 1,
+        #[schemars(range(min = 0, max = 99))]
+        pub rand_spec_res: u32 = 75,
+        #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
+        pub rand_pareto_h: f64 = 0.2,
+        #[schemars(range(min = 0.0, max = 100.0))]
+        pub rand_zipfian_exp: f64 = 0.8,
+        pub db_ps_mode: PsMode = PsMode::Auto,
+        /// Errors after which an event begins again; any other error fails it. When left out: deadlocks, lock waits and the like,
+        /// and PostgreSQL's duplicate keys.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ignore_errors: Option<Vec<ErrorCode>> = None,
+        /// The first event that fails ends the step, as in the original; else 100 in a row do.
+        pub strict: bool = false,
+        /// What a script may do beyond its folder and its database: nothing unless it is named here.
+        #[schemars(extend("uniqueItems" = true))]
+        pub allow: Vec<Allowed> = Vec::new(),
+        /// What the state of one connection may take.
+        #[schemars(range(min = 1, max = 1_000_000))]
+        pub memory_mb: u32 = 64,
+        /// Statements that are sent before the first and after each step, and what they must answer.
+        pub checks: Vec<SqlCheck> = Vec::new(),
+        /// The tables are there and belong to others: `prepare` is left out, and nothing is dropped.
+        pub use_existing: bool = false,
+        /// How the server is brought to rest between the last command that makes data and the first `run`; until its state is quiet
+        /// when left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub settle: Option<Settle> = None,
+        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+        pub data: DataMode = DataMode::Preserve,
+        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        pub cold: Cold = Cold::All(false),
+        /// A `run` that is not done after this many times its length is cut off and recorded as failed.
+        #[schemars(range(min = 1.0))]
+        pub time_cap: f64 = 4.0,
+    }
 }
 
 impl Sysbench {
@@ -241,7 +243,7 @@ pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Resu
     table.set("verbosity", 3)?;
     table.set("debug", false)?;
     table.set("validate", false)?;
-    table.set("rand_type", values_of(options).get("rand_type").and_then(Value::as_str))?;
+    table.set("rand_type", options.values().get("rand_type").and_then(Value::as_str))?;
     table.set("rand_seed", setup.context.seed)?;
     table.set("rand_spec_iter", options.rand_spec_iter)?;
     table.set("rand_spec_pct", options.rand_spec_pct)?;
@@ -259,40 +261,4 @@ pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Resu
         }
     }
     Ok(table)
-}
-
-impl Default for Sysbench {
-    fn default() -> Self {
-        Self {
-            script: "oltp_read_write".to_owned(),
-            options: BTreeMap::new(),
-            commands: vec!["prepare".to_owned(), "run".to_owned()],
-            connections: vec![1],
-            prepare_connections: 4,
-            time: PlanDuration::from_secs(10),
-            events: None,
-            time_ends_too: false,
-            warmup: PlanDuration::from_secs(0),
-            pace: OltpPace::Closed,
-            rates: Vec::new(),
-            max_backlog: None,
-            rand_type: Distribution::Uniform,
-            rand_spec_iter: 12,
-            rand_spec_pct: 1,
-            rand_spec_res: 75,
-            rand_pareto_h: 0.2,
-            rand_zipfian_exp: 0.8,
-            db_ps_mode: PsMode::Auto,
-            ignore_errors: None,
-            strict: false,
-            allow: Vec::new(),
-            memory_mb: 64,
-            checks: Vec::new(),
-            use_existing: false,
-            settle: None,
-            data: DataMode::Preserve,
-            cold: Cold::All(false),
-            time_cap: 4.0,
-        }
-    }
 }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_loadgen::{LaneSpec, Limit, Pace};
-use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
+use super::Setup;
 use super::lane::{Part, ScriptLane};
 use super::options::{PsMode, Sysbench};
-use super::{Factory, Setup};
 use crate::oltp;
 use crate::oltp::options::OltpTest;
 use crate::oltp::steps::{StepKind, StepPlan, clients, limit, paces, stream};
+use crate::specs::{add_run, step_spec};
+use crate::{Lanes, planned};
 
 /// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +61,7 @@ impl Planned {
         (StepPlan { name: self.name.clone(), kind }, shared)
     }
 
-    pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Vec<(LaneSpec, Factory)> {
+    pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Lanes<ScriptLane> {
         let Some(script) = setup.script() else { return Vec::new() };
         let connections = self.connections(setup);
         let (command, paces, rate) = match &self.act {
@@ -89,8 +91,7 @@ impl Planned {
             };
             let spec = LaneSpec::new(1 + tid / per_client, pace, limit);
             let (setup, part) = (Arc::clone(setup), part.clone());
-            let factory: Factory = Box::new(move || ScriptLane::new(setup, part, tid));
-            (spec, factory)
+            planned(spec, move || ScriptLane::new(setup, part, tid))
         };
         (0..connections).zip(paces).map(lane).collect()
     }
@@ -124,17 +125,8 @@ impl Planned {
                 if kind == "event" { "event()" } else { kind }
             ),
         };
-        StepSpec {
-            name: self.name.clone(),
-            clients,
-            headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
-            window: if is_timed { WindowRule::FirstEnded } else { WindowRule::LastEnded },
-            target: None,
-            kinds: vec![kind_spec],
-            options: self.options(setup, connections),
-            groups: std::collections::BTreeMap::new(),
-            is_warm_up: false,
-        }
+        let options = self.options(setup, connections);
+        step_spec((&self.name, clients), (unit, label), is_timed, kind_spec, options)
     }
 
     fn options(&self, setup: &Setup, connections: u32) -> Map<String, Value> {
@@ -150,15 +142,8 @@ impl Planned {
             map.insert(format!("--{name}"), value.clone());
         }
         if let Act::Run { rate, .. } = self.act {
-            match setup.options.events {
-                Some(events) => map.insert("operations".to_owned(), json!(events)),
-                None => map.insert("time_seconds".to_owned(), json!(setup.options.time.0.as_secs_f64())),
-            };
-            let warmup = self.warmup(setup).as_secs_f64();
-            map.insert("warmup_seconds".to_owned(), json!(warmup));
-            if let Some(rate) = rate {
-                map.insert("rate_per_second".to_owned(), json!(rate));
-            }
+            let length = (setup.options.events, setup.options.time.0);
+            add_run(&mut map, length, self.warmup(setup), rate);
         }
         map
     }

@@ -8,6 +8,7 @@ use super::super::testing::{
 };
 use super::model_tests::{connection, preparation};
 use super::*;
+use crate::Class;
 use crate::channel::Channel;
 use crate::fuzz::{Conversation, Draws, fuzz};
 use crate::scripted::{Scripted, block_on};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use dbdyno_drivers::{Param, RowStream, Statement};
-use dbdyno_loadgen::{Done, Failure};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 use dbdyno_record::ErrorClass;
 use tokio::sync::mpsc;
 
@@ -59,30 +59,6 @@ impl LoadLane {
         }
     }
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.insert = None;
-        if self.form == RowStream::PreparedRows {
-            self.connection.open().await
-        } else {
-            self.connection.open_to_stream().await
-        }
-    }
-
-    pub(crate) async fn prepare(&mut self, number: u64) -> Result<(), Failure> {
-        let at = usize::try_from(number).unwrap_or(usize::MAX);
-        if self.lines.is_none() {
-            self.lines = Some(self.made_from(at)?);
-        }
-        let lines = self.lines.as_mut().expect("just set").recv().await;
-        self.ready = lines.ok_or_else(|| fatal("the thread that makes rows has ended".to_owned()))?;
-        self.table = self.portions[at].table;
-        if self.form == RowStream::PreparedRows && self.insert.is_none_or(|(table, _)| table != self.table) {
-            let statement = self.connection.prepare(&load_sql(self.table, self.form)).await?;
-            self.insert = Some((self.table, statement));
-        }
-        Ok(())
-    }
-
     /// Starts the thread with the portion at this place. It ends with its portions, or when no one takes them any more.
     fn made_from(&self, at: usize) -> Result<mpsc::Receiver<Lines>, Failure> {
         let (sender, receiver) = mpsc::channel(AHEAD);
@@ -99,21 +75,6 @@ impl LoadLane {
         let thread = thread::Builder::new().name("rows".to_owned()).spawn(make);
         thread.map_err(|error| fatal(format!("starting a thread that makes rows: {error}")))?;
         Ok(receiver)
-    }
-
-    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
-        let taken = if self.form == RowStream::PreparedRows {
-            self.insert_all().await
-        } else {
-            let sql = load_sql(self.table, self.form);
-            self.connection.load_rows(&sql, &self.ready.text).await.map(changed)
-        };
-        let done = taken.map_err(of_load)?;
-        if done.rows == self.ready.rows {
-            return Ok(done);
-        }
-        let (table, due) = (self.table.name(), self.ready.rows);
-        Err(fatal(format!("table {table} took {} of {due} rows", done.rows)))
     }
 
     /// A transaction of all rows; one that fails is rolled back as a whole.
@@ -148,8 +109,49 @@ impl LoadLane {
         }
         Ok(done)
     }
+}
 
-    pub(crate) async fn close(self) {
+impl Lane for LoadLane {
+    async fn open(&mut self) -> Result<(), Failure> {
+        self.insert = None;
+        if self.form == RowStream::PreparedRows {
+            self.connection.open().await
+        } else {
+            self.connection.open_to_stream().await
+        }
+    }
+
+    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        if self.lines.is_none() {
+            self.lines = Some(self.made_from(at)?);
+        }
+        let lines = self.lines.as_mut().expect("just set").recv().await;
+        self.ready = lines.ok_or_else(|| fatal("the thread that makes rows has ended".to_owned()))?;
+        self.table = self.portions[at].table;
+        if self.form == RowStream::PreparedRows && self.insert.is_none_or(|(table, _)| table != self.table) {
+            let statement = self.connection.prepare(&load_sql(self.table, self.form)).await?;
+            self.insert = Some((self.table, statement));
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+        let taken = if self.form == RowStream::PreparedRows {
+            self.insert_all().await
+        } else {
+            let sql = load_sql(self.table, self.form);
+            self.connection.load_rows(&sql, &self.ready.text).await.map(changed)
+        };
+        let done = taken.map_err(of_load)?;
+        if done.rows == self.ready.rows {
+            return Ok(done);
+        }
+        let (table, due) = (self.table.name(), self.ready.rows);
+        Err(fatal(format!("table {table} took {} of {due} rows", done.rows)))
+    }
+
+    async fn close(self) {
         self.connection.close().await;
     }
 }

@@ -5,14 +5,16 @@ mod query;
 
 use std::sync::{Arc, Mutex};
 
-use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes};
+use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes, StatementDone};
 use dbdyno_record::Execution;
 
+use crate::any_lane::any_lane;
 use crate::dbt3::Setup;
 use crate::dbt3::rows;
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{self, StepKind, StepPlan};
 use crate::statements::StatementsLane;
+use crate::{Lanes, planned};
 
 /// Executions of a step and the answers that differ from the published ones, as its connections note them down.
 pub(crate) type Ledger = Arc<Mutex<Vec<Executed>>>;
@@ -27,19 +29,14 @@ pub(crate) struct Executed {
     pub(crate) difference: Option<String>,
 }
 
-/// Builds a lane on the thread that will run it.
-pub type LaneFactory = Box<dyn FnOnce() -> AnyLane + Send>;
-
-/// A lane of any kind.
-#[derive(Debug)]
-pub enum AnyLane {
+any_lane! {
     Load(load::LoadLane),
     Statements(StatementsLane),
     Query(query::QueryLane),
 }
 
 /// All lanes of `step`.
-pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> Vec<(LaneSpec, LaneFactory)> {
+pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> Lanes<AnyLane> {
     match &step.kind {
         StepKind::Load => rows::assigned(setup)
             .into_iter()
@@ -47,9 +44,7 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> V
             .map(|(portions, client)| {
                 let spec = LaneSpec::in_turn(client, portions.len() as u64);
                 let setup = Arc::clone(setup);
-                let factory: LaneFactory =
-                    Box::new(move || AnyLane::Load(load::LoadLane::new(&setup, portions)));
-                (spec, factory)
+                planned(spec, move || AnyLane::Load(load::LoadLane::new(&setup, portions)))
             })
             .collect(),
         StepKind::Index => {
@@ -73,60 +68,18 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> V
                 .map(|(script, client)| {
                     let spec = LaneSpec::in_turn(client, script.len() as u64);
                     let (setup, ledger) = (Arc::clone(setup), Arc::clone(ledger));
-                    let factory: LaneFactory = Box::new(move || {
+                    planned(spec, move || {
                         AnyLane::Query(query::QueryLane::new(&setup, client, script, ledger))
-                    });
-                    (spec, factory)
+                    })
                 })
                 .collect()
         }
     }
 }
 
-fn one_after_the_other(
-    setup: &Arc<Setup>,
-    kind: &'static str,
-    statements: Vec<String>,
-) -> Vec<(LaneSpec, LaneFactory)> {
+fn one_after_the_other(setup: &Arc<Setup>, kind: &'static str, statements: Vec<String>) -> Lanes<AnyLane> {
     let spec = LaneSpec::in_turn(1, statements.len() as u64);
     let setup = Arc::clone(setup);
     let lane = move || StatementsLane::new(&setup.context.endpoint, kind, statements, 0);
-    let factory: LaneFactory = Box::new(move || AnyLane::Statements(lane()));
-    vec![(spec, factory)]
-}
-
-/// Hands a call to the lane inside.
-macro_rules! each {
-    ($any:expr, $lane:ident => $call:expr) => {
-        match $any {
-            AnyLane::Load($lane) => $call,
-            AnyLane::Statements($lane) => $call,
-            AnyLane::Query($lane) => $call,
-        }
-    };
-}
-
-impl Lane for AnyLane {
-    async fn open(&mut self) -> Result<(), Failure> {
-        each!(self, lane => lane.open().await)
-    }
-
-    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
-        match self {
-            Self::Load(lane) => lane.prepare(number).await,
-            Self::Statements(_) => Ok(()),
-            Self::Query(lane) => {
-                lane.prepare(number);
-                Ok(())
-            }
-        }
-    }
-
-    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
-        each!(self, lane => lane.perform(number).await)
-    }
-
-    async fn close(self) {
-        each!(self, lane => lane.close().await);
-    }
+    vec![planned(spec, move || AnyLane::Statements(lane()))]
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::Cells;
-use dbdyno_loadgen::{Done, Failure};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 use dbdyno_record::Execution;
 
 use super::{Executed, Ledger};
@@ -43,61 +43,6 @@ impl QueryLane {
             ready: None,
             ledger,
         }
-    }
-
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.connection.open().await?;
-        let is_ordered =
-            |operation: &Operation| matches!(operation, Operation::Query { hint: Hint::Order(_), .. });
-        let before = self.setup.context.endpoint.capabilities.ordered_join.1;
-        if !before.is_empty() && self.script.iter().any(is_ordered) {
-            self.connection.query(before.as_bytes()).await?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn prepare(&mut self, number: u64) {
-        let Setup { options, context } = &*self.setup;
-        let begin = context.endpoint.capabilities.begin_write;
-        self.ready = Some(match &self.script[usize::try_from(number).unwrap_or(usize::MAX)] {
-            Operation::Query { number, stream, hint } => {
-                let params = self.setup.params(*number, *stream);
-                let query = self.setup.dialect().query(*number, &params, *stream, hint);
-                Ready::Query(*number, query)
-            }
-            Operation::Insert { set } => Ready::Refresh(insert_orders(*set, options.scale_factor, begin)),
-            Operation::Delete { set } => Ready::Refresh(delete_orders(*set, options.scale_factor, begin)),
-        });
-    }
-
-    pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
-        let at = usize::try_from(number).unwrap_or(usize::MAX);
-        let name = self.script[at].name();
-        let repetition = self.script[..at].iter().filter(|before| before.name() == name).count() + 1;
-        let began = Instant::now();
-        let mut executed = match self.ready.take() {
-            Some(Ready::Query(number, query)) => {
-                let sent = self.query(&query).await;
-                let took = began.elapsed();
-                self.ready = Some(Ready::Query(number, query));
-                self.answered(number, sent.map_err(indispensable)?, took)
-            }
-            Some(Ready::Refresh(refresh)) => {
-                let changed = self.refresh(&refresh).await;
-                let took = began.elapsed();
-                let due_rows = refresh.rows;
-                self.ready = Some(Ready::Refresh(refresh));
-                let execution = execution(changed?, took);
-                Executed { execution, due_rows, differing_rows: 0, difference: None }
-            }
-            None => return Ok(Done::default()),
-        };
-        executed.execution.name = name;
-        executed.execution.client = self.client;
-        executed.execution.repetition = u32::try_from(repetition).unwrap_or(u32::MAX);
-        let rows = executed.execution.rows;
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).push(executed);
-        Ok(Done { rows, received_bytes: 0 })
     }
 
     /// The answer; `None` when it was ended at its time limit.
@@ -141,8 +86,66 @@ impl QueryLane {
         }
         Ok(rows)
     }
+}
 
-    pub(crate) async fn close(self) {
+impl Lane for QueryLane {
+    async fn open(&mut self) -> Result<(), Failure> {
+        self.connection.open().await?;
+        let is_ordered =
+            |operation: &Operation| matches!(operation, Operation::Query { hint: Hint::Order(_), .. });
+        let before = self.setup.context.endpoint.capabilities.ordered_join.1;
+        if !before.is_empty() && self.script.iter().any(is_ordered) {
+            self.connection.query(before.as_bytes()).await?;
+        }
+        Ok(())
+    }
+
+    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        let Setup { options, context } = &*self.setup;
+        let begin = context.endpoint.capabilities.begin_write;
+        self.ready = Some(match &self.script[usize::try_from(number).unwrap_or(usize::MAX)] {
+            Operation::Query { number, stream, hint } => {
+                let params = self.setup.params(*number, *stream);
+                let query = self.setup.dialect().query(*number, &params, *stream, hint);
+                Ready::Query(*number, query)
+            }
+            Operation::Insert { set } => Ready::Refresh(insert_orders(*set, options.scale_factor, begin)),
+            Operation::Delete { set } => Ready::Refresh(delete_orders(*set, options.scale_factor, begin)),
+        });
+        Ok(())
+    }
+
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        let name = self.script[at].name();
+        let repetition = self.script[..at].iter().filter(|before| before.name() == name).count() + 1;
+        let began = Instant::now();
+        let mut executed = match self.ready.take() {
+            Some(Ready::Query(number, query)) => {
+                let sent = self.query(&query).await;
+                let took = began.elapsed();
+                self.ready = Some(Ready::Query(number, query));
+                self.answered(number, sent.map_err(indispensable)?, took)
+            }
+            Some(Ready::Refresh(refresh)) => {
+                let changed = self.refresh(&refresh).await;
+                let took = began.elapsed();
+                let due_rows = refresh.rows;
+                self.ready = Some(Ready::Refresh(refresh));
+                let execution = execution(changed?, took);
+                Executed { execution, due_rows, differing_rows: 0, difference: None }
+            }
+            None => return Ok(Done::default()),
+        };
+        executed.execution.name = name;
+        executed.execution.client = self.client;
+        executed.execution.repetition = u32::try_from(repetition).unwrap_or(u32::MAX);
+        let rows = executed.execution.rows;
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).push(executed);
+        Ok(Done { rows, received_bytes: 0 })
+    }
+
+    async fn close(self) {
         self.connection.close().await;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use dbdyno_drivers::{Param, Statement};
-use dbdyno_loadgen::{Done, Failure, Notes};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Client;
 use crate::connection::{Connection, changed};
@@ -38,8 +38,10 @@ impl DeleteLane {
             params: [Param::Int(0), Param::Int(i64::from(client.rows_per_commit))],
         }
     }
+}
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+impl Lane for DeleteLane {
+    async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
         // After a lost connection it is unknown how far the last delete came.
         self.cursor.look_up_next();
@@ -50,7 +52,7 @@ impl DeleteLane {
         Ok(())
     }
 
-    pub(crate) async fn prepare(&mut self, _number: u64, notes: &mut Notes) -> Result<(), Failure> {
+    async fn prepare(&mut self, _number: u64, notes: &mut Notes) -> Result<(), Failure> {
         if self.cursor.must_look_up() {
             let sql = sql::extreme(&self.client.table(), "min");
             let least = self.connection.lookup("min_id", &sql, notes).await?;
@@ -70,15 +72,11 @@ impl DeleteLane {
         Ok(())
     }
 
-    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
-        let answer = match self.statement {
-            Some(statement) => self.connection.execute(statement, &self.params).await?,
-            None => self.connection.query(&self.sql).await?,
-        };
-        Ok(changed(answer))
+    async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+        self.connection.send(self.statement, &self.params, &self.sql).await.map(changed)
     }
 
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

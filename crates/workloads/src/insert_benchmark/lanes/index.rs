@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dbdyno_loadgen::{Done, Failure, Notes};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Client;
 use super::insert::InsertBuilder;
@@ -29,13 +29,15 @@ impl IndexLane {
                 + if client.number == 1 { u64::from(client.rows_per_commit) } else { 0 },
         }
     }
+}
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+impl Lane for IndexLane {
+    async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open_to_insert().await
     }
 
     /// The INSERT comes before the first index; it is part of the step's time, and noted apart.
-    pub(crate) async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
+    async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
         if number == 0 {
             let mut sql = Vec::new();
             self.insert.text(0, &mut sql);
@@ -47,7 +49,7 @@ impl IndexLane {
     }
 
     /// All rows count once, with the last statement: the rate is rows indexed, not rows times indexes.
-    pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let sql = self.statements[index].as_bytes();
         let answer = self.connection.query(sql).await.map_err(indispensable)?;
@@ -55,7 +57,7 @@ impl IndexLane {
         Ok(Done { rows, received_bytes: answer.bytes })
     }
 
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::insert_benchmark::options::InsertBenchmark as Options;
 use dbdyno_drivers::{Param, Statement};
-use dbdyno_loadgen::{Done, Failure, Notes};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Client;
 use crate::connection::{Connection, changed, of_load};
@@ -32,8 +32,10 @@ impl InsertLane {
             params: Vec::new(),
         }
     }
+}
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+impl Lane for InsertLane {
+    async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open_to_insert().await?;
         if self.client.setup.prepared.writes {
             let sql = sql::prepared_insert(&self.client.table(), self.client.rows_per_commit);
@@ -42,7 +44,7 @@ impl InsertLane {
         Ok(())
     }
 
-    pub(crate) async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
         if self.statement.is_some() {
             self.builder.params(number, &mut self.params);
         } else {
@@ -51,16 +53,13 @@ impl InsertLane {
         Ok(())
     }
 
-    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
-        let answer = match self.statement {
-            Some(statement) => self.connection.execute(statement, &self.params).await,
-            None => self.connection.query(&self.sql).await,
-        };
+    async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+        let answer = self.connection.send(self.statement, &self.params, &self.sql).await;
         let is_load = self.client.step < Options::LOAD_STEPS;
         answer.map(changed).map_err(|failure| if is_load { of_load(failure) } else { failure })
     }
 
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

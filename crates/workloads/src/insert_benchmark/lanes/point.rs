@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use dbdyno_drivers::{Param, Statement};
-use dbdyno_loadgen::{Done, Failure, Notes};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Client;
 use crate::connection::{Connection, fetched};
@@ -46,14 +46,6 @@ impl PointLane {
         }
     }
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.connection.open().await?;
-        if self.client.setup.prepared.queries {
-            self.prepare_query().await?;
-        }
-        Ok(())
-    }
-
     async fn prepare_query(&mut self) -> Result<(), Failure> {
         let setup = &self.client.setup;
         let (capabilities, ids) = (&setup.context.endpoint.capabilities, setup.options.points_per_query);
@@ -61,8 +53,18 @@ impl PointLane {
         self.statement = Some(self.connection.prepare(&sql).await?);
         Ok(())
     }
+}
 
-    pub(crate) async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
+impl Lane for PointLane {
+    async fn open(&mut self) -> Result<(), Failure> {
+        self.connection.open().await?;
+        if self.client.setup.prepared.queries {
+            self.prepare_query().await?;
+        }
+        Ok(())
+    }
+
+    async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
         if number.is_multiple_of(u64::from(self.client.setup.options.max_id_every.max(1))) {
             let sql = sql::extreme(&self.client.table(), "max");
             self.greatest = self.connection.lookup("max_id", &sql, notes).await?.unwrap_or(0);
@@ -91,15 +93,11 @@ impl PointLane {
         Ok(())
     }
 
-    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
-        let answer = match self.statement {
-            Some(statement) => self.connection.execute(statement, &self.params).await?,
-            None => self.connection.query(&self.sql).await?,
-        };
-        Ok(fetched(answer))
+    async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+        self.connection.send(self.statement, &self.params, &self.sql).await.map(fetched)
     }
 
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

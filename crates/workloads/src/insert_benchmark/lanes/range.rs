@@ -1,7 +1,7 @@
 //! Range queries: ten entries of one of the secondary indexes, from a random start.
 
 use dbdyno_drivers::{Param, Statement};
-use dbdyno_loadgen::{Done, Failure, Notes};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Client;
 use crate::connection::{Connection, fetched};
@@ -43,8 +43,10 @@ impl RangeLane {
             params: [Param::Int(0)],
         }
     }
+}
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+impl Lane for RangeLane {
+    async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
         if self.prepared {
             for parts in &self.parts {
@@ -54,7 +56,7 @@ impl RangeLane {
         Ok(())
     }
 
-    pub(crate) async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
         let (kind, value) = self.draws.at(number);
         self.chosen = kind as usize;
         if self.prepared {
@@ -69,7 +71,7 @@ impl RangeLane {
         Ok(())
     }
 
-    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+    async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
         let answer = if self.prepared {
             self.connection.execute(self.statements[self.chosen], &self.params).await?
         } else {
@@ -78,7 +80,7 @@ impl RangeLane {
         Ok(fetched(answer))
     }
 
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

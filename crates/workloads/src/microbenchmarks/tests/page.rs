@@ -7,39 +7,18 @@ use crate::microbenchmarks::options::{
 };
 use dbdyno_record::Deviation;
 
-use crate::Workload;
-use crate::cards::{context, shown};
+use crate::cards::{Words, context, shown, words};
 use crate::deviations::{Surroundings, of_surroundings};
-use crate::microbenchmarks::catalogue::ALL;
-use crate::microbenchmarks::entry::Entry;
-use crate::microbenchmarks::{Microbenchmarks, deviations, steps};
+use crate::microbenchmarks::micro_test::Family;
+use crate::microbenchmarks::steps::Step;
+use crate::microbenchmarks::{Microbenchmarks, WORDS, deviations};
+use crate::{Context, Workload, oltp};
 
 #[path = "../../../../../xtask/src/filled.rs"]
 mod filled;
 
 const INTRODUCTION: &str = include_str!("page_introduction.txt");
-const GROUPS: &str = "
-## Groups
-
-Published reports give averages over groups of steps; warm-ups are in none.
-
-| reports of | group | steps |
-|---|---|---|
-| 2021 | read-only before write-heavy | all `.pre` |
-| 2021 | write-heavy | all that write, except `delete` and `insert` |
-| 2021 | read-only after write-heavy | all that read, except `.pre` |
-| 2021 | insert and delete | `delete`, `insert` |
-| 2024 | point, part 1 | `point-query`, `hot-points`, `points-*`, also `.pre` |
-| 2024 | point, part 2 | `random-points`, also `.pre` |
-| 2024 | range, part 1 | `range-*`, also `.pre`, and `scan` |
-| 2024 | range, part 2 | `read-only`, also `.pre` |
-| 2024 | writes | all that write |
-| 2025 | point | both point parts of 2024, without `.pre` |
-| 2025 | range without aggregation | `range-*` and `scan`, without `.pre` |
-| 2025 | range with aggregation | `read-only` and `read-only-*` (`read-only-simple` too), without `.pre` |
-| 2025 | writes | all that write |
-";
-const FAMILIES: [&str; 4] = ["Points", "Ranges", "Transactions that read", "Writes"];
+const GROUPS: &str = include_str!("page_groups.txt");
 
 /// `docs/reference/microbenchmarks.md`.
 fn page() -> String {
@@ -48,15 +27,33 @@ fn page() -> String {
         write_sequence(&mut out, title, sequence);
     }
     out.push_str(GROUPS);
-    for (title, family) in FAMILIES.iter().zip(ALL) {
-        let _ = writeln!(out, "\n## {title}");
-        for (place, entry) in family.iter().enumerate() {
-            let before = place.checked_sub(1).map(|before| &family[before]);
-            write_entry(&mut out, entry, before);
+    for family in MicroTest::ALL.chunk_by(|one, next| one.family() == next.family()) {
+        let _ = writeln!(out, "\n## {}", title(family[0].family()));
+        let mut before = Words::default();
+        for test in family {
+            let words = words(WORDS, test.name());
+            write_test(&mut out, *test, &words, &before);
+            before = words;
         }
     }
     write_deviations(&mut out);
     filled::filled(&out)
+}
+
+fn title(family: Family) -> &'static str {
+    match family {
+        Family::Points => "Points",
+        Family::Ranges => "Ranges",
+        Family::Transactions => "Transactions that read",
+        Family::Writes => "Writes",
+    }
+}
+
+/// Each statement of the test's operation once, with its number, on a database that has no special configuration.
+fn statements(options: &Options, rung: &MicroRung, context: &Context) -> String {
+    let step = Step::new(options, rung, context);
+    let text = oltp::steps::statements(&step.places(), &step.setup);
+    text.replace("sbtest?", "sbtestN")
 }
 
 /// The statements of one operation of `test`, lists cut short, the first range of its sequence in place.
@@ -67,7 +64,7 @@ fn statement(test: MicroTest) -> String {
         .find(|step| step.test == test)
         .expect("a test of the sequences holds that it is there");
     let rung = MicroRung { name: step.name(), step, place: 0, connections: 1 };
-    shown(&steps::statements(&Options::default(), &rung, &context()))
+    shown(&statements(&Options::default(), &rung, &context()))
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
@@ -122,21 +119,20 @@ fn length(step: &MicroStep) -> &'static str {
     }
 }
 
-/// What an entry has in common with the one `before` it is not said twice.
-fn write_entry(out: &mut String, entry: &Entry, before: Option<&Entry>) {
-    let name = entry.test.name();
-    let (first, rest) = entry.purpose.split_at(1);
-    let _ = writeln!(out, "\n### {name}\n\n{}{rest}.\n\n```sql", first.to_uppercase());
-    for statement in statement(entry.test).split("; ") {
+/// What a test has in common with the one `before` it is not said twice.
+fn write_test(out: &mut String, test: MicroTest, words: &Words, before: &Words) {
+    let (first, rest) = words.purpose.split_at(1);
+    let _ = writeln!(out, "\n### {}\n\n{}{rest}.\n\n```sql", test.name(), first.to_uppercase());
+    for statement in statement(test).split("; ") {
         let _ = writeln!(out, "{statement}");
     }
     let _ = writeln!(out, "```");
-    if before.is_none_or(|before| before.parameters != entry.parameters) {
-        let _ = writeln!(out, "\nParameters: {}.", entry.parameters);
+    if before.parameters != words.parameters {
+        let _ = writeln!(out, "\nParameters: {}.", words.parameters);
     }
-    if !entry.trap.is_empty() {
-        let is_known = before.is_some_and(|before| before.trap == entry.trap);
-        let _ = writeln!(out, "\nTrap: {}.", if is_known { "as above" } else { entry.trap });
+    if !words.trap.is_empty() {
+        let _ =
+            writeln!(out, "\nTrap: {}.", if before.trap == words.trap { "as above" } else { &words.trap });
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dbdyno_drivers::{Param, Statement};
-use dbdyno_loadgen::{Done, Failure};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 use dbdyno_record::ErrorClass;
 
 use super::row_params::{columns, fill};
@@ -48,36 +48,6 @@ impl LoadLane {
         }
     }
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        // A new session knows of no statement.
-        self.insert = None;
-        match self.plan.form {
-            LoadForm::Text => self.connection.open_to_load(&Setup::table(self.portion.table)).await,
-            LoadForm::Prepared => {
-                self.connection.open_to_load(&Setup::table(self.portion.table)).await?;
-                self.prepare_insert().await.map(|_| ())
-            }
-            LoadForm::Stream(_) => self.connection.open_to_stream().await,
-        }
-    }
-
-    pub(crate) async fn prepare(&mut self, number: u64) -> Result<(), Failure> {
-        self.portion = self.plan.portion(self.statements.start + number);
-        if self.prepare_insert().await? {
-            self.write_params();
-            return Ok(());
-        }
-        let Self { plan, portion, source, text, .. } = self;
-        match plan.form {
-            LoadForm::Text | LoadForm::Prepared => plan.write_insert(*portion, source, text),
-            LoadForm::Stream(form) => {
-                self.sql = sql::load_rows(&Setup::table(portion.table), form, plan.with_ids);
-                plan.write_lines(*portion, source, text);
-            }
-        }
-        Ok(())
-    }
-
     /// Sees to it that the INSERT of the portion is prepared, and no other; whether it is a prepared one.
     async fn prepare_insert(&mut self) -> Result<bool, Failure> {
         let table = self.portion.table;
@@ -104,7 +74,54 @@ impl LoadLane {
         }
     }
 
-    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+    /// Some servers pass over rows of a bulk statement that they do not like, with a warning that no one reads.
+    fn all_taken(&self, taken: u64) -> Result<(), Failure> {
+        let Portion { table, first, last } = self.portion;
+        let rows = self.portion.rows();
+        if taken == rows {
+            return Ok(());
+        }
+        let table = Setup::table(table);
+        Err(Failure {
+            class: ErrorClass::Fatal,
+            code: String::new(),
+            message: format!("table {table} took {taken} of the {rows} rows {first} to {last}"),
+        })
+    }
+}
+
+impl Lane for LoadLane {
+    async fn open(&mut self) -> Result<(), Failure> {
+        // A new session knows of no statement.
+        self.insert = None;
+        match self.plan.form {
+            LoadForm::Text => self.connection.open_to_load(&Setup::table(self.portion.table)).await,
+            LoadForm::Prepared => {
+                self.connection.open_to_load(&Setup::table(self.portion.table)).await?;
+                self.prepare_insert().await.map(|_| ())
+            }
+            LoadForm::Stream(_) => self.connection.open_to_stream().await,
+        }
+    }
+
+    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        self.portion = self.plan.portion(self.statements.start + number);
+        if self.prepare_insert().await? {
+            self.write_params();
+            return Ok(());
+        }
+        let Self { plan, portion, source, text, .. } = self;
+        match plan.form {
+            LoadForm::Text | LoadForm::Prepared => plan.write_insert(*portion, source, text),
+            LoadForm::Stream(form) => {
+                self.sql = sql::load_rows(&Setup::table(portion.table), form, plan.with_ids);
+                plan.write_lines(*portion, source, text);
+            }
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
         if let Some((_, statement)) = self.insert {
             return self.connection.execute(statement, &self.params).await.map(changed).map_err(of_load);
         }
@@ -120,22 +137,7 @@ impl LoadLane {
         }
     }
 
-    /// Some servers pass over rows of a bulk statement that they do not like, with a warning that no one reads.
-    fn all_taken(&self, taken: u64) -> Result<(), Failure> {
-        let Portion { table, first, last } = self.portion;
-        let rows = self.portion.rows();
-        if taken == rows {
-            return Ok(());
-        }
-        let table = Setup::table(table);
-        Err(Failure {
-            class: ErrorClass::Fatal,
-            code: String::new(),
-            message: format!("table {table} took {taken} of the {rows} rows {first} to {last}"),
-        })
-    }
-
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

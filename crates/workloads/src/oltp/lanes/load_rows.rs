@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dbdyno_drivers::{Param, RowStream, Statement};
-use dbdyno_loadgen::{Done, Failure};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::row_params::{columns, fill};
 use crate::connection::{Connection, of_load};
@@ -48,7 +48,19 @@ impl RowsLane {
         }
     }
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+    async fn insert_all(&mut self) -> Result<Done, Failure> {
+        let insert = self.inserts[self.table as usize - 1];
+        let mut done = Done::default();
+        for row in &self.rows[..self.ready] {
+            done.rows += self.connection.execute(insert, row).await?.affected;
+        }
+        self.connection.query(b"COMMIT").await?;
+        Ok(done)
+    }
+}
+
+impl Lane for RowsLane {
+    async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
         self.inserts.clear();
         for table in 1..=self.tables {
@@ -58,7 +70,7 @@ impl RowsLane {
         Ok(())
     }
 
-    pub(crate) fn prepare(&mut self, number: u64) {
+    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
         let Portion { table, first, last } = self.plan.portion(self.statements.start + number);
         self.table = table;
         self.ready = 0;
@@ -69,10 +81,11 @@ impl RowsLane {
             fill(&mut self.rows[self.ready], &self.source, table, row);
             self.ready += 1;
         }
+        Ok(())
     }
 
     /// A transaction of all rows; one that fails is rolled back as a whole.
-    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+    async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
         self.connection.query(self.begin.as_bytes()).await.map_err(of_load)?;
         match self.insert_all().await {
             Ok(done) => Ok(done),
@@ -84,17 +97,7 @@ impl RowsLane {
         }
     }
 
-    async fn insert_all(&mut self) -> Result<Done, Failure> {
-        let insert = self.inserts[self.table as usize - 1];
-        let mut done = Done::default();
-        for row in &self.rows[..self.ready] {
-            done.rows += self.connection.execute(insert, row).await?.affected;
-        }
-        self.connection.query(b"COMMIT").await?;
-        Ok(done)
-    }
-
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

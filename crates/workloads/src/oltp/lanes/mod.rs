@@ -10,20 +10,17 @@ use std::sync::Arc;
 use dbdyno_drivers::RowStream;
 use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes, StatementDone};
 
+use crate::any_lane::any_lane;
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::{Setup, sql, steps};
 use crate::statements::StatementsLane;
+use crate::{Lanes, planned};
 
 pub(crate) use test::{Script, TestLane};
 
-/// Builds a lane on the thread that will run it.
-pub type LaneFactory = Box<dyn FnOnce() -> AnyLane + Send>;
-
-/// A lane of any kind.
-#[derive(Debug)]
-pub enum AnyLane {
+any_lane! {
     Load(load::LoadLane),
     Rows(load_rows::RowsLane),
     Index(StatementsLane),
@@ -31,11 +28,7 @@ pub enum AnyLane {
 }
 
 /// All lanes of `step`. `first_new_id` is the first id that rows of the client's own numbering take.
-pub(crate) fn of_step(
-    setup: &Arc<Setup>,
-    step: &StepPlan,
-    first_new_id: i64,
-) -> Vec<(LaneSpec, LaneFactory)> {
+pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, first_new_id: i64) -> Lanes<AnyLane> {
     match step.kind {
         StepKind::Load => loaders(setup),
         StepKind::Index => indexers(setup),
@@ -48,10 +41,9 @@ pub(crate) fn of_step(
                     let limit = steps::limit(setup, connection, connections);
                     let spec = LaneSpec::new(1 + connection / per_client, pace, limit);
                     let (setup, script) = (Arc::clone(setup), script.clone());
-                    let factory: LaneFactory = Box::new(move || {
+                    planned(spec, move || {
                         AnyLane::Test(test::TestLane::new(&setup, script, connection, first_new_id))
-                    });
-                    (spec, factory)
+                    })
                 })
                 .collect()
         }
@@ -59,27 +51,26 @@ pub(crate) fn of_step(
 }
 
 /// Connections that load, each its part of all tables.
-fn loaders(setup: &Arc<Setup>) -> Vec<(LaneSpec, LaneFactory)> {
+fn loaders(setup: &Arc<Setup>) -> Lanes<AnyLane> {
     let plan = LoadPlan::new(setup);
     (0..plan.connections())
         .map(|connection| {
             let statements = plan.statements_of(connection);
             let spec = LaneSpec::in_turn(1 + connection, statements.end - statements.start);
             let (setup, plan) = (Arc::clone(setup), plan.clone());
-            let factory: LaneFactory = Box::new(move || {
+            planned(spec, move || {
                 if plan.form == LoadForm::Stream(RowStream::PreparedRows) {
                     AnyLane::Rows(load_rows::RowsLane::new(&setup, plan, statements))
                 } else {
                     AnyLane::Load(load::LoadLane::new(&setup, plan, statements))
                 }
-            });
-            (spec, factory)
+            })
         })
         .collect()
 }
 
 /// Connections that build indexes; table t goes to connection (t − 1) mod their number.
-fn indexers(setup: &Arc<Setup>) -> Vec<(LaneSpec, LaneFactory)> {
+fn indexers(setup: &Arc<Setup>) -> Lanes<AnyLane> {
     let count = LoadPlan::new(setup).index_connections();
     (0..count)
         .map(|connection| {
@@ -87,57 +78,12 @@ fn indexers(setup: &Arc<Setup>) -> Vec<(LaneSpec, LaneFactory)> {
             let statements: Vec<String> = tables.map(sql::create_index).collect();
             let spec = LaneSpec::in_turn(1 + connection, statements.len() as u64);
             let setup = Arc::clone(setup);
-            let lane = move || {
+            planned(spec, move || {
                 let rows = setup.options.table_size;
-                StatementsLane::new(&setup.context.endpoint, "index", statements, rows)
-            };
-            let factory: LaneFactory = Box::new(move || AnyLane::Index(lane()));
-            (spec, factory)
+                AnyLane::Index(StatementsLane::new(&setup.context.endpoint, "index", statements, rows))
+            })
         })
         .collect()
-}
-
-/// Hands a call to the lane inside.
-macro_rules! each {
-    ($any:expr, $lane:ident => $call:expr) => {
-        match $any {
-            AnyLane::Load($lane) => $call,
-            AnyLane::Rows($lane) => $call,
-            AnyLane::Index($lane) => $call,
-            AnyLane::Test($lane) => $call,
-        }
-    };
-}
-
-impl Lane for AnyLane {
-    async fn open(&mut self) -> Result<(), Failure> {
-        each!(self, lane => lane.open().await)
-    }
-
-    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
-        match self {
-            Self::Load(lane) => return lane.prepare(number).await,
-            Self::Rows(lane) => lane.prepare(number),
-            Self::Index(_) => {}
-            Self::Test(lane) => lane.prepare(number),
-        }
-        Ok(())
-    }
-
-    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
-        each!(self, lane => lane.perform(number).await)
-    }
-
-    fn statements(&self) -> &[StatementDone] {
-        match self {
-            AnyLane::Test(lane) => lane.statements(),
-            AnyLane::Load(_) | AnyLane::Rows(_) | AnyLane::Index(_) => &[],
-        }
-    }
-
-    async fn close(self) {
-        each!(self, lane => lane.close().await);
-    }
 }
 
 /// What the connections of a test do; for a load or an index, see [`StepPlan::test`].

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dbdyno_drivers::{Answer, Statement};
-use dbdyno_loadgen::{Done, Failure, StatementDone};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use crate::Philox;
@@ -96,25 +96,6 @@ impl TestLane {
         }
     }
 
-    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.open_connection().await?;
-        let kinds: Vec<Kind> = self.operation.statements().iter().map(|ready| ready.kind).collect();
-        self.senders.clear();
-        self.places.clear();
-        for kind in kinds {
-            let place = match self.senders.iter().position(|entry| entry.0 == kind) {
-                Some(place) => place,
-                None => {
-                    let senders = self.senders_of(kind).await?;
-                    self.senders.push((kind, senders));
-                    self.senders.len() - 1
-                }
-            };
-            self.places.push(place);
-        }
-        Ok(())
-    }
-
     async fn open_connection(&mut self) -> Result<(), Failure> {
         let takes_ids = self.operation.statements().iter().any(|ready| ready.kind == Kind::NewRow);
         if takes_ids { self.connection.open_to_insert().await } else { self.connection.open().await }
@@ -143,13 +124,77 @@ impl TestLane {
         }
     }
 
-    pub(crate) fn prepare(&mut self, number: u64) {
+    /// Logs out and in again and prepares anew: part of the operation before it, as in the original, and counted among its
+    /// statements.
+    async fn connect_again(&mut self) -> Result<(), Failure> {
+        let began = Instant::now();
+        self.connection.leave().await;
+        // Without a connection there is nothing to go on with, whatever the server said.
+        self.open().await.map_err(|failure| Failure {
+            class: ErrorClass::Lost,
+            message: format!("connecting again after {} operations: {}", self.answered, failure.message),
+            code: failure.code,
+        })?;
+        let (index, took) = (self.senders.len(), Some(began.elapsed()));
+        self.done.push(StatementDone { index, name: "reconnect", took, rows: 0 });
+        Ok(())
+    }
+
+    /// What a failed statement means for its operation. A transaction is rolled back whatever the server has already
+    /// rolled back of it: else the next BEGIN would commit its first part.
+    async fn given_up(&mut self, kind: Kind, mut failure: Failure) -> Failure {
+        if matches!(failure.class, ErrorClass::Lost | ErrorClass::Fatal) {
+            return failure;
+        }
+        // A refused ROLLBACK leaves a session that shows it with the next statement.
+        if self.in_transaction
+            && self.connection.query(b"ROLLBACK").await.is_err_and(|e| e.class == ErrorClass::Lost)
+        {
+            failure.class = ErrorClass::Lost;
+            return failure;
+        }
+        failure.class = match &self.setup.options.ignore_errors {
+            Some(codes) if codes.iter().any(|code| code.0 == "all" || code.0 == failure.code) => {
+                ErrorClass::Retry
+            }
+            Some(_) => ErrorClass::Refused,
+            // Another connection has put the same id back between DELETE and INSERT; with locks on rows that are not there
+            // it cannot. On PostgreSQL the original begins such a transaction again, too.
+            None if kind == Kind::Insert => ErrorClass::Retry,
+            None => failure.class,
+        };
+        failure
+    }
+}
+
+impl Lane for TestLane {
+    async fn open(&mut self) -> Result<(), Failure> {
+        self.open_connection().await?;
+        let kinds: Vec<Kind> = self.operation.statements().iter().map(|ready| ready.kind).collect();
+        self.senders.clear();
+        self.places.clear();
+        for kind in kinds {
+            let place = match self.senders.iter().position(|entry| entry.0 == kind) {
+                Some(place) => place,
+                None => {
+                    let senders = self.senders_of(kind).await?;
+                    self.senders.push((kind, senders));
+                    self.senders.len() - 1
+                }
+            };
+            self.places.push(place);
+        }
+        Ok(())
+    }
+
+    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
         let rows_before = number * u64::from(self.lanes) + u64::from(self.lane);
         let new_id = self.first_new_id.saturating_add_unsigned(rows_before);
         self.operation.draw(&mut Draws::new(&self.stream, self.lane, number), new_id);
+        Ok(())
     }
 
-    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+    async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
         let Self {
             connection, operation, senders, places, done: statements, sql, setup, scanned_rows, ..
         } = self;
@@ -189,53 +234,11 @@ impl TestLane {
         Ok(done)
     }
 
-    /// Logs out and in again and prepares anew: part of the operation before it, as in the original, and counted among its
-    /// statements.
-    async fn connect_again(&mut self) -> Result<(), Failure> {
-        let began = Instant::now();
-        self.connection.leave().await;
-        // Without a connection there is nothing to go on with, whatever the server said.
-        self.open().await.map_err(|failure| Failure {
-            class: ErrorClass::Lost,
-            message: format!("connecting again after {} operations: {}", self.answered, failure.message),
-            code: failure.code,
-        })?;
-        let (index, took) = (self.senders.len(), Some(began.elapsed()));
-        self.done.push(StatementDone { index, name: "reconnect", took, rows: 0 });
-        Ok(())
-    }
-
-    pub(crate) fn statements(&self) -> &[StatementDone] {
+    fn statements(&self) -> &[StatementDone] {
         &self.done
     }
 
-    /// What a failed statement means for its operation. A transaction is rolled back whatever the server has already
-    /// rolled back of it: else the next BEGIN would commit its first part.
-    async fn given_up(&mut self, kind: Kind, mut failure: Failure) -> Failure {
-        if matches!(failure.class, ErrorClass::Lost | ErrorClass::Fatal) {
-            return failure;
-        }
-        // A refused ROLLBACK leaves a session that shows it with the next statement.
-        if self.in_transaction
-            && self.connection.query(b"ROLLBACK").await.is_err_and(|e| e.class == ErrorClass::Lost)
-        {
-            failure.class = ErrorClass::Lost;
-            return failure;
-        }
-        failure.class = match &self.setup.options.ignore_errors {
-            Some(codes) if codes.iter().any(|code| code.0 == "all" || code.0 == failure.code) => {
-                ErrorClass::Retry
-            }
-            Some(_) => ErrorClass::Refused,
-            // Another connection has put the same id back between DELETE and INSERT; with locks on rows that are not there
-            // it cannot. On PostgreSQL the original begins such a transaction again, too.
-            None if kind == Kind::Insert => ErrorClass::Retry,
-            None => failure.class,
-        };
-        failure
-    }
-
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.connection.close().await;
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Error, Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, Table, TableError, WorkloadKind,
-    WorkloadOptions, values_of,
+    WorkloadOptions,
 };
 
 struct Kind;
@@ -36,10 +36,6 @@ impl WorkloadKind for Kind {
 }
 
 impl WorkloadOptions for Fake {
-    fn values(&self) -> Map<String, Value> {
-        values_of(self)
-    }
-
     fn check(&self, _: &Plan) -> Option<Mistake> {
         (self.rows == Some(0)).then(|| ("rows", "rows must be 1 or more".to_owned()))
     }

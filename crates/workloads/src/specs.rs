@@ -1,0 +1,44 @@
+//! What the descriptions of steps have in common.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use serde_json::{Map, Value, json};
+
+/// A step of one kind of operation, which the step's figure counts. `is_timed`: it ends with its time, not with its operations,
+/// which all count.
+pub(crate) fn step_spec(
+    (name, clients): (&str, u32),
+    (unit, label): (Unit, &str),
+    is_timed: bool,
+    kind: KindSpec,
+    options: Map<String, Value>,
+) -> StepSpec {
+    StepSpec {
+        name: name.to_owned(),
+        clients,
+        headline: Headline { kind: kind.kind.clone(), unit, label: label.to_owned() },
+        window: if is_timed { WindowRule::FirstEnded } else { WindowRule::LastEnded },
+        target: None,
+        kinds: vec![kind],
+        options,
+        groups: BTreeMap::new(),
+        is_warm_up: false,
+    }
+}
+
+/// Adds to the options of a step how long it is, its warm-up and its rate. With a number of operations its time is none.
+pub(crate) fn add_run(
+    map: &mut Map<String, Value>,
+    (operations, time): (Option<u64>, Duration),
+    warmup: Duration,
+    rate: Option<u32>,
+) {
+    match operations {
+        Some(operations) => map.insert("operations".to_owned(), json!(operations)),
+        None => map.insert("time_seconds".to_owned(), json!(time.as_secs_f64())),
+    };
+    map.insert("warmup_seconds".to_owned(), json!(warmup.as_secs_f64()));
+    map.extend(rate.map(|rate| ("rate_per_second".to_owned(), json!(rate))));
+}
