@@ -54,7 +54,7 @@ pub use compare::operation_use::{OperationUse, operation_use};
 pub use compare::ratio::{ratio_text, seconds_text};
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
-pub use history::values::Lapse;
+pub use history::values::{Lapse, RunValues};
 pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use join::join;
 pub use measure::rates::{keeps_target, least_accepted};

@@ -245,7 +245,8 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Parser)]
 pub(crate) struct ReportArgs {
     /// Run directory; `latest` for the newest one in the folder `runs`. Several are reported on as one, with what differs among the
-    /// warnings. A folder of runs gets an index page, a page for each run, and a history for each plan that ran more than once.
+    /// warnings. A folder of runs gets an index page, a page for each run, and a history for each plan that ran more than once;
+    /// with `--format parquet` the tables of all its runs.
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
     /// Variant that the others are compared with, instead of the plan's base.

@@ -2,15 +2,26 @@
 //!
 //! A run has thousands of files and histograms, and cells and steps have nothing to do with each other.
 
+use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// `items.iter().map(function)`, shared out item by item.
+thread_local! {
+    /// This thread is one of a map that has taken all cores.
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// `items.iter().map(function)`, shared out item by item. Within a map that has taken all cores, more threads would gain nothing.
 pub fn map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    if IS_WORKER.get() {
+        return items.iter().map(function).collect();
+    }
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let workers = cores.min(items.len());
     let next = AtomicUsize::new(0);
     let work = || {
+        IS_WORKER.set(workers == cores);
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -37,6 +48,13 @@ mod tests {
     fn results_come_in_the_order_of_the_items() {
         let items: Vec<u64> = (0..1_000).collect();
         assert_eq!(map(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_map_within_a_map_gives_the_same() {
+        let items: Vec<u64> = (0..100).collect();
+        let sums = map(&items, |item| map(&items, |other| item * other).iter().sum::<u64>());
+        assert_eq!(sums, items.iter().map(|item| item * 4_950).collect::<Vec<_>>());
     }
 
     #[test]

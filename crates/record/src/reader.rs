@@ -82,8 +82,17 @@ impl Run {
     /// Fails with `NotARun` without a manifest, with `TooNew` when a newer dbdyno wrote it, with `DamagedManifest` or
     /// `Damaged` when the manifest or the run's own events hold something that no crash explains.
     pub fn open(dir: &Path) -> Result<Run, Error> {
+        Self::with_cells(dir, true)
+    }
+
+    /// As [`Run::open`], without the steps of the cells: as much as says how far the run is.
+    pub fn without_steps(dir: &Path) -> Result<Run, Error> {
+        Self::with_cells(dir, false)
+    }
+
+    fn with_cells(dir: &Path, with_steps: bool) -> Result<Run, Error> {
         let mut run = Self::outline(dir)?;
-        run.cells = read_cells(dir, &run.manifest, &mut run.warnings)?;
+        run.cells = read_cells(dir, &run.manifest, with_steps, &mut run.warnings)?;
         Ok(run)
     }
 
@@ -147,7 +156,12 @@ pub(crate) fn parse_manifest(path: &Path, text: &[u8]) -> Result<Manifest, Error
     serde_json::from_slice(text).map_err(damaged)
 }
 
-fn read_cells(dir: &Path, manifest: &Manifest, warnings: &mut Vec<String>) -> Result<Vec<CellRecord>, Error> {
+fn read_cells(
+    dir: &Path,
+    manifest: &Manifest,
+    with_steps: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<CellRecord>, Error> {
     let mut unplanned: BTreeSet<PathBuf> = cell_folders(&dir.join(CELLS))?.into_iter().collect();
     let mut begun = Vec::new();
     for id in &manifest.order {
@@ -161,7 +175,7 @@ fn read_cells(dir: &Path, manifest: &Manifest, warnings: &mut Vec<String>) -> Re
         cells.push(cell?);
     }
     // By step and not by cell: a run can have fewer cells than the machine has cores, or one more.
-    let of_cells = begun.iter().zip(&cells);
+    let of_cells = begun.iter().zip(&cells).filter(|_| with_steps);
     let steps: Vec<(PathBuf, &String)> = of_cells
         .flat_map(|((folder, _), cell)| cell.steps.iter().map(move |name| (folder.join(name), name)))
         .collect();

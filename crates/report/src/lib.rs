@@ -46,7 +46,7 @@ pub use json::SCHEMA;
 pub use notices::texts as notice_texts;
 pub use number::{milliseconds, rate};
 pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
-pub use parquet::parquet;
+pub use parquet::{RunRows, parquet};
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.
 #[derive(Debug)]

@@ -15,12 +15,22 @@ const GIB: u64 = 1 << 30;
 /// What differs, one phrase a difference, as `what BASE and NEW`; empty for runs that are alike. `pairs` are the variants that
 /// are to be compared, each by its name in `base` and in `new`.
 pub(crate) fn differences(base: &Run, new: &Run, pairs: &[(&str, &str)]) -> Vec<String> {
-    let mut all = of_manifests(&base.manifest, &new.manifest);
-    let pinned = base.manifest.host.server_cpus == new.manifest.host.server_cpus;
+    differences_of((&base.manifest, &starts(base)), (&new.manifest, &starts(new)), pairs)
+}
+
+/// The same of runs whose records were given back.
+pub(crate) fn differences_of(
+    (base, base_starts): (&Manifest, &Starts),
+    (new, new_starts): (&Manifest, &Starts),
+    pairs: &[(&str, &str)],
+) -> Vec<String> {
+    let mut all = of_manifests(base, new);
+    let pinned = base.host.server_cpus == new.host.server_cpus;
     for (base_name, new_name) in pairs {
-        let of = |run: &Run, name| servers(run, name).next().map(Started::of);
-        let (Some(base), Some(new)) = (of(base, base_name), of(new, new_name)) else { continue };
-        all.extend(base.differences(&new, pinned).into_iter().map(|(what, base, new)| {
+        let (Some(base), Some(new)) = (base_starts.get(*base_name), new_starts.get(*new_name)) else {
+            continue;
+        };
+        all.extend(base.differences(new, pinned).into_iter().map(|(what, base, new)| {
             let of_variant = if base_name == new_name { format!(" of {base_name}") } else { String::new() };
             format!("{what}{of_variant} {base} and {new}")
         }));
@@ -52,8 +62,17 @@ pub(crate) fn small_differences(base: &Manifest, new: &Manifest) -> Vec<String> 
     differ.map(|(what, base, new)| format!("{what} {base} and {new}")).collect()
 }
 
+/// How the first server of each variant was started, by variant.
+pub(crate) type Starts = BTreeMap<String, Started>;
+
+pub(crate) fn starts(run: &Run) -> Starts {
+    let names = run.manifest.variants.iter().map(|variant| &variant.name);
+    names.filter_map(|name| Some((name.clone(), Started::of(servers(run, name).next()?)))).collect()
+}
+
 /// How dbdyno started a server: what is in no setting of its own.
-struct Started {
+#[derive(Debug)]
+pub(crate) struct Started {
     memory: String,
     cpus: Option<String>,
 }

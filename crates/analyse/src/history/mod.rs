@@ -6,16 +6,14 @@
 
 pub(crate) mod values;
 
-use dbdyno_record::Run;
+use dbdyno_record::parallel;
 use serde::Serialize;
 
-use crate::analyse;
-use crate::compare::comparability::{differences, small_differences};
-use crate::compare::fixed_rate::Pace;
+use crate::compare::comparability::{differences_of, small_differences};
 use crate::compare::margins::Margins;
 use crate::error::Error;
-use crate::history::values::{Lapse, paced_note, response_p99, value, zero_rate, zero_rate_note};
-use crate::model::{Findings, LEVEL, Verdict};
+use crate::history::values::{Lapse, RunValues, paced_note};
+use crate::model::{LEVEL, Verdict};
 use crate::statistics::change_point::{least_newer, least_values};
 use crate::statistics::changes::{Changes, Found, changes_of_all};
 use crate::statistics::describe::{geometric_mean, median};
@@ -176,19 +174,23 @@ impl Series {
 ///
 /// Each run must be like the first one, as for a comparison. [`Error::NotAlike`] says what differs, unless `anyway` was
 /// chosen; then it is a note. One that is still going on is left out, with a note.
-pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Error> {
-    let (going_on, runs): (Vec<&Run>, Vec<&Run>) = runs.iter().copied().partition(|run| run.is_going_on);
+pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<History, Error> {
+    let (going_on, runs): (Vec<&RunValues>, Vec<&RunValues>) =
+        runs.iter().copied().partition(|run| run.is_going_on);
     let [first, .., last] = runs.as_slice() else {
         return Err(Error::TooFewRuns { count: runs.len(), going_on: going_on.len() });
     };
     // What it has not measured yet would pass for what it lacks.
-    let left_out = |run: &&Run| format!("Run {} is still going on, and is left out.", run.manifest.run_id);
+    let left_out =
+        |run: &&RunValues| format!("Run {} is still going on, and is left out.", run.manifest.run_id);
     let mut notes: Vec<String> = going_on.iter().map(left_out).collect();
     let names: Vec<&str> = first.manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
     let followed = names.into_iter().filter(|name| choices.variant.is_none_or(|asked| asked == *name));
     let pairs: Vec<(&str, &str)> = followed.map(|name| (name, name)).collect();
-    for run in &runs[1..] {
-        let mut differences = differences(first, run, &pairs);
+    let of_first = (&first.manifest, &first.starts);
+    let differences =
+        parallel::map(&runs[1..], |run| differences_of(of_first, (&run.manifest, &run.starts), &pairs));
+    for (run, mut differences) in runs[1..].iter().zip(differences) {
         let (base, other) = (&first.manifest.base, &run.manifest.base);
         if choices.measure == Measure::Ratio && base != other {
             differences.push(format!("base of the ratios {base} and {other}"));
@@ -204,22 +206,19 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     }
     notes.extend(runs.windows(2).filter_map(changed_in_small));
     refuse_no_ratios(last, choices)?;
-    let findings: Vec<Findings> = runs.iter().map(|run| analyse(run)).collect();
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
-    let mut series = series(&findings, choices, margins);
+    let mut series = series(&runs, choices, margins);
     notes.extend(paced_note(&series));
     for own in series.iter_mut().filter(|own| !own.is_beside_rate) {
         own.newest = Lapse::of_newest(&own.values, is_planned(own, last));
     }
-    notes.extend(
-        findings.iter().filter_map(|found| zero_rate_note(&found.run.run_id, &zero_rates(found, choices))),
-    );
+    notes.extend(runs.iter().filter_map(|run| run.zero_rate_note(choices)));
     if let (Some(asked), true) = (choices.variant, series.is_empty()) {
         let known = last.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
         let run = last.manifest.run_id.clone();
         return Err(Error::UnknownVariant { run, asked: asked.to_owned(), known });
     }
-    let runs: Vec<HistoryRun> = findings.iter().map(history_run).collect();
+    let runs: Vec<HistoryRun> = runs.iter().map(|run| run.summary.clone()).collect();
     for is_beside_rate in [false, true] {
         let family = series.iter_mut().filter(|own| own.is_beside_rate == is_beside_rate);
         judge(&mut family.collect::<Vec<_>>(), &runs, first.manifest.seed);
@@ -230,28 +229,14 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     Ok(History { name, measure: choices.measure, margin, runs, notes, reach, series })
 }
 
-fn is_planned(series: &Series, run: &Run) -> bool {
+fn is_planned(series: &Series, run: &RunValues) -> bool {
     let workloads = &run.manifest.workloads;
     let of_workload = workloads.iter().filter(|workload| workload.name == series.workload);
     run.manifest.variants.iter().any(|variant| variant.name == series.variant)
         && of_workload.flat_map(|workload| &workload.steps).any(|step| *step == series.step)
 }
 
-/// Of the variants that are followed; with ratios also of their base.
-fn zero_rates(found: &Findings, choices: HistoryChoices<'_>) -> Vec<String> {
-    let is_followed = |name: &str| {
-        choices.variant.is_none_or(|asked| asked == name)
-            || (choices.measure == Measure::Ratio && name == found.run.base)
-    };
-    let steps = found.workloads.iter().flat_map(|workload| workload.judged_steps());
-    let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
-    variants
-        .filter(|(_, variant)| is_followed(&variant.variant))
-        .filter_map(|(step, variant)| zero_rate(step, variant))
-        .collect()
-}
-
-fn refuse_no_ratios(last: &Run, choices: HistoryChoices<'_>) -> Result<(), Error> {
+fn refuse_no_ratios(last: &RunValues, choices: HistoryChoices<'_>) -> Result<(), Error> {
     let base = || last.manifest.base.clone();
     match (choices.measure, choices.variant) {
         (Measure::Ratio, _) if last.manifest.variants.len() == 1 => Err(Error::NoRatios { base: base() }),
@@ -278,20 +263,10 @@ fn reach(series: &[Series]) -> Reach {
 }
 
 /// What a change of level may come from that is no change of the servers.
-fn changed_in_small(neighbours: &[&Run]) -> Option<String> {
+fn changed_in_small(neighbours: &[&RunValues]) -> Option<String> {
     let [before, after] = neighbours else { return None };
     let small = small_differences(&before.manifest, &after.manifest).join("; ");
     (!small.is_empty()).then(|| format!("With run {} changed: {small}.", after.manifest.run_id))
-}
-
-fn history_run(findings: &Findings) -> HistoryRun {
-    let version =
-        |variant: &crate::model::VariantSummary| (variant.name.clone(), variant.version_text.clone());
-    HistoryRun {
-        run_id: findings.run.run_id.clone(),
-        started: findings.run.started.clone(),
-        versions: findings.variants.iter().map(version).collect(),
-    }
 }
 
 /// Response times of a step, and whether its schedule was kept in any run.
@@ -301,44 +276,38 @@ struct Times {
 }
 
 /// Every step and variant that any of the runs has, in the order in which they come first.
-fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'_>) -> Vec<Series> {
+fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     let mut times: Vec<Times> = Vec::new();
-    for (position, found) in findings.iter().enumerate() {
-        for workload in &found.workloads {
-            for (step, variant) in
-                workload.judged_steps().flat_map(|step| step.variants.iter().map(move |own| (step, own)))
+    for (position, run) in runs.iter().enumerate() {
+        for own in &run.steps {
+            if choices.variant.is_some_and(|asked| asked != own.variant)
+                || (choices.measure == Measure::Ratio && own.variant == run.manifest.base)
             {
-                if choices.variant.is_some_and(|asked| asked != variant.variant)
-                    || (choices.measure == Measure::Ratio && variant.variant == found.run.base)
-                {
-                    continue;
-                }
-                let names = (&workload.name, &step.name, &variant.variant);
-                let known = all.iter().position(|one| (&one.workload, &one.step, &one.variant) == names);
-                let at = known.unwrap_or_else(|| {
-                    all.push(Series {
-                        workload: workload.name.clone(),
-                        step: step.name.clone(),
-                        variant: variant.variant.clone(),
-                        follows: if step.less_is_better { Followed::Seconds } else { Followed::Rate },
-                        is_beside_rate: false,
-                        rate_label: step.rate_label.clone(),
-                        margin: margins.of(&step.name),
-                        values: vec![None; findings.len()],
-                        newest: None,
-                        p: None,
-                        adjusted_p: None,
-                        changes: Vec::new(),
-                    });
-                    times.push(Times { values: vec![None; findings.len()], is_paced: false });
-                    all.len() - 1
-                });
-                let base = &found.run.base;
-                all[at].values[position] = value(step, variant, base, choices.measure);
-                times[at].values[position] = response_p99(step, variant, base, choices.measure);
-                times[at].is_paced |= step.pace(variant).is_some_and(Pace::is_kept);
+                continue;
             }
+            let names = (&own.workload, &own.step, &own.variant);
+            let known = all.iter().position(|one| (&one.workload, &one.step, &one.variant) == names);
+            let at = known.unwrap_or_else(|| {
+                all.push(Series {
+                    workload: own.workload.clone(),
+                    step: own.step.clone(),
+                    variant: own.variant.clone(),
+                    follows: if own.less_is_better { Followed::Seconds } else { Followed::Rate },
+                    is_beside_rate: false,
+                    rate_label: own.rate_label.clone(),
+                    margin: margins.of(&own.step),
+                    values: vec![None; runs.len()],
+                    newest: None,
+                    p: None,
+                    adjusted_p: None,
+                    changes: Vec::new(),
+                });
+                times.push(Times { values: vec![None; runs.len()], is_paced: false });
+                all.len() - 1
+            });
+            [all[at].values[position], times[at].values[position]] = own.values(choices.measure);
+            times[at].is_paced |= own.is_paced;
         }
     }
     let mut all: Vec<Series> =

@@ -1,5 +1,7 @@
 //! Series over runs: where changes are found, what is refused, what is noted.
 
+use dbdyno_record::Run;
+
 use super::*;
 use crate::fixtures::{cell, load_step, open_loop, run};
 use crate::model::Verdict;
@@ -17,8 +19,13 @@ fn nights(rates: &[[f64; 2]]) -> Vec<Run> {
     rates.iter().enumerate().map(|(number, rates)| night(number, *rates)).collect()
 }
 
+fn tried(runs: &[Run], choices: HistoryChoices<'_>) -> Result<History, Error> {
+    let values: Vec<RunValues> = runs.iter().map(RunValues::of).collect();
+    history(&values.iter().collect::<Vec<_>>(), choices)
+}
+
 fn found(runs: &[Run], choices: HistoryChoices<'_>) -> History {
-    history(&runs.iter().collect::<Vec<_>>(), choices).unwrap()
+    tried(runs, choices).unwrap()
 }
 
 /// Twelve nights with 1 % of noise; from the eighth on `b` has 90 % of its rate.
@@ -92,7 +99,7 @@ fn ratios_to_another_base_are_no_series() {
     let mut runs = slower_from_the_eighth();
     runs[5].manifest.base = "b".to_owned();
     let choices = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
-    let refused = history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
+    let refused = tried(&runs, choices).unwrap_err();
     insta::assert_snapshot!(refused, @"the runs are not comparable: base of the ratios a and b; --anyway compares them anyway");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..choices });
     insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-5 is not comparable to the first: base of the ratios a and b.");
@@ -189,7 +196,7 @@ fn noise_has_a_change_in_5_percent_of_histories_at_most() {
 #[test]
 fn what_is_no_history_is_refused() {
     let mut runs = slower_from_the_eighth();
-    let fail = |runs: &[Run], choices| history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
+    let fail = |runs: &[Run], choices| tried(runs, choices).unwrap_err();
     insta::assert_snapshot!(fail(&runs[..1], HistoryChoices::default()), @"a history has two runs or more, not 1: name more runs");
     let other = HistoryChoices { variant: Some("c"), ..HistoryChoices::default() };
     insta::assert_snapshot!(fail(&runs, other), @r#"run night-11 has no variant named "c"; its variants are: a, b"#);
@@ -327,8 +334,7 @@ fn a_run_that_is_still_going_on_is_left_out_with_a_note() {
     assert_eq!((reported.runs.len(), reported.series[1].values.len()), (9, 9));
     assert!(!reported.series.iter().any(Series::is_worse_now), "{:?}", reported.series);
     assert_eq!(reported.notes, ["Run night-9 is still going on, and is left out."]);
-    let few: Vec<&Run> = runs[8..].iter().collect();
-    insta::assert_snapshot!(history(&few, HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1 (and 1 still going on, left out until it has ended): name more runs");
+    insta::assert_snapshot!(tried(&runs[8..], HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1 (and 1 still going on, left out until it has ended): name more runs");
 }
 
 /// As many as the reach says, and one fewer, with levels as far apart as can be.
@@ -350,7 +356,7 @@ fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
 #[test]
 fn ratios_need_a_variant_beside_the_base() {
     let ratios = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
-    let refused = |runs: &[Run], choices| history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
+    let refused = |runs: &[Run], choices| tried(runs, choices).unwrap_err();
     let mut runs = slower_from_the_eighth();
     let of_base = HistoryChoices { variant: Some("a"), ..ratios };
     insta::assert_snapshot!(refused(&runs, of_base), @"a is the base of the ratios and has none itself: name another variant, or leave out --ratio");

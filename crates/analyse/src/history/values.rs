@@ -1,10 +1,14 @@
 //! What one run says about a series: its value, or why it has none, and which of its blocks stalled.
 
+use dbdyno_record::{Manifest, Run};
 use serde::Serialize;
 
-use crate::history::{Followed, Measure, Series};
+use crate::analyse;
+use crate::compare::comparability::{Starts, starts};
+use crate::compare::fixed_rate::Pace;
+use crate::history::{Followed, HistoryChoices, HistoryRun, Measure, Series};
 use crate::model::runs::valid;
-use crate::model::{StepFindings, StepRun, VariantStep};
+use crate::model::{Findings, StepFindings, StepRun, VariantStep};
 use crate::statistics::describe::geometric_mean;
 use crate::words::{listed, numbered};
 
@@ -36,9 +40,103 @@ impl Lapse {
     }
 }
 
+/// What a history takes of a run: the records of thousands of runs do not fit into memory.
+#[derive(Debug)]
+pub struct RunValues {
+    pub manifest: Manifest,
+    pub(crate) is_going_on: bool,
+    pub(crate) starts: Starts,
+    pub(crate) summary: HistoryRun,
+    pub(crate) steps: Vec<StepValues>,
+}
+
+/// One step of one variant.
+#[derive(Debug)]
+pub(crate) struct StepValues {
+    pub(crate) workload: String,
+    pub(crate) step: String,
+    pub(crate) variant: String,
+    pub(crate) less_is_better: bool,
+    pub(crate) rate_label: String,
+    /// The schedule of an open loop was kept.
+    pub(crate) is_paced: bool,
+    zero_rate: Option<String>,
+    /// Headline and p99 of response times, as rates and as ratios.
+    rates: [Option<f64>; 2],
+    ratios: [Option<f64>; 2],
+}
+
+impl StepValues {
+    /// Headline and p99 of response times.
+    pub(crate) fn values(&self, measure: Measure) -> [Option<f64>; 2] {
+        match measure {
+            Measure::Rate => self.rates,
+            Measure::Ratio => self.ratios,
+        }
+    }
+}
+
+impl RunValues {
+    /// Of a run by itself.
+    pub fn of(run: &Run) -> Self {
+        Self::of_findings(run, &analyse(run))
+    }
+
+    /// `found`: the findings of `run`, against its own base.
+    pub fn of_findings(run: &Run, found: &Findings) -> Self {
+        let base = &found.run.base;
+        let mut steps = Vec::new();
+        for workload in &found.workloads {
+            for (step, variant) in
+                workload.judged_steps().flat_map(|step| step.variants.iter().map(move |own| (step, own)))
+            {
+                let values = |measure| {
+                    [value(step, variant, base, measure), response_p99(step, variant, base, measure)]
+                };
+                steps.push(StepValues {
+                    workload: workload.name.clone(),
+                    step: step.name.clone(),
+                    variant: variant.variant.clone(),
+                    less_is_better: step.less_is_better,
+                    rate_label: step.rate_label.clone(),
+                    is_paced: step.pace(variant).is_some_and(Pace::is_kept),
+                    zero_rate: zero_rate(step, variant),
+                    rates: values(Measure::Rate),
+                    ratios: values(Measure::Ratio),
+                });
+            }
+        }
+        let versions =
+            found.variants.iter().map(|variant| (variant.name.clone(), variant.version_text.clone()));
+        let summary = HistoryRun {
+            run_id: found.run.run_id.clone(),
+            started: found.run.started.clone(),
+            versions: versions.collect(),
+        };
+        Self {
+            manifest: run.manifest.clone(),
+            is_going_on: run.is_going_on,
+            starts: starts(run),
+            summary,
+            steps,
+        }
+    }
+
+    /// A note on the variants that are followed; with ratios also on their base.
+    pub(crate) fn zero_rate_note(&self, choices: HistoryChoices<'_>) -> Option<String> {
+        let is_followed = |name: &str| {
+            choices.variant.is_none_or(|asked| asked == name)
+                || (choices.measure == Measure::Ratio && name == self.manifest.base)
+        };
+        let followed = self.steps.iter().filter(|step| is_followed(&step.variant));
+        let zero_rates: Vec<&str> = followed.filter_map(|step| step.zero_rate.as_deref()).collect();
+        zero_rate_note(&self.manifest.run_id, &zero_rates)
+    }
+}
+
 /// The value of one step of one variant in one run: 0 as soon as one of its valid blocks stalled, as the geometric mean
 /// is. A block in which the base stalled has no ratio.
-pub(crate) fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
+fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     let base = || step.variants.iter().find(|other| other.variant == base);
     let base_ran = |block: u32| {
         base().is_some_and(|base| valid(&base.runs).any(|run| run.block == block && run.rate > 0.0))
@@ -54,12 +152,7 @@ pub(crate) fn value(step: &StepFindings, variant: &VariantStep, base: &str, meas
 
 /// The same of response times: 99th percentile in microseconds, or its ratio to the base's in the
 /// same block; geometric mean over the blocks. 0 as soon as a block stalled, as above: then there are no times.
-pub(crate) fn response_p99(
-    step: &StepFindings,
-    variant: &VariantStep,
-    base: &str,
-    measure: Measure,
-) -> Option<f64> {
+fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     if value(step, variant, base, measure) == Some(0.0) {
         return Some(0.0);
     }
@@ -97,15 +190,15 @@ pub(crate) fn paced_note(series: &[Series]) -> Option<String> {
 }
 
 /// `b l.i0 in 2 of 3 blocks`; `None` where each valid block has a rate.
-pub(crate) fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<String> {
+fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<String> {
     let stood = valid(&variant.runs).filter(|run| run.rate <= 0.0).count();
     let all = valid(&variant.runs).count();
     (stood > 0).then(|| format!("{} {} in {stood} of {}", variant.variant, step.name, numbered(all, "block")))
 }
 
 /// One note for all steps of a run with rate zero.
-pub(crate) fn zero_rate_note(run_id: &str, zero_rates: &[String]) -> Option<String> {
-    let named = zero_rates.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+fn zero_rate_note(run_id: &str, zero_rates: &[&str]) -> Option<String> {
+    let named = zero_rates.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let more = match zero_rates.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -132,6 +225,7 @@ mod tests {
     #[test]
     fn a_note_does_not_name_hundreds_of_steps() {
         let zero_rates: Vec<String> = (0..12).map(|step| format!("b s{step} in 1 of 1 block")).collect();
+        let zero_rates: Vec<&str> = zero_rates.iter().map(String::as_str).collect();
         let text = zero_rate_note("night-3", &zero_rates).unwrap();
         assert!(text.ends_with("b s9 in 1 of 1 block and 2 more."), "{text}");
         assert_eq!(zero_rate_note("night-3", &[]), None);

@@ -4,6 +4,8 @@
 //! in the same way, then the parts of those. All tests of such a round are one family, adjusted together by Benjamini and
 //! Hochberg: of series that have no further change, however many, one more is reported in at most 5 % of all histories.
 
+use dbdyno_record::parallel;
+
 use super::change_point::{ChangePoint, greatest_change, least_values, permutations_for};
 use super::describe::mean;
 use super::draw;
@@ -67,7 +69,7 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
             let own_seed = if is_first { seed } else { draw::number(seed, part.start as u64) };
             greatest_change(values, own_seed, permutations)
         };
-        let tested: Vec<Option<ChangePoint>> = parts.iter().map(greatest).collect();
+        let tested: Vec<Option<ChangePoint>> = parallel::map(&parts, greatest);
         let p: Vec<f64> = tested.iter().map(|change| change.map_or(1.0, |change| change.p)).collect();
         let mut next = Vec::new();
         for ((part, change), adjusted_p) in parts.iter().zip(tested).zip(benjamini_hochberg(&p)) {

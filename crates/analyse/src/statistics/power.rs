@@ -99,12 +99,24 @@ pub(super) fn least_blocks(most: u32, enough: impl Fn(u32) -> bool) -> Option<u3
 /// Power by the noncentrality δ and the margin in standard errors.
 fn power_at(shift: f64, margin: f64, blocks: u32, level: f64) -> f64 {
     let degrees = f64::from(blocks - 1);
-    let critical = quantile(1.0 - level / 2.0, degrees);
-    let normal = Normal::standard();
+    let critical = critical(degrees, level);
     mean_over_deviation(degrees, |s| {
         let least = margin.max(critical * s);
-        normal.cdf(shift - least) + normal.cdf(-shift - least)
+        normal_below(shift - least) + normal_below(-shift - least)
     })
+}
+
+/// The two-sided critical value of t. Kept, as [`nodes`] are.
+fn critical(degrees: f64, level: f64) -> f64 {
+    static KNOWN: Mutex<BTreeMap<[u64; 2], f64>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let asked = [degrees, level].map(f64::to_bits);
+    *known.entry(asked).or_insert_with(|| quantile(1.0 - level / 2.0, degrees))
+}
+
+/// Φ. Beyond nine deviations, where most of the integral lies for few blocks, it is 0 or 1 to the last digit of a sum.
+fn normal_below(x: f64) -> f64 {
+    if x.abs() < 9.0 { Normal::standard().cdf(x) } else { f64::from(u8::from(x > 0.0)) }
 }
 
 /// Mean of `of` over the distribution of a sample's deviation ÷ the true one, which is that of √(χ² ÷ `degrees`).

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::{HistoryChoices, Measure, Series, history as history_of, numbered};
-use dbdyno_record::Run;
+use dbdyno_analyse::{HistoryChoices, Measure, RunValues, Series, history as history_of, numbered};
+use dbdyno_record::{Error, Run, parallel};
 use dbdyno_report::{history_html, history_json, history_markdown, history_terminal};
 
 use crate::args::{Gate, HistoryArgs, HistoryFailOn, HistoryFormat};
@@ -19,16 +19,9 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     };
     let mut runs: Vec<Run> = Vec::new();
     for place in &args.runs {
-        for folder in runs_in(place)? {
-            let run = match Run::open(&folder) {
-                Ok(run) => run,
-                // One that was named must be read; of a folder the others are.
-                Err(error) if folder == *place => return Err(error.into()),
-                Err(error) => {
-                    terminal::warning(&format!("{} is left out: {error}", folder.display()));
-                    continue;
-                }
-            };
+        let folders = runs_in(place)?;
+        for (folder, run) in folders.iter().zip(parallel::map(&folders, |folder| Run::outline(folder))) {
+            let Some(run) = read(args, folder, run)? else { continue };
             // A run in a folder that is named too, a link to one, a copy of one: twice the same value would pass for a trend.
             match runs.iter().find(|known| known.manifest == run.manifest) {
                 Some(known) => terminal::note(&format!(
@@ -47,8 +40,13 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     }
     // What was measured later is later, however the shell has sorted the names.
     runs.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
+    let mut measured: Vec<RunValues> = Vec::new();
+    let values = |run: &Run| Run::open(&run.dir).map(|run| RunValues::of(&run));
+    for (run, values) in runs.iter().zip(parallel::map(&runs, values)) {
+        measured.extend(read(args, &run.dir, values)?);
+    }
     let found = history_of(
-        &runs.iter().collect::<Vec<_>>(),
+        &measured.iter().collect::<Vec<_>>(),
         HistoryChoices {
             variant: args.variant.as_deref(),
             measure: if args.ratio { Measure::Ratio } else { Measure::Rate },
@@ -71,6 +69,18 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
             Err(Ended { code: SLOWER, message: None })
         }
         _ => Ok(()),
+    }
+}
+
+/// One that was named must be read; of a folder the others are.
+fn read<T>(args: &HistoryArgs, folder: &PathBuf, read: Result<T, Error>) -> Result<Option<T>, Ended> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if args.runs.contains(folder) => Err(error.into()),
+        Err(error) => {
+            terminal::warning(&format!("{} is left out: {error}", folder.display()));
+            Ok(None)
+        }
     }
 }
 

@@ -64,7 +64,7 @@ fn runs(out: &Path) -> Block {
         return Block::text(format!("no runs in {}", out.display()));
     }
     let about = |path: &PathBuf| {
-        let state = Run::open(path).map_or_else(|error| error.to_string(), |run| state(&run));
+        let state = Run::without_steps(path).map_or_else(|error| error.to_string(), |run| state(&run));
         (path.display().to_string(), state)
     };
     Block::Facts(dirs.iter().map(about).collect())

@@ -4,16 +4,21 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::{Choices, Findings, analyse_with, join, keep_variants, operation_histograms};
-use dbdyno_record::Run;
-use dbdyno_report::{ALL, Part, TerminalOptions, find, parquet, published_html, run_html, run_terminal};
+use dbdyno_record::{Run, parallel};
+use dbdyno_report::{
+    ALL, Part, RunRows, TerminalOptions, find, parquet, published_html, run_html, run_terminal,
+};
 
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
+use crate::commands::list::run_dirs;
 use crate::commands::site::Site;
 use crate::exit::{Ended, USAGE};
 use crate::terminal;
 
 /// Not one text.
 const PARQUET: &str = "parquet";
+/// Runs whose rows are in memory at a time.
+const RUNS_AT_A_TIME: usize = 8;
 /// The word for the newest run.
 pub(super) const LATEST: &str = "latest";
 
@@ -21,10 +26,22 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     if let [folder] = args.runs.as_slice()
         && let Some(site) = Site::of(folder).filter(|_| !folder.join("manifest.json").exists())
     {
-        return site.write();
+        return match (args.format.as_deref(), &args.output) {
+            (Some(PARQUET), _) => many_as_parquet(args, folder),
+            (None, None) => site.write(),
+            _ => Err(Ended::new(
+                USAGE,
+                format!(
+                    "{} holds runs: without --format and --output they get pages, with --format parquet tables; name one \
+                     run for another format",
+                    folder.display()
+                ),
+            )),
+        };
     }
     if args.format.as_deref() == Some(PARQUET) {
-        return as_parquet(args);
+        let (run, findings) = analysed(&directories(args)?, args)?;
+        return as_parquet(args, [RunRows::of(&findings, &operation_histograms(&run))]);
     }
     if args.style == Style::Published {
         return as_published(args);
@@ -34,7 +51,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
         None => from_ending(args.output.as_deref())?,
     };
     let format = find(&name)?;
-    let (run, findings) = analysed(args)?;
+    let (run, findings) = analysed(&directories(args)?, args)?;
     let text = match (&args.output, format.name) {
         (None, "terminal") => {
             let options = TerminalOptions {
@@ -58,8 +75,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
 }
 
 /// The runs that were named as one, without the variants that were not asked for.
-fn analysed(args: &ReportArgs) -> Result<(Run, Findings), Ended> {
-    let dirs = directories(args)?;
+fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), Ended> {
     let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
     let first =
         opened.next().ok_or_else(|| Ended::new(USAGE, "name a run directory, or `latest`".to_owned()))?;
@@ -82,7 +98,7 @@ fn as_published(args: &ReportArgs) -> Result<(), Ended> {
             "--style published writes two pages; name one with --output FILE.html",
         ));
     };
-    let (_, findings) = analysed(args)?;
+    let (_, findings) = analysed(&directories(args)?, args)?;
     if args.without_evidence {
         return terminal::deliver("report", &published_html(&findings, None), Some(path));
     }
@@ -94,14 +110,27 @@ fn as_published(args: &ReportArgs) -> Result<(), Ended> {
 }
 
 /// A folder of files, and so no format of the report.
-fn as_parquet(args: &ReportArgs) -> Result<(), Ended> {
+fn as_parquet(args: &ReportArgs, runs: impl IntoIterator<Item = RunRows>) -> Result<(), Ended> {
     let Some(folder) = &args.output else {
         return Err(Ended::new(USAGE, "--format parquet writes a folder of files; name it with --output"));
     };
-    let (run, findings) = analysed(args)?;
-    let paths = parquet(&findings, &operation_histograms(&run), folder)?;
+    let paths = parquet(runs, folder)?;
     let lines: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     terminal::out(&lines.join("\n"))
+}
+
+/// The runs of a folder, the oldest first, each with findings of its own; one that cannot be read is left out.
+fn many_as_parquet(args: &ReportArgs, folder: &Path) -> Result<(), Ended> {
+    let dirs: Vec<PathBuf> = run_dirs(folder).into_iter().rev().collect();
+    let rows = |dir: &PathBuf| match analysed(std::slice::from_ref(dir), args) {
+        Ok((run, findings)) => Some(RunRows::of(&findings, &operation_histograms(&run))),
+        Err(ended) => {
+            let why = ended.message.unwrap_or_default();
+            terminal::warning(&format!("{} is left out: {why}", dir.display()));
+            None
+        }
+    };
+    as_parquet(args, dirs.chunks(RUNS_AT_A_TIME).flat_map(|dirs| parallel::map(dirs, rows)).flatten())
 }
 
 /// The run directory itself, or the newest one of `runs` for the word `latest`.

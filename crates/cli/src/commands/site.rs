@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::{HistoryChoices, Measure, analyse, history};
-use dbdyno_record::Run;
+use dbdyno_analyse::{HistoryChoices, Measure, RunValues, analyse, history};
+use dbdyno_record::{Run, parallel};
 use dbdyno_report::{HistoryEntry, RunEntry, history_html, index_html, run_html};
 
 use crate::commands::list::{run_dirs, state};
@@ -29,13 +29,24 @@ impl Site {
     /// Writes all pages next to their runs. A run that has a page keeps it, unless it goes on.
     pub(super) fn write(&self) -> Result<(), Ended> {
         let runs = self.runs();
-        for (name, run) in &runs {
-            if run.is_going_on || !self.folder.join(name).join(REPORT).exists() {
-                write(&self.folder.join(name).join(REPORT), &run_html(&analyse(run), None))?;
+        let histories = histories(&runs);
+        let values = parallel::map(&runs, |(_, outline)| {
+            let page = outline.dir.join(REPORT);
+            let lacks_page = outline.is_going_on || !page.exists();
+            if !lacks_page && !histories.iter().any(|entry| entry.plan == outline.manifest.name) {
+                return Ok(None);
             }
-        }
-        for entry in histories(&runs) {
-            if let Some(text) = history_page(&runs, &entry.plan) {
+            let Some(run) = opened(Run::open(&outline.dir), &outline.dir) else { return Ok(None) };
+            let findings = analyse(&run);
+            if lacks_page {
+                write(&page, &run_html(&findings, None))?;
+            }
+            Ok(Some(RunValues::of_findings(&run, &findings)))
+        });
+        let values = values.into_iter().collect::<Result<Vec<_>, Ended>>()?;
+        let values: Vec<RunValues> = values.into_iter().flatten().collect();
+        for entry in &histories {
+            if let Some(text) = history_page(&values, &entry.plan) {
                 write(&self.folder.join(&entry.page), &text)?;
             }
         }
@@ -57,26 +68,30 @@ impl Site {
             return Some(run_html(&analyse(&run), run.is_going_on.then_some(live_seconds)));
         }
         let runs = self.runs();
-        let entry = histories(&runs).into_iter().find(|entry| entry.page == path)?;
-        history_page(&runs, &entry.plan)
+        let HistoryEntry { plan, .. } = histories(&runs).into_iter().find(|entry| entry.page == path)?;
+        let of_plan: Vec<&Run> =
+            runs.iter().map(|(_, run)| run).filter(|run| run.manifest.name == plan).collect();
+        let values =
+            parallel::map(&of_plan, |run| Some(RunValues::of(&opened(Run::open(&run.dir), &run.dir)?)));
+        history_page(&values.into_iter().flatten().collect::<Vec<_>>(), &plan)
     }
 
-    /// Those that can be read, with the names of their directories; a note says which cannot.
+    /// Those that can be read, without steps, with the names of their directories.
     fn runs(&self) -> Vec<(String, Run)> {
-        let opened = |dir: PathBuf| match Run::open(&dir) {
-            Ok(run) => Some((name_of(&dir), run)),
-            Err(error) => {
-                terminal::note(&format!("note: {} is left out: {error}", dir.display()));
-                None
-            }
-        };
-        run_dirs(&self.folder).into_iter().filter_map(opened).collect()
+        let dirs = run_dirs(&self.folder);
+        let read = parallel::map(&dirs, |dir| opened(Run::without_steps(dir), dir));
+        dirs.iter().map(|dir| name_of(dir)).zip(read).filter_map(|(name, run)| Some((name, run?))).collect()
     }
 
     fn index(&self, runs: &[(String, Run)], live_seconds: Option<u32>) -> String {
         let entries: Vec<RunEntry> = runs.iter().map(|(name, run)| entry(name, run)).collect();
         index_html(&self.folder.display().to_string(), &entries, &histories(runs), live_seconds)
     }
+}
+
+/// A note says what cannot be read.
+fn opened(run: Result<Run, dbdyno_record::Error>, dir: &Path) -> Option<Run> {
+    run.map_err(|error| terminal::note(&format!("note: {} is left out: {error}", dir.display()))).ok()
 }
 
 fn name_of(dir: &Path) -> String {
@@ -116,9 +131,8 @@ fn histories(runs: &[(String, Run)]) -> Vec<HistoryEntry> {
 }
 
 /// Also of runs that are not comparable: the page begins with what differs.
-fn history_page(runs: &[(String, Run)], plan: &str) -> Option<String> {
-    let mut of_plan: Vec<&Run> =
-        runs.iter().map(|(_, run)| run).filter(|run| run.manifest.name == plan).collect();
+fn history_page(runs: &[RunValues], plan: &str) -> Option<String> {
+    let mut of_plan: Vec<&RunValues> = runs.iter().filter(|run| run.manifest.name == plan).collect();
     of_plan.sort_by(|one, other| one.manifest.started.cmp(&other.manifest.started));
     let choices = HistoryChoices { variant: None, measure: Measure::Rate, margin: None, anyway: true };
     history(&of_plan, choices).ok().map(|found| history_html(&found))

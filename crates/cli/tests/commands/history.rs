@@ -39,6 +39,7 @@ fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
         ended.out
     );
     a_run_of_one_block_tells_no_noise(&desk);
+    the_tables_of_a_folder_hold_all_its_runs(&desk);
     a_newest_run_without_a_valid_block_fails_as_a_slower_one(&desk);
 }
 
@@ -48,6 +49,26 @@ fn a_run_of_one_block_tells_no_noise(desk: &Desk) {
     let ended = desk.dbdyno(&["plan", "two.toml", "--noise", dir.to_str().unwrap()]);
     let reported = ": no step has two valid blocks, so nothing is known of its noise; name a run of two or more blocks\n";
     assert!(ended.expect_code(2).err.ends_with(reported), "{}", ended.err);
+}
+
+fn the_tables_of_a_folder_hold_all_its_runs(desk: &Desk) {
+    desk.write("runs/damaged/manifest.json", "{");
+    let ended = desk.dbdyno(&["report", "runs", "--format", "parquet", "-o", "tables"]);
+    let warnings: Vec<&str> = ended.expect_ok().err.lines().collect();
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with("warning: runs/damaged is left out: "),
+        "{warnings:?}"
+    );
+    std::fs::remove_dir_all(desk.path("runs/damaged")).unwrap();
+    let steps = std::fs::read(desk.path("tables/steps.parquet")).unwrap();
+    // The least and the greatest value of a column are in the file as they are.
+    for run in desk.run_dirs() {
+        let name = run.file_name().unwrap().to_str().unwrap().as_bytes().to_vec();
+        assert!(steps.windows(name.len()).any(|bytes| bytes == name), "{}", run.display());
+    }
+    for words in [["--format", "json"], ["-o", "all.html"]] {
+        desk.dbdyno(&[&["report", "runs"][..], &words].concat()).expect_code(2);
+    }
 }
 
 fn a_newest_run_without_a_valid_block_fails_as_a_slower_one(desk: &Desk) {

@@ -85,8 +85,10 @@ fn a_file_cut_anywhere_at_all_never_takes_the_run_with_it() {
         let bytes = std::fs::read(&path).unwrap();
         for length in (0..bytes.len()).step_by(7) {
             std::fs::write(&path, &bytes[..length]).unwrap();
-            let run = Run::open(&dir).unwrap();
+            let mut run = Run::open(&dir).unwrap();
             assert_eq!(run.cells[0].steps.len(), 2);
+            run.cells.iter_mut().for_each(|cell| cell.steps.clear());
+            assert_eq!(Run::without_steps(&dir).unwrap().cells, run.cells);
         }
         std::fs::write(&path, &bytes).unwrap();
     }

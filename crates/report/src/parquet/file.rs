@@ -1,4 +1,4 @@
-//! One table as one Parquet file: columns that may be empty in any row, compressed by Snappy.
+//! One table of many runs as one Parquet file: columns that may be empty in any row, compressed by Snappy.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +11,10 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-/// A file's worth of rows, column by column; all columns are of one length, and there is at least one row.
+/// Rows from which on a group is written: readers skip groups, and share them out to their workers.
+const GROUP_ROWS: usize = 1 << 17;
+
+/// Rows, column by column; all columns are of one length.
 pub(super) struct Table {
     pub(super) name: &'static str,
     /// The values of a column are of one type.
@@ -25,35 +28,70 @@ pub(super) enum Value {
     Flag(Option<bool>),
 }
 
-pub(super) fn write(table: &Table, path: &Path) -> Result<()> {
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-    let mut writer = SerializedFileWriter::new(File::create(path)?, schema(table)?, Arc::new(properties))?;
-    let mut group = writer.next_row_group()?;
-    for (_, values) in &table.columns {
-        let Some(mut writer) = group.next_column()? else { break };
-        match &values[0] {
-            Value::Text(_) => put::<ByteArrayType>(&mut writer, values, |value| match value {
-                Value::Text(text) => text.as_deref().map(ByteArray::from),
-                _ => None,
-            })?,
-            Value::Whole(_) => put::<Int64Type>(&mut writer, values, |value| match value {
-                Value::Whole(number) => *number,
-                _ => None,
-            })?,
-            Value::Number(_) => put::<DoubleType>(&mut writer, values, |value| match value {
-                Value::Number(number) => *number,
-                _ => None,
-            })?,
-            Value::Flag(_) => put::<BoolType>(&mut writer, values, |value| match value {
-                Value::Flag(flag) => *flag,
-                _ => None,
-            })?,
-        }
-        writer.close()?;
+/// A file that is being written.
+pub(super) struct TableFile {
+    writer: SerializedFileWriter<File>,
+    /// Not yet in the file.
+    waiting: Table,
+}
+
+impl Table {
+    fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |(_, values)| values.len())
     }
-    group.close()?;
-    writer.close()?;
-    Ok(())
+}
+
+impl TableFile {
+    /// `first` has at least one row, which says of what type each column is.
+    pub(super) fn create(path: &Path, first: Table) -> Result<Self> {
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let writer = SerializedFileWriter::new(File::create(path)?, schema(&first)?, Arc::new(properties))?;
+        Ok(Self { writer, waiting: first })
+    }
+
+    pub(super) fn add(&mut self, table: Table) -> Result<()> {
+        for ((_, values), (_, more)) in self.waiting.columns.iter_mut().zip(table.columns) {
+            values.extend(more);
+        }
+        if self.waiting.rows() >= GROUP_ROWS { self.write_group() } else { Ok(()) }
+    }
+
+    pub(super) fn close(mut self) -> Result<()> {
+        if self.waiting.rows() > 0 {
+            self.write_group()?;
+        }
+        self.writer.close()?;
+        Ok(())
+    }
+
+    fn write_group(&mut self) -> Result<()> {
+        let mut group = self.writer.next_row_group()?;
+        for (_, values) in &mut self.waiting.columns {
+            let Some(mut writer) = group.next_column()? else { break };
+            match &values[0] {
+                Value::Text(_) => put::<ByteArrayType>(&mut writer, values, |value| match value {
+                    Value::Text(text) => text.as_deref().map(ByteArray::from),
+                    _ => None,
+                })?,
+                Value::Whole(_) => put::<Int64Type>(&mut writer, values, |value| match value {
+                    Value::Whole(number) => *number,
+                    _ => None,
+                })?,
+                Value::Number(_) => put::<DoubleType>(&mut writer, values, |value| match value {
+                    Value::Number(number) => *number,
+                    _ => None,
+                })?,
+                Value::Flag(_) => put::<BoolType>(&mut writer, values, |value| match value {
+                    Value::Flag(flag) => *flag,
+                    _ => None,
+                })?,
+            }
+            writer.close()?;
+            values.clear();
+        }
+        group.close()?;
+        Ok(())
+    }
 }
 
 fn schema(table: &Table) -> Result<TypePtr> {

@@ -1,4 +1,4 @@
-//! A run as Parquet files in one folder, for DuckDB, pandas and their like: seconds, histograms, figures and steps.
+//! Runs as Parquet files in one folder, for DuckDB, pandas and their like: seconds, histograms, figures and steps.
 //!
 //! Each file has the same first columns, so that the files of many runs can be read as one table
 //! and joined. Columns are documented in docs/reference/parquet.md.
@@ -6,28 +6,43 @@
 mod file;
 mod tables;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::{Findings, OperationHistogram};
 
-use self::file::write;
+use self::file::{Table, TableFile};
 use crate::Error;
+
+/// The rows of one run.
+pub struct RunRows(Vec<Table>);
+
+impl RunRows {
+    /// Of all tables.
+    pub fn of(findings: &Findings, histograms: &[OperationHistogram]) -> Self {
+        Self(tables::all(findings, histograms))
+    }
+}
 
 /// Writes all files that have a row into `folder`, which is made where it is not there. Returns their paths.
 ///
 /// # Errors
 /// [`Error::Parquet`] with the file that cannot be written.
-pub fn parquet(
-    findings: &Findings,
-    histograms: &[OperationHistogram],
-    folder: &Path,
-) -> Result<Vec<PathBuf>, Error> {
+pub fn parquet(runs: impl IntoIterator<Item = RunRows>, folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |path: &Path, reason: String| Error::Parquet { path: path.to_owned(), reason };
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, error.to_string()))?;
-    let mut paths = Vec::new();
-    for table in tables::all(findings, histograms).into_iter().filter(|table| !table.columns.is_empty()) {
+    let mut files: BTreeMap<PathBuf, TableFile> = BTreeMap::new();
+    for table in runs.into_iter().flat_map(|rows| rows.0).filter(|table| !table.columns.is_empty()) {
         let path = folder.join(format!("{}.parquet", table.name));
-        write(&table, &path).map_err(|error| failed(&path, error.to_string()))?;
+        let written = match files.get_mut(&path) {
+            Some(file) => file.add(table),
+            None => TableFile::create(&path, table).map(|file| drop(files.insert(path.clone(), file))),
+        };
+        written.map_err(|error| failed(&path, error.to_string()))?;
+    }
+    let mut paths = Vec::new();
+    for (path, file) in files {
+        file.close().map_err(|error| failed(&path, error.to_string()))?;
         paths.push(path);
     }
     Ok(paths)
@@ -35,6 +50,8 @@ pub fn parquet(
 
 #[cfg(test)]
 mod tests {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
     use super::*;
     use crate::fixture;
 
@@ -54,10 +71,49 @@ mod tests {
     fn files_are_written_into_a_new_folder_and_a_file_in_its_place_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("a/b");
-        let paths = parquet(&fixture::with_blocks(2), &[], &place).unwrap();
+        let rows = |findings| [RunRows::of(&findings, &[])];
+        let paths = parquet(rows(fixture::with_blocks(2)), &place).unwrap();
         assert_eq!(paths.len(), 4, "without histograms there is no file of them");
         assert!(paths.iter().all(|path| std::fs::read(path).unwrap().starts_with(b"PAR1")));
-        let error = parquet(&fixture::findings(), &[], &paths[0]).unwrap_err().to_string();
-        assert!(error.contains("steps.parquet"), "{error}");
+        let error = parquet(rows(fixture::findings()), &paths[0]).unwrap_err().to_string();
+        assert!(error.contains(".parquet cannot be written: "), "{error}");
+    }
+
+    /// The values of one column of text, in the order of the file's rows.
+    fn texts(path: &Path, column: &str) -> Vec<String> {
+        let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+        let rows = reader.get_row_iter(None).unwrap().map(|row| row.unwrap());
+        let of_row = |row: parquet::record::Row| {
+            let field = row.get_column_iter().find(|(name, _)| *name == column).unwrap().1.to_string();
+            field.trim_matches('"').to_owned()
+        };
+        rows.map(of_row).collect()
+    }
+
+    #[test]
+    fn the_files_of_many_runs_hold_the_rows_of_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |number: usize| format!("night-{number:04}");
+        let run = |number: usize| {
+            let mut findings = fixture::with_blocks(2);
+            findings.run.run_id = name(number);
+            RunRows::of(&findings, &[])
+        };
+        let one = parquet([run(0)], &folder.path().join("one")).unwrap();
+        // More rows than one group takes.
+        let figures = texts(&one[1], "run").len();
+        let runs = 2 * (1 << 17) / figures + 2;
+        let all = parquet((0..runs).map(run), &folder.path().join("all")).unwrap();
+        for (one, all) in one.iter().zip(&all) {
+            let count = texts(one, "run").len();
+            let expected: Vec<String> = (0..runs).flat_map(|number| vec![name(number); count]).collect();
+            assert!(texts(all, "run") == expected, "{}", all.display());
+            let steps = texts(one, "step");
+            let steps: Vec<&String> = std::iter::repeat_n(&steps, runs).flatten().collect();
+            assert!(texts(all, "step").iter().eq(steps), "{}", all.display());
+        }
+        let groups =
+            SerializedFileReader::new(std::fs::File::open(&all[1]).unwrap()).unwrap().num_row_groups();
+        assert_eq!(groups, 3);
     }
 }

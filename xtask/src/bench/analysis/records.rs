@@ -1,7 +1,8 @@
-//! A run directory of a given size, as a comparison of MariaDB servers leaves it.
+//! Run directories of a given size, as a comparison of MariaDB servers leaves them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Result;
 use dbdyno_record::{
@@ -11,6 +12,8 @@ use dbdyno_record::{
 };
 use hdrhistogram::Histogram;
 use serde_json::Map;
+
+use crate::command::output;
 
 const AT: &str = "2026-01-01T00:00:00Z";
 
@@ -67,19 +70,44 @@ const SOURCES: &[Source] = &[
     Source { name: "status", rising: &[("Questions", 10_000)], more_rising: 40, still: 488 },
 ];
 
+/// Runs of the first and of the second half that have records of their own. The others are copies: the writer syncs each file.
+const KINDS: u32 = 12;
+
+/// Writes `runs` runs of one plan, day after day. In the second half all rates are a twentieth lower.
+///
+/// # Errors
+/// I/O.
+pub(super) fn write_many(parent: &Path, size: Size, runs: u32) -> Result<()> {
+    for number in 0..runs {
+        let of_half = number % (runs / 2);
+        let kind = of_half % KINDS;
+        let Some(original) = of_half.checked_sub(KINDS) else {
+            let per_second = if number < runs / 2 { 10_000 } else { 9_500 };
+            write(parent, size, number, per_second + u64::from(kind * 5 % KINDS))?;
+            continue;
+        };
+        let original = number - of_half + original % KINDS;
+        let copy = parent.join(run_id(number));
+        output(Command::new("cp").arg("-r").arg(parent.join(run_id(original))).arg(&copy))?;
+        std::fs::write(copy.join("manifest.json"), serde_json::to_vec(&manifest(size, number))?)?;
+    }
+    Ok(())
+}
+
 /// Writes a run of `size` into `parent` through the writer, so that reading it is what it is for any run.
 ///
 /// # Errors
 /// I/O.
-pub(super) fn write(parent: &Path, size: Size) -> Result<PathBuf> {
+pub(super) fn write(parent: &Path, size: Size, run: u32, per_second: u64) -> Result<PathBuf> {
     std::fs::create_dir_all(parent)?;
-    let manifest = manifest(size);
+    let manifest = manifest(size, run);
     let writer = RunWriter::create(parent, &manifest)?;
     for id in &manifest.order {
         let mut cell = writer.cell(id)?;
         for number in 1..=size.steps {
             // Some scatter from block to block, and a hundredth between a variant and the next.
-            let per_second = 10_000 + 7 * u64::from(id.block * number % 11) + 100 * id.variant.len() as u64;
+            let per_second =
+                per_second + 7 * u64::from(id.block * number % 11) + 100 * id.variant.len() as u64;
             write_step(&mut cell.step(&step_name(number))?, number, per_second, size.seconds)?;
         }
         let (outcome, connections) = (Outcome::Completed, Vec::new());
@@ -161,7 +189,16 @@ fn spec(number: u32) -> StepSpec {
     }
 }
 
-fn manifest(size: Size) -> Manifest {
+fn run_id(run: u32) -> String {
+    format!("analysis-{run:04}")
+}
+
+/// A day after that of the run before, in months of 28 days.
+fn started(run: u32) -> String {
+    format!("{}-{:02}-{:02}T00:00:00Z", 2020 + run / 336, 1 + run / 28 % 12, 1 + run % 28)
+}
+
+fn manifest(size: Size, run: u32) -> Manifest {
     // Names of different lengths, which make different rates.
     let names: Vec<String> = (1..=size.variants).map(|number| "v".repeat(number as usize)).collect();
     let variant = |name: &String| VariantInfo {
@@ -176,9 +213,9 @@ fn manifest(size: Size) -> Manifest {
     Manifest {
         format_version: FORMAT_VERSION,
         tool: ToolInfo { version: "0".to_owned(), commit: "none".to_owned(), build: "release".to_owned() },
-        run_id: "analysis".to_owned(),
+        run_id: run_id(run),
         name: "analysis".to_owned(),
-        started: AT.to_owned(),
+        started: started(run),
         seed: 1,
         blocks: size.blocks,
         base: names[0].clone(),

@@ -36,7 +36,7 @@ pub(super) fn metrics() -> Value {
 
 /// The newest first, as in the text. A folder that cannot be read as a run has `error` and nothing but its path.
 pub(super) fn runs(dirs: &[PathBuf]) -> Value {
-    let run = |path: &PathBuf| match Run::open(path) {
+    let run = |path: &PathBuf| match Run::without_steps(path) {
         Err(error) => json!({ "path": path, "error": error.to_string() }),
         Ok(run) => json!({
             "path": path,
