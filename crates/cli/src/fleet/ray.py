@@ -15,6 +15,9 @@ sys.path = [folder for folder in sys.path if folder]
 # How long a program may take to end when it is asked to; a server writes its memory to disk.
 END_SECONDS = 120
 
+# How long after a request to end the next one is made.
+REQUEST_SECONDS = 5
+
 # What the program gets: nothing that lets it speak to Ray, such as the token.
 VARIABLES = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "PYTHON"))}
 
@@ -45,17 +48,17 @@ def program(words, folder, variables, log):
             stderr=end,
             start_new_session=True,
         )
-    try:
-        # Waiting in the kernel would keep a request to end from being seen.
-        while child.poll() is None:
-            time.sleep(0.1)
-    finally:
-        child.terminate()
+    kill_at = None
+    while child.poll() is None:
         try:
-            child.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
+            # Waiting in the kernel would keep a request to end from being seen.
+            time.sleep(0.1)
+        except KeyboardInterrupt:
+            if kill_at is None:
+                child.terminate()
+                kill_at = time.monotonic() + END_SECONDS
+        if kill_at is not None and time.monotonic() > kill_at:
             child.kill()
-            child.wait()
     return child.returncode
 
 
@@ -74,13 +77,15 @@ def nodes(ray):
 
 def run(ray, node, cpus, log, *words):
     """Runs words on a node with all of its CPUs; ends as they do."""
-    is_asked_to_end = []
-    signal.signal(signal.SIGTERM, lambda *_: is_asked_to_end.append(True))
+    asked = []
+    signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
     task = placed(ray, program, node, float(cpus)).remote(words, os.getcwd(), VARIABLES, log)
+    # Ray may lose a request to end.
+    next_request = time.monotonic()
     while not ray.wait([task], timeout=0.2)[0]:
-        if is_asked_to_end:
+        if asked and time.monotonic() >= next_request:
             ray.cancel(task)
-            is_asked_to_end.clear()
+            next_request = time.monotonic() + REQUEST_SECONDS
     status = ray.get(task)
     if status < 0:
         raise RuntimeError(f"the task was ended by signal {-status} ({signal.Signals(-status).name})")

@@ -1,5 +1,6 @@
-//! Hosts on this one: each has its own network, name, processes and folder `/media`. They end with the thread that made them,
-//! however it ends.
+//! Hosts on this one: each has its own network, name, processes and folder `/media`, and no control groups: groups of processes that
+//! it does not see would be taken for left behind. They end with
+//! the thread that made them, however it ends.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// The first process of a host. All others end with it, and it takes note of the end of those that have lost their parent.
-const FIRST: &str = "hostname \"$0\" && mount -t tmpfs none /media && ip link set lo up && echo up && while sleep 1; do :; done";
+const FIRST: &str = "hostname \"$0\" && mount -t tmpfs none /media && mount -t tmpfs none /sys/fs/cgroup && ip link set lo up && echo up && while sleep 1; do :; done";
 
 pub(crate) struct Hosts(Vec<Host>);
 
@@ -45,6 +46,8 @@ impl Hosts {
     /// `words` on the host with this number, in a folder.
     pub(crate) fn command(&self, number: usize, folder: &Path, words: &[&str]) -> Command {
         let mut command = Command::new("setpriv");
+        // A host that sees no process of others would take what these have in /tmp for left behind.
+        command.env("TMPDIR", "/media");
         let target = self.0[number].first.to_string();
         command.args([
             "--pdeathsig",
