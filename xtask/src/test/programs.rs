@@ -13,6 +13,7 @@ const TRUTH: (&str, &str) = ("dbdyno", "truth");
 /// Test programs that hold the tool to its clocks: package and target. Each has the machine for itself.
 const ALONE: &[(&str, &str)] = &[
     TRUTH,
+    ("dbdyno", "engines"),
     ("dbdyno-known-answer", "clients"),
     ("dbdyno-loadgen", "dbdyno_loadgen"),
     ("dbdyno-loadgen", "engine"),
@@ -26,7 +27,6 @@ const LONGEST: &[(&str, &str)] = &[
     ("dbdyno", "servers"),
     ("dbdyno-provision", "servers"),
     ("dbdyno", "browser"),
-    ("dbdyno", "engines"),
     ("dbdyno", "commands"),
     ("dbdyno-drivers", "settle_servers"),
     ("dbdyno-provision", "options"),

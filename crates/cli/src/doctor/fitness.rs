@@ -136,7 +136,7 @@ mod tests {
         }
         let machine = at_once(folder.path());
         let (facts, calibration) = facts(&machine, folder.path());
-        assert_eq!((machine.len(), facts.len()), (27, FACTS.len() + 1));
+        assert_eq!((machine.len(), facts.len()), (25, FACTS.len() + 1));
         assert!(calibration.fsync_us.is_some_and(|us| us > 0.0), "{calibration:?}");
     }
 }

@@ -37,6 +37,8 @@ def access():
 
 def program(words, folder, variables, log):
     """On a node: runs the words and returns their exit status. They end with this process, however it ends."""
+    # Ray's requests to end are as Ctrl-C, which a cluster that was started in the background ignores.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     words = ["setpriv", "--pdeathsig", "TERM", "--", *words]
     with open(log, "ab") as end:
         child = subprocess.Popen(

@@ -23,7 +23,7 @@ fn an_unknown_key_names_the_one_that_was_meant() {
 #[test]
 fn an_unknown_key_of_an_override_is_shown_there() {
     let said = refused(&Desk::new(), &plan(ONE_VARIANT, ""), &["--set", "bloks=3"]);
-    insta::assert_snapshot!(said, @"exit 2: error: --set bloks: unknown key `bloks` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, variant, workload, setup, report, section, size");
+    insta::assert_snapshot!(said, @"exit 2: error: --set bloks: unknown key `bloks` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, clients, variant, workload, setup, report, section, size");
 }
 
 #[test]

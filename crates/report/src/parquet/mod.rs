@@ -102,7 +102,7 @@ mod tests {
         let one = parquet([run(0)], &folder.path().join("one")).unwrap();
         // More rows than one group takes.
         let figures = texts(&one[1], "run").len();
-        let runs = 2 * (1 << 17) / figures + 2;
+        let runs = 2 * (1 << 17) / figures + 3;
         let all = parquet((0..runs).map(run), &folder.path().join("all")).unwrap();
         for (one, all) in one.iter().zip(&all) {
             let count = texts(one, "run").len();

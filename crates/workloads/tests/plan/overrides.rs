@@ -107,7 +107,7 @@ fn a_plan_that_is_not_there_is_named() {
 fn a_mistake_in_a_read_file_is_shown_with_its_path() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("bad.toml");
-    std::fs::write(&path, "name = \"p\"\nclients = 3\n").expect("a temporary file");
+    std::fs::write(&path, "name = \"p\"\nclient = 3\n").expect("a temporary file");
     let message = read_with(&path, &[]).expect_err("wrong").to_string();
-    assert!(message.starts_with(&format!("{}:2:1: unknown key `clients`", path.display())), "{message}");
+    assert!(message.starts_with(&format!("{}:2:1: unknown key `client`", path.display())), "{message}");
 }
