@@ -143,6 +143,7 @@ fn conduct(
         holds,
         clients,
         partial,
+        stopping: None,
     };
     let refused = match plan.parity {
         dbdyno_plan::Parity::Refuse => conductor.refuse_unequal(),

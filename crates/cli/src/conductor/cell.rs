@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
+use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 
@@ -23,14 +24,14 @@ pub(super) struct Described {
 }
 
 impl Conductor<'_> {
-    /// Runs one cell and writes its record.
-    pub(crate) fn cell(&mut self, id: &CellId) -> Result<Ending, Ended> {
+    /// Runs one cell and writes its record. Its server may stop while that of the `next` cell starts.
+    pub(crate) fn cell(&mut self, id: &CellId, next: Option<&CellId>) -> Result<Ending, Ended> {
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
         self.progress.cell(id, self.plan.blocks.max(id.block));
         // The look at the variant before the run is no part of its first cell.
         self.connections(id);
-        let mut ending = ending(self.held_cell(id, &mut writer))?;
+        let mut ending = ending(self.held_cell(id, next, &mut writer))?;
         // A signal for everybody (a shutdown, a job's end) stops the server too: what fails then is not the server's fault, and
         // the cell is to run again.
         if ending.0 == Outcome::Failed && self.cancelled() {
@@ -59,14 +60,19 @@ impl Conductor<'_> {
     }
 
     /// A cell in a database that no other program uses meanwhile.
-    fn held_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Stop> {
+    fn held_cell(
+        &mut self,
+        id: &CellId,
+        next: Option<&CellId>,
+        writer: &mut CellWriter,
+    ) -> Result<Ending, Stop> {
         let held = self.runtime.block_on(self.holds.renew(&id.variant));
         self.warn(writer, held.map_err(Stop::failed)?)?;
         let company = self.runtime.block_on(self.holds.company(&id.variant));
         self.warn(writer, company)?;
         let others = self.holds.new_runs();
         self.warn(writer, others)?;
-        let (outcome, message) = ending(self.provided_cell(id, writer))?;
+        let (outcome, message) = ending(self.provided_cell(id, next, writer))?;
         if self.cancelled() {
             return Ok((outcome, message));
         }
@@ -96,17 +102,19 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    fn provided_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Stop> {
+    fn provided_cell(
+        &mut self,
+        id: &CellId,
+        next: Option<&CellId>,
+        writer: &mut CellWriter,
+    ) -> Result<Ending, Stop> {
         let snapshot = self.snapshot(id);
         self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
-        let provided = self.provide(id, writer, snapshot.as_ref());
-        if provided.is_err() && !self.plan.host.keep_data {
-            let left = match dbdyno_provision::remove_data(&self.data_dir(id)) {
-                // It stays; that the cell failed because of it is said already.
-                Ok(()) | Err(dbdyno_provision::Error::NotOurs { .. }) => None,
-                Err(error) => Some(error.to_string()),
-            };
-            self.warn(writer, left)?;
+        let mut provided = self.provided(id, writer, snapshot.as_ref());
+        let has_waited = self.has_waited_for_stop()?;
+        if provided.is_err() && has_waited && !self.cancelled() {
+            // Two servers may have been too much for the machine.
+            provided = self.provided(id, writer, snapshot.as_ref());
         }
         let mut database = provided?;
         let walked =
@@ -115,6 +123,10 @@ impl Conductor<'_> {
             });
         let ending =
             self.explained(ending(walked.map(|()| (Outcome::Completed, None)))?, writer, &database)?;
+        if database.can_turn() && self.overlaps(next) {
+            self.begin_to_stop(id, database);
+            return Ok(ending);
+        }
         self.progress.busy("stopping");
         let is_wanted = !self.cancelled();
         let (stop, left) = database.end(self.plan.host.keep_data, self.stop_limit());
@@ -124,6 +136,25 @@ impl Conductor<'_> {
         }
         self.warn(writer, left)?;
         Ok(ending)
+    }
+
+    /// The database of the cell. What a failed start leaves is removed.
+    fn provided(
+        &mut self,
+        id: &CellId,
+        writer: &mut CellWriter,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Database, Stop> {
+        let provided = self.provide(id, writer, snapshot);
+        if provided.is_err() && !self.plan.host.keep_data {
+            let left = match dbdyno_provision::remove_data(&self.data_dir(id)) {
+                // It stays; that the cell failed because of it is said already.
+                Ok(()) | Err(dbdyno_provision::Error::NotOurs { .. }) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            self.warn(writer, left)?;
+        }
+        provided
     }
 
     /// An ending with what the server says of it.

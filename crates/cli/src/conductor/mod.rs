@@ -15,6 +15,7 @@ mod rounds;
 mod step;
 mod steps;
 mod stop;
+mod stopping;
 mod waiting;
 
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ use tokio::runtime::Runtime;
 use crate::clients::ClientHosts;
 use crate::conductor::rounds::Up;
 use crate::conductor::stop::Ending;
+use crate::conductor::stopping::Stopping;
 use crate::exit::{Ended, INTERRUPTED, SERVER};
 use crate::progress::Progress;
 use crate::templates::Templates;
@@ -62,6 +64,8 @@ pub(crate) struct Conductor<'a> {
     pub(crate) clients: Option<ClientHosts>,
     /// Blocks that leave steps out.
     pub(crate) partial: Partial,
+    /// The server of the cell before.
+    pub(crate) stopping: Option<Stopping>,
 }
 
 /// How a run went.
@@ -77,7 +81,13 @@ impl Conductor<'_> {
     /// the run is complete when all of its cells are. Fails when the record cannot be written: figures that cannot be kept need not be
     /// measured.
     pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
-        let mut tally = before;
+        let walked = self.all(cells, before);
+        // There is one only where the record could not be written.
+        let stopped = self.has_waited_for_stop();
+        walked.and_then(|tally| stopped.map(|_| tally))
+    }
+
+    fn all(&mut self, cells: &[CellId], mut tally: Tally) -> Result<Tally, Ended> {
         let mut up = Up::default();
         self.walk(cells, &mut up, &mut tally)?;
         let mut has_run = !cells.is_empty();
@@ -99,8 +109,10 @@ impl Conductor<'_> {
     fn walk(&mut self, cells: &[CellId], up: &mut Up, tally: &mut Tally) -> Result<(), Ended> {
         let alternates = self.plan.design == Design::Alternate;
         let together = |a: &CellId, b: &CellId| alternates && a.block == b.block;
-        for (index, cells) in cells.chunk_by(together).enumerate() {
-            if index > 0 {
+        let mut chunks = cells.chunk_by(together).peekable();
+        let mut is_first = true;
+        while let Some(cells) = chunks.next() {
+            if !std::mem::take(&mut is_first) {
                 self.rest()?;
             }
             if self.cancelled() {
@@ -110,12 +122,14 @@ impl Conductor<'_> {
                 self.round(cells, up, tally)?;
                 continue;
             }
+            let next = chunks.peek().and_then(|cells| cells.first());
             for cell in cells {
                 self.cell_started(cell)?;
-                let ending = self.cell(cell)?;
+                let ending = self.cell(cell, next)?;
                 self.cell_ended(cell, ending, tally)?;
             }
         }
+        self.has_waited_for_stop()?;
         Ok(())
     }
 

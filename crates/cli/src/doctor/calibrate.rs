@@ -91,6 +91,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         holds: Holds::default(),
         clients: None,
         partial: Partial::new(),
+        stopping: None,
     };
     let tally = conductor.run(&manifest.order, Tally::default())?;
     drop(conductor);

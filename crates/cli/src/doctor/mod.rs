@@ -2,7 +2,7 @@
 
 mod answering;
 pub(crate) mod calibrate;
-mod checks;
+pub(crate) mod checks;
 pub(crate) mod finding;
 pub(crate) mod fitness;
 pub(crate) mod host_files;

@@ -9,7 +9,7 @@ const GB: u64 = 1_000_000_000;
 const SWAPPINESS_MAX: u32 = 10;
 
 /// A value of `/proc/meminfo`, where kB means 1024 bytes.
-fn meminfo(files: &HostFiles, key: &str) -> Option<u64> {
+pub(crate) fn meminfo(files: &HostFiles, key: &str) -> Option<u64> {
     let text = files.text("/proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)

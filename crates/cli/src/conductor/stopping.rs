@@ -1,0 +1,73 @@
+//! The server of a cell that is over stops while that of the next cell starts: nothing is measured meanwhile.
+
+use std::thread::JoinHandle;
+
+use dbdyno_record::{CellId, RunEvent};
+
+use crate::conductor::Conductor;
+use crate::conductor::database::Database;
+use crate::doctor::checks::memory::meminfo;
+use crate::doctor::host_files::HostFiles;
+use crate::exit::Ended;
+use crate::time;
+
+/// A server that stops, and the cell that it ran for.
+pub(crate) struct Stopping {
+    cell: CellId,
+    /// Returns what is odd about the end.
+    thread: JoinHandle<Vec<String>>,
+}
+
+impl Conductor<'_> {
+    /// Whether the server of a cell may stop while that of `next` starts on fresh data.
+    pub(super) fn overlaps(&self, next: Option<&CellId>) -> bool {
+        let Some(next) = next else { return false };
+        // A copy of a snapshot needs the space of the data that are removed now.
+        let is_fresh = self.snapshot(next).is_none();
+        is_fresh && self.plan.host.rest.0.is_zero() && !self.cancelled() && is_half_free(&HostFiles::here())
+    }
+
+    /// Stops the server of a cell, and does not wait for it.
+    pub(super) fn begin_to_stop(&mut self, cell: &CellId, database: Database) {
+        let (keep_data, limit) = (self.plan.host.keep_data, self.stop_limit());
+        let thread = std::thread::spawn(move || {
+            let (stop, left) = database.end(keep_data, limit);
+            stop.into_iter().chain(left).collect()
+        });
+        self.stopping = Some(Stopping { cell: cell.clone(), thread });
+    }
+
+    /// Waits for the server that stops. Whether there was one.
+    pub(super) fn has_waited_for_stop(&mut self) -> Result<bool, Ended> {
+        let Some(Stopping { cell, thread }) = self.stopping.take() else { return Ok(false) };
+        for text in thread.join().unwrap_or_else(|_| vec!["the server may not have stopped".into()]) {
+            let text = format!("{cell}: {text}");
+            self.progress.line(&format!("warning: {text}"));
+            self.writer.event(&RunEvent::Warning { at: time::now(), text })?;
+        }
+        Ok(true)
+    }
+}
+
+/// A second server like those that run has room.
+fn is_half_free(files: &HostFiles) -> bool {
+    let free = meminfo(files, "MemAvailable").zip(meminfo(files, "MemTotal"));
+    free.is_some_and(|(free, total)| free >= total / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::host_files::machine;
+
+    #[test]
+    fn two_servers_run_at_once_only_where_half_of_the_memory_is_free() {
+        let is_free = |free: u64| {
+            let text = format!("MemTotal: 100 kB\nMemAvailable: {free} kB\n");
+            let (_folder, files) = machine(&[("/proc/meminfo", &text)]);
+            is_half_free(&files)
+        };
+        assert!(is_free(50) && !is_free(49));
+        assert!(!is_half_free(&machine(&[]).1));
+    }
+}
