@@ -3,20 +3,18 @@
 mod accepted;
 mod doctor;
 mod known_answer;
-mod on;
 mod plan_source;
 mod servers;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use dbdyno_plan::PlanDuration;
+use dbdyno_plan::{On, PlanDuration};
 use dbdyno_report::Part;
 
 pub(crate) use accepted::accepted;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
-pub(crate) use on::On;
 pub(crate) use plan_source::{InitArgs, PlanSource, PlansArgs, PlansVerb, Spelt};
 pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
 
@@ -98,6 +96,9 @@ pub(crate) struct TaskArgs {
     /// As of `dbdyno run`.
     #[arg(long)]
     pub(crate) templates: Option<PathBuf>,
+    /// Where the files that the plan names have been put.
+    #[arg(long)]
+    pub(crate) files: Option<PathBuf>,
     /// Directory of the run.
     pub(crate) run: PathBuf,
     pub(crate) block: u32,
@@ -169,6 +170,7 @@ pub(crate) struct RunArgs {
     /// Time that the whole run may take, such as 2h. After the plan's blocks (3 or more) come
     /// interim analyses: while a comparison is undecided and time is left, further blocks of the
     /// base and the undecided variants are run. Verdicts are corrected for each interim analysis.
+    /// With --on it is the time of all machines together.
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<PlanDuration>,
     /// Folder in which initialised data directories are kept, one for each build and set of options that shape them. Later runs
@@ -187,7 +189,7 @@ pub(crate) struct RunArgs {
     /// Run the blocks on several machines, each block on one of them: `slurm` or `slurm:PARTITION` for the idle nodes of a
     /// cluster, `ray` or `ray://HOST:PORT` for the nodes of a Ray cluster, `local:N` for N machines in namespaces of this host, to
     /// try it (as root). All machines must see the run directory and the servers. A block whose machine fails is run again.
-    #[arg(long, value_name = "FLEET", conflicts_with_all = ["budget", "metrics"])]
+    #[arg(long, value_name = "FLEET", conflicts_with = "metrics")]
     pub(crate) on: Option<On>,
     /// Continue a run that was stopped or killed. Cells that ended, failed ones too, stay as they
     /// are; the others run from their start, in the recorded order. Records of an unfinished cell

@@ -44,6 +44,8 @@ pub(crate) struct Progress {
     /// Between two cells.
     rest: Duration,
     began: Instant,
+    /// They work at the same time.
+    machines: u32,
 }
 
 impl Progress {
@@ -82,6 +84,7 @@ impl Progress {
             total,
             rest: estimate.rest,
             began: Instant::now(),
+            machines: 1,
         }
     }
 
@@ -117,6 +120,12 @@ impl Progress {
         self.cell(id, 1);
         self.cell_over();
         self.cell = Default::default();
+    }
+
+    /// So many machines are at work, and their tasks have run for `passed`, all together, since what is over.
+    pub(crate) fn elsewhere(&mut self, machines: usize, passed: Duration) {
+        self.machines = u32::try_from(machines).unwrap_or(u32::MAX).max(1);
+        self.position.set((self.over + passed).min(self.total));
     }
 
     /// The machine rests before the next cell, and will for `left`.
@@ -182,7 +191,7 @@ impl Progress {
     }
 
     fn eta(&self, position: Duration) -> Duration {
-        eta(self.total, position, self.began.elapsed())
+        eta(self.total / self.machines, position / self.machines, self.began.elapsed())
     }
 }
 

@@ -1,17 +1,12 @@
 //! Checks the hosts that put the load on, and whether they can.
 
-use crate::{Plan, VariantKind};
+use crate::{ClientNames, Clients, On, Plan, VariantKind};
 
 /// The first mistake: its key inside `[clients]`, and what to write.
 pub(crate) fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
     let clients = plan.clients.as_ref()?;
-    // A name goes to a shell when it goes through ssh.
-    let is_name = |host: &String| {
-        host.starts_with(|first: char| first.is_ascii_alphanumeric() || first == ':')
-            && host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-:_".contains(letter))
-    };
-    if clients.hosts.is_empty() || !clients.hosts.iter().all(is_name) {
-        return Some(("hosts", "hosts must be one or more names or addresses, as [\"10.0.0.2\"]".to_owned()));
+    if let Some(problem) = hosts_problem(clients) {
+        return Some(problem);
     }
     if clients.start.trim().is_empty() {
         return Some(("start", "start must be a command, as \"ssh {host} dbdyno\"".to_owned()));
@@ -27,4 +22,26 @@ pub(crate) fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
     }
     let (name, _) = plan.workload.iter().find(|(_, options)| !options.needs().client_hosts)?;
     Some(("hosts", format!("the connections of workload {name} cannot be shared out to client hosts")))
+}
+
+fn hosts_problem(clients: &Clients) -> Option<(&'static str, String)> {
+    // A name goes to a shell when it goes through ssh.
+    let is_name = |host: &String| {
+        host.starts_with(|first: char| first.is_ascii_alphanumeric() || first == ':')
+            && host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-:_".contains(letter))
+    };
+    let problem = match (&clients.hosts, &clients.on) {
+        (ClientNames::Named(hosts), None) if !hosts.is_empty() && hosts.iter().all(is_name) => return None,
+        (ClientNames::Number(1..), Some(On::Slurm(_) | On::Ray(_))) => return None,
+        (_, None) => (
+            "hosts",
+            "hosts must be one or more names or addresses, as [\"10.0.0.2\"], or on must say where a number of them is found",
+        ),
+        (_, Some(On::Local(_))) => (
+            "on",
+            "on must be slurm, slurm:PARTITION, ray or ray://HOST:PORT; for agents on this host, name 127.0.0.1 in hosts",
+        ),
+        (_, Some(_)) => ("hosts", "hosts must be a number, as 4, where on says how they are found"),
+    };
+    Some((problem.0, problem.1.to_owned()))
 }

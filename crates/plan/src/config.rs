@@ -1,7 +1,7 @@
 //! The `config` of a variant: intents in the plan, in files, or both over each other.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,17 +48,15 @@ impl Config {
         }
     }
 
-    /// Paths of files count from `folder`.
-    pub(crate) fn resolve_paths(&mut self, folder: &Path) {
+    pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let parts = match self {
             Self::One(part) => std::slice::from_mut(part),
             Self::Several(parts) => parts.as_mut_slice(),
         };
-        for part in parts {
-            if let ConfigPart::File(path) = part {
-                *path = folder.join(&*path);
-            }
-        }
+        parts.iter_mut().filter_map(|part| match part {
+            ConfigPart::File(path) => Some(path),
+            ConfigPart::Intents(_) => None,
+        })
     }
 }
 

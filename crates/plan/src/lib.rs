@@ -18,10 +18,12 @@ mod explain;
 #[cfg(test)]
 #[path = "tests/fake.rs"]
 mod fake;
+mod files;
 mod load;
 mod model;
 mod named;
 mod needed_steps;
+mod on;
 mod overrides;
 mod parse;
 mod report;
@@ -34,7 +36,7 @@ mod units;
 pub use bytes::PlanBytes;
 pub use check::warnings;
 pub use check_report::variants_without_figures;
-pub use clients::Clients;
+pub use clients::{ClientNames, Clients};
 pub use config::{Config, ConfigPart, IntentValue};
 pub use count_words::{grouped, numbered};
 pub use error::{Error, Place};
@@ -48,6 +50,7 @@ pub use model::{
     seconds,
 };
 pub use needed_steps::needed_steps;
+pub use on::On;
 pub use parse::{QUICKSTART, parse_with, read_with};
 pub use report::{
     Colours, GroupFigures, PlanSize, Published, PublishedFigures, PublishedFinding, Quantity, Relation,

@@ -1,6 +1,6 @@
 //! Reads a plan: text to [`Plan`], with every mistake named by file, line and column.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -101,28 +101,13 @@ fn read_figures(path: &Path) -> Result<PublishedFigures, Error> {
 }
 
 fn resolve_paths(plan: &mut Plan, folder: &Path) {
-    let resolve = |path: &mut Option<PathBuf>| {
-        if let Some(path) = path {
-            *path = folder.join(&*path);
-        }
-    };
-    resolve(&mut plan.host.data_dir);
-    if let Some(Published::File(path)) = &mut plan.report.published {
+    for path in plan.files_mut() {
         *path = folder.join(&*path);
     }
-    for variant in &mut plan.variants {
-        if let Some(config) = &mut variant.config {
-            config.resolve_paths(folder);
-        }
-        resolve(&mut variant.basedir);
-        resolve(&mut variant.my_cnf);
-        resolve(&mut variant.postgresql_conf);
-        resolve(&mut variant.option_file);
-        resolve(&mut variant.server_public_key);
-        if let Some(tls) = &mut variant.tls {
-            resolve(&mut tls.ca);
-            resolve(&mut tls.cert);
-            resolve(&mut tls.key);
-        }
+    if let Some(path) = &mut plan.host.data_dir {
+        *path = folder.join(&*path);
+    }
+    if let Some(Published::File(path)) = &mut plan.report.published {
+        *path = folder.join(&*path);
     }
 }

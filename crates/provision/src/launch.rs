@@ -116,7 +116,8 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// Starts `words` as servers are started, with `variables` in addition: SIGTERM asks them to end when this thread ends.
+/// Starts `words` as servers are started, with `variables` in addition: SIGTERM asks them to end when this thread ends. With
+/// `is_piped` this process speaks to them through their standard input and output, and only errors go to `log`.
 ///
 /// # Errors
 /// As [`detached`] and [`spawn`].
@@ -125,9 +126,14 @@ pub fn start_detached(
     variables: &[(OsString, OsString)],
     log: &Path,
     cpus: Option<&[u32]>,
+    is_piped: bool,
 ) -> Result<Child, Error> {
     let line = command_line(Path::new(&words[0]), &words[1..]);
-    spawn(detached(&line.words, log)?.envs(variables.iter().cloned()), cpus)
+    let mut command = detached(&line.words, log)?;
+    if is_piped {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    }
+    spawn(command.envs(variables.iter().cloned()), cpus)
 }
 
 /// Spawns `command` on `cpus`. Threads inherit the affinity of the thread that spawns them, so all threads of the

@@ -70,7 +70,9 @@ impl Run {
     /// The steps that a cell was to run, if its block was one of those that leave some out.
     pub fn steps_of(&self, id: &CellId) -> Option<&[String]> {
         let of_look = self.events.iter().rev().find_map(|event| match event {
-            RunEvent::Look { blocks, steps, .. } if blocks + 1 == id.block => steps.get(&id.workload),
+            RunEvent::Look { order, steps, .. } if order.iter().any(|cell| cell.block == id.block) => {
+                steps.get(&id.workload)
+            }
             _ => None,
         });
         of_look.map(Vec::as_slice)

@@ -41,7 +41,7 @@ pub enum RunEvent {
         to: String,
     },
     /// All blocks up to `blocks` are over and the run was looked at, to see which variants are still undecided. `order`: the
-    /// cells of the next block, in the order in which they are to run; empty when there is none.
+    /// cells of the next block, or of a fleet's next blocks, in the order in which they are to run; empty when there is none.
     Look {
         at: String,
         /// Blocks count from 1, so this is how many there are.
@@ -51,7 +51,7 @@ pub enum RunEvent {
         /// There is no time for another block like the last one: this look is the last, whatever it finds.
         last: bool,
         order: Vec<CellId>,
-        /// By workload the steps that the cells of the next block run; a workload that is not named runs all of them.
+        /// By workload the steps that the cells of these blocks run; a workload that is not named runs all of them.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         steps: BTreeMap<String, Vec<String>>,
     },

@@ -12,14 +12,14 @@ use crate::terminal;
 /// Base and new, by the beginnings of their names.
 const PAIRS: [[&str; 2]; 3] =
     [["mariadb-10.2", "mariadb-11.4"], ["mysql-5.7", "mysql-8.0"], ["mariadb-11.4", "mariadb-11.4"]];
-const FIXED_BLOCKS: u32 = 6;
+const FIXED_BLOCKS: u32 = 12;
 /// Length of the steps.
 struct Lengths {
     seconds: u32,
     warmup_seconds: u32,
 }
 
-/// Of the pairs, so that all of them fit into an hour.
+/// Of the pairs, so that all of them fit into two hours.
 const SHORT: Lengths = Lengths { seconds: 1, warmup_seconds: 0 };
 /// Of the run whose share of time in windows has a target.
 const LONG: Lengths = Lengths { seconds: 10, warmup_seconds: 2 };

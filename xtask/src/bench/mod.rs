@@ -36,7 +36,7 @@ use machine::Moment;
 /// connections: memory and time that 4096 connections take, compared with sysbench (half a minute a round); needs Debian's sysbench.
 /// dbt3-load: rate of loading DBT3 compared with files by tpchgen's command and LOAD DATA or COPY (four minutes a round); gets that
 /// command from PyPI.
-/// information: a budget of time against a fixed number of blocks on the 42 microbenchmarks (an hour, once).
+/// information: a budget of time against a fixed number of blocks on the 42 microbenchmarks (two hours, once).
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
 /// kills: 200 times `kill -9` of dbdyno at random moments, with --resume: what was lost and what was left (ten minutes, once).
 /// load: rate of loading sbtest tables and building their indexes compared with sysbench (twenty minutes a round with ten million

@@ -1,6 +1,6 @@
 //! What was compared, on which machine, in which order: the findings that are not measurements.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_record::{HostCalibration, Outcome, Run, RunEvent, VariantInfo};
 
@@ -69,20 +69,16 @@ fn calibrations(run: &Run) -> BTreeMap<String, HostCalibration> {
 }
 
 fn budget(run: &Run, seconds: f64) -> Budget {
-    let orders: Vec<bool> = run
-        .events
-        .iter()
-        .filter_map(|event| match event {
-            RunEvent::Look { order, .. } => Some(!order.is_empty()),
-            _ => None,
-        })
-        .collect();
-    let further = orders.iter().filter(|further| **further).count();
+    let orders = run.events.iter().filter_map(|event| match event {
+        RunEvent::Look { order, .. } => Some(order),
+        _ => None,
+    });
+    let further: BTreeSet<u32> = orders.clone().flatten().map(|cell| cell.block).collect();
     Budget {
         seconds,
-        looks: orders.len() as u32,
+        looks: orders.count() as u32,
         corrects_intervals: corrects_intervals(&looks(run)),
-        further_blocks: further as u32,
+        further_blocks: further.len() as u32,
     }
 }
 

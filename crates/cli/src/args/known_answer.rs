@@ -1,5 +1,6 @@
 //! The command line of `dbdyno known-answer`.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,9 +30,12 @@ pub(crate) struct KnownAnswerArgs {
     /// .s.PGSQL.5432. A socket on which another server answers is not replaced.
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// TCP port to listen on, on 127.0.0.1 only; 0 for any that is free.
+    /// TCP port to listen on; 0 for any that is free.
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
+    /// Address of this host for --port, so that other hosts reach it. The server takes any password.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", conflicts_with = "socket")]
+    pub(crate) listen: IpAddr,
     /// Rows of the answer to a SELECT, SHOW or the like.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) rows: u32,

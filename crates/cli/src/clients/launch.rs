@@ -9,22 +9,19 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dbdyno_plan::Clients;
 use dbdyno_provision::{Certificates, calling};
 
+use super::places::Place;
 use super::wire::Credentials;
 use crate::exit::{Ended, MACHINE};
 
-/// Variables that the command gets next to those that all programs get: where ssh finds its agent, and (they begin so) what `srun`
-/// knows of its allocation. No password is among them.
-const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
 /// An agent listens after this time.
 const START: Duration = Duration::from_secs(60);
 /// And ends in this time when its connection does.
 const END: Duration = Duration::from_secs(2);
 
 /// The process of an agent, or the one on this host that stands for it. It ends with this value.
-pub(super) struct Process(Child);
+pub(super) struct Process(pub(super) Child);
 
 /// An agent that was started.
 pub(super) struct Launched {
@@ -35,27 +32,25 @@ pub(super) struct Launched {
     name: String,
 }
 
-/// Starts the agent on host `name`; what it says on standard error goes to `log`.
+/// Starts the agent at a place; what it says on standard error goes to `log`.
 ///
 /// # Errors
 /// That the command cannot be run.
-pub(super) fn launch(clients: &Clients, name: &str, log: PathBuf) -> Result<Launched, Ended> {
+pub(super) fn launch(place: &Place, log: PathBuf) -> Result<Launched, Ended> {
+    let name = &place.address;
     let ended = |what: &str, error: &dyn std::fmt::Display| {
         Ended::new(MACHINE, format!("cannot start an agent on client host {name}: {what}: {error}"))
     };
-    let certificates = Certificates::for_server_at(&[name], "conductor");
+    let certificates = Certificates::for_server_at(&[name.as_str()], "conductor");
     let certificates = certificates.map_err(|error| ended("certificates", &error))?;
     let errors = log_file(&log).map_err(|error| ended(&log.display().to_string(), &error))?;
-    let mut words = clients.start.split_whitespace().map(|word| word.replace("{host}", name));
-    let program = words.next().unwrap_or_default();
-    let handed_on = std::env::vars_os().filter(|(key, _)| {
-        HANDED_ON.iter().any(|start| key.to_str().is_some_and(|key| key.starts_with(start)))
-    });
-    let mut command = calling(&program);
-    command.args(words).args(["agent", "--listen", name]).envs(handed_on);
+    let mut words = place.start.iter();
+    let program = words.next().map_or("", String::as_str);
+    let mut command = calling(program);
+    command.args(words).args(["agent", "--listen", name.as_str()]).envs(place.variables.iter().cloned());
     // Ctrl-C is for dbdyno, which ends its agents.
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
-    let mut child = command.spawn().map_err(|error| ended(program.as_str(), &error))?;
+    let mut child = command.spawn().map_err(|error| ended(program, &error))?;
     let input = child.stdin.take();
     let process = Process(child);
     let secret = serde_json::to_string(&Credentials::from(certificates.for_server()));
@@ -64,10 +59,11 @@ pub(super) fn launch(clients: &Clients, name: &str, log: PathBuf) -> Result<Laun
         // One that ends before it reads says why in its log.
         let _ = writeln!(input, "{secret}");
     }
-    Ok(Launched { process, log, credentials: certificates.for_client().into(), name: name.to_owned() })
+    Ok(Launched { process, log, credentials: certificates.for_client().into(), name: name.clone() })
 }
 
-fn log_file(path: &Path) -> std::io::Result<File> {
+/// A new file for what a program says on standard error.
+pub(super) fn log_file(path: &Path) -> std::io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }

@@ -4,6 +4,7 @@ mod agent;
 mod connections;
 mod launch;
 mod link;
+mod places;
 mod usage;
 mod wire;
 
@@ -24,6 +25,7 @@ pub(crate) use agent::agent;
 pub(crate) use connections::connections;
 use launch::{Process, launch};
 use link::{Answer, Clock, Link};
+use places::{Reservation, places};
 use usage::Used;
 pub(crate) use wire::Task;
 use wire::ToAgent;
@@ -45,6 +47,8 @@ pub(crate) struct ClientHosts {
     answers: Receiver<(usize, Answer)>,
     /// From which times are counted.
     zero: Instant,
+    /// After the hosts: they are free when their agents have ended.
+    _reservation: Option<Reservation>,
 }
 
 struct Host {
@@ -63,13 +67,14 @@ impl ClientHosts {
     /// The first host on which that fails, and why.
     pub(crate) fn start(clients: &Clients, run: &Path) -> Result<Self, Ended> {
         let log = |number: usize, name: &str| run.join(FOLDER).join(format!("{number}-{name}.log"));
-        let launched =
-            (1..).zip(&clients.hosts).map(|(number, name)| launch(clients, name, log(number, name)));
+        let (places, _reservation) = places(clients, &run.join(FOLDER).join("hosts.log"))?;
+        let launched = (1..).zip(&places).map(|(number, place)| launch(place, log(number, &place.address)));
         // All of them start at the same time.
         let launched = launched.collect::<Result<Vec<_>, _>>()?;
         let ((tell, heard), (answer, answers)) = (mpsc::channel(), mpsc::channel());
-        let mut all = Self { hosts: Vec::new(), heard, answers, zero: Instant::now() };
-        for (mut launched, name) in launched.into_iter().zip(&clients.hosts) {
+        let mut all = Self { hosts: Vec::new(), heard, answers, zero: Instant::now(), _reservation };
+        for (mut launched, place) in launched.into_iter().zip(&places) {
+            let name = &place.address;
             let (orders, to_send) = unbounded_channel();
             let link = Link {
                 host: all.hosts.len(),

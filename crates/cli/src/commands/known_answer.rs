@@ -1,7 +1,7 @@
 //! `dbdyno known-answer`: a server whose answers, delays and faults are programmed.
 
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use dbdyno_known_answer::{Behaviour, Error, Handle, Listen, Protocol, Server, Stats, Threads};
@@ -11,9 +11,6 @@ use nix::sys::signal::{SigSet, Signal};
 use crate::args::{KnownAnswerArgs, SpokenProtocol};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::terminal;
-
-/// A port without an address is open to this machine only.
-const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), Ended> {
     if cfg!(debug_assertions) {
@@ -27,7 +24,7 @@ pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), Ended> {
     allow_many_connections();
     let listen = match (&args.socket, args.port) {
         (Some(path), _) => Listen::Unix(path.clone()),
-        (None, port) => Listen::Tcp(SocketAddr::new(LOOPBACK, port.unwrap_or(0))),
+        (None, port) => Listen::Tcp(SocketAddr::new(args.listen, port.unwrap_or(0))),
     };
     let protocol = match args.protocol {
         SpokenProtocol::Mysql => Protocol::Mysql,

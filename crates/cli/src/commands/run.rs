@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use dbdyno_analyse::margins_without_step;
-use dbdyno_plan::{Plan, estimate};
+use dbdyno_plan::{On, Plan, estimate};
 use dbdyno_provision::FAMILIES;
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
 use dbdyno_report::{Part, TerminalOptions, run_html, run_openmetrics, run_terminal};
 use tokio::runtime::Runtime;
 
-use crate::args::{On, RunArgs};
+use crate::args::RunArgs;
 use crate::clients::ClientHosts;
 use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, Tally, elsewhere};
 use crate::doctor::{finding, fitness, store};

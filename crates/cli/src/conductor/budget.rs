@@ -4,54 +4,76 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dbdyno_analyse::{Findings, Verdict, analyse, numbered};
-use dbdyno_record::{CellId, Run, RunEvent};
+use dbdyno_plan::Plan;
+use dbdyno_record::{CellId, Run, RunEvent, RunWriter};
 
 use crate::conductor::Conductor;
 use crate::conductor::clock::to_us;
 use crate::conductor::next_block::{NextBlock, next_block, open, shows};
 use crate::exit::Ended;
+use crate::progress::Progress;
 use crate::time;
 
 impl Conductor<'_> {
-    /// Looks at the run, once all its blocks are over, and gives the cells of the next block; `None` when there is none: no
-    /// budget, no time, or everything is decided. The look is recorded in any case.
+    /// The cells of the next block of a run with a budget, if there is one.
     pub(super) fn further_block(&mut self) -> Result<Option<Vec<CellId>>, Ended> {
-        let Some(budget) = self.plan.budget else { return Ok(None) };
         if self.cancelled() {
             return Ok(None);
         }
-        let mut run = Run::open(self.writer.dir())?;
-        if is_over(&run.events) {
-            return Ok(None);
-        }
-        let blocks = run.manifest.order.iter().map(|cell| cell.block).max().unwrap_or(0);
         let elapsed = self.clock.elapsed();
-        run.events.push(look(blocks, elapsed, false, &NextBlock::default()));
-        let mut findings = analyse(&run);
-        let open = open(&findings, &run, blocks);
-        let mut next = next_block(self.plan, &open, blocks + 1);
-        let each = next.duration(&run, self.plan.host.rest.0);
-        // For a comparison that is undecided this depends on time and on the others, not on what it has shown itself: else the
-        // last look could spend more error than it may.
-        let last = elapsed.saturating_add(each) > budget.0;
-        next.shows = shows(&findings, &open, budget.0.saturating_sub(elapsed), each);
-        if last {
-            run.events.pop();
-            run.events.push(look(blocks, elapsed, true, &NextBlock::default()));
-            findings = analyse(&run);
-            next = NextBlock::default();
-        }
-        self.writer.event(&look(blocks, elapsed, last, &next))?;
-        self.progress.line(&reported(&findings, blocks, &next, budget.0.saturating_sub(elapsed)));
-        if next.cells.is_empty() {
-            return Ok(None);
-        }
-        let names: Vec<_> =
-            next.cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
-        self.progress.more(&names, &next.left_out);
-        self.partial.extend(next.steps.into_iter().map(|(workload, steps)| ((blocks + 1, workload), steps)));
-        Ok(Some(next.cells))
+        let next = further_blocks(self.plan, &mut self.writer, &mut self.progress, elapsed, 1)?;
+        Ok(next.map(|(cells, partial)| {
+            self.partial.extend(partial);
+            cells
+        }))
     }
+}
+
+/// Looks at a run, once all its blocks are over, and gives the cells of as many blocks as there is time for, but no more than
+/// `most`; `None` when there is none: no budget, no time, or everything is decided. The look is recorded in any case.
+pub(crate) fn further_blocks(
+    plan: &Plan,
+    writer: &mut RunWriter,
+    progress: &mut Progress,
+    elapsed: Duration,
+    most: usize,
+) -> Result<Option<(Vec<CellId>, Partial)>, Ended> {
+    let Some(budget) = plan.budget else { return Ok(None) };
+    let mut run = Run::open(writer.dir())?;
+    if is_over(&run.events) {
+        return Ok(None);
+    }
+    let blocks = run.manifest.order.iter().map(|cell| cell.block).max().unwrap_or(0);
+    run.events.push(look(blocks, elapsed, false, &NextBlock::default()));
+    let mut findings = analyse(&run);
+    let open = open(&findings, &run, blocks);
+    let mut next = next_block(plan, &open, blocks + 1);
+    let each = next.duration(&run, plan.host.rest.0);
+    let left = budget.0.saturating_sub(elapsed);
+    // For a comparison that is undecided this depends on time and on the others, not on what it has shown itself: else the
+    // last look could spend more error than it may.
+    let last = each > left;
+    next.shows = shows(&findings, &open, left, each);
+    if last {
+        run.events.pop();
+        run.events.push(look(blocks, elapsed, true, &NextBlock::default()));
+        findings = analyse(&run);
+        next = NextBlock::default();
+    } else {
+        let fit = (left.as_secs_f64() / each.as_secs_f64().max(1e-3)) as usize;
+        for block in (blocks + 1..).take(most.min(fit)).skip(1) {
+            next.cells.extend(next_block(plan, &open, block).cells);
+        }
+    }
+    let look = look(blocks, elapsed, last, &next);
+    writer.event(&look)?;
+    progress.line(&reported(&findings, blocks, &next, left));
+    if next.cells.is_empty() {
+        return Ok(None);
+    }
+    let names: Vec<_> = next.cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
+    progress.more(&names, &next.left_out);
+    Ok(Some((next.cells, partial(&[look]))))
 }
 
 fn look(blocks: u32, elapsed: Duration, last: bool, next: &NextBlock) -> RunEvent {
@@ -66,8 +88,9 @@ pub(crate) type Partial = std::collections::BTreeMap<(u32, String), Vec<String>>
 pub(crate) fn partial(events: &[RunEvent]) -> Partial {
     let mut all = Partial::new();
     for event in events {
-        if let RunEvent::Look { blocks, steps, .. } = event {
-            all.extend(steps.iter().map(|(workload, steps)| ((blocks + 1, workload.clone()), steps.clone())));
+        let RunEvent::Look { order, steps, .. } = event else { continue };
+        for block in order.iter().map(|cell| cell.block) {
+            all.extend(steps.iter().map(|(workload, steps)| ((block, workload.clone()), steps.clone())));
         }
     }
     all
@@ -99,6 +122,9 @@ fn reported(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) 
         let end = if open == 0 { "; done, " } else { "; no further block, " };
         return format!("{found}{end}{left}");
     }
+    let blocks: BTreeSet<u32> = next.cells.iter().map(|cell| cell.block).collect();
+    let more =
+        if blocks.len() == 1 { "one more block".to_owned() } else { format!("{} more blocks", blocks.len()) };
     let names: BTreeSet<&str> = next.cells.iter().map(|cell| cell.variant.as_str()).collect();
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
     let steps: usize = next.steps.values().map(Vec::len).sum();
@@ -106,7 +132,7 @@ fn reported(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) 
     let shows = next.shows.map_or_else(String::new, |(least, most)| {
         format!(", which can show {:.1} to {:.1} %", 100.0 * least, 100.0 * most)
     });
-    format!("{found}; one more block of {names}{steps} ({left}{shows})")
+    format!("{found}; {more} of {names}{steps} ({left}{shows})")
 }
 
 #[cfg(test)]

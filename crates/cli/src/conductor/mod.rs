@@ -37,7 +37,7 @@ use crate::templates::Templates;
 use crate::time;
 use crate::variants::Prepared;
 
-pub(crate) use budget::{Partial, partial};
+pub(crate) use budget::{Partial, further_blocks, partial};
 pub(crate) use clock::RunClock;
 pub(crate) use holds::{Holds, elsewhere};
 pub(crate) use reset::{SNAPSHOTS, snapshot_dir};

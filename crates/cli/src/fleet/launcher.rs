@@ -17,14 +17,20 @@ pub(crate) trait Launcher {
 
     /// Starts the program and arguments `words` on one of [`Launcher::machines`], by its number. The process is on this host, whatever
     /// the engine: it ends when the task does, and SIGTERM to it, or the end of this process, ends the task. What both say goes to the
-    /// end of `log`, in the folder of the run's tasks.
+    /// end of `log`, in the folder of the run's tasks. With `is_piped` the standard input and output of the process are those of the
+    /// program.
     ///
     /// # Errors
     /// That the engine cannot be called.
-    fn start(&self, machine: usize, words: &[String], log: &Path) -> Result<Child, Ended>;
+    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended>;
+
+    /// Whether all machines have the files of this host.
+    fn is_here(&self) -> bool {
+        false
+    }
 }
 
 /// [`HANDED_ON`], as far as they are set.
-pub(super) fn variables() -> Vec<(OsString, OsString)> {
+pub(crate) fn variables() -> Vec<(OsString, OsString)> {
     HANDED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
 }

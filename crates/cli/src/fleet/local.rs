@@ -62,7 +62,11 @@ impl Launcher for Local {
         self.machines.iter().map(|machine| machine.name.clone()).collect()
     }
 
-    fn start(&self, machine: usize, words: &[String], log: &Path) -> Result<Child, Ended> {
+    fn is_here(&self) -> bool {
+        true
+    }
+
+    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended> {
         let Machine { name, cpus, group } = &self.machines[machine];
         // Each sees its own runs only, as on a host of its own.
         let runs = log.with_file_name(name);
@@ -73,7 +77,7 @@ impl Launcher for Local {
         let mut line = group.as_ref().map(Cgroup::entering).unwrap_or_default();
         line.extend(ISOLATING.map(str::to_owned));
         line.extend_from_slice(words);
-        start_detached(&line, &variables, log, cpus.as_deref())
+        start_detached(&line, &variables, log, cpus.as_deref(), is_piped)
             .map_err(|error| Ended::new(MACHINE, format!("cannot start a task on {name}: {error}")))
     }
 }

@@ -3,9 +3,10 @@
 
 mod class;
 mod collect;
-mod launcher;
+pub(crate) mod launcher;
 mod local;
-mod ray;
+pub(crate) mod ray;
+mod shipment;
 mod slurm;
 mod task;
 
@@ -16,11 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_plan::{Design, Plan, VariantKind};
+use dbdyno_plan::{Design, On, Plan, VariantKind};
 use dbdyno_record::{CellId, RunEvent, RunWriter};
 
-use crate::args::On;
-use crate::conductor::{Holds, Tally};
+use crate::conductor::{Holds, Tally, further_blocks};
 use crate::exit::{Ended, MACHINE, USAGE};
 use crate::progress::Progress;
 use crate::time;
@@ -29,6 +29,7 @@ pub(crate) use class::first_measured;
 pub(crate) use launcher::Launcher;
 use local::Local;
 use ray::Ray;
+use shipment::Shipment;
 use slurm::Slurm;
 use task::Task;
 
@@ -66,6 +67,8 @@ struct Machine {
     free_at: Instant,
     /// Blocks that were lost on it.
     losses: usize,
+    /// Files travel to it: it does not see the run's folder.
+    lacks_files: bool,
     /// It was asked what it is.
     is_known: bool,
     /// It is of another class than the first one, and gets no block.
@@ -74,8 +77,8 @@ struct Machine {
 
 impl Machine {
     fn new(name: String) -> Self {
-        let (is_known, is_refused) = (false, false);
-        Self { name, task: None, free_at: Instant::now(), losses: 0, is_known, is_refused }
+        let (lacks_files, is_known, is_refused) = (false, false, false);
+        Self { name, task: None, free_at: Instant::now(), losses: 0, lacks_files, is_known, is_refused }
     }
 }
 
@@ -107,8 +110,6 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
     let address = plan.variants.iter().find(|variant| is_address(variant.kind()));
     let why = if let Some(variant) = address {
         format!("variant {} is at an address, and all machines would load that one server", variant.name)
-    } else if plan.budget.is_some() {
-        "a budget adds blocks by what all blocks before have shown".to_owned()
     } else if plan.design == Design::Alternate {
         "with design = \"alternate\" servers stay up from block to block".to_owned()
     } else {
@@ -127,7 +128,7 @@ impl Fleet<'_> {
     /// When the record cannot be written, the engine cannot be called, or a block was lost too often.
     pub(crate) fn run(mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
         let mut tally = before;
-        let walked = self.walk(cells, &mut tally);
+        let walked = self.all(cells, &mut tally);
         self.progress.finish();
         self.remove_data();
         walked?;
@@ -144,17 +145,38 @@ impl Fleet<'_> {
         }
     }
 
-    fn walk(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {
+    /// The blocks of `cells`, then those that a budget adds, as many at once as there are machines.
+    fn all(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {
         let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(Machine::new).collect();
+        let shipment = self.shipment(&mut machines)?.map(Arc::new);
+        self.walk(&mut machines, shipment.as_ref(), cells, tally)?;
+        while !self.cancelled() {
+            let most = machines.iter().filter(|machine| !machine.is_refused).count();
+            let spent = Duration::from_micros(self.spent_us);
+            let next = further_blocks(self.plan, &mut self.writer, &mut self.progress, spent, most)?;
+            let Some((cells, _)) = next else { break };
+            self.walk(&mut machines, shipment.as_ref(), &cells, tally)?;
+        }
+        Ok(())
+    }
+
+    fn walk(
+        &mut self,
+        machines: &mut [Machine],
+        shipment: Option<&Arc<Shipment>>,
+        cells: &[CellId],
+        tally: &mut Tally,
+    ) -> Result<(), Ended> {
         let of_block = cells.chunk_by(|one, other| one.block == other.block);
         let waiting = of_block.filter_map(|cells| Some(cells.first()?.block)).collect();
         let mut blocks = Blocks { waiting, lost: BTreeMap::new() };
         let mut end = Ok(());
         let mut is_asked = false;
         loop {
-            for machine in &mut machines {
+            for machine in &mut *machines {
+                machine.task.iter_mut().for_each(Task::look);
                 self.look_at(machine)?;
-                if let Some(task) = machine.task.take_if(Task::has_ended) {
+                if let Some(task) = machine.task.take_if(|task| task.has_ended()) {
                     machine.free_at = Instant::now() + self.plan.host.rest.0;
                     end = end.and(self.settle(machine, &task, &mut blocks, tally)?);
                 }
@@ -164,12 +186,14 @@ impl Fleet<'_> {
                 machines.iter().filter_map(|machine| machine.task.as_ref()).for_each(Task::stop);
             }
             let goes_on = !is_asked && end.is_ok();
-            while goes_on && let Some(number) = next(&machines) {
+            while goes_on && let Some(number) = next(machines) {
                 let Some(block) = blocks.waiting.pop_front() else { break };
-                machines[number].task = Some(self.start(number, block)?);
+                let shipment = shipment.filter(|_| machines[number].lacks_files);
+                machines[number].task = Some(self.start(number, block, shipment)?);
             }
-            let running: Vec<u32> =
-                machines.iter().filter_map(|machine| Some(machine.task.as_ref()?.block)).collect();
+            let tasks: Vec<&Task> = machines.iter().filter_map(|machine| machine.task.as_ref()).collect();
+            let passed = tasks.iter().map(|task| task.started.elapsed()).sum();
+            let running: Vec<u32> = tasks.iter().map(|task| task.block).collect();
             if running.is_empty() && (!goes_on || blocks.waiting.is_empty()) {
                 return end;
             }
@@ -177,6 +201,7 @@ impl Fleet<'_> {
                 return Err(class::none_is_left());
             }
             let running: Vec<String> = running.iter().map(u32::to_string).collect();
+            self.progress.elsewhere(machines.len(), passed);
             self.progress.busy(&format!("block {}", running.join(", ")));
             sleep(POLL);
         }
@@ -222,12 +247,13 @@ impl Fleet<'_> {
         Ok(())
     }
 
-    fn start(&mut self, machine: usize, block: u32) -> Result<Task, Ended> {
+    fn start(&mut self, machine: usize, block: u32, shipment: Option<&Arc<Shipment>>) -> Result<Task, Ended> {
         if let Some(others) = self.holds.new_runs() {
             self.warn(others)?;
         }
         let templates = self.templates.as_deref();
-        Task::start(&*self.launcher, machine, (self.writer.dir(), self.run_id), block, templates)
+        let run = (self.writer.dir(), self.run_id);
+        Task::start(&*self.launcher, machine, run, block, templates, shipment)
     }
 
     fn cancelled(&self) -> bool {
@@ -259,9 +285,8 @@ mod tests {
     #[test]
     fn plans_whose_blocks_depend_on_each_other_are_refused() {
         assert!(check(&plan("")).is_ok());
-        for more in ["budget = \"1h\"", "design = \"alternate\""] {
-            assert_eq!(check(&plan(more)).map_err(|ended| ended.code), Err(USAGE), "{more}");
-        }
+        assert!(check(&plan("budget = \"1h\"")).is_ok());
+        assert_eq!(check(&plan("design = \"alternate\"")).map_err(|ended| ended.code), Err(USAGE));
     }
 
     #[test]

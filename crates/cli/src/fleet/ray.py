@@ -1,4 +1,5 @@
-"""Speaks to Ray for dbdyno: `nodes` lists the nodes of a cluster, `run` runs a program on one of them.
+"""Speaks to Ray for dbdyno: `nodes` lists the nodes of a cluster, `run` runs a program on one of them, `stream` does
+so with its standard input and output here, `reserve` holds some of them, and `agent` runs a program on one that is held.
 
 The first argument is the address of the cluster, as Ray understands it.
 """
@@ -7,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 # The folder in which dbdyno was called is none of Python's modules.
@@ -17,6 +20,12 @@ END_SECONDS = 120
 
 # How long after a request to end the next one is made.
 REQUEST_SECONDS = 5
+
+# How long to wait for nodes that are free.
+RESERVE_SECONDS = 60
+
+# What one message carries.
+PIECE_BYTES = 1 << 20
 
 # What the program gets: nothing that lets it speak to Ray, such as the token.
 VARIABLES = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "PYTHON"))}
@@ -94,11 +103,128 @@ def run(ray, node, cpus, log, *words):
     return status
 
 
+class Agent:
+    """On a node: a program that reads one line and says one. It ends with this process, however it ends."""
+
+    def start(self, words, folder, variables, line):
+        self.said = tempfile.TemporaryFile()
+        self.child = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", "--", *words],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.said,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            with self.child.stdin as end:
+                end.write(line)
+        except BrokenPipeError:
+            pass  # What it says when it ends has the reason.
+        return self.child.stdout.readline()
+
+    def wait(self):
+        status = self.child.wait()
+        self.said.seek(0)
+        return status, self.said.read()
+
+
+class Stream:
+    """On a node: a program whose standard input and output are elsewhere. It ends with this process, however it ends."""
+
+    def __init__(self, words, folder, variables):
+        self.said = tempfile.TemporaryFile()
+        self.child = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", "--", *words],
+            cwd=folder if os.path.isdir(folder) else "/",
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.said,
+            start_new_session=True,
+        )
+
+    def write(self, data):
+        try:
+            if data:
+                self.child.stdin.write(data)
+                self.child.stdin.flush()
+            else:
+                self.child.stdin.close()
+        except BrokenPipeError:
+            pass  # What it says when it ends has the reason.
+
+    def read(self):
+        return os.read(self.child.stdout.fileno(), PIECE_BYTES)
+
+    def wait(self):
+        status = self.child.wait()
+        self.said.seek(0)
+        return status, self.said.read()
+
+    def stop(self):
+        self.child.terminate()
+
+
+def stream(ray, node, cpus, *words):
+    """Runs words on a node with all of its CPUs, with this process's standard input and output; ends as they do."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    where = NodeAffinitySchedulingStrategy(node, soft=False)
+    options = {"num_cpus": float(cpus), "max_concurrency": 3, "scheduling_strategy": where}
+    there = ray.remote(Stream).options(**options).remote(words, os.getcwd(), VARIABLES)
+    signal.signal(signal.SIGTERM, lambda *_: there.stop.remote())
+
+    def send():
+        while data := os.read(0, PIECE_BYTES):
+            ray.get(there.write.remote(data))
+        ray.get(there.write.remote(b""))
+
+    threading.Thread(target=send, daemon=True).start()
+    while data := ray.get(there.read.remote()):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    status, said = ray.get(there.wait.remote())
+    sys.stderr.buffer.write(said)
+    return status
+
+
+def reserve(ray, hosts):
+    """Holds so many nodes with their CPUs until standard input ends; prints number and address of each."""
+    from ray.util.placement_group import placement_group, placement_group_table
+
+    alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")}
+    if len(alive) < int(hosts):
+        raise RuntimeError(f"the cluster has {len(alive)} nodes with CPUs")
+    cpus = min(node["Resources"]["CPU"] for node in alive.values())
+    group = placement_group([{"CPU": cpus}] * int(hosts), strategy="STRICT_SPREAD")
+    if not group.wait(RESERVE_SECONDS):
+        raise RuntimeError(f"not so many nodes had {cpus:g} free CPUs at once within {RESERVE_SECONDS} s")
+    for node in placement_group_table(group)["bundles_to_node_id"].values():
+        print("host", node, alive[node]["NodeManagerAddress"], flush=True)
+    sys.stdin.read()
+
+
+def agent(ray, node, *words):
+    """Runs words on a node that is held, with a line of standard input; prints their first line and ends as they do."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    where = NodeAffinitySchedulingStrategy(node, soft=False)
+    one = ray.remote(Agent).options(num_cpus=0, scheduling_strategy=where).remote()
+    said = ray.get(one.start.remote(words, os.getcwd(), VARIABLES, sys.stdin.readline()))
+    print(said, end="", flush=True)
+    status, said = ray.get(one.wait.remote())
+    sys.stderr.buffer.write(said)
+    return status
+
+
 def main(address, what, *arguments):
     import ray
 
     ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    return {"nodes": nodes, "run": run}[what](ray, *arguments)
+    return {"agent": agent, "nodes": nodes, "reserve": reserve, "run": run, "stream": stream}[what](ray, *arguments)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ const PROGRAM: &str = include_str!("ray.py");
 /// How a cluster asks for a token, and how its user accepts that it does not.
 const AUTH_MODE: &str = "RAY_AUTH_MODE";
 
-pub(super) struct Ray {
+pub(crate) struct Ray {
     address: String,
     /// Those with CPUs.
     nodes: Vec<Node>,
@@ -38,7 +38,7 @@ impl Ray {
     ///
     /// # Errors
     /// No Ray, no cluster, no node with CPUs, or a cluster that is open to the network.
-    pub(super) fn find(address: Option<&str>) -> Result<Self, Ended> {
+    pub(crate) fn find(address: Option<&str>) -> Result<Self, Ended> {
         let address = address.unwrap_or("auto").to_owned();
         let cannot = |why: &str| {
             let advice = "is python3 there with the cluster's version of Ray (pip install \"ray[client]\"), the cluster up, and its token here?";
@@ -82,14 +82,14 @@ impl Node {
 }
 
 /// The command line of [`PROGRAM`] for the cluster at `address`.
-fn called(address: &str, words: impl IntoIterator<Item = String>) -> Vec<String> {
+pub(crate) fn called(address: &str, words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut line = vec!["python3".to_owned(), "-c".to_owned(), PROGRAM.to_owned(), address.to_owned()];
     line.extend(words);
     line
 }
 
 /// What [`PROGRAM`] gets: how Ray is found and spoken to. It hands on to tasks what is not of Ray.
-fn of_ray() -> Vec<(OsString, OsString)> {
+pub(crate) fn of_ray() -> Vec<(OsString, OsString)> {
     let is_of_ray = |name: &str| name == "PYTHONPATH" || name.starts_with("RAY_");
     let own = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_ray));
     variables().into_iter().chain(own).collect()
@@ -113,11 +113,13 @@ impl Launcher for Ray {
         self.nodes.iter().map(|node| node.name.clone()).collect()
     }
 
-    fn start(&self, machine: usize, words: &[String], log: &Path) -> Result<Child, Ended> {
+    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended> {
         let Node { id, cpus, name, .. } = &self.nodes[machine];
-        let how = ["run".to_owned(), id.clone(), cpus.clone(), log.display().to_string()];
-        let line = called(&self.address, how.into_iter().chain(words.iter().cloned()));
-        start_detached(&line, &of_ray(), log, None)
+        let how = if is_piped { "stream" } else { "run" };
+        let mut line = called(&self.address, [how.to_owned(), id.clone(), cpus.clone()]);
+        line.extend((!is_piped).then(|| log.display().to_string()));
+        line.extend_from_slice(words);
+        start_detached(&line, &of_ray(), log, None, is_piped)
             .map_err(|error| Ended::new(MACHINE, format!("cannot start a task on {name}: {error}")))
     }
 }

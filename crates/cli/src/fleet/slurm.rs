@@ -9,16 +9,8 @@ use crate::exit::{Ended, MACHINE};
 use crate::fleet::launcher::{Launcher, variables};
 
 /// What every call of srun says. A node is a task's own with all CPUs and all memory, and dbdyno chooses among the CPUs.
-const SRUN: [&str; 8] = [
-    "srun",
-    "--job-name=dbdyno",
-    "--nodes=1",
-    "--ntasks=1",
-    "--exclusive",
-    "--mem=0",
-    "--cpu-bind=none",
-    "--input=none",
-];
+const SRUN: [&str; 7] =
+    ["srun", "--job-name=dbdyno", "--nodes=1", "--ntasks=1", "--exclusive", "--mem=0", "--cpu-bind=none"];
 
 pub(super) struct Slurm {
     partition: Option<String>,
@@ -73,13 +65,14 @@ impl Launcher for Slurm {
         self.nodes.iter().map(|node| node.name.clone()).collect()
     }
 
-    fn start(&self, machine: usize, words: &[String], log: &Path) -> Result<Child, Ended> {
+    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended> {
         let Node { name, cpus } = &self.nodes[machine];
         let mut line: Vec<String> = SRUN.map(str::to_owned).to_vec();
         line.extend([format!("--nodelist={name}"), format!("--cpus-per-task={cpus}")]);
+        line.push(format!("--input={}", if is_piped { "all" } else { "none" }));
         line.extend(self.partition.as_ref().map(|partition| format!("--partition={partition}")));
         line.extend_from_slice(words);
-        start_detached(&line, &variables(), log, None)
+        start_detached(&line, &variables(), log, None, is_piped)
             .map_err(|error| Ended::new(MACHINE, format!("cannot start a task on {name}: {error}")))
     }
 }

@@ -1,7 +1,11 @@
 //! A block that a machine runs: the process that stands for it, and where it leaves its records.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -9,6 +13,7 @@ use nix::unistd::Pid;
 use crate::exit::{Ended, MACHINE};
 use crate::fleet::FOLDER;
 use crate::fleet::launcher::Launcher;
+use crate::fleet::shipment::Shipment;
 
 /// A task that was started.
 pub(super) struct Task {
@@ -18,6 +23,9 @@ pub(super) struct Task {
     pub(super) dir: PathBuf,
     log: PathBuf,
     child: Child,
+    /// Brings files to its machine, and records back.
+    courier: Option<JoinHandle<io::Result<()>>>,
+    pub(super) started: Instant,
     /// Once it has ended.
     status: Option<ExitStatus>,
 }
@@ -33,6 +41,7 @@ impl Task {
         (run, run_id): (&Path, &str),
         block: u32,
         templates: Option<&Path>,
+        shipment: Option<&Arc<Shipment>>,
     ) -> Result<Self, Ended> {
         let cannot = |error| Ended::new(MACHINE, format!("cannot find dbdyno itself: {error}"));
         let program = std::env::current_exe().map_err(cannot)?;
@@ -52,13 +61,22 @@ impl Task {
         let mut words = vec![text(&program), "task".to_owned()];
         words.extend(templates.map(|folder| format!("--templates={}", folder.display())));
         words.extend([text(&run), block.to_string(), text(&folder), name.clone()]);
-        let child = launcher.start(machine, &words, &log)?;
-        Ok(Self { block, dir: folder.join(&name), name, log, child, status: None })
+        if let Some(shipment) = shipment {
+            words = shipment.words(block, &name, templates);
+        }
+        let mut child = launcher.start(machine, &words, &log, shipment.is_some())?;
+        let courier = shipment.map(|shipment| shipment.attend(&mut child, &run));
+        let started = Instant::now();
+        Ok(Self { block, dir: folder.join(&name), name, log, child, courier, started, status: None })
     }
 
-    /// A process that cannot be asked counts as running; its end shows at the next look.
-    pub(super) fn has_ended(&mut self) -> bool {
-        self.status = self.child.try_wait().ok().flatten();
+    /// Asks whether it has ended. A process that cannot be asked counts as running; its end shows at the next look.
+    pub(super) fn look(&mut self) {
+        let has_records = self.courier.as_ref().is_none_or(JoinHandle::is_finished);
+        self.status = self.child.try_wait().ok().flatten().filter(|_| has_records);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
         self.status.is_some()
     }
 

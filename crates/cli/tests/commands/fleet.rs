@@ -213,8 +213,33 @@ fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
     slurm(&desk, "echo 'n3 2 others'");
     let said = desk.refusal(&on_slurm(&desk, &[]));
     insta::assert_snapshot!(said, @"exit 3: error: no node of the default partition is idle; see sinfo; wait, or name another partition with --on slurm:PARTITION");
-    let alternates = ["run", "p.toml", "--on", "local:2", "--set", "budget=1h"];
-    let said = desk.refusal(&desk.dbdyno(&alternates));
-    insta::assert_snapshot!(said, @"exit 2: error: --on runs blocks apart from each other, but a budget adds blocks by what all blocks before have shown; leave out one of both");
     assert!(!desk.path("runs").exists(), "a run was begun");
+}
+
+#[test]
+fn a_budget_of_two_machines_adds_blocks_after_all_before_have_ended() {
+    let desk = Desk::new();
+    write_plan(&desk, 3, 1);
+    let ended = desk.dbdyno(&["run", "p.toml", "--on", "local:2", "--budget", "25s"]);
+    ended.expect_ok();
+    let run = whole(&desk.run_dir());
+    let mut blocks = 3;
+    let looks = run.events.iter().filter_map(|event| match event {
+        RunEvent::Look { blocks, order, .. } => {
+            Some((*blocks, order.iter().map(|cell| cell.block).collect::<BTreeSet<_>>()))
+        }
+        _ => None,
+    });
+    let mut is_over = false;
+    for (after, further) in looks {
+        assert!(!is_over && after == blocks && further.len() <= 2, "{after} blocks, then {further:?}");
+        assert!(further.iter().copied().eq((blocks + 1..).take(further.len())), "{further:?}");
+        is_over = further.is_empty();
+        blocks += u32::try_from(further.len()).unwrap();
+    }
+    assert!(is_over, "{}", ended.err);
+    let measured: BTreeSet<u32> = measured(&run).into_iter().map(|(block, _)| block).collect();
+    assert!(measured.into_iter().eq(1..=blocks));
+    let budget = findings(&desk.run_dir()).run.budget.unwrap();
+    assert_eq!((budget.further_blocks, budget.seconds), (blocks - 3, 25.0));
 }

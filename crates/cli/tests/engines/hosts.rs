@@ -3,7 +3,7 @@
 //! the thread that made them, however it ends.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -37,7 +37,7 @@ impl Hosts {
     }
 
     /// `ip WORDS` in the network of the first host, where process numbers are those of this host.
-    fn network(&self, words: &str) {
+    pub(crate) fn network(&self, words: &str) {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.0[0].first.to_string(), "--net", "ip"]).args(words.split(' '));
         assert!(command.status().unwrap().success(), "ip {words}");
@@ -63,6 +63,11 @@ impl Hosts {
         ]);
         command.args(["sh", "-c", "cd \"$0\" && exec \"$@\""]).arg(folder).args(words).stdin(Stdio::null());
         command
+    }
+
+    /// The host's own `/media`.
+    pub(crate) fn folder(&self, number: usize) -> PathBuf {
+        Path::new("/proc").join(self.0[number].first.to_string()).join("root/media")
     }
 
     /// Pulls the plug.

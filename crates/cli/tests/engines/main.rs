@@ -11,10 +11,12 @@ mod slurm;
 #[expect(dead_code, reason = "made for the other test binaries as well")]
 mod support;
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use dbdyno_record::Run;
+use dbdyno_record::{Run, StepEvent};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -33,15 +35,109 @@ trait Cluster {
     fn prepare(&self, command: &mut Command);
 
     fn dbdyno(&self, desk: &Desk, args: &[&str]) -> Command {
+        self.on_head(desk, &[args, &["--on", self.on()]].concat())
+    }
+
+    fn on_head(&self, desk: &Desk, args: &[&str]) -> Command {
         let mut words = vec![env!("CARGO_BIN_EXE_dbdyno")];
         words.extend(args);
-        words.extend(["--on", self.on()]);
         let mut command = self.hosts().command(0, &desk.path(""), &words);
         desk.prepare(&mut command);
         // Hosts do not see each other's runs.
         self.prepare(command.env("DBDYNO_RUNTIME", "/media"));
         command
     }
+}
+
+/// Tasks on hosts that do not see the run's folder: files travel there once, and records back.
+fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
+    const SERVER: &str = "mysql-5.7.22";
+    let desk = Desk::new();
+    desk.write("c.toml", "buffer_pool = \"32 MiB\"\n");
+    let plan = format!(
+        "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"only\"\nserver = \"{SERVER}\"\nconfig = \"c.toml\"\n\
+         [workload.oltp]\ntests = [\"point-select\"]\nsettle_wait = \"0s\"\ntables = 1\ntable_size = 100\ntime = \"1s\"\n"
+    );
+    desk.write("p.toml", &plan);
+    let folder = |host: usize, path: &str| cluster.hosts().folder(host).join(path);
+    let kept = |host: usize| {
+        let entries = std::fs::read_dir(folder(host, "cache/dbdyno/fleet")).unwrap().flatten();
+        entries.map(|entry| (entry.file_name(), entry.ino())).collect::<BTreeSet<_>>()
+    };
+    let run = |out: &str| {
+        let out = format!("/media/{out}");
+        let mut command = cluster.dbdyno(&desk, &["run", "p.toml", "--out", &out]);
+        command.env("XDG_CACHE_HOME", "/media/cache").env("DBDYNO_SERVERS", dbdyno_provision::servers_dir());
+        let ended = desk.ended(&mut command);
+        ended.expect_ok();
+        assert!(ended.err.contains("files travel to n1, n2: "), "{}", ended.err);
+        let dirs = std::fs::read_dir(folder(0, out.trim_start_matches("/media/"))).unwrap();
+        let dir = dirs.map(|entry| entry.unwrap().path()).next().unwrap();
+        assert_eq!(measured(&whole(&dir)), [(1, "n1".to_owned()), (2, "n2".to_owned())]);
+    };
+    run("first");
+    let before = [1, 2].map(kept);
+    // dbdyno, the file of intents, the server, and the folder of tasks, which is empty.
+    assert_eq!(before.each_ref().map(BTreeSet::len), [4, 4]);
+    run("second");
+    assert_eq!([1, 2].map(kept), before);
+    for host in [1, 2] {
+        assert_eq!(std::fs::read_dir(folder(host, "cache/dbdyno/fleet/tasks")).unwrap().count(), 0);
+    }
+}
+
+/// Agents on nodes that the cluster gives load a server on its head.
+struct Load {
+    port: &'static str,
+    _server: Running,
+    _of_server: Desk,
+    desk: Desk,
+}
+
+impl Load {
+    /// On a port of its own: the server ends with its host.
+    fn new(cluster: &impl Cluster, port: &'static str) -> Self {
+        let server = Desk::new();
+        let words = ["known-answer", "--protocol", "mysql", "--listen", "10.99.0.1", "--port", port];
+        let running = server.start(&mut cluster.on_head(&server, &words));
+        let said = || std::fs::read_to_string(server.path("out.txt")).unwrap_or_default();
+        wait_for("the server to listen", || said().contains("listening").then_some(()));
+        Self { port, _server: running, _of_server: server, desk: Desk::new() }
+    }
+
+    /// A run on so many client hosts, whose step ends as `limit` says.
+    fn run(&self, cluster: &impl Cluster, hosts: u32, limit: &str) -> Command {
+        let plan = format!(
+            "name = \"test\"\n[clients]\nhosts = {hosts}\non = \"{}\"\n[[variant]]\nname = \"a\"\n\
+             address = \"mysql://any@10.99.0.1:{}/any\"\n[workload.oltp]\nverify = \"off\"\nsettle_wait = \"0s\"\n\
+             load_connections = 1\ntests = [\"read-only\"]\nconnections = [7]\ntable_size = 100\n{limit}\n",
+            cluster.on(),
+            self.port
+        );
+        self.desk.write("p.toml", &plan);
+        cluster.on_head(&self.desk, &["run", "p.toml"])
+    }
+}
+
+/// The cluster gives client hosts all at once or none, and each sends its part.
+fn client_hosts_are_nodes_of_the_cluster(cluster: &impl Cluster) {
+    let load = Load::new(cluster, "3306");
+    load.desk.ended(&mut load.run(cluster, 2, "events = 220")).expect_ok();
+    let cell = Run::open(&load.desk.run_dir()).unwrap().cells.remove(0);
+    let step = cell.steps.iter().find(|step| step.name.starts_with("read-only")).unwrap();
+    let host = |event: &StepEvent| match event {
+        StepEvent::ClientHost(host) => Some((host.host.clone(), host.connections)),
+        _ => None,
+    };
+    let mut hosts: Vec<_> = step.events.iter().filter_map(host).collect();
+    assert_eq!(hosts.iter().map(|(_, connections)| *connections).collect::<Vec<_>>(), [4, 3]);
+    hosts.sort();
+    assert_eq!(hosts.iter().map(|(host, _)| host.as_str()).collect::<Vec<_>>(), ["10.99.0.2", "10.99.0.3"]);
+    assert_eq!(step.intervals.iter().map(|interval| interval.done).sum::<u64>(), 220);
+
+    let refused = load.desk.ended(&mut load.run(cluster, 3, "events = 220"));
+    refused.expect_code(3);
+    assert!(refused.err.contains("cannot get 3 client hosts at once from "), "{}", refused.err);
 }
 
 /// Begins a run of so many blocks, each of one variant for so many seconds.

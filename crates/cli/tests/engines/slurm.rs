@@ -4,9 +4,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use dbdyno_analyse::Validity;
+
 use crate::hosts::Hosts;
-use crate::support::{Desk, wait_for};
-use crate::{Cluster, begin, measured, whole};
+use crate::support::{Desk, findings, wait_for, wait_until_in_step};
+use crate::{Cluster, Load, begin, measured, whole};
 
 /// Each host has its own `/media`. Nothing here needs control groups or an account of Slurm's.
 const CONFIG: &str = "
@@ -125,4 +127,24 @@ fn slurm_runs_each_block_on_a_node_of_its_own_and_what_is_killed_is_run_again() 
     crate::a_killed_conductor_ends_its_tasks_and_the_run_goes_on(&slurm);
     idle();
     crate::an_interrupted_run_has_no_tasks(&slurm);
+    idle();
+    crate::files_travel_where_no_folder_is_shared(&slurm);
+    idle();
+    crate::client_hosts_are_nodes_of_the_cluster(&slurm);
+    idle();
+    a_client_host_whose_link_is_cut_fails_the_step(&slurm);
+}
+
+fn a_client_host_whose_link_is_cut_fails_the_step(slurm: &Slurm) {
+    let load = Load::new(slurm, "3307");
+    let mut running = load.desk.start(&mut load.run(slurm, 2, "time = \"600s\""));
+    wait_until_in_step(&mut running, &load.desk.run_dir(), "1/a/oltp/read-only.c7");
+    slurm.hosts.network("link set to-1 down");
+    let ended = running.wait();
+    slurm.hosts.network("link set to-1 up");
+    ended.expect_code(4);
+    let findings = findings(&load.desk.run_dir());
+    let step = findings.workloads[0].steps.iter().find(|step| step.name.starts_with("read-only")).unwrap();
+    let Validity::Failed { message } = &step.variants[0].runs[0].validity else { panic!("{step:?}") };
+    assert!(message.contains("client host 10.99.0.2 was lost"), "{message}");
 }

@@ -6,7 +6,7 @@ use tokio::runtime::Runtime;
 use super::resume::{other_program, other_variant, own_option_files};
 use super::{Ready, conduct, create};
 use crate::args::TaskArgs;
-use crate::conductor::Holds;
+use crate::conductor::{Holds, partial};
 use crate::exit::Ended;
 use crate::manifest::manifest;
 use crate::variants::prepare;
@@ -31,6 +31,13 @@ fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     let of_run = &record.manifest;
     let mut plan = dbdyno_workloads::plans::parse(&of_run.plan_toml, "the run's plan")?;
     other_program(&record, &plan, false)?;
+    // The fleet spends it.
+    plan.budget = None;
+    if let Some(files) = &args.files {
+        for path in plan.files_mut() {
+            *path = files.join(path.strip_prefix("/").unwrap_or(path));
+        }
+    }
     cpus::give(&mut plan);
     host::check(&plan, &args.out, 0)?;
     limits::check(&plan)?;
@@ -42,5 +49,6 @@ fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     let order = of_run.order.iter().filter(|cell| cell.block == args.block).cloned().collect();
     let own = manifest(&plan, &variants, &args.out)?;
     let manifest = Manifest { run_id: args.name.clone(), order, ..own };
-    create(plan, variants, holds, manifest, &args.out)
+    let ready = create(plan, variants, holds, manifest, &args.out)?;
+    Ok(Ready { partial: partial(&record.events), ..ready })
 }

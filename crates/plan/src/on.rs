@@ -1,11 +1,14 @@
-//! `dbdyno run --on`: the fleet on which blocks run.
+//! Machines that are got from an engine: `dbdyno run --on`, and `on` in `[clients]`.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-/// A fleet of machines.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum On {
+use serde::{Deserialize, Serialize};
+
+/// An engine, and which of its machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum On {
     /// So many machines in namespaces of this host.
     Local(usize),
     /// Nodes of a Ray cluster: of the one at this address (`ray://HOST:PORT`), else of the one that Ray finds.
@@ -44,6 +47,20 @@ impl Display for On {
             Self::Slurm(None) => write!(f, "slurm"),
             Self::Slurm(Some(partition)) => write!(f, "slurm:{partition}"),
         }
+    }
+}
+
+impl TryFrom<String> for On {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<On> for String {
+    fn from(on: On) -> Self {
+        on.to_string()
     }
 }
 
