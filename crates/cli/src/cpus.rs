@@ -2,9 +2,9 @@
 
 use dbdyno_plan::{CpuList, Cpus, Plan};
 
-use crate::doctor::host_files::HostFiles;
 use crate::doctor::wakeups::known_sides;
 use crate::host;
+use crate::host_files::HostFiles;
 
 /// Where it is `shared`, plans without CPUs run on all of them: for machines that do other work as well.
 const CPUS_VARIABLE: &str = "DBDYNO_CPUS";

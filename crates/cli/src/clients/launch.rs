@@ -1,27 +1,22 @@
 //! Starts agents by the plan's command, each with certificates of its own.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dbdyno_provision::{Certificates, calling};
 
 use super::places::Place;
+use super::process::{Process, log_file};
 use super::wire::Credentials;
 use crate::exit::{Ended, MACHINE};
 
 /// An agent listens after this time.
 const START: Duration = Duration::from_secs(60);
-/// And ends in this time when its connection does.
-const END: Duration = Duration::from_secs(2);
-
-/// The process of an agent, or the one on this host that stands for it. It ends with this value.
-pub(super) struct Process(pub(super) Child);
 
 /// An agent that was started.
 pub(super) struct Launched {
@@ -62,16 +57,6 @@ pub(super) fn launch(place: &Place, log: PathBuf) -> Result<Launched, Ended> {
     Ok(Launched { process, log, credentials: certificates.for_client().into(), name: name.clone() })
 }
 
-/// A new file for what a program says on standard error.
-pub(super) fn log_file(path: &Path) -> std::io::Result<File> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    // A run that goes on starts its agents anew.
-    let _ = std::fs::remove_file(path);
-    File::create_new(path)
-}
-
 impl Launched {
     /// Waits until the agent listens; on which port.
     ///
@@ -94,19 +79,5 @@ impl Launched {
             let what = format!("the agent on client host {name} does not listen: {last}; see {log}");
             Ended::new(MACHINE, format!("{what}, and [clients] start in the plan"))
         })
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let deadline = Instant::now() + END;
-        while matches!(self.0.try_wait(), Ok(None)) {
-            if Instant::now() >= deadline {
-                let _ = self.0.kill();
-                let _ = self.0.wait();
-                return;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
     }
 }

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use dbdyno_plan::{ClientNames, Clients, On};
 use dbdyno_provision::calling;
 
-use super::launch::{Process, log_file};
+use super::process::{Process, log_file};
+use crate::engines::launcher::variables;
+use crate::engines::ray::{Ray, called, of_ray};
 use crate::exit::{Ended, MACHINE};
-use crate::fleet::launcher::variables;
-use crate::fleet::ray::{Ray, called, of_ray};
 
 /// Variables that the plan's command gets next to those that all programs get: where ssh finds its agent, and (they begin so) what
 /// `srun` knows of its allocation. No password is among them.

@@ -6,9 +6,8 @@ use dbdyno_record::{CellId, RunEvent};
 
 use crate::conductor::Conductor;
 use crate::conductor::database::Database;
-use crate::doctor::checks::memory::meminfo;
-use crate::doctor::host_files::HostFiles;
 use crate::exit::Ended;
+use crate::host_files::HostFiles;
 use crate::time;
 
 /// A server that stops, and the cell that it ran for.
@@ -51,14 +50,14 @@ impl Conductor<'_> {
 
 /// A second server like those that run has room.
 fn is_half_free(files: &HostFiles) -> bool {
-    let free = meminfo(files, "MemAvailable").zip(meminfo(files, "MemTotal"));
+    let free = files.meminfo("MemAvailable").zip(files.meminfo("MemTotal"));
     free.is_some_and(|(free, total)| free >= total / 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::host_files::machine;
+    use crate::host_files::machine;
 
     #[test]
     fn two_servers_run_at_once_only_where_half_of_the_memory_is_free() {

@@ -7,9 +7,9 @@ use dbdyno_record::{ClientCalibration, HostCalibration};
 
 use crate::doctor::checks::{cpu, disk, groups, kernel, limits, load, memory, tools};
 use crate::doctor::finding::Finding;
-use crate::doctor::host_files::HostFiles;
 use crate::doctor::{store, wakeups};
 use crate::host;
+use crate::host_files::HostFiles;
 use crate::manifest::tool;
 
 pub(crate) use crate::doctor::checks::disk::existing;

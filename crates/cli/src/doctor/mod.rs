@@ -2,10 +2,9 @@
 
 mod answering;
 pub(crate) mod calibrate;
-pub(crate) mod checks;
+mod checks;
 pub(crate) mod finding;
 pub(crate) mod fitness;
-pub(crate) mod host_files;
 pub(crate) mod store;
 mod table;
 pub(crate) mod wakeups;

@@ -3,11 +3,7 @@
 
 mod class;
 mod collect;
-pub(crate) mod launcher;
-mod local;
-pub(crate) mod ray;
 mod shipment;
-mod slurm;
 mod task;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,20 +13,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_plan::{Design, On, Plan, VariantKind};
+use dbdyno_plan::{Design, Plan, VariantKind};
 use dbdyno_record::{CellId, RunEvent, RunWriter};
 
 use crate::conductor::{Holds, Tally, further_blocks};
+use crate::engines::Launcher;
 use crate::exit::{Ended, MACHINE, USAGE};
 use crate::progress::Progress;
 use crate::time;
 use class::Class;
 pub(crate) use class::first_measured;
-pub(crate) use launcher::Launcher;
-use local::Local;
-use ray::Ray;
 use shipment::Shipment;
-use slurm::Slurm;
 use task::Task;
 
 /// So often a block is lost before the run ends: then it is no machine's fault.
@@ -87,18 +80,6 @@ struct Blocks {
     waiting: VecDeque<u32>,
     /// How often each was lost.
     lost: BTreeMap<u32, usize>,
-}
-
-/// The engine of a fleet.
-///
-/// # Errors
-/// What this host or the engine lacks.
-pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
-    Ok(match on {
-        On::Local(machines) => Box::new(Local::new(*machines)?),
-        On::Ray(address) => Box::new(Ray::find(address.as_deref())?),
-        On::Slurm(partition) => Box::new(Slurm::find(partition.as_deref())?),
-    })
 }
 
 /// Refuses plans whose blocks depend on each other.

@@ -16,7 +16,7 @@ for hash; do
 done
 echo "$lacks"
 while read -r hash bytes && [ "$hash" != run ]; do
-    part=$(mktemp -d "$cache/part.XXXXXX")
+    part=$(mktemp -d -p "$cache")
     head -c "$bytes" >"$part/archive"
     echo "$hash  $part/archive" | sha256sum --check --quiet >&2
     mkdir "$part/files"
@@ -26,7 +26,7 @@ while read -r hash bytes && [ "$hash" != run ]; do
     mv -T "$part/files" "$cache/$hash" 2>/dev/null || [ -d "$cache/$hash" ]
     rm -rf "$part"
 done
-task=$(mktemp -d "$cache/tasks/$name.XXXXXX")
+task=$(mktemp -d -p "$cache/tasks")
 trap 'rm -rf "$task"' EXIT
 mkdir "$task/run" "$task/servers" "$task/out"
 head -c "$bytes" | tar -x -C "$task/run"

@@ -10,9 +10,9 @@ use std::time::Instant;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::engines::Launcher;
 use crate::exit::{Ended, MACHINE};
 use crate::fleet::FOLDER;
-use crate::fleet::launcher::Launcher;
 use crate::fleet::shipment::Shipment;
 
 /// A task that was started.

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::doctor::finding::{Finding, good, note};
-use crate::doctor::host_files::HostFiles;
 use crate::doctor::wakeups::{ONE_CORE_SHARE, Wait, WakeUps, percent};
 use crate::exit::Ended;
+use crate::host_files::HostFiles;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -166,8 +166,8 @@ mod tests {
 
     use super::*;
     use crate::doctor::finding::Verdict;
-    use crate::doctor::host_files::machine;
     use crate::doctor::wakeups::Advice;
+    use crate::host_files::machine;
 
     const SYS: &str = "/sys/devices/system";
 

@@ -9,7 +9,7 @@ use dbdyno_sample::Device;
 use nix::sys::statvfs::statvfs;
 
 use crate::doctor::finding::{Finding, bad, good, note};
-use crate::doctor::host_files::HostFiles;
+use crate::host_files::HostFiles;
 use crate::time;
 
 const GB: u64 = 1_000_000_000;
@@ -172,7 +172,7 @@ fn micros(time: Duration) -> String {
 mod tests {
     use super::*;
     use crate::doctor::finding::Verdict;
-    use crate::doctor::host_files::machine;
+    use crate::host_files::machine;
 
     fn data_disk() -> Device {
         Device {

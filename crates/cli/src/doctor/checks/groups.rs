@@ -3,7 +3,7 @@
 use nix::unistd::{AccessFlags, access};
 
 use crate::doctor::finding::{Finding, good, note};
-use crate::doctor::host_files::HostFiles;
+use crate::host_files::HostFiles;
 use crate::time;
 
 const ROOT: &str = "/sys/fs/cgroup";
@@ -61,7 +61,7 @@ pub(crate) fn limits(files: &HostFiles) -> Finding {
 mod tests {
     use super::*;
     use crate::doctor::finding::Verdict;
-    use crate::doctor::host_files::machine;
+    use crate::host_files::machine;
 
     #[test]
     fn the_version_and_the_controllers_are_reported() {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use dbdyno_plan::grouped;
 
 use crate::doctor::finding::{Finding, good, note};
-use crate::doctor::host_files::HostFiles;
+use crate::host_files::HostFiles;
 
 /// A timer that is later than this is seen in paced loads.
 const LATE: Duration = Duration::from_micros(500);
@@ -100,7 +100,7 @@ pub(crate) fn aio(files: &HostFiles) -> Finding {
 mod tests {
     use super::*;
     use crate::doctor::finding::Verdict;
-    use crate::doctor::host_files::machine;
+    use crate::host_files::machine;
 
     const GOOD: Verdict = Verdict::Good;
     const NOTE: Verdict = Verdict::Note;

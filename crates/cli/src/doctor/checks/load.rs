@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::doctor::finding::{Finding, bad, good, note};
-use crate::doctor::host_files::HostFiles;
+use crate::host_files::HostFiles;
 
 /// Of one CPU; less is any idle system's.
 const OTHERS_SHARE_MAX: f64 = 0.1;
@@ -119,7 +119,7 @@ pub(crate) fn steal(before: &Ticks, after: &Ticks) -> Finding {
 mod tests {
     use super::*;
     use crate::doctor::finding::Verdict;
-    use crate::doctor::host_files::machine;
+    use crate::host_files::machine;
 
     #[test]
     fn a_busy_machine_is_noted_by_its_number_of_cpus() {

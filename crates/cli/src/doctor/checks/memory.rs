@@ -1,22 +1,15 @@
 //! Memory: how much is free, in which pages, and whether it may be swapped out.
 
 use crate::doctor::finding::{Finding, bad, good, note};
-use crate::doctor::host_files::HostFiles;
+use crate::host_files::HostFiles;
 use crate::time;
 
 const GB: u64 = 1_000_000_000;
 /// Above this the kernel swaps out processes to keep file pages.
 const SWAPPINESS_MAX: u32 = 10;
 
-/// A value of `/proc/meminfo`, where kB means 1024 bytes.
-pub(crate) fn meminfo(files: &HostFiles, key: &str) -> Option<u64> {
-    let text = files.text("/proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
 pub(crate) fn free(files: &HostFiles) -> Finding {
-    let Some(free) = meminfo(files, "MemAvailable") else { return good("not visible") };
+    let Some(free) = files.meminfo("MemAvailable") else { return good("not visible") };
     let found = format!("{} free", time::bytes(free));
     match free {
         free if free < GB / 5 => bad(found, "end other programs"),
@@ -37,11 +30,11 @@ pub(crate) fn huge_pages(files: &HostFiles) -> Finding {
 }
 
 pub(crate) fn swap(files: &HostFiles) -> Finding {
-    let total = meminfo(files, "SwapTotal").unwrap_or(0);
+    let total = files.meminfo("SwapTotal").unwrap_or(0);
     if total == 0 {
         return good("none");
     }
-    let used = total.saturating_sub(meminfo(files, "SwapFree").unwrap_or(total));
+    let used = total.saturating_sub(files.meminfo("SwapFree").unwrap_or(total));
     let swappiness = files.number::<u32>("/proc/sys/vm/swappiness");
     let eager = swappiness.is_some_and(|value| value > SWAPPINESS_MAX);
     let reported = swappiness.map_or(String::new(), |value| format!(", vm.swappiness = {value}"));
@@ -57,7 +50,7 @@ pub(crate) fn swap(files: &HostFiles) -> Finding {
 mod tests {
     use super::*;
     use crate::doctor::finding::Verdict;
-    use crate::doctor::host_files::machine;
+    use crate::host_files::machine;
 
     #[test]
     fn too_little_memory_is_bad() {

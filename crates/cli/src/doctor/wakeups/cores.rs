@@ -3,7 +3,7 @@
 use dbdyno_plan::CpuList;
 
 use super::{ONE_CORE_SHARE, Pair};
-use crate::doctor::host_files::HostFiles;
+use crate::host_files::HostFiles;
 
 /// The client gets one core of so many, the last ones.
 const CORES_PER_CLIENT_CORE: usize = 4;
@@ -70,7 +70,7 @@ fn join(cores: &mut Vec<Vec<u32>>, one: u32, other: u32) {
 mod tests {
     use super::super::testing::pair;
     use super::*;
-    use crate::doctor::host_files::machine;
+    use crate::host_files::machine;
 
     const TOPOLOGY: &str = "/sys/devices/system/cpu/cpu";
 

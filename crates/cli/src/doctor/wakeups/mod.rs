@@ -10,8 +10,8 @@ use std::fmt;
 use dbdyno_plan::CpuList;
 use serde::Serialize;
 
-use crate::doctor::host_files::HostFiles;
 use crate::exit::Ended;
+use crate::host_files::HostFiles;
 
 pub(crate) use burn::cpu_operations_per_second;
 pub(crate) use cores::known_sides;

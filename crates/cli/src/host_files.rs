@@ -37,6 +37,13 @@ impl HostFiles {
         self.line(path)?.parse().ok()
     }
 
+    /// A value of `/proc/meminfo`, where kB means 1024 bytes.
+    pub(crate) fn meminfo(&self, key: &str) -> Option<u64> {
+        let text = self.text("/proc/meminfo")?;
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    }
+
     /// The one of several words that is in brackets: `always [madvise] never`.
     pub(crate) fn chosen(&self, path: &str) -> Option<String> {
         let line = self.line(path)?;

@@ -5,8 +5,8 @@ use std::process::Child;
 
 use dbdyno_provision::{Cgroup, calling, start_detached};
 
+use crate::engines::launcher::{Launcher, variables};
 use crate::exit::{Ended, MACHINE};
-use crate::fleet::launcher::{Launcher, variables};
 use crate::host;
 use crate::other_runs::FOLDER_VARIABLE;
 

@@ -5,8 +5,8 @@ use std::process::Child;
 
 use dbdyno_provision::{calling, start_detached};
 
+use crate::engines::launcher::{Launcher, variables};
 use crate::exit::{Ended, MACHINE};
-use crate::fleet::launcher::{Launcher, variables};
 
 /// What every call of srun says. A node is a task's own with all CPUs and all memory, and dbdyno chooses among the CPUs.
 const SRUN: [&str; 7] =

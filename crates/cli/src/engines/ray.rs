@@ -7,8 +7,8 @@ use std::process::Child;
 
 use dbdyno_provision::{calling, start_detached};
 
+use crate::engines::launcher::{Launcher, variables};
 use crate::exit::{Ended, MACHINE};
-use crate::fleet::launcher::{Launcher, variables};
 
 /// See its first lines.
 const PROGRAM: &str = include_str!("ray.py");
