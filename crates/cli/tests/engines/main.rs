@@ -64,14 +64,16 @@ fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
         let entries = std::fs::read_dir(folder(host, "cache/dbdyno/fleet")).unwrap().flatten();
         entries.map(|entry| (entry.file_name(), entry.ino())).collect::<BTreeSet<_>>()
     };
-    let run = |out: &str| {
-        let out = format!("/media/{out}");
-        let mut command = cluster.dbdyno(&desk, &["run", "p.toml", "--out", &out]);
+    let command = |out: &str, more: &[&str]| {
+        let mut command = cluster.dbdyno(&desk, &[&["run", "p.toml", "--out", out], more].concat());
         command.env("XDG_CACHE_HOME", "/media/cache").env("DBDYNO_SERVERS", dbdyno_provision::servers_dir());
-        let ended = desk.ended(&mut command);
+        command
+    };
+    let run = |out: &str| {
+        let ended = desk.ended(&mut command(&format!("/media/{out}"), &[]));
         ended.expect_ok();
         assert!(ended.err.contains("files travel to n1, n2: "), "{}", ended.err);
-        let dirs = std::fs::read_dir(folder(0, out.trim_start_matches("/media/"))).unwrap();
+        let dirs = std::fs::read_dir(folder(0, out)).unwrap();
         let dir = dirs.map(|entry| entry.unwrap().path()).next().unwrap();
         assert_eq!(measured(&whole(&dir)), [(1, "n1".to_owned()), (2, "n2".to_owned())]);
     };
@@ -81,9 +83,17 @@ fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
     assert_eq!(before.each_ref().map(BTreeSet::len), [4, 4]);
     run("second");
     assert_eq!([1, 2].map(kept), before);
-    for host in [1, 2] {
-        assert_eq!(std::fs::read_dir(folder(host, "cache/dbdyno/fleet/tasks")).unwrap().count(), 0);
-    }
+    let tasks = |host| std::fs::read_dir(folder(host, "cache/dbdyno/fleet/tasks")).unwrap().count();
+    assert_eq!([tasks(1), tasks(2)], [0, 0]);
+
+    let running = desk.start(&mut command("/media/third", &["--set", "workload.oltp.time=600s"]));
+    let is_task = |line: &[String]| line[0].starts_with("/media/cache") && line[1] == "task";
+    let task = wait_for("a task", || hosts::process(|line| line.len() > 1 && is_task(line)));
+    let [conductor] = children(running.pid())[..] else { panic!("no conductor") };
+    kill(conductor, Signal::SIGINT).unwrap();
+    running.wait().expect_code(130);
+    wait_for("the end of the task", || kill(task, None).is_err().then_some(()));
+    wait_for("the end of its data", || (tasks(1) + tasks(2) == 0).then_some(()));
 }
 
 /// Agents on nodes that the cluster gives load a server on its head.
