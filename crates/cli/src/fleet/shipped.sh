@@ -9,7 +9,7 @@ block=$1 name=$2 templates=$3
 shift 3
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dbdyno/fleet
 mkdir -p "$cache/tasks"
-find "$cache" "$cache/tasks" -mindepth 1 -maxdepth 1 ! -name tasks -mtime +30 -exec rm -rf {} +
+find "$cache" -mindepth 1 -maxdepth 1 ! -name tasks -mtime +30 -exec rm -rf {} +
 lacks=lacks
 for hash; do
     if [ -d "$cache/$hash" ]; then touch "$cache/$hash"; else lacks="$lacks $hash"; fi
@@ -26,7 +26,16 @@ while read -r hash bytes && [ "$hash" != run ]; do
     mv -T "$part/files" "$cache/$hash" 2>/dev/null || [ -d "$cache/$hash" ]
     rm -rf "$part"
 done
+# Tasks hold a lock on their folder. What is not locked was left by one that was killed.
+exec 8>"$cache/tasks.lock"
+flock 8
+for left in "$cache"/tasks/*/; do
+    if [ -d "$left" ] && flock --nonblock "$left" true; then rm -rf "$left"; fi
+done
 task=$(mktemp -d -p "$cache/tasks")
+exec 9<"$task"
+flock 9
+exec 8>&-
 trap 'rm -rf "$task"' EXIT
 mkdir "$task/run" "$task/servers" "$task/out"
 head -c "$bytes" | tar -x -C "$task/run"
