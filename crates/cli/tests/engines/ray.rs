@@ -112,11 +112,11 @@ fn ray_runs_each_block_on_a_node_of_its_own_and_what_is_killed_is_run_again() {
 
     crate::a_killed_task_is_run_again_elsewhere(&ray, "SIGKILL");
     crate::an_interrupted_run_has_no_tasks(&ray);
-    crate::files_travel_where_no_folder_is_shared(&ray);
-    crate::client_hosts_are_nodes_of_the_cluster(&ray);
     ray.on = "ray://10.99.0.1:10001";
     crate::a_killed_conductor_ends_its_tasks_and_the_run_goes_on(&ray);
     ray.on = "ray";
+    crate::files_travel_where_no_folder_is_shared(&ray);
+    crate::client_hosts_are_nodes_of_the_cluster(&ray);
 
     let desk = Desk::new();
     let (running, dir) = begin(&ray, &desk, 2, 5);
