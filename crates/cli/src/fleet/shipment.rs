@@ -57,11 +57,7 @@ impl Shipment {
         let below_root = |path: PathBuf| path.strip_prefix("/").map_or(path.clone(), Path::to_path_buf);
         all.push(Archive::of("/".into(), named(plan).into_iter().map(below_root).collect())?);
         for name in servers(plan) {
-            let facts = format!("{name}.toml");
-            let has_facts = servers_dir().join(&facts).exists();
-            // What a link in the servers folder leads to, and not the link.
-            let names = [Some(format!("{name}/.")), has_facts.then_some(facts)].into_iter().flatten();
-            all.push(Archive::of(servers_dir(), names.map(PathBuf::from).collect())?);
+            all.push(Archive::of_server(servers_dir(), &name)?);
         }
         Ok(Self(all))
     }
@@ -224,6 +220,14 @@ impl Archive {
         Ok(archive)
     }
 
+    /// The server `name` of a servers folder: what a link there leads to, and not the link.
+    fn of_server(folder: PathBuf, name: &str) -> Result<Self, Ended> {
+        let facts = format!("{name}.toml");
+        let has_facts = folder.join(&facts).exists();
+        let names = [Some(format!("{name}/.")), has_facts.then_some(facts)].into_iter().flatten();
+        Self::of(folder, names.map(PathBuf::from).collect())
+    }
+
     fn read(&self, take: impl FnOnce(&mut dyn Read) -> io::Result<()>) -> io::Result<()> {
         let mut child = self.tar().spawn()?;
         let taken = child.stdout.take().map_or(Ok(()), |mut output| take(&mut output));
@@ -286,7 +290,8 @@ mod tests {
         symlink(path("build"), path("servers/mine")).unwrap();
         let archive = |folder: PathBuf, name: &str| Archive::of(folder, vec![name.into()]).unwrap();
         let own = ["dbdyno", "c.toml"].map(|name| archive(path(""), name));
-        let all = own.into_iter().chain([archive(path("servers"), "mine/.")]).collect();
+        let server = Archive::of_server(path("servers"), "mine").unwrap();
+        let all = own.into_iter().chain([server]).collect();
         (desk, Shipment(all))
     }
 
@@ -327,6 +332,10 @@ mod tests {
         let names: BTreeSet<_> = kept.iter().filter_map(|(name, _)| name.to_str()).collect();
         let hashes = shipment.0.iter().map(|archive| archive.hash.as_str());
         assert_eq!(names, hashes.chain(["tasks", "tasks.lock"]).collect::<BTreeSet<_>>());
+        // What has travelled is not asked for again.
+        for name in ["dbdyno", "c.toml", "build/mysqld"] {
+            std::fs::remove_file(desk.join(name)).unwrap();
+        }
         // As of a task that was killed.
         std::fs::create_dir(cache.join("tasks/left")).unwrap();
         run(&["c"]);
