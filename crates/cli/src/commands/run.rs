@@ -249,13 +249,14 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path, args: &RunArgs) -> Result<()
 }
 
 fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
-    let plan = match &args.on {
+    let mut plan = match &args.on {
         None => plan_source::plan(&args.source, &overrides(args))?,
         // CPUs are for each machine to give.
         Some(_) => plan_source::read(&args.source, &overrides(args))?,
     };
     if args.on.is_some() {
         fleet::check(&plan)?;
+        fleet::resolve_links(&mut plan);
     }
     super::servers::provide(&plan, args.get)?;
     for warning in dbdyno_plan::warnings(&plan) {

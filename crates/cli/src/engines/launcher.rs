@@ -1,10 +1,13 @@
 //! What a fleet needs of an engine: the names of machines, and tasks started on them.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use crate::exit::Ended;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::exit::{Ended, MACHINE};
 
 /// Variables that tasks and the engine's programs get, next to those that all programs get. No password is among them.
 const HANDED_ON: [&str; 6] =
@@ -33,4 +36,21 @@ pub(crate) trait Launcher {
 /// [`HANDED_ON`], as far as they are set.
 pub(crate) fn variables() -> Vec<(OsString, OsString)> {
     HANDED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
+}
+
+/// Asks what [`Launcher::start`] has started to end. It has not been waited for.
+pub(crate) fn ask_to_end(child: &Child) {
+    if let Ok(pid) = i32::try_from(child.id()) {
+        // A failure means that it has just ended.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+    }
+}
+
+/// dbdyno itself, which tasks are.
+///
+/// # Errors
+/// That it cannot be found.
+pub(crate) fn this_program() -> Result<PathBuf, Ended> {
+    let cannot = |error| Ended::new(MACHINE, format!("cannot find dbdyno itself: {error}"));
+    std::env::current_exe().map_err(cannot)
 }

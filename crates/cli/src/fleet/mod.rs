@@ -60,7 +60,7 @@ struct Machine {
     free_at: Instant,
     /// Blocks that were lost on it.
     losses: usize,
-    /// Files travel to it: it does not see the run's folder.
+    /// Files travel to it: it lacks some that the run needs.
     lacks_files: bool,
     /// It was asked what it is.
     is_known: bool,
@@ -100,6 +100,15 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
         USAGE,
         format!("--on runs blocks apart from each other, but {why}; leave out one of both"),
     ))
+}
+
+/// Names the plan's files by paths without links and `..`, which lead elsewhere where files travel.
+pub(crate) fn resolve_links(plan: &mut Plan) {
+    for path in plan.files_mut() {
+        if let Ok(real) = path.canonicalize() {
+            *path = real;
+        }
+    }
 }
 
 impl Fleet<'_> {
@@ -268,6 +277,22 @@ mod tests {
         assert!(check(&plan("")).is_ok());
         assert!(check(&plan("budget = \"1h\"")).is_ok());
         assert_eq!(check(&plan("design = \"alternate\"")).map_err(|ended| ended.code), Err(USAGE));
+    }
+
+    #[test]
+    fn files_of_a_plan_are_named_without_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("plans")).unwrap();
+        std::fs::write(root.join("my.cnf"), "").unwrap();
+        std::os::unix::fs::symlink("my.cnf", root.join("link")).unwrap();
+        let mut plan = plan("");
+        plan.variants[0].my_cnf = Some(root.join("plans/../link"));
+        plan.variants[0].basedir = Some(root.join("none/../none"));
+        resolve_links(&mut plan);
+        let variant = &plan.variants[0];
+        assert_eq!(variant.my_cnf, Some(root.join("my.cnf")));
+        assert_eq!(variant.basedir, Some(root.join("none/../none")));
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Files for machines that do not see the run's folder. They travel over the standard input and output of tasks, once to each
-//! machine: it keeps them by the hash of their content.
+//! Files for machines that lack those of a run. They travel over the standard input and output of tasks, once to each machine: it
+//! keeps them by the hash of their content.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,11 +15,18 @@ use dbdyno_provision::{calling, servers_dir};
 use dbdyno_record::Run;
 use sha2::{Digest, Sha256};
 
+use crate::engines::launcher::{ask_to_end, this_program};
 use crate::exit::{Ended, MACHINE};
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
 /// A machine that is free answers in this time.
 const PROBE: Duration = Duration::from_secs(30);
+
+/// Whether a machine has all files that its arguments name.
+const HAS_ALL: &str = "for path; do [ -e \"$path\" ] || exit 1; done";
+
+/// The last of the records of a task; see [`PROGRAM`].
+const END: &str = "end";
 
 /// What a machine runs; see its first lines.
 const PROGRAM: &str = include_str!("shipped.sh");
@@ -42,27 +50,14 @@ impl Shipment {
     ///
     /// # Errors
     /// Files that cannot be read.
-    fn of(mut plan: Plan) -> Result<Self, Ended> {
-        let cannot = |error| Ended::new(MACHINE, format!("cannot find dbdyno itself: {error}"));
-        let program = std::env::current_exe().map_err(cannot)?;
+    fn of(plan: &mut Plan) -> Result<Self, Ended> {
+        let program = this_program()?;
         let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
         let mut all = vec![Archive::of(folder, vec![program.file_name().unwrap_or_default().into()])?];
-        let named: BTreeSet<PathBuf> = plan.files_mut().into_iter().map(|path| path.clone()).collect();
         let below_root = |path: PathBuf| path.strip_prefix("/").map_or(path.clone(), Path::to_path_buf);
-        all.push(Archive::of("/".into(), named.into_iter().map(below_root).collect())?);
-        let servers: BTreeSet<String> = plan
-            .variants
-            .iter()
-            .filter_map(|variant| match variant.kind() {
-                VariantKind::Named(name) => Some(name.clone()),
-                _ => None,
-            })
-            .collect();
-        for name in servers {
-            let facts = format!("{name}.toml");
-            let has_facts = servers_dir().join(&facts).exists();
-            let names = [Some(name), has_facts.then_some(facts)].into_iter().flatten();
-            all.push(Archive::of(servers_dir(), names.map(PathBuf::from).collect())?);
+        all.push(Archive::of("/".into(), named(plan).into_iter().map(below_root).collect())?);
+        for name in servers(plan) {
+            all.push(Archive::of_server(servers_dir(), &name)?);
         }
         Ok(Self(all))
     }
@@ -78,10 +73,15 @@ impl Shipment {
     }
 
     /// Gives the machine of a task what it lacks and the files of the run in `dir`, and takes the records of the task into the folder
-    /// of tasks. What fails shows in what the task leaves.
-    pub(super) fn attend(self: &Arc<Self>, child: &mut Child, dir: &Path) -> JoinHandle<io::Result<()>> {
+    /// of tasks.
+    pub(super) fn attend(
+        self: &Arc<Self>,
+        child: &mut Child,
+        dir: &Path,
+        name: &str,
+    ) -> JoinHandle<io::Result<()>> {
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (shipment, dir) = (Arc::clone(self), dir.to_owned());
+        let (shipment, dir, name) = (Arc::clone(self), dir.to_owned(), name.to_owned());
         thread::spawn(move || {
             let (Some(mut input), Some(output)) = (input, output) else { return Ok(()) };
             let mut output = BufReader::new(output);
@@ -97,18 +97,38 @@ impl Shipment {
             writeln!(input, "run {}", own.len())?;
             input.write_all(&own)?;
             drop(input);
-            let mut tar = calling("tar");
-            tar.args(["--extract", "--directory"]).arg(dir.join(FOLDER)).stdin(Stdio::piped());
-            let mut tar = tar.spawn()?;
-            let copied = tar.stdin.take().map(|mut records| io::copy(&mut output, &mut records));
-            tar.wait()?;
-            copied.transpose().map(drop)
+            take_records(&mut output, &dir.join(FOLDER), &name)
         })
     }
 }
 
+/// Takes the records of the task `name`, if there are some, into `folder`: all of them or none.
+fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Result<()> {
+    if output.fill_buf()?.is_empty() {
+        return Ok(());
+    }
+    let log = File::options().append(true).create(true).open(folder.join(format!("{name}.log")))?;
+    let partial = folder.join(format!("{name}.partial"));
+    std::fs::create_dir(&partial)?;
+    let mut tar = calling("tar");
+    tar.args(["--extract", "--no-same-owner", "--directory"]).arg(&partial);
+    let mut tar = tar.stdin(Stdio::piped()).stderr(log).spawn()?;
+    if let Some(mut records) = tar.stdin.take() {
+        // What fails shows in tar's status.
+        let _ = io::copy(output, &mut records);
+    }
+    let status = tar.wait()?;
+    // tar takes an end between two files for that of the archive.
+    let taken = match status.success() && partial.join(END).exists() {
+        true => std::fs::rename(partial.join(name), folder.join(name)),
+        false => Err(io::Error::other(format!("its records have not arrived whole: tar: {status}"))),
+    };
+    std::fs::remove_dir_all(&partial)?;
+    taken
+}
+
 impl Fleet<'_> {
-    /// Asks all machines at once whether they see the run's folder. What is to travel to those that do not.
+    /// Asks all machines at once whether they have the files of the run. What is to travel to those that lack some.
     ///
     /// # Errors
     /// When the engine cannot be called, or files cannot be read.
@@ -117,33 +137,54 @@ impl Fleet<'_> {
             return Ok(None);
         }
         let run = std::path::absolute(self.writer.dir()).unwrap_or(self.writer.dir().to_owned());
-        let words = ["test".to_owned(), "-d".to_owned(), run.join(FOLDER).display().to_string()];
+        let record = Run::outline(&run)?;
+        let mut plan = dbdyno_workloads::plans::parse(&record.manifest.plan_toml, "the run's plan")?;
+        let mut needed = BTreeSet::from([run.join(FOLDER), this_program()?]);
+        needed.extend(named(&mut plan));
+        needed.extend(servers(&plan).into_iter().map(|name| servers_dir().join(name)));
+        let mut words = ["sh", "-c", HAS_ALL, "dbdyno"].map(str::to_owned).to_vec();
+        words.extend(needed.iter().map(|path| path.display().to_string()));
         let mut asked = Vec::new();
         for (number, machine) in machines.iter().enumerate() {
             let log = run.join(FOLDER).join(format!("{}.log", machine.name));
             asked.push(self.launcher.start(number, &words, &log, false)?);
         }
         let deadline = Instant::now() + PROBE;
-        while asked.iter_mut().any(|child| matches!(child.try_wait(), Ok(None))) && Instant::now() < deadline
+        while asked.iter_mut().any(|child| matches!(child.try_wait(), Ok(None)))
+            && Instant::now() < deadline
+            && !self.cancelled()
         {
             thread::sleep(POLL);
         }
         for (machine, mut child) in machines.iter_mut().zip(asked) {
-            // One that has not answered is to run a task all the same.
-            machine.lacks_files = child.try_wait().ok().flatten().is_some_and(|status| !status.success());
-            let _ = child.kill();
-            let _ = child.wait();
+            match child.try_wait() {
+                Ok(Some(status)) => machine.lacks_files = !status.success(),
+                // One that has not answered is to run a task all the same.
+                _ => ask_to_end(&child),
+            }
         }
         let lacking = machines.iter().filter(|machine| machine.lacks_files);
         let names = lacking.map(|machine| machine.name.as_str()).collect::<Vec<_>>().join(", ");
-        if names.is_empty() {
+        if names.is_empty() || self.cancelled() {
             return Ok(None);
         }
-        self.progress.line(&format!("files travel to {names}: the folder of the run is not there"));
-        let record = Run::outline(&run)?;
-        let plan = dbdyno_workloads::plans::parse(&record.manifest.plan_toml, "the run's plan")?;
-        Shipment::of(plan).map(Some)
+        self.progress.line(&format!("files travel to {names}: not all that the run needs are there"));
+        Shipment::of(&mut plan).map(Some)
     }
+}
+
+/// The files that a plan names, as far as they are still here: a run that goes on has its own copies of option files.
+fn named(plan: &mut Plan) -> BTreeSet<PathBuf> {
+    plan.files_mut().into_iter().filter(|path| path.exists()).map(|path| path.clone()).collect()
+}
+
+/// The servers of a plan that are in the servers folder.
+fn servers(plan: &Plan) -> BTreeSet<String> {
+    let name = |kind: VariantKind| match kind {
+        VariantKind::Named(name) => Some(name),
+        _ => None,
+    };
+    plan.variants.iter().filter_map(|variant| name(variant.kind())).collect()
 }
 
 /// The files of a run that its tasks read.
@@ -179,6 +220,14 @@ impl Archive {
         Ok(archive)
     }
 
+    /// The server `name` of a servers folder: what a link there leads to, and not the link.
+    fn of_server(folder: PathBuf, name: &str) -> Result<Self, Ended> {
+        let facts = format!("{name}.toml");
+        let has_facts = folder.join(&facts).exists();
+        let names = [Some(format!("{name}/.")), has_facts.then_some(facts)].into_iter().flatten();
+        Self::of(folder, names.map(PathBuf::from).collect())
+    }
+
     fn read(&self, take: impl FnOnce(&mut dyn Read) -> io::Result<()>) -> io::Result<()> {
         let mut child = self.tar().spawn()?;
         let taken = child.stdout.take().map_or(Ok(()), |mut output| take(&mut output));
@@ -203,6 +252,9 @@ impl Archive {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::fs::{DirEntryExt, PermissionsExt, symlink};
+
     use super::*;
 
     #[test]
@@ -219,5 +271,119 @@ mod tests {
         assert_ne!(hash("one"), hash("two"));
         assert!(Archive::of("/".into(), vec!["no/such/file".into()]).is_err());
         assert_eq!(Archive::of("/".into(), Vec::new()).unwrap().names, Vec::<PathBuf>::new());
+    }
+
+    /// Files to travel, the folder `run`, and the machine's folder `cache`. The task's records are what it has found.
+    fn desk() -> (tempfile::TempDir, Shipment) {
+        let desk = tempfile::tempdir().unwrap();
+        let path = |name: &str| desk.path().join(name);
+        for folder in ["run/fleet", "servers", "build", "cache"] {
+            std::fs::create_dir_all(path(folder)).unwrap();
+        }
+        let program = "#!/bin/sh\nmkdir \"$5/$6\" && \
+                       cat \"${2#--files=}/c.toml\" \"$3/plan\" \"$DBDYNO_SERVERS/mine/mysqld\" >\"$5/$6/found\"\n";
+        std::fs::write(path("dbdyno"), program).unwrap();
+        std::fs::set_permissions(path("dbdyno"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(path("c.toml"), "config ").unwrap();
+        std::fs::write(path("run/plan"), "plan ").unwrap();
+        std::fs::write(path("build/mysqld"), "server").unwrap();
+        symlink(path("build"), path("servers/mine")).unwrap();
+        let archive = |folder: PathBuf, name: &str| Archive::of(folder, vec![name.into()]).unwrap();
+        let own = ["dbdyno", "c.toml"].map(|name| archive(path(""), name));
+        let server = Archive::of_server(path("servers"), "mine").unwrap();
+        let all = own.into_iter().chain([server]).collect();
+        (desk, Shipment(all))
+    }
+
+    /// The task `name` on a machine, as an engine starts it.
+    fn start(shipment: &Arc<Shipment>, desk: &Path, name: &str) -> (Child, JoinHandle<io::Result<()>>) {
+        let words = shipment.words(1, name, None);
+        let log = File::create(desk.join(format!("run/fleet/{name}.log"))).unwrap();
+        let mut command = calling(&words[0]);
+        command.args(&words[1..]).env("XDG_CACHE_HOME", desk.join("cache"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().unwrap();
+        let courier = shipment.attend(&mut child, &desk.join("run"), name);
+        (child, courier)
+    }
+
+    /// Names and numbers of what a folder has.
+    fn entries(folder: &Path) -> BTreeSet<(OsString, u64)> {
+        let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+        entries.map(|entry| (entry.file_name(), entry.ino())).collect()
+    }
+
+    #[test]
+    fn files_travel_once_to_a_machine_and_records_come_back() {
+        let (desk, shipment) = desk();
+        let (desk, shipment) = (desk.path(), Arc::new(shipment));
+        let run = |names: &[&str]| {
+            let tasks: Vec<_> = names.iter().map(|name| start(&shipment, desk, name)).collect();
+            for ((mut child, courier), name) in tasks.into_iter().zip(names) {
+                courier.join().unwrap().unwrap();
+                assert!(child.wait().unwrap().success());
+                let found = std::fs::read_to_string(desk.join(format!("run/fleet/{name}/found"))).unwrap();
+                assert_eq!(found, "config plan server");
+            }
+        };
+        run(&["a", "b"]);
+        let cache = desk.join("cache/dbdyno/fleet");
+        let kept = entries(&cache);
+        let names: BTreeSet<_> = kept.iter().filter_map(|(name, _)| name.to_str()).collect();
+        let hashes = shipment.0.iter().map(|archive| archive.hash.as_str());
+        assert_eq!(names, hashes.chain(["tasks", "tasks.lock"]).collect::<BTreeSet<_>>());
+        // What has travelled is not asked for again.
+        for name in ["dbdyno", "c.toml", "build/mysqld"] {
+            std::fs::remove_file(desk.join(name)).unwrap();
+        }
+        // As of a task that was killed.
+        std::fs::create_dir(cache.join("tasks/left")).unwrap();
+        run(&["c"]);
+        assert_eq!(entries(&cache), kept);
+        assert_eq!(entries(&cache.join("tasks")), BTreeSet::new());
+    }
+
+    #[test]
+    fn files_that_change_on_their_way_are_not_kept() {
+        let (desk, mut shipment) = desk();
+        let other = "0".repeat(64);
+        shipment.0[1].hash.clone_from(&other);
+        let (mut child, courier) = start(&Arc::new(shipment), desk.path(), "a");
+        // It may or may not have seen that the machine takes no more.
+        let _ = courier.join().unwrap();
+        assert!(!child.wait().unwrap().success());
+        let log = std::fs::read_to_string(desk.path().join("run/fleet/a.log")).unwrap();
+        assert!(
+            log.contains(&format!("error: files have changed on their way, or before: {other}\n")),
+            "{log}"
+        );
+        let cache = desk.path().join("cache/dbdyno/fleet");
+        assert!(!cache.join(other).exists() && entries(&cache.join("tasks")).is_empty());
+        assert!(!desk.path().join("run/fleet/a").exists());
+    }
+
+    #[test]
+    fn records_are_taken_when_all_have_arrived() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        std::fs::create_dir_all(from.join("n")).unwrap();
+        std::fs::create_dir(&to).unwrap();
+        for name in ["n/a", "n/b", END] {
+            std::fs::write(from.join(name), name).unwrap();
+        }
+        let archive = Archive::of(from, vec!["n".into(), END.into()]).unwrap();
+        let mut all = Vec::new();
+        archive.read(|output| output.read_to_end(&mut all).map(drop)).unwrap();
+        let is_last = |at: &usize| all[*at..].starts_with(b"end\0");
+        let last = (0..all.len()).step_by(512).find(is_last).unwrap();
+        for cut in (512..=last).step_by(256) {
+            let error = take_records(&mut &all[..cut], &to, "n").unwrap_err().to_string();
+            assert!(error.starts_with("its records have not arrived whole: "), "{cut}: {error}");
+            assert!(!to.join("n").exists() && !to.join("n.partial").exists(), "{cut}");
+        }
+        take_records(&mut &all[..0], &to, "n").unwrap();
+        assert!(!to.join("n").exists());
+        take_records(&mut &all[..], &to, "n").unwrap();
+        assert_eq!(std::fs::read_to_string(to.join("n/b")).unwrap(), "n/b");
     }
 }

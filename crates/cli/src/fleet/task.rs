@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-
 use crate::engines::Launcher;
-use crate::exit::{Ended, MACHINE};
+use crate::engines::launcher::{ask_to_end, this_program};
+use crate::exit::Ended;
 use crate::fleet::FOLDER;
 use crate::fleet::shipment::Shipment;
 
@@ -25,6 +23,8 @@ pub(super) struct Task {
     child: Child,
     /// Brings files to its machine, and records back.
     courier: Option<JoinHandle<io::Result<()>>>,
+    /// Why the courier has failed.
+    lost: Option<io::Error>,
     pub(super) started: Instant,
     /// Once it has ended.
     status: Option<ExitStatus>,
@@ -43,8 +43,7 @@ impl Task {
         templates: Option<&Path>,
         shipment: Option<&Arc<Shipment>>,
     ) -> Result<Self, Ended> {
-        let cannot = |error| Ended::new(MACHINE, format!("cannot find dbdyno itself: {error}"));
-        let program = std::env::current_exe().map_err(cannot)?;
+        let program = this_program()?;
         let run = std::path::absolute(run).unwrap_or(run.to_owned());
         let folder = run.join(FOLDER);
         let mut attempt = 1;
@@ -65,15 +64,18 @@ impl Task {
             words = shipment.words(block, &name, templates);
         }
         let mut child = launcher.start(machine, &words, &log, shipment.is_some())?;
-        let courier = shipment.map(|shipment| shipment.attend(&mut child, &run));
-        let started = Instant::now();
-        Ok(Self { block, dir: folder.join(&name), name, log, child, courier, started, status: None })
+        let courier = shipment.map(|shipment| shipment.attend(&mut child, &run, &name));
+        let (dir, started) = (folder.join(&name), Instant::now());
+        Ok(Self { block, dir, name, log, child, courier, lost: None, started, status: None })
     }
 
     /// Asks whether it has ended. A process that cannot be asked counts as running; its end shows at the next look.
     pub(super) fn look(&mut self) {
         let has_records = self.courier.as_ref().is_none_or(JoinHandle::is_finished);
-        self.status = self.child.try_wait().ok().flatten().filter(|_| has_records);
+        self.status = has_records.then(|| self.child.try_wait().ok().flatten()).flatten();
+        if let Some(courier) = self.courier.take_if(|courier| courier.is_finished()) {
+            self.lost = courier.join().ok().and_then(Result::err);
+        }
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -82,20 +84,20 @@ impl Task {
 
     /// Asks it to end.
     pub(super) fn stop(&self) {
-        if let (None, Ok(pid)) = (self.status, i32::try_from(self.child.id())) {
-            // A failure means that it has just ended.
-            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        if self.status.is_none() {
+            ask_to_end(&self.child);
         }
     }
 
     /// Why it ended, as far as it has said so.
     pub(super) fn why(&self) -> String {
         let status = self.status.map_or_else(String::new, |status| status.to_string());
+        let lost = self.lost.as_ref().map(|error| format!("{error} ({status})"));
         let log = std::fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         match log.lines().rfind(|line| line.contains("error: ")) {
             Some(last) => format!("{} ({status})", last.trim()),
-            None => status,
+            None => lost.unwrap_or(status),
         }
     }
 

@@ -53,13 +53,14 @@ trait Cluster {
 fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
     const SERVER: &str = "mysql-5.7.22";
     let desk = Desk::new();
-    desk.write("c.toml", "buffer_pool = \"32 MiB\"\n");
+    let folder = |host: usize, path: &str| cluster.hosts().folder(host).join(path);
+    std::fs::write(folder(0, "real.toml"), "buffer_pool = \"32 MiB\"\n").unwrap();
+    std::os::unix::fs::symlink("real.toml", folder(0, "link.toml")).unwrap();
     let plan = format!(
-        "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"only\"\nserver = \"{SERVER}\"\nconfig = \"c.toml\"\n\
+        "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"only\"\nserver = \"{SERVER}\"\nconfig = \"/media/link.toml\"\n\
          [workload.oltp]\ntests = [\"point-select\"]\nsettle_wait = \"0s\"\ntables = 1\ntable_size = 100\ntime = \"1s\"\n"
     );
     desk.write("p.toml", &plan);
-    let folder = |host: usize, path: &str| cluster.hosts().folder(host).join(path);
     let kept = |host: usize| {
         let entries = std::fs::read_dir(folder(host, "cache/dbdyno/fleet")).unwrap().flatten();
         entries.map(|entry| (entry.file_name(), entry.ino())).collect::<BTreeSet<_>>()
