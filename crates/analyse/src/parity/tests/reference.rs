@@ -12,13 +12,13 @@ mod filled;
 const HEAD: &str = "\
 # Parity: configuration differences and traps
 
-After each start dbdyno reads the server's effective settings back. It maps them to *classes*, which
-mean the same for every product, and compares those between the variants. It also looks for known
+After each start dbdyno reads the server's effective settings, maps them to *classes*, which mean
+the same for every product, and compares those between the variants. It also looks for known
 *traps*. `dbdyno plan` predicts both. [How to use it](../concepts/fair-comparison.md#parity).
 
-With `parity = \"refuse\"` in a [plan](plan-file.md#top-level), variants that differ in a class of
-weight *result* outside `differs` end the run with exit status 2 before anything is measured; what
-cannot be predicted is read from each variant first. With `\"off\"` nothing is compared.
+With `parity = \"refuse\"` in a [plan](plan-file.md#top-level), a difference in a class of weight
+*result* outside `differs` ends the run with exit status 2 before anything is measured; what cannot
+be predicted is read from each variant first. With `\"off\"` nothing is compared.
 
 Sizes within 5 % count as equal, because servers round them.
 ";
@@ -26,18 +26,18 @@ Sizes within 5 % count as equal, because servers round them.
 const CLASSES: &str = "
 ## Classes
 
-For each: the products that have it, its setting if it is a single one, the effect of a difference
-and, after →, how to make it equal. MySQL includes MariaDB and Percona Server. *family*: compared
-only within MySQL's family or between versions of PostgreSQL. *detail*: of weight *detail*, with the
-remedy in `dbdyno plan` and the report only; all others are of weight *result*.
+For each: products, the setting if it is one, the effect of a difference and, after →, how to make
+it equal. MySQL includes MariaDB and Percona Server. *family*: compared only within MySQL's family
+or between versions of PostgreSQL. *detail*: of weight *detail*, with the remedy in `dbdyno plan`
+and the report only; all others are of weight *result*.
 
 ";
 
 const TRAPS: &str = "
 ## Traps
 
-For each: what is found and its effect on results. `dbdyno plan` and the report print the remedy,
-most often that of its class. A trap about a class in `differs` is not reported. Conditions:
+For each: what is found and its effect. `dbdyno plan` and the report print the remedy, most often
+that of its class. A trap about a class in `differs` is not reported. Conditions:
 `crates/analyse/src/parity/traps.toml`.
 
 ";

@@ -18,16 +18,16 @@ const HEAD: &str = "# Config intents
 What `config` of a variant can ask for ([how](../guides/configs.md)), and the options of each
 product and version. Generated from `crates/provision/data`.
 
-Versions: `≥8.0.30` is from 8.0.30 on, `<8.0.30` before it. Options and defaults were compared with
-these servers. † marks ranges of versions without one; they are as documented.
+`≥8.0.30` is from 8.0.30 on, `<8.0.30` before it. Options and defaults were compared with these
+servers. † marks ranges of versions without one; they are as documented.
 ";
 
 const INTENTS: &str = "
 ## Intents
 
-Each intent with its value (*size*: `\"1 GiB\"`, *time*: `\"30m\"`, *switch*: `true` or `false`), its
-meaning, and its options in each product, with their versions. Percona Server is as MySQL (†) where
-it is not named. Values in brackets are fulfilled without an option.
+Each intent with its value (*size*: `\"1 GiB\"`, *time*: `\"30m\"`, *switch*: `true` or `false`),
+meaning, and options by product and version. Percona Server is as MySQL (†) where it is not named.
+Values in brackets need no option.
 ";
 
 const OPTIONS: &str = "
