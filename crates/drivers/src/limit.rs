@@ -11,8 +11,10 @@ use crate::products::{each_session, each_target};
 use crate::roster::Ticket;
 use crate::{AnySession, Cells, Class, DbError, Endpoint, Session};
 
-/// Between two requests to end a statement that goes on.
-const AGAIN: Duration = Duration::from_secs(1);
+/// From the first request to end a statement to the second, which follows soon: one that comes before the statement has begun is lost.
+/// Then twice as long each time, up to a second.
+const AGAIN: Duration = Duration::from_millis(10);
+const AGAIN_MAX: Duration = Duration::from_secs(1);
 
 impl Endpoint {
     /// Rows of `sql` on `session`, which is one of this endpoint; `None` when it was ended after `limit`: by `KILL QUERY` of
@@ -38,22 +40,25 @@ impl Endpoint {
             let mut work = pin!(session.rows(sql));
             match tokio::time::timeout(limit, work.as_mut()).await {
                 Ok(answer) => return answer.map(Some),
-                Err(_) => loop {
-                    self.end_statement(ticket).await?;
-                    if let Ok(answer) = tokio::time::timeout(AGAIN, work.as_mut()).await {
-                        break answer;
+                Err(_) => {
+                    let mut again = AGAIN;
+                    loop {
+                        self.end_statement(ticket).await?;
+                        if let Ok(answer) = tokio::time::timeout(again, work.as_mut()).await {
+                            break answer;
+                        }
+                        again = (again * 2).min(AGAIN_MAX);
                     }
-                },
+                }
             }
         };
         match answer {
-            // It was faster than the request, which may now hit the next statement of the session.
-            Ok(cells) => {
-                let _ = session.rows("SELECT 1").await;
-                Ok(Some(cells))
-            }
             Err(error) if error.class == Class::Lost => Err(error),
-            Err(_) => Ok(None),
+            answer => {
+                // The last request may have come after the end: it would hit the next statement of the session.
+                let _ = session.rows("SELECT 1").await;
+                Ok(answer.ok())
+            }
         }
     }
 
@@ -71,13 +76,17 @@ async fn interrupted_after(
     session: &mut AnySession,
     sql: &str,
     limit: Duration,
-    interrupt: Box<dyn FnOnce() + Send>,
+    interrupt: Box<dyn Fn() + Send>,
 ) -> Result<Option<Cells>, DbError> {
     let (done, wait) = mpsc::channel::<()>();
     let watch = thread::spawn(move || {
-        let is_over = wait.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+        let goes_on = |time| wait.recv_timeout(time) == Err(mpsc::RecvTimeoutError::Timeout);
+        let is_over = goes_on(limit);
         if is_over {
             interrupt();
+            while goes_on(AGAIN) {
+                interrupt();
+            }
         }
         is_over
     });

@@ -13,8 +13,8 @@ use dbdyno_plan::{ClientNames, Clients, On};
 use dbdyno_provision::calling;
 
 use super::process::{Process, log_file};
-use crate::engines::launcher::variables;
-use crate::engines::ray::{Ray, called, of_ray};
+use crate::engines::gang;
+use crate::engines::launcher::{Gang, this_program};
 use crate::exit::{Ended, MACHINE};
 
 /// Variables that the plan's command gets next to those that all programs get: where ssh finds its agent, and (they begin so) what
@@ -22,8 +22,6 @@ use crate::exit::{Ended, MACHINE};
 const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
 /// An engine gives hosts in this time, or says that it cannot.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// In an allocation: prints its hosts, and keeps them until standard input ends.
-const HOLD: &str = "sinfo --noheader --Node --nodes=\"$SLURM_JOB_NODELIST\" --format=\"host $SLURM_JOB_ID %N %o\" && exec cat";
 
 /// A host, and how a program is started there.
 pub(super) struct Place {
@@ -71,15 +69,13 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<Place>, Reservation)
         let what = format!("cannot get {hosts} client hosts at once from {on}: {why}");
         Ended::new(MACHINE, format!("{what}; see {}, and [clients] hosts in the plan", log.display()))
     };
-    let program = std::env::current_exe().map_err(|error| cannot(&error.to_string()))?;
-    let program = program.display().to_string();
-    let engine = Engine::of(on)?;
-    let (words, variables) = (engine.reserving(hosts), engine.variables());
+    let program = this_program()?.display().to_string();
+    let gang = gang(on, hosts)?;
     let errors = log_file(log).map_err(|error| cannot(&error.to_string()))?;
-    let mut command = calling(&words[0]);
-    command.args(&words[1..]).envs(variables.iter().cloned()).process_group(0);
+    let mut command = calling(&gang.words[0]);
+    command.args(&gang.words[1..]).envs(gang.variables.iter().cloned()).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
-    let mut child = command.spawn().map_err(|error| cannot(&format!("{}: {error}", words[0])))?;
+    let mut child = command.spawn().map_err(|error| cannot(&format!("{}: {error}", gang.words[0])))?;
     let (said, lines) = mpsc::channel();
     let output = child.stdout.take();
     let reservation = Reservation { _input: child.stdin.take(), _process: Process(child) };
@@ -94,76 +90,22 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<Place>, Reservation)
             let words = std::fs::read_to_string(log).unwrap_or_default();
             return Err(cannot(words.lines().rfind(|line| !line.is_empty()).unwrap_or("it says nothing")));
         };
-        let Some((address, start)) = engine.starting(&line, &program) else { continue };
+        let Some(place) = of_line(&line, &gang, &program) else { continue };
         // A node of two partitions is listed twice.
-        if places.iter().all(|place| place.address != address) {
-            places.push(Place { address, start, variables: variables.clone() });
+        if places.iter().all(|other| other.address != place.address) {
+            places.push(place);
         }
     }
     Ok((places, reservation))
 }
 
-enum Engine<'a> {
-    Slurm(Option<&'a str>),
-    Ray(&'a str),
-}
-
-impl<'a> Engine<'a> {
-    /// # Errors
-    /// A cluster of Ray that is not there, or open to the network.
-    fn of(on: &'a On) -> Result<Self, Ended> {
-        match on {
-            On::Slurm(partition) => Ok(Self::Slurm(partition.as_deref())),
-            On::Ray(address) => {
-                Ray::find(address.as_deref())?;
-                Ok(Self::Ray(address.as_deref().unwrap_or("auto")))
-            }
-            On::Local(_) => Err(Ended::new(MACHINE, "client hosts are found by slurm or ray")),
-        }
-    }
-
-    fn variables(&self) -> Vec<(OsString, OsString)> {
-        match self {
-            Self::Slurm(_) => variables(),
-            Self::Ray(_) => of_ray(),
-        }
-    }
-
-    /// The command that prints a line for each of so many hosts and keeps them until its standard input ends.
-    fn reserving(&self, hosts: u32) -> Vec<String> {
-        match self {
-            Self::Slurm(partition) => {
-                let of_all =
-                    ["salloc", "--job-name=dbdyno", "--quiet", "--immediate=60", "--exclusive", "--mem=0"];
-                let mut words = of_all.map(str::to_owned).to_vec();
-                words.extend([format!("--nodes={hosts}"), "--ntasks-per-node=1".to_owned()]);
-                words.extend(partition.map(|name| format!("--partition={name}")));
-                words.extend(["sh", "-c", HOLD].map(str::to_owned));
-                words
-            }
-            Self::Ray(address) => called(address, ["reserve".to_owned(), hosts.to_string()]),
-        }
-    }
-
-    /// The address of the host that a line names, and the words that start a program there.
-    fn starting(&self, line: &str, program: &str) -> Option<(String, Vec<String>)> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match (self, &words[..]) {
-            (Self::Slurm(_), ["host", job, node, address]) => {
-                let of_all = ["--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none"];
-                let mut start =
-                    vec!["srun".to_owned(), format!("--jobid={job}"), format!("--nodelist={node}")];
-                start.extend(of_all.map(str::to_owned));
-                start.push(program.to_owned());
-                Some(((*address).to_owned(), start))
-            }
-            (Self::Ray(cluster), ["host", node, address]) => {
-                let words = ["agent", node, program].map(str::to_owned);
-                Some(((*address).to_owned(), called(cluster, words)))
-            }
-            _ => None,
-        }
-    }
+/// The host that a line of an engine names.
+fn of_line(line: &str, gang: &Gang, program: &str) -> Option<Place> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let ["host", key @ .., address] = &words[..] else { return None };
+    let mut start = (gang.starting)(key)?;
+    start.push(program.to_owned());
+    Some(Place { address: (*address).to_owned(), start, variables: gang.variables.clone() })
 }
 
 #[cfg(test)]
@@ -172,12 +114,12 @@ mod tests {
 
     #[test]
     fn hosts_of_slurm_are_those_of_one_allocation() {
-        let engine = Engine::Slurm(Some("perf"));
-        let reserving = engine.reserving(4).join(" ");
+        let gang = gang(&On::Slurm(Some("perf".to_owned())), 4).unwrap();
+        let reserving = gang.words.join(" ");
         assert!(reserving.contains("--nodes=4") && reserving.contains("--partition=perf"), "{reserving}");
-        let (address, start) = engine.starting("host 17 n2 10.0.0.3", "/bin/dbdyno").unwrap();
+        let Place { address, start, .. } = of_line("host 17 n2 10.0.0.3", &gang, "/bin/dbdyno").unwrap();
         assert_eq!(address, "10.0.0.3");
         assert!(start.contains(&"--jobid=17".to_owned()) && start.ends_with(&["/bin/dbdyno".to_owned()]));
-        assert_eq!(engine.starting("salloc: granted", "/bin/dbdyno"), None);
+        assert!(of_line("salloc: granted", &gang, "/bin/dbdyno").is_none());
     }
 }

@@ -33,6 +33,16 @@ pub(crate) trait Launcher {
     }
 }
 
+/// How an engine gives hosts, all at once and each alone on its host.
+pub(crate) struct Gang {
+    /// The command that prints a line for each host, `host KEY... ADDRESS`, and keeps all until its standard input ends.
+    pub(crate) words: Vec<String>,
+    /// What it and programs on its hosts are started with.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// From the key of a host the words that start a program there, its standard input and output being those of the process.
+    pub(crate) starting: Box<dyn Fn(&[&str]) -> Option<Vec<String>>>,
+}
+
 /// [`HANDED_ON`], as far as they are set.
 pub(crate) fn variables() -> Vec<(OsString, OsString)> {
     HANDED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
@@ -46,7 +56,11 @@ pub(crate) fn ask_to_end(child: &Child) {
     }
 }
 
-/// dbdyno itself, which tasks are.
+pub(super) fn cannot_start(machine: &str, error: &dbdyno_provision::Error) -> Ended {
+    Ended::new(MACHINE, format!("cannot start a task on {machine}: {error}"))
+}
+
+/// dbdyno itself, which tasks and agents are.
 ///
 /// # Errors
 /// That it cannot be found.

@@ -5,7 +5,7 @@ use std::process::Child;
 
 use dbdyno_provision::{Cgroup, calling, start_detached};
 
-use crate::engines::launcher::{Launcher, variables};
+use crate::engines::launcher::{Launcher, cannot_start, variables};
 use crate::exit::{Ended, MACHINE};
 use crate::host;
 use crate::other_runs::FOLDER_VARIABLE;
@@ -78,6 +78,6 @@ impl Launcher for Local {
         line.extend(ISOLATING.map(str::to_owned));
         line.extend_from_slice(words);
         start_detached(&line, &variables, log, cpus.as_deref(), is_piped)
-            .map_err(|error| Ended::new(MACHINE, format!("cannot start a task on {name}: {error}")))
+            .map_err(|error| cannot_start(name, &error))
     }
 }

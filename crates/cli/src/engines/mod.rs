@@ -2,12 +2,13 @@
 
 pub(crate) mod launcher;
 mod local;
-pub(crate) mod ray;
+mod ray;
 mod slurm;
 
 use dbdyno_plan::On;
 
-use crate::exit::Ended;
+use crate::exit::{Ended, MACHINE};
+use launcher::Gang;
 pub(crate) use launcher::Launcher;
 use local::Local;
 use ray::Ray;
@@ -23,4 +24,16 @@ pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
         On::Ray(address) => Box::new(Ray::find(address.as_deref())?),
         On::Slurm(partition) => Box::new(Slurm::find(partition.as_deref())?),
     })
+}
+
+/// Hosts of an engine that are given all at once.
+///
+/// # Errors
+/// What the engine lacks.
+pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, Ended> {
+    match on {
+        On::Local(_) => Err(Ended::new(MACHINE, "client hosts are found by slurm or ray")),
+        On::Ray(address) => ray::gang(address.as_deref(), hosts),
+        On::Slurm(partition) => Ok(slurm::gang(partition.as_deref(), hosts)),
+    }
 }

@@ -1,5 +1,5 @@
 """Speaks to Ray for dbdyno: `nodes` lists the nodes of a cluster, `run` runs a program on one of them, `stream` does
-so with its standard input and output here, `reserve` holds some of them, and `agent` runs a program on one that is held.
+so with its standard input and output here, and `reserve` holds some of them.
 
 The first argument is the address of the cluster, as Ray understands it.
 """
@@ -31,12 +31,12 @@ PIECE_BYTES = 1 << 20
 VARIABLES = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "PYTHON"))}
 
 
-def placed(ray, function, node, cpus):
-    """The function as a task that runs on this node, once or not at all."""
+def placed(ray, what, node, cpus, **options):
+    """The function or class for this node and no other."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     where = NodeAffinitySchedulingStrategy(node, soft=False)
-    return ray.remote(function).options(num_cpus=cpus, max_retries=0, scheduling_strategy=where)
+    return ray.remote(what).options(num_cpus=float(cpus), scheduling_strategy=where, **options)
 
 
 def access():
@@ -76,7 +76,7 @@ def program(words, folder, variables, log):
 def nodes(ray):
     """Prints each node that is alive: whether it asks for a token, number, CPUs, address, name."""
     alive = [node for node in ray.nodes() if node["Alive"]]
-    asked = [placed(ray, access, node["NodeID"], 0).remote() for node in alive]
+    asked = [placed(ray, access, node["NodeID"], 0, max_retries=0).remote() for node in alive]
     for node, answer in zip(alive, asked):
         try:
             found = ray.get(answer, timeout=60)
@@ -90,7 +90,8 @@ def run(ray, node, cpus, log, *words):
     """Runs words on a node with all of its CPUs; ends as they do."""
     asked = []
     signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
-    task = placed(ray, program, node, float(cpus)).remote(words, os.getcwd(), VARIABLES, log)
+    # Once or not at all: dbdyno runs a block again.
+    task = placed(ray, program, node, cpus, max_retries=0).remote(words, os.getcwd(), VARIABLES, log)
     # Ray may lose a request to end.
     next_request = time.monotonic()
     while not ray.wait([task], timeout=0.2)[0]:
@@ -101,34 +102,6 @@ def run(ray, node, cpus, log, *words):
     if status < 0:
         raise RuntimeError(f"the task was ended by signal {-status} ({signal.Signals(-status).name})")
     return status
-
-
-class Agent:
-    """On a node: a program that reads one line and says one. It ends with this process, however it ends."""
-
-    def start(self, words, folder, variables, line):
-        self.said = tempfile.TemporaryFile()
-        self.child = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "TERM", "--", *words],
-            cwd=folder,
-            env=variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.said,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            with self.child.stdin as end:
-                end.write(line)
-        except BrokenPipeError:
-            pass  # What it says when it ends has the reason.
-        return self.child.stdout.readline()
-
-    def wait(self):
-        status = self.child.wait()
-        self.said.seek(0)
-        return status, self.said.read()
 
 
 class Stream:
@@ -169,12 +142,8 @@ class Stream:
 
 
 def stream(ray, node, cpus, *words):
-    """Runs words on a node with all of its CPUs, with this process's standard input and output; ends as they do."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    where = NodeAffinitySchedulingStrategy(node, soft=False)
-    options = {"num_cpus": float(cpus), "max_concurrency": 3, "scheduling_strategy": where}
-    there = ray.remote(Stream).options(**options).remote(words, os.getcwd(), VARIABLES)
+    """Runs words on a node with so many CPUs of it, with this process's standard input and output; ends as they do."""
+    there = placed(ray, Stream, node, cpus, max_concurrency=3).remote(words, os.getcwd(), VARIABLES)
     signal.signal(signal.SIGTERM, lambda *_: there.stop.remote())
 
     def send():
@@ -207,24 +176,11 @@ def reserve(ray, hosts):
     sys.stdin.read()
 
 
-def agent(ray, node, *words):
-    """Runs words on a node that is held, with a line of standard input; prints their first line and ends as they do."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    where = NodeAffinitySchedulingStrategy(node, soft=False)
-    one = ray.remote(Agent).options(num_cpus=0, scheduling_strategy=where).remote()
-    said = ray.get(one.start.remote(words, os.getcwd(), VARIABLES, sys.stdin.readline()))
-    print(said, end="", flush=True)
-    status, said = ray.get(one.wait.remote())
-    sys.stderr.buffer.write(said)
-    return status
-
-
 def main(address, what, *arguments):
     import ray
 
     ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    return {"agent": agent, "nodes": nodes, "reserve": reserve, "run": run, "stream": stream}[what](ray, *arguments)
+    return {"nodes": nodes, "reserve": reserve, "run": run, "stream": stream}[what](ray, *arguments)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ use std::process::Child;
 
 use dbdyno_provision::{calling, start_detached};
 
-use crate::engines::launcher::{Launcher, variables};
+use crate::engines::launcher::{Gang, Launcher, cannot_start, variables};
 use crate::exit::{Ended, MACHINE};
 
 /// See its first lines.
@@ -16,7 +16,10 @@ const PROGRAM: &str = include_str!("ray.py");
 /// How a cluster asks for a token, and how its user accepts that it does not.
 const AUTH_MODE: &str = "RAY_AUTH_MODE";
 
-pub(crate) struct Ray {
+/// The cluster that Ray itself finds.
+const OWN: &str = "auto";
+
+pub(super) struct Ray {
     address: String,
     /// Those with CPUs.
     nodes: Vec<Node>,
@@ -38,8 +41,8 @@ impl Ray {
     ///
     /// # Errors
     /// No Ray, no cluster, no node with CPUs, or a cluster that is open to the network.
-    pub(crate) fn find(address: Option<&str>) -> Result<Self, Ended> {
-        let address = address.unwrap_or("auto").to_owned();
+    pub(super) fn find(address: Option<&str>) -> Result<Self, Ended> {
+        let address = address.unwrap_or(OWN).to_owned();
         let cannot = |why: &str| {
             let advice = "is python3 there with the cluster's version of Ray (pip install \"ray[client]\"), the cluster up, and its token here?";
             Ended::new(MACHINE, format!("cannot ask Ray for its nodes: {why}; {advice}"))
@@ -75,6 +78,21 @@ impl Ray {
     }
 }
 
+/// Nodes of a cluster that [`Ray::find`] takes, each with its CPUs.
+///
+/// # Errors
+/// As [`Ray::find`].
+pub(super) fn gang(address: Option<&str>, hosts: u32) -> Result<Gang, Ended> {
+    let Ray { address, .. } = Ray::find(address)?;
+    let words = called(&address, ["reserve".to_owned(), hosts.to_string()]);
+    let starting = move |key: &[&str]| {
+        let [node] = key else { return None };
+        // The CPUs are reserved already.
+        Some(called(&address, ["stream", node, "0"].map(str::to_owned)))
+    };
+    Ok(Gang { words, variables: of_ray(), starting: Box::new(starting) })
+}
+
 impl Node {
     fn is_open_to_the_network(&self) -> bool {
         self.is_open && !self.address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
@@ -82,14 +100,14 @@ impl Node {
 }
 
 /// The command line of [`PROGRAM`] for the cluster at `address`.
-pub(crate) fn called(address: &str, words: impl IntoIterator<Item = String>) -> Vec<String> {
+fn called(address: &str, words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut line = vec!["python3".to_owned(), "-c".to_owned(), PROGRAM.to_owned(), address.to_owned()];
     line.extend(words);
     line
 }
 
 /// What [`PROGRAM`] gets: how Ray is found and spoken to. It hands on to tasks what is not of Ray.
-pub(crate) fn of_ray() -> Vec<(OsString, OsString)> {
+fn of_ray() -> Vec<(OsString, OsString)> {
     let is_of_ray = |name: &str| name == "PYTHONPATH" || name.starts_with("RAY_");
     let own = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_ray));
     variables().into_iter().chain(own).collect()
@@ -119,8 +137,7 @@ impl Launcher for Ray {
         let mut line = called(&self.address, [how.to_owned(), id.clone(), cpus.clone()]);
         line.extend((!is_piped).then(|| log.display().to_string()));
         line.extend_from_slice(words);
-        start_detached(&line, &of_ray(), log, None, is_piped)
-            .map_err(|error| Ended::new(MACHINE, format!("cannot start a task on {name}: {error}")))
+        start_detached(&line, &of_ray(), log, None, is_piped).map_err(|error| cannot_start(name, &error))
     }
 }
 

@@ -5,12 +5,15 @@ use std::process::Child;
 
 use dbdyno_provision::{calling, start_detached};
 
-use crate::engines::launcher::{Launcher, variables};
+use crate::engines::launcher::{Gang, Launcher, cannot_start, variables};
 use crate::exit::{Ended, MACHINE};
 
 /// What every call of srun says. A node is a task's own with all CPUs and all memory, and dbdyno chooses among the CPUs.
 const SRUN: [&str; 7] =
     ["srun", "--job-name=dbdyno", "--nodes=1", "--ntasks=1", "--exclusive", "--mem=0", "--cpu-bind=none"];
+
+/// In an allocation: prints its hosts, and keeps them until standard input ends.
+const HOLD: &str = "sinfo --noheader --Node --nodes=\"$SLURM_JOB_NODELIST\" --format=\"host $SLURM_JOB_ID %N %o\" && exec cat";
 
 pub(super) struct Slurm {
     partition: Option<String>,
@@ -50,6 +53,22 @@ impl Slurm {
     }
 }
 
+/// Nodes of one allocation, in `partition` or in the default one.
+pub(super) fn gang(partition: Option<&str>, hosts: u32) -> Gang {
+    let of_all = ["salloc", "--job-name=dbdyno", "--quiet", "--immediate=60", "--exclusive", "--mem=0"];
+    let mut words = of_all.map(str::to_owned).to_vec();
+    words.extend([format!("--nodes={hosts}"), "--ntasks-per-node=1".to_owned()]);
+    words.extend(partition.map(|name| format!("--partition={name}")));
+    words.extend(["sh", "-c", HOLD].map(str::to_owned));
+    let starting = |key: &[&str]| {
+        let [job, node] = key else { return None };
+        let of_all = ["--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none"].map(str::to_owned);
+        let own = ["srun".to_owned(), format!("--jobid={job}"), format!("--nodelist={node}")];
+        Some(own.into_iter().chain(of_all).collect())
+    };
+    Gang { words, variables: variables(), starting: Box::new(starting) }
+}
+
 /// The nodes that sinfo lists, each with its CPUs and a partition; the default one is marked with a star.
 fn nodes(listed: &str, only_default: bool) -> Vec<Node> {
     let node = |line: &str| {
@@ -72,8 +91,7 @@ impl Launcher for Slurm {
         line.push(format!("--input={}", if is_piped { "all" } else { "none" }));
         line.extend(self.partition.as_ref().map(|partition| format!("--partition={partition}")));
         line.extend_from_slice(words);
-        start_detached(&line, &variables(), log, None, is_piped)
-            .map_err(|error| Ended::new(MACHINE, format!("cannot start a task on {name}: {error}")))
+        start_detached(&line, &variables(), log, None, is_piped).map_err(|error| cannot_start(name, &error))
     }
 }
 

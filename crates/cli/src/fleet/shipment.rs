@@ -63,11 +63,9 @@ impl Shipment {
     }
 
     /// The words that run a task on a machine.
-    pub(super) fn words(&self, block: u32, name: &str, templates: Option<&Path>) -> Vec<String> {
-        let templates =
-            templates.map_or_else(String::new, |folder| format!("--templates={}", folder.display()));
+    pub(super) fn words(&self, block: u32, name: &str, templates: Option<String>) -> Vec<String> {
         let mut words = ["sh", "-c", PROGRAM, "dbdyno"].map(str::to_owned).to_vec();
-        words.extend([block.to_string(), name.to_owned(), templates]);
+        words.extend([block.to_string(), name.to_owned(), templates.unwrap_or_default()]);
         words.extend(self.0.iter().map(|archive| archive.hash.clone()));
         words
     }
@@ -240,7 +238,7 @@ impl Archive {
         }
     }
 
-    /// The same bytes for the same files, whoever owns them and whenever they were written.
+    /// The same bytes for the same files: owners and times are left out.
     fn tar(&self) -> Command {
         let mut tar = calling("tar");
         tar.args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);

@@ -43,7 +43,6 @@ impl Task {
         templates: Option<&Path>,
         shipment: Option<&Arc<Shipment>>,
     ) -> Result<Self, Ended> {
-        let program = this_program()?;
         let run = std::path::absolute(run).unwrap_or(run.to_owned());
         let folder = run.join(FOLDER);
         let mut attempt = 1;
@@ -56,13 +55,17 @@ impl Task {
             }
             attempt += 1;
         };
-        let text = |path: &Path| path.display().to_string();
-        let mut words = vec![text(&program), "task".to_owned()];
-        words.extend(templates.map(|folder| format!("--templates={}", folder.display())));
-        words.extend([text(&run), block.to_string(), text(&folder), name.clone()]);
-        if let Some(shipment) = shipment {
-            words = shipment.words(block, &name, templates);
-        }
+        let templates = templates.map(|folder| format!("--templates={}", folder.display()));
+        let words = match shipment {
+            Some(shipment) => shipment.words(block, &name, templates),
+            None => {
+                let text = |path: &Path| path.display().to_string();
+                let mut words = vec![text(&this_program()?), "task".to_owned()];
+                words.extend(templates);
+                words.extend([text(&run), block.to_string(), text(&folder), name.clone()]);
+                words
+            }
+        };
         let mut child = launcher.start(machine, &words, &log, shipment.is_some())?;
         let courier = shipment.map(|shipment| shipment.attend(&mut child, &run, &name));
         let (dir, started) = (folder.join(&name), Instant::now());

@@ -157,8 +157,11 @@ fn begin(cluster: &impl Cluster, desk: &Desk, blocks: u32, seconds: u32) -> (Run
          tests = [\"point-select\"]\nsettle_wait = \"0s\"\ntables = 1\ntable_size = 100\ntime = \"{seconds}s\"\n"
     );
     desk.write("p.toml", &plan);
-    let running = desk.start(&mut cluster.dbdyno(desk, &["run", "p.toml"]));
-    let dir = desk.run_dir();
+    let mut running = desk.start(&mut cluster.dbdyno(desk, &["run", "p.toml"]));
+    let dir = wait_for("a run directory", || {
+        assert!(running.is_running(), "no run was begun: {}", running.said());
+        desk.run_dirs().pop()
+    });
     (running, dir)
 }
 

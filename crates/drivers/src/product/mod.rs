@@ -42,7 +42,7 @@ pub(crate) trait Connection: Session {
     }
 
     /// Ends the statement that a database in this process is at, from any thread; `None` of a server.
-    fn interrupt(&self) -> Option<Box<dyn FnOnce() + Send>> {
+    fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {
         None
     }
 

@@ -7,7 +7,7 @@ use crate::product::{Asked, Connection, Debt, Description, Product, Work};
 use crate::{Capabilities, DbError};
 
 impl Connection for SqliteSession {
-    fn interrupt(&self) -> Option<Box<dyn FnOnce() + Send>> {
+    fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {
         let handle = self.interrupt_handle();
         Some(Box::new(move || handle.interrupt()))
     }
