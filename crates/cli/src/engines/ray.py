@@ -24,6 +24,9 @@ REQUEST_SECONDS = 5
 # How long to wait for nodes that are free.
 RESERVE_SECONDS = 60
 
+# How often to try to connect: the server of `ray://` forks in the midst of gRPC's threads, and what it starts may not live.
+CONNECT_ATTEMPTS = 3
+
 # What one message carries.
 PIECE_BYTES = 1 << 20
 
@@ -176,10 +179,19 @@ def reserve(ray, hosts):
     sys.stdin.read()
 
 
+def connect(ray, address):
+    for attempt in range(1, CONNECT_ATTEMPTS + 1):
+        try:
+            return ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except ConnectionAbortedError:
+            if attempt == CONNECT_ATTEMPTS:
+                raise
+
+
 def main(address, what, *arguments):
     import ray
 
-    ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    connect(ray, address)
     return {"nodes": nodes, "reserve": reserve, "run": run, "stream": stream}[what](ray, *arguments)
 
 
