@@ -12,7 +12,7 @@ use crate::terminal;
 /// Base and new, by the beginnings of their names.
 const PAIRS: [[&str; 2]; 3] =
     [["mariadb-10.2", "mariadb-11.4"], ["mysql-5.7", "mysql-8.0"], ["mariadb-11.4", "mariadb-11.4"]];
-const FIXED_BLOCKS: u32 = 12;
+const FIXED_BLOCKS: u32 = 9;
 /// Length of the steps.
 struct Lengths {
     seconds: u32,

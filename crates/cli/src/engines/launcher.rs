@@ -33,14 +33,16 @@ pub(crate) trait Launcher {
     }
 }
 
+/// From the key of a host the words that start a program there, its standard input and output being those of the process.
+pub(crate) type Starting = dyn Fn(&[&str]) -> Option<Vec<String>>;
+
 /// How an engine gives hosts, all at once and each alone on its host.
 pub(crate) struct Gang {
     /// The command that prints a line for each host, `host KEY... ADDRESS`, and keeps all until its standard input ends.
     pub(crate) words: Vec<String>,
     /// What it and programs on its hosts are started with.
     pub(crate) variables: Vec<(OsString, OsString)>,
-    /// From the key of a host the words that start a program there, its standard input and output being those of the process.
-    pub(crate) starting: Box<dyn Fn(&[&str]) -> Option<Vec<String>>>,
+    pub(crate) starting: Box<Starting>,
 }
 
 /// [`HANDED_ON`], as far as they are set.
