@@ -11,9 +11,10 @@ use crate::products::{each_session, each_target};
 use crate::roster::Ticket;
 use crate::{AnySession, Cells, Class, DbError, Endpoint, Session};
 
-/// From the first request to end a statement to the second, which follows soon: one that comes before the statement has begun is lost.
-/// Then twice as long each time, up to a second.
+/// Between the first request to end a statement and the second, which follows soon: one that comes before the statement has
+/// begun is lost. Then twice as long each time.
 const AGAIN: Duration = Duration::from_millis(10);
+/// The most of that.
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
 impl Endpoint {
@@ -38,18 +39,16 @@ impl Endpoint {
         };
         let answer = {
             let mut work = pin!(session.rows(sql));
-            match tokio::time::timeout(limit, work.as_mut()).await {
-                Ok(answer) => return answer.map(Some),
-                Err(_) => {
-                    let mut again = AGAIN;
-                    loop {
-                        self.end_statement(ticket).await?;
-                        if let Ok(answer) = tokio::time::timeout(again, work.as_mut()).await {
-                            break answer;
-                        }
-                        again = (again * 2).min(AGAIN_MAX);
-                    }
+            if let Ok(answer) = tokio::time::timeout(limit, work.as_mut()).await {
+                return answer.map(Some);
+            }
+            let mut again = AGAIN;
+            loop {
+                self.end_statement(ticket).await?;
+                if let Ok(answer) = tokio::time::timeout(again, work.as_mut()).await {
+                    break answer;
                 }
+                again = (again * 2).min(AGAIN_MAX);
             }
         };
         match answer {
@@ -80,13 +79,10 @@ async fn interrupted_after(
 ) -> Result<Option<Cells>, DbError> {
     let (done, wait) = mpsc::channel::<()>();
     let watch = thread::spawn(move || {
-        let goes_on = |time| wait.recv_timeout(time) == Err(mpsc::RecvTimeoutError::Timeout);
-        let is_over = goes_on(limit);
-        if is_over {
+        let (mut time, mut is_over) = (limit, false);
+        while wait.recv_timeout(time) == Err(mpsc::RecvTimeoutError::Timeout) {
             interrupt();
-            while goes_on(AGAIN) {
-                interrupt();
-            }
+            (time, is_over) = (AGAIN, true);
         }
         is_over
     });

@@ -16,9 +16,6 @@ const PROGRAM: &str = include_str!("ray.py");
 /// How a cluster asks for a token, and how its user accepts that it does not.
 const AUTH_MODE: &str = "RAY_AUTH_MODE";
 
-/// The cluster that Ray itself finds.
-const OWN: &str = "auto";
-
 pub(super) struct Ray {
     address: String,
     /// Those with CPUs.
@@ -42,7 +39,7 @@ impl Ray {
     /// # Errors
     /// No Ray, no cluster, no node with CPUs, or a cluster that is open to the network.
     pub(super) fn find(address: Option<&str>) -> Result<Self, Ended> {
-        let address = address.unwrap_or(OWN).to_owned();
+        let address = address.unwrap_or("auto").to_owned();
         let cannot = |why: &str| {
             let advice = "is python3 there with the cluster's version of Ray (pip install \"ray[client]\"), the cluster up, and its token here?";
             Ended::new(MACHINE, format!("cannot ask Ray for its nodes: {why}; {advice}"))

@@ -8,9 +8,8 @@ use dbdyno_provision::{calling, start_detached};
 use crate::engines::launcher::{Gang, Launcher, cannot_start, variables};
 use crate::exit::{Ended, MACHINE};
 
-/// What every call of srun says. A node is a task's own with all CPUs and all memory, and dbdyno chooses among the CPUs.
-const SRUN: [&str; 7] =
-    ["srun", "--job-name=dbdyno", "--nodes=1", "--ntasks=1", "--exclusive", "--mem=0", "--cpu-bind=none"];
+/// What every call of srun says: one program on a node, with all of its memory, and dbdyno chooses among the CPUs.
+const SRUN: [&str; 5] = ["srun", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none"];
 
 /// In an allocation: prints its hosts, and keeps them until standard input ends.
 const HOLD: &str = "sinfo --noheader --Node --nodes=\"$SLURM_JOB_NODELIST\" --format=\"host $SLURM_JOB_ID %N %o\" && exec cat";
@@ -62,9 +61,8 @@ pub(super) fn gang(partition: Option<&str>, hosts: u32) -> Gang {
     words.extend(["sh", "-c", HOLD].map(str::to_owned));
     let starting = |key: &[&str]| {
         let [job, node] = key else { return None };
-        let of_all = ["--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none"].map(str::to_owned);
-        let own = ["srun".to_owned(), format!("--jobid={job}"), format!("--nodelist={node}")];
-        Some(own.into_iter().chain(of_all).collect())
+        let host = [format!("--jobid={job}"), format!("--nodelist={node}")];
+        Some(SRUN.map(str::to_owned).into_iter().chain(host).collect())
     };
     Gang { words, variables: variables(), starting: Box::new(starting) }
 }
@@ -87,6 +85,8 @@ impl Launcher for Slurm {
     fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended> {
         let Node { name, cpus } = &self.nodes[machine];
         let mut line: Vec<String> = SRUN.map(str::to_owned).to_vec();
+        // A step of an allocation would get only the CPUs that it asks for (`--exact`), so `gang` does without.
+        line.extend(["--job-name=dbdyno", "--exclusive"].map(str::to_owned));
         line.extend([format!("--nodelist={name}"), format!("--cpus-per-task={cpus}")]);
         line.push(format!("--input={}", if is_piped { "all" } else { "none" }));
         line.extend(self.partition.as_ref().map(|partition| format!("--partition={partition}")));

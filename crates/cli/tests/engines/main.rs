@@ -159,7 +159,7 @@ fn begin(cluster: &impl Cluster, desk: &Desk, blocks: u32, seconds: u32) -> (Run
     desk.write("p.toml", &plan);
     let mut running = desk.start(&mut cluster.dbdyno(desk, &["run", "p.toml"]));
     let dir = wait_for("a run directory", || {
-        assert!(running.is_running(), "no run was begun: {}", running.said());
+        running.expect_running("a run was begun");
         desk.run_dirs().pop()
     });
     (running, dir)

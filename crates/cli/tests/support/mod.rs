@@ -161,6 +161,12 @@ impl Running {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// Fails the test with what it has said if it has ended.
+    #[track_caller]
+    pub(crate) fn expect_running(&mut self, before: &str) {
+        assert!(self.is_running(), "dbdyno ended before {before}: {}", self.said());
+    }
+
     /// What it has said so far, for messages of failed tests.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(&self.err).unwrap()
@@ -199,7 +205,7 @@ pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 pub(crate) fn wait_until_in_step(running: &mut Running, run_dir: &Path, step: &str) {
     let path = run_dir.join("cells").join(step).join("intervals.jsonl");
     wait_for(&format!("{step} to be under way"), || {
-        assert!(running.is_running(), "dbdyno ended before {step}: {}", running.said());
+        running.expect_running(step);
         std::fs::metadata(&path).is_ok_and(|data| data.len() > 0).then_some(())
     });
 }
