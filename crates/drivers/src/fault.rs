@@ -10,7 +10,7 @@ use crate::{Class, DbError};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault<S> {
     #[error("{0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
     #[error("the server closed the connection")]
     Closed,
     #[error("the server's answer breaks the protocol: {0}")]
@@ -72,10 +72,21 @@ impl<S: Saying> Fault<S> {
     }
 }
 
+impl<S> From<io::Error> for Fault<S> {
+    /// A server that ended a connection is noticed by what the client does next: reading nothing, reading after a reset, or
+    /// writing into a broken pipe. All three are the same to users; libpq has one message for them too.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Self::Closed,
+            _ => Self::Io(error),
+        }
+    }
+}
+
 impl<S> From<TlsFault> for Fault<S> {
     fn from(fault: TlsFault) -> Self {
         match fault {
-            TlsFault::Io(error) => Self::Io(error),
+            TlsFault::Io(error) => error.into(),
             TlsFault::Refused(why) => Self::Tls(why),
         }
     }

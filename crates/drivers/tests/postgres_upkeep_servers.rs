@@ -20,7 +20,7 @@ use server::bases::{found, required};
 const WAIT: Duration = Duration::from_secs(2);
 
 /// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 const SIDE_BY_SIDE: usize = 4;
 

@@ -196,7 +196,7 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(600);
     let pid = loop {
         if let Ok(text) = std::fs::read_to_string(folder.path().join("pid")) {
             break text.parse().unwrap();

@@ -23,9 +23,12 @@ struct Ended<'a> {
     program: &'a Program,
     passed: bool,
     seconds: f64,
+    /// What its failed tests printed.
+    failures: String,
 }
 
-/// Runs all programs; an error says how to run those again that failed.
+/// Runs all programs; an error says how to run those again that failed, and what their failed tests printed: a log of
+/// thousands of lines ends with it.
 pub(super) fn run(programs: &[Program]) -> Result<()> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let (alone, others): (Vec<&Program>, Vec<&Program>) =
@@ -38,7 +41,8 @@ pub(super) fn run(programs: &[Program]) -> Result<()> {
     match failed.is_empty() {
         true => Ok(()),
         false => {
-            bail!("{} of {} test programs failed: {}", failed.len(), ended.len(), failed.join("; "))
+            let failures: String = ended.iter().map(|ended| ended.failures.as_str()).collect();
+            bail!("{} of {} test programs failed: {}{failures}", failed.len(), ended.len(), failed.join("; "))
         }
     }
 }
@@ -57,7 +61,7 @@ fn at_once<'a>(programs: &[&'a Program], at_once: usize, cpus: usize) -> Result<
             let seconds = begun.elapsed().as_secs_f64();
             let _printing = printing.lock().unwrap_or_else(PoisonError::into_inner);
             terminal::note(&format!("\n-- {} ({seconds:.1} s)\n{}", program.again(), printed.trim()));
-            ended.push(Ended { program, passed, seconds });
+            ended.push(Ended { program, passed, seconds, failures: failures_in(&printed).to_owned() });
         }
         Ok(ended)
     };
@@ -86,6 +90,13 @@ fn tests_of(program: &Program, threads: usize) -> Result<(bool, String)> {
     printed.rewind()?;
     printed.read_to_end(&mut bytes)?;
     Ok((status.success(), String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// The part of a test program's output that says why tests failed; empty where all passed.
+fn failures_in(printed: &str) -> &str {
+    let (heading, list) = ("\nfailures:\n", "\nfailures:\n    ");
+    let begin = printed.find(heading).unwrap_or(printed.len());
+    &printed[begin..printed.rfind(list).map_or(printed.len(), |end| end.max(begin))]
 }
 
 /// The ten programs that took longest, and how long.
@@ -138,11 +149,18 @@ mod tests {
     }
 
     #[test]
+    fn the_reasons_of_failed_tests_are_found_in_what_a_program_printed() {
+        let printed = "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\nleft: 1\n\n\nfailures:\n    a\n\ntest result: FAILED.";
+        assert_eq!(failures_in(printed), "\nfailures:\n\n---- a stdout ----\nleft: 1\n\n");
+        assert_eq!(failures_in("test a ... ok\n\ntest result: ok."), "");
+    }
+
+    #[test]
     fn the_longest_come_first() {
         let (one, two) = (shell("one"), shell("two"));
         let mut ended = [
-            Ended { program: &one, passed: true, seconds: 2.0 },
-            Ended { program: &two, passed: false, seconds: 34.56 },
+            Ended { program: &one, passed: true, seconds: 2.0, failures: String::new() },
+            Ended { program: &two, passed: false, seconds: 34.56, failures: String::new() },
         ];
         insta::assert_snapshot!(longest(&mut ended), @r"
         FAILED     34.6 s  cargo test -p dbdyno --test two

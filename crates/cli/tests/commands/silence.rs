@@ -10,9 +10,9 @@ use crate::plan;
 use crate::support::{Desk, Running, wait_for};
 
 /// No one waits longer for an end that was asked for; the limits of the plan are all longer.
-const SOON: Duration = Duration::from_secs(30);
-/// Writes down its own number, its child's and its environment, takes no signal, and goes on for ten minutes.
-const STAYS: &str = "trap '' TERM INT; env > environment; sleep 600 & echo $$ $! > family.new; mv family.new family; wait; wait";
+const SOON: Duration = Duration::from_secs(200);
+/// Writes down its own number, its child's and its environment, takes no signal, and goes on for an hour.
+const STAYS: &str = "trap '' TERM INT; env > environment; sleep 3600 & echo $$ $! > family.new; mv family.new family; wait; wait";
 
 /// A run of a server whose installer and whose server are these scripts, called in the desk.
 fn run(desk: &Desk, installer: &str, server: &str) -> Running {

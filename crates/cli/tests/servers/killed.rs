@@ -78,7 +78,7 @@ fn a_server_that_is_frozen_for_good_is_killed_with_its_children_and_its_data_go(
         let ended = running.wait();
         ended.expect_code(130);
         // The plan gives a server five minutes to stop.
-        assert!(asked.elapsed() < Duration::from_secs(60), "{prefix}: {:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(240), "{prefix}: {:?}", asked.elapsed());
         family.iter().for_each(|pid| wait_until_gone(*pid));
         assert!(!dir.join("data").exists(), "{prefix}: {}", ended.err);
         assert_eq!(outcomes(&Run::open(&dir).unwrap()), [("victim".to_owned(), Some(Outcome::Interrupted))]);

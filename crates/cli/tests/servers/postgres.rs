@@ -21,7 +21,7 @@ pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
         data_dir: desk.path("theirs/data"),
         log: desk.path("theirs/server.log"),
         template_dir: templates(),
-        start_timeout: std::time::Duration::from_secs(120),
+        start_timeout: std::time::Duration::from_secs(600),
         cancel: std::sync::Arc::default(),
         engine: "innodb".to_owned(),
     })

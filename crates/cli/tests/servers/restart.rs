@@ -29,7 +29,7 @@ fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
         data_dir: desk.path("theirs/data"),
         log: desk.path("theirs/server.log"),
         template_dir: templates(),
-        start_timeout: Duration::from_secs(120),
+        start_timeout: Duration::from_secs(600),
         cancel: std::sync::Arc::default(),
         engine: "innodb".to_owned(),
     })

@@ -26,9 +26,17 @@ pub(crate) fn server(cell: &CellRecord) -> Option<ServerInfo> {
 
 /// The unix socket that a running server was started with.
 pub(crate) fn socket_of(pid: u32) -> PathBuf {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
-    let socket = line.split(|&byte| byte == 0).find_map(|argument| argument.strip_prefix(b"--socket="));
-    PathBuf::from(String::from_utf8(socket.unwrap().to_vec()).unwrap())
+    argument_of(pid, "--socket=")
+}
+
+/// The same of a PostgreSQL.
+pub(crate) fn postgres_socket_of(pid: u32) -> PathBuf {
+    argument_of(pid, "unix_socket_directories=").join(".s.PGSQL.5432")
+}
+
+fn argument_of(pid: u32, begin: &str) -> PathBuf {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+    PathBuf::from(line.split('\0').find_map(|argument| argument.strip_prefix(begin)).unwrap())
 }
 
 pub(crate) fn process_is_there(pid: u32) -> bool {

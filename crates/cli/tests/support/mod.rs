@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// Longest time that a test waits for anything; only a fault comes near it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A folder on a real disk that goes away with the test.
 pub(crate) struct Desk {

@@ -112,7 +112,7 @@ impl<S: ByteStream> Wire<S> {
         let head = [size[0], size[1], size[2], 0, command];
         match self.write_both(&head, body).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
+            Err(error) => Err(self.last_words().await.unwrap_or(error.into())),
         }
     }
 
@@ -124,7 +124,7 @@ impl<S: ByteStream> Wire<S> {
         self.sequence = self.sequence.wrapping_add(1);
         match self.write_both(&head, piece).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
+            Err(error) => Err(self.last_words().await.unwrap_or(error.into())),
         }
     }
 
@@ -154,7 +154,7 @@ impl<S: ByteStream> Wire<S> {
         self.sequence = self.sequence.wrapping_add(packets as u8);
         match write_whole(&mut self.stream, self.outgoing.bytes()).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
+            Err(error) => Err(self.last_words().await.unwrap_or(error.into())),
         }
     }
 

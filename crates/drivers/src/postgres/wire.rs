@@ -92,7 +92,7 @@ impl<S: ByteStream> Wire<S> {
         checked?;
         match write_whole(&mut self.stream, &self.output).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
+            Err(error) => Err(self.last_words().await.unwrap_or(error.into())),
         }
     }
 
@@ -113,7 +113,7 @@ impl<S: ByteStream> Wire<S> {
                 Event::Sent(Ok(count)) => sent += count,
                 Event::Flushed(Ok(())) => is_flushed = true,
                 Event::Sent(Err(error)) | Event::Flushed(Err(error)) => {
-                    return Err(self.scanned_last_words(scanner).await.unwrap_or(Fault::Io(error)));
+                    return Err(self.scanned_last_words(scanner).await.unwrap_or(error.into()));
                 }
                 Event::Heard(Ok(0)) => return Err(scanner.last_word().unwrap_or(Fault::Closed)),
                 Event::Heard(Ok(count)) => {
@@ -124,7 +124,7 @@ impl<S: ByteStream> Wire<S> {
                         return Err(Fault::Malformed("more than notices after the end of an answer"));
                     }
                 }
-                Event::Heard(Err(error)) => return Err(Fault::Io(error)),
+                Event::Heard(Err(error)) => return Err(error.into()),
             }
         }
         Ok(complete)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Longest time for a server to come up on a busy machine.
-pub(crate) const START_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(600);
 
 /// The folder that holds the servers' base directories.
 fn servers_folder() -> PathBuf {

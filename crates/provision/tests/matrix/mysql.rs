@@ -170,7 +170,7 @@ async fn statements_end_with_their_session(talk: &mut Talk, root: &Place) {
         }
         let begun = std::time::Instant::now();
         while count(talk, PREPARED).await != own {
-            assert!(begun.elapsed() < Duration::from_secs(120), "{}: statements are left", talk.name);
+            assert!(begun.elapsed() < Duration::from_secs(600), "{}: statements are left", talk.name);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

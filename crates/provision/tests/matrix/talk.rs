@@ -11,7 +11,7 @@ pub(crate) const BIG: usize = (16 << 20) + 12_345;
 pub(crate) const KEPT: usize = (8 << 20) - 12_345;
 
 /// Longest time that a check waits for what a server does after its answer.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Sessions of one server, with its name for messages.
 #[derive(Clone)]

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 pub(crate) type Wanted = (&'static str, &'static str);
 
 /// Longest time that a test waits for a process to end; only a fault comes near it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Names in the servers folder that begin as wanted; at least one.
 pub(crate) fn all_of((prefix, catalogue): Wanted) -> Vec<String> {
@@ -58,7 +58,7 @@ pub(crate) fn spec(base: &Base, folder: &Path) -> ServerSpec {
         data_dir: folder.join("data"),
         log: folder.join("server.log"),
         template_dir: templates(),
-        start_timeout: Duration::from_secs(120),
+        start_timeout: Duration::from_secs(600),
         cancel: std::sync::Arc::default(),
         engine: "innodb".to_owned(),
     }

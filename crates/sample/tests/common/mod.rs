@@ -119,7 +119,7 @@ pub(crate) fn once_undisturbed(attempt: impl Fn() -> Result<(), String>) {
 
 /// Waits for something that must happen, and fails after half a minute.
 pub(crate) fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(600);
     while !happened() {
         assert!(Instant::now() < deadline, "{what} did not happen within 2 minutes");
         std::thread::sleep(Duration::from_millis(5));
