@@ -1,12 +1,14 @@
-//! Gives the binary the commit it was built from, so that every record can say so, and the plans that ship with it.
+//! Gives the binary the commit it was built from, so that every record can say so, and the plans
+//! that ship with it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 fn main() {
-    // Only what is compiled in: a commit alone builds nothing anew, and a binary that was built before it says the commit
-    // it was built from, with its changes. A distributed binary is built in a fresh target folder and says its own.
+    // Only what is compiled in: a commit alone builds nothing anew, and a binary that was built
+    // before it says the commit it was built from, with its changes. A distributed binary is built
+    // in a fresh target folder and says its own.
     println!("cargo::rerun-if-changed=../../Cargo.lock");
     for entry in fs::read_dir("..").into_iter().flatten().flatten() {
         println!("cargo::rerun-if-changed={}", entry.path().join("src").display());

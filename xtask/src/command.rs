@@ -10,8 +10,9 @@ use crate::places;
 /// Beginnings of the names under which cargo names a program's own package to it.
 const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
-/// A command line of the Cargo that runs us, in the environment that it has when a person calls it: build scripts of
-/// dependencies look at these variables, and what they build would be built anew at each change between both.
+/// A command line of the Cargo that runs us, in the environment that it has when a person calls it:
+/// build scripts of dependencies look at these variables, and what they build would be built anew
+/// at each change between both.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
@@ -23,7 +24,8 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs `command` without input in the repository's root; its output goes where ours goes. Fails with its command line.
+/// Runs `command` without input in the repository's root; its output goes where ours goes. Fails
+/// with its command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = shown(command);
     let status = command.current_dir(places::root()).stdin(Stdio::null()).status();

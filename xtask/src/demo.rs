@@ -1,4 +1,5 @@
-//! `cargo xtask demo`: compares real servers and writes the page and its screenshots under docs/demo.
+//! `cargo xtask demo`: compares real servers and writes the page and its screenshots under
+//! docs/demo.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,10 +11,11 @@ use crate::command::{built_dbdyno, run};
 use crate::plan_run::{measured, servers_of};
 use crate::{page, places};
 
-/// Compare five MySQL and MariaDB servers (docs/demo/demo.toml) and write docs/demo: the page and screenshots.
+/// Compare five MySQL and MariaDB servers (docs/demo/demo.toml) and write docs/demo: the page and
+/// screenshots.
 ///
-/// Builds dbdyno in release, gets the servers and runs them for about half an hour; nothing else should run on the
-/// machine meanwhile. Chromium and npm are needed for the screenshots.
+/// Builds dbdyno in release, gets the servers and runs them for about half an hour; nothing else
+/// should run on the machine meanwhile. Chromium and npm are needed for the screenshots.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Write page and screenshots of a run that is there, instead of running the plan.

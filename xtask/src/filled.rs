@@ -1,4 +1,5 @@
-//! Text of generated pages at the width of the documents. Tests of crates that write pages take this file too.
+//! Text of generated pages at the width of the documents. Tests of crates that write pages take
+//! this file too.
 
 const WIDTH: usize = 100;
 

@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask test`, `servers`, `bench`, `page`, `demo`, `reports`, `dist`.
+//! The project's own commands: `cargo xtask test`, `servers`, `bench`, `page`, `demo`, `reports`,
+//! `dist`.
 
 mod bench;
 mod command;

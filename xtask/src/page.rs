@@ -1,4 +1,5 @@
-//! `cargo xtask page`: the script of the HTML page, bundled from its sources and the locked packages of npm.
+//! `cargo xtask page`: the script of the HTML page, bundled from its sources and the locked
+//! packages of npm.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +12,8 @@ use crate::places;
 
 /// Build the script of the HTML page: crates/report/page/page.js.
 ///
-/// It is committed, so that building dbdyno needs no Node. Packages come from npm, in the versions of the lock file.
+/// It is committed, so that building dbdyno needs no Node. Packages come from npm, in the versions
+/// of the lock file.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Change nothing; fail where the committed script is not what its sources give.

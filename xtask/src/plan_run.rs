@@ -10,7 +10,8 @@ use dbdyno_fetch::{self as fetch, Entry};
 use crate::command::{output, run};
 use crate::servers;
 
-/// The servers of the catalogue that a plan names. `plan`: its words on the command line, as `@NAME --size small`.
+/// The servers of the catalogue that a plan names. `plan`: its words on the command line, as `@NAME
+/// --size small`.
 pub(crate) fn servers_of(dbdyno: &Path, plan: &[&str]) -> Result<Vec<Entry>> {
     let resolved = output(Command::new(dbdyno).arg("plan").args(plan).arg("--resolved"))?;
     names(&resolved).into_iter().map(|name| Ok(fetch::by_name(name)?)).collect()

@@ -1,5 +1,6 @@
-//! `cargo xtask reports`: runs the plans that follow published reports in their small size, and writes docs/reports: a page and the
-//! findings of each, and the table of which findings were seen again.
+//! `cargo xtask reports`: runs the plans that follow published reports in their small size, and
+//! writes docs/reports: a page and the findings of each, and the table of which findings were seen
+//! again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,17 +15,19 @@ use crate::filled::filled;
 use crate::plan_run::{measured, servers_of};
 use crate::{places, terminal};
 
-/// Run the plans that follow published reports, in their small size, and write docs/reports: pages, findings, and the table of
-/// which findings were seen again.
+/// Run the plans that follow published reports, in their small size, and write docs/reports: pages,
+/// findings, and the table of which findings were seen again.
 ///
-/// Builds dbdyno in release and gets the servers. A plan takes from ten minutes to more than an hour (`dbdyno plan @NAME --size
-/// small`); nothing else should run on the machine meanwhile. Plans with a server that no one could get yet are passed over.
+/// Builds dbdyno in release and gets the servers. A plan takes from ten minutes to more than an
+/// hour (`dbdyno plan @NAME --size small`); nothing else should run on the machine meanwhile. Plans
+/// with a server that no one could get yet are passed over.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Names of plans; all that have published figures when left out.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Write the page of a run that is there, instead of running plans. May be given more than once.
+    /// Write the page of a run that is there, instead of running plans. May be given more than
+    /// once.
     #[arg(long = "run", value_name = "DIR", conflicts_with = "names")]
     runs: Vec<PathBuf>,
 }
@@ -101,7 +104,8 @@ fn write_page(dbdyno: &Path, directory: &Path) -> Result<()> {
     Ok(std::fs::write(stem.with_extension("json"), text)?)
 }
 
-/// What is kept of a report: on what it was measured, the findings, and the figures that contradict the published ones.
+/// What is kept of a report: on what it was measured, the findings, and the figures that contradict
+/// the published ones.
 fn findings(report: &Value) -> Result<Value> {
     let published = &report["published"];
     let (Some(rows), Some(variants)) = (published["rows"].as_array(), report["variants"].as_array()) else {

@@ -11,9 +11,10 @@ use dbdyno_provision::{list, servers_dir};
 use crate::command::run as run_command;
 use crate::{places, terminal};
 
-/// The servers that the tests start: one of each line that dbdyno promises, the oldest and newest kind of initialisation
-/// and login of each product among them, and all that the shipped plans name. All but two come from archives that do not change; those of Debian move within
-/// their line (`mysql-9-sid` goes when sid goes on to another).
+/// The servers that the tests start: one of each line that dbdyno promises, the oldest and newest
+/// kind of initialisation and login of each product among them, and all that the shipped plans
+/// name. All but two come from archives that do not change; those of Debian move within their line
+/// (`mysql-9-sid` goes when sid goes on to another).
 const CI_SET: &[&str] = &[
     "mariadb-10.1.23",
     "mariadb-10.2.11",
@@ -38,10 +39,11 @@ const CI_SET: &[&str] = &[
     "pg-18.6",
 ];
 
-/// Get servers of the catalogue into the servers folder: $DBDYNO_SERVERS, else ~/.cache/dbdyno/servers.
+/// Get servers of the catalogue into the servers folder: $DBDYNO_SERVERS, else
+/// ~/.cache/dbdyno/servers.
 ///
-/// As `dbdyno servers get`, but what is there is left as it is, and system packages that are needed are installed, when
-/// this is root.
+/// As `dbdyno servers get`, but what is there is left as it is, and system packages that are needed
+/// are installed, when this is root.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Names in the catalogue; without any: the servers that the tests need.
@@ -62,7 +64,8 @@ pub(crate) fn ci_set() -> Result<Vec<Entry>> {
     Ok(CI_SET.iter().map(|name| fetch::by_name(name)).collect::<Result<_, _>>()?)
 }
 
-/// Installs the packages that getting and running `entries` needs; for one that is there only those to run it.
+/// Installs the packages that getting and running `entries` needs; for one that is there only those
+/// to run it.
 pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     let there = list(&servers_dir());
     let mut packages: Vec<String> = entries
@@ -77,9 +80,10 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
 }
 
-/// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, a filesystem whose copies
-/// share blocks, what builds the script of the HTML page and shows it, what reads metrics, a terminal that can be
-/// looked at, networks of their own for machines on this host, and Slurm.
+/// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, a
+/// filesystem whose copies share blocks, what builds the script of the HTML page and shows it, what
+/// reads metrics, a terminal that can be looked at, networks of their own for machines on this
+/// host, and Slurm.
 const HELPERS: [(&str, &str); 10] = [
     ("sysbench", "sysbench"),
     ("pgbench", "postgresql-contrib"),
@@ -93,7 +97,8 @@ const HELPERS: [(&str, &str); 10] = [
     ("slurmd", "slurm-wlm"),
 ];
 
-/// Python's packages, by the folder that each leaves: DuckDB, which reads what dbdyno writes as Parquet, and Ray.
+/// Python's packages, by the folder that each leaves: DuckDB, which reads what dbdyno writes as
+/// Parquet, and Ray.
 const PACKAGES: [(&str, &str); 2] = [("duckdb", "duckdb==1.4.1"), ("grpc", "ray[client]==2.60.0")];
 
 /// Installs the programs that the tests run in addition to servers, where they are missing.
@@ -109,8 +114,8 @@ pub(crate) fn install_helpers() -> Result<()> {
     Ok(())
 }
 
-/// Gets `entries`, one after the other: Maven's and npm's caches are not made for two at once, and the network is what
-/// takes the time.
+/// Gets `entries`, one after the other: Maven's and npm's caches are not made for two at once, and
+/// the network is what takes the time.
 pub(crate) fn get(entries: &[Entry]) -> Result<()> {
     let there = list(&servers_dir());
     for entry in entries.iter().filter(|entry| !there.contains(&entry.name)) {

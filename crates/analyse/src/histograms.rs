@@ -1,4 +1,5 @@
-//! The histograms of operations as they were recorded, over the common window, for programs that want more than percentiles.
+//! The histograms of operations as they were recorded, over the common window, for programs that
+//! want more than percentiles.
 
 use dbdyno_record::{CellRecord, Clock, Run, StepRecord, parallel};
 
@@ -15,15 +16,16 @@ pub struct OperationHistogram {
     pub kind: String,
     /// `service`, `response` or `lag`.
     pub clock: &'static str,
-    /// Least and greatest time of a range, both in µs and in the range, and how many operations took such a time. Ranges
-    /// without an operation are left out.
+    /// Least and greatest time of a range, both in µs and in the range, and how many operations
+    /// took such a time. Ranges without an operation are left out.
     pub counts: Vec<(u64, u64, u64)>,
 }
 
 const CLOCKS: [(Clock, &str); 3] =
     [(Clock::Service, "service"), (Clock::Response, "response"), (Clock::Lag, "lag")];
 
-/// All of a run, in the order of cells and steps. What cannot be unpacked is left out: the findings say so.
+/// All of a run, in the order of cells and steps. What cannot be unpacked is left out: the findings
+/// say so.
 pub fn operation_histograms(run: &Run) -> Vec<OperationHistogram> {
     let steps: Vec<(&CellRecord, &StepRecord)> =
         run.cells.iter().flat_map(|cell| cell.steps.iter().map(move |step| (cell, step))).collect();

@@ -4,9 +4,10 @@ use dbdyno_record::{Run, VariantInfo};
 
 use crate::compare::comparability::differences;
 
-/// The first run with the cells of the others. Blocks of different runs are no pairs: a variant has a ratio to the base only where both are
-/// in the same run. In what the runs differ is among the warnings of what comes of it. A variant that has the name of another server or
-/// configuration gets the number of its run after its name.
+/// The first run with the cells of the others. Blocks of different runs are no pairs: a variant has
+/// a ratio to the base only where both are in the same run. In what the runs differ is among the
+/// warnings of what comes of it. A variant that has the name of another server or configuration
+/// gets the number of its run after its name.
 pub fn join(first: Run, others: Vec<Run>) -> Run {
     let mut all = first;
     for (number, other) in (2_u32..).zip(others) {

@@ -80,14 +80,15 @@ pub use words::{grouped, numbered};
 /// What a reader may choose about the findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// Name of the variant that the others are compared with; `None` = the one that the run was planned with.
+    /// Name of the variant that the others are compared with; `None` = the one that the run was
+    /// planned with.
     pub base: Option<String>,
 }
 
 /// All findings of a run, compared with the base it was planned with.
 ///
-/// Pure: the same records give the same findings on any machine. What cannot be computed is `None` or a warning,
-/// never an error.
+/// Pure: the same records give the same findings on any machine. What cannot be computed is `None`
+/// or a warning, never an error.
 pub fn analyse(run: &Run) -> Findings {
     findings_against(run, &run.manifest.base)
 }
@@ -102,8 +103,8 @@ pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
     Ok(findings_against(run, asked))
 }
 
-/// Leaves only these variants in a run; nothing is left out when none is named. The base is then the first of them, if the run's own is
-/// none of them.
+/// Leaves only these variants in a run; nothing is left out when none is named. The base is then
+/// the first of them, if the run's own is none of them.
 ///
 /// # Errors
 /// A name that is no variant of the run.
@@ -125,7 +126,8 @@ pub fn keep_variants(run: &mut Run, names: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The headline of one step, a rate or seconds, and the length of its common window in seconds; `None` when it has no window.
+/// The headline of one step, a rate or seconds, and the length of its common window in seconds;
+/// `None` when it has no window.
 pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     let (from_us, to_us) = step.window()?;
     let window = measure::span::Span::new(from_us, to_us);
@@ -133,7 +135,8 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     Some((figure, window.seconds()))
 }
 
-/// The second name of the base; `None` where another variant than the plan's is the base, against which nothing ran twice.
+/// The second name of the base; `None` where another variant than the plan's is the base, against
+/// which nothing ran twice.
 pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str> {
     manifest.experiment.again.as_deref().filter(|_| manifest.base == base)
 }

@@ -2,7 +2,8 @@
 
 use dbdyno_record::{CellEvent, CellRecord, Run, ServerInfo};
 
-/// The name of an engine for people, whatever its spelling in a plan or a server's answer: `rocksdb` is MyRocks.
+/// The name of an engine for people, whatever its spelling in a plan or a server's answer:
+/// `rocksdb` is MyRocks.
 pub(crate) fn engine_name(word: &str) -> String {
     let name = match word.to_ascii_lowercase().as_str() {
         "innodb" => "InnoDB",
@@ -15,8 +16,8 @@ pub(crate) fn engine_name(word: &str) -> String {
     name.to_owned()
 }
 
-/// The engine of the workload's tables, with its version where the server reports one; the server's default engine where
-/// tables ask for none.
+/// The engine of the workload's tables, with its version where the server reports one; the server's
+/// default engine where tables ask for none.
 pub(crate) fn tables_engine(server: &ServerInfo) -> Option<String> {
     let Some(asked) = &server.tables_engine else { return server.engine.clone() };
     // The description of a default InnoDB has its version, and identifies XtraDB.

@@ -1,8 +1,8 @@
-//! Run directories with one file changed at random: opening and analysing them ends, without a panic and without memory by a
-//! number in them, whatever the file says.
+//! Run directories with one file changed at random: opening and analysing them ends, without a
+//! panic and without memory by a number in them, whatever the file says.
 //!
-//! In a process of its own that may have 512 MB of addresses. `DBDYNO_FUZZ_INPUTS` is the number of inputs; the same number
-//! makes the same inputs.
+//! In a process of its own that may have 512 MB of addresses. `DBDYNO_FUZZ_INPUTS` is the number of
+//! inputs; the same number makes the same inputs.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -179,7 +179,8 @@ fn write(parent: &Path) -> (PathBuf, Vec<PathBuf>) {
     let mut files: Vec<PathBuf> = ["manifest.json", "events.jsonl", "cells/1/a/ib/events.jsonl"]
         .map(|file| run.dir().join(file))
         .to_vec();
-    // Of one step out of four, and as an earlier dbdyno left it: every change has to be found out by itself.
+    // Of one step out of four, and as an earlier dbdyno left it: every change has to be found out
+    // by itself.
     std::fs::remove_file(step.join("checksums.json")).unwrap();
     files.extend(["events.jsonl", "intervals.jsonl", "histograms.hlog"].map(|file| step.join(file)));
     files.extend(SOURCES.iter().map(|(source, _)| step.join(format!("counters/{source}.jsonl"))));

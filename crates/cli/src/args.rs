@@ -35,7 +35,8 @@ Ctrl-C, SIGTERM or SIGHUP."
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// Colours in results: `auto` where they go to a terminal that knows them and NO_COLOR is not set.
+    /// Colours in results: `auto` where they go to a terminal that knows them and NO_COLOR is not
+    /// set.
     #[arg(
         long,
         global = true,
@@ -107,11 +108,13 @@ pub(crate) struct TaskArgs {
     pub(crate) name: String,
 }
 
-/// Run a script of sysbench as sysbench does: its command line, its text output, dbdyno's load engine.
+/// Run a script of sysbench as sysbench does: its command line, its text output, dbdyno's load
+/// engine.
 ///
-/// SCRIPT is a file, or the name of one of sysbench's own; COMMAND is prepare, run, cleanup, prewarm, help or one of the script's
-/// own. Options are those of sysbench 1.0.20 and 1.1 and of the script. What is ignored is said. The password may come from
-/// MYSQL_PWD or PGPASSWORD instead of --mysql-password and --pgsql-password, which other users of the machine see.
+/// SCRIPT is a file, or the name of one of sysbench's own; COMMAND is prepare, run, cleanup,
+/// prewarm, help or one of the script's own. Options are those of sysbench 1.0.20 and 1.1 and of
+/// the script. What is ignored is said. The password may come from MYSQL_PWD or PGPASSWORD instead
+/// of --mysql-password and --pgsql-password, which other users of the machine see.
 #[derive(Debug, Parser)]
 #[command(override_usage = "dbdyno sysbench SCRIPT [--NAME=VALUE ...] COMMAND")]
 pub(crate) struct SysbenchArgs {
@@ -122,8 +125,9 @@ pub(crate) struct SysbenchArgs {
 
 /// Run pgbench's scripts as pgbench does: its command line, its report, dbdyno's load engine.
 ///
-/// Options are those of pgbench 15: -i and -s make the tables, -f and -b name scripts, -c -j -t -T -M -R -L -C -r -P and others say
-/// how they run; -h -p -U, a database, and libpq's variables say where. What is ignored is said.
+/// Options are those of pgbench 15: -i and -s make the tables, -f and -b name scripts, -c -j -t -T
+/// -M -R -L -C -r -P and others say how they run; -h -p -U, a database, and libpq's variables say
+/// where. What is ignored is said.
 #[derive(Debug, Parser)]
 #[command(override_usage = "dbdyno pgbench [OPTION]... [DBNAME]", disable_help_flag = true)]
 pub(crate) struct PgbenchArgs {
@@ -144,7 +148,8 @@ pub(crate) struct PgbenchArgs {
 /// are written to a new run directory and synced at the end of each step. Ctrl-C ends the run and
 /// keeps its results; `--resume` continues it.
 ///
-/// At the end the summary is printed; the whole report is the file report.html in the run directory.
+/// At the end the summary is printed; the whole report is the file report.html in the run
+/// directory.
 #[derive(Debug, Parser)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -155,8 +160,8 @@ pub(crate) struct RunArgs {
     /// Folder in which the run directory is made.
     #[arg(long, alias = "output", value_name = "DIR", default_value = DEFAULT_OUT)]
     pub(crate) out: PathBuf,
-    /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`, `variant.NAME.KEY=VALUE`. May be given
-    /// more than once.
+    /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`,
+    /// `variant.NAME.KEY=VALUE`. May be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) overrides: Vec<(String, String)>,
     /// Number of blocks, instead of the plan's.
@@ -173,22 +178,26 @@ pub(crate) struct RunArgs {
     /// With --on it is the time of all machines together.
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<PlanDuration>,
-    /// Folder in which initialised data directories are kept, one for each build and set of options that shape them. Later runs
-    /// copy them instead of initialising servers again, which takes 2 to 30 s each; several runs may share it at a time. Best on
-    /// the filesystem of the data directories. When left out: $DBDYNO_TEMPLATES; without it each run makes its own, which go
+    /// Folder in which initialised data directories are kept, one for each build and set of options
+    /// that shape them. Later runs copy them instead of initialising servers again, which takes 2
+    /// to 30 s each; several runs may share it at a time. Best on the filesystem of the data
+    /// directories. When left out: $DBDYNO_TEMPLATES; without it each run makes its own, which go
     /// with its data.
     #[arg(long, value_name = "DIR")]
     pub(crate) templates: Option<PathBuf>,
-    /// Serve what is measured as OpenMetrics text while the run goes on, at this port of 127.0.0.1, or at this address and port
-    /// for other hosts. The run directory gets the figures of the whole run as metrics.prom.
+    /// Serve what is measured as OpenMetrics text while the run goes on, at this port of 127.0.0.1,
+    /// or at this address and port for other hosts. The run directory gets the figures of the whole
+    /// run as metrics.prom.
     #[arg(long, value_name = "PORT")]
     pub(crate) metrics: Option<String>,
-    /// Do not begin while another dbdyno measures on this host. Without it the run begins with a warning, which is in its report too.
+    /// Do not begin while another dbdyno measures on this host. Without it the run begins with a
+    /// warning, which is in its report too.
     #[arg(long)]
     pub(crate) alone: bool,
-    /// Run the blocks on several machines, each block on one of them: `slurm` or `slurm:PARTITION` for the idle nodes of a
-    /// cluster, `ray` or `ray://HOST:PORT` for the nodes of a Ray cluster, `local:N` for N machines in namespaces of this host, to
-    /// try it (as root). Files travel to machines that lack them. A block whose machine fails is run again.
+    /// Run the blocks on several machines, each block on one of them: `slurm` or `slurm:PARTITION`
+    /// for the idle nodes of a cluster, `ray` or `ray://HOST:PORT` for the nodes of a Ray cluster,
+    /// `local:N` for N machines in namespaces of this host, to try it (as root). Files travel to
+    /// machines that lack them. A block whose machine fails is run again.
     #[arg(long, value_name = "FLEET", conflicts_with = "metrics")]
     pub(crate) on: Option<On>,
     /// Continue a run that was stopped or killed. Cells that ended, failed ones too, stay as they
@@ -208,7 +217,8 @@ pub(crate) struct RunArgs {
     pub(crate) anyway: bool,
 }
 
-/// Show what a plan would run, how long it takes, how much disk it needs and which differences it can detect; runs nothing.
+/// Show what a plan would run, how long it takes, how much disk it needs and which differences it
+/// can detect; runs nothing.
 #[derive(Debug, Parser)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
@@ -216,11 +226,12 @@ pub(crate) struct PlanArgs {
     /// Change a value of the plan, as with `dbdyno run`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) overrides: Vec<(String, String)>,
-    /// Run whose noise the plan's power is computed from: of its A/A, else of its ratios. When left out, it is that of the runs
-    /// of the same workload that ended on this host.
+    /// Run whose noise the plan's power is computed from: of its A/A, else of its ratios. When left
+    /// out, it is that of the runs of the same workload that ended on this host.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["schema", "resolved"])]
     pub(crate) noise: Option<PathBuf>,
-    /// Difference to be found, in percent: how many blocks it needs. Twice the margin of each step when left out.
+    /// Difference to be found, in percent: how many blocks it needs. Twice the margin of each step
+    /// when left out.
     #[arg(long, value_name = "PCT", value_parser = difference, conflicts_with_all = ["schema", "resolved"])]
     pub(crate) detect: Option<f64>,
     /// Print time, disk, order and power as JSON instead.
@@ -239,16 +250,17 @@ pub(crate) struct PlanArgs {
 
 /// Report on a run: the answer, and the evidence on request.
 ///
-/// Without further flags it prints what was compared, what makes figures invalid, and one table: the
-/// rate of each step, its ratio to the base with interval and verdict, p99 response times, and the
-/// main cause of each difference. Everything is computed from the records in the run directory: the
-/// same run gives the same report on any machine. It also works for a run that is going on or was
-/// cut off.
+/// Without further flags it prints what was compared, what makes figures invalid, and one table:
+/// the rate of each step, its ratio to the base with interval and verdict, p99 response times, and
+/// the main cause of each difference. Everything is computed from the records in the run directory:
+/// the same run gives the same report on any machine. It also works for a run that is going on or
+/// was cut off.
 #[derive(Debug, Parser)]
 pub(crate) struct ReportArgs {
-    /// Run directory; `latest` for the newest one in the folder `runs`. Several are reported on as one, with what differs among the
-    /// warnings. A folder of runs gets an index page, a page for each run, and a history for each plan that ran more than once;
-    /// with `--format parquet` the tables of all its runs.
+    /// Run directory; `latest` for the newest one in the folder `runs`. Several are reported on as
+    /// one, with what differs among the warnings. A folder of runs gets an index page, a page for
+    /// each run, and a history for each plan that ran more than once; with `--format parquet` the
+    /// tables of all its runs.
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
     /// Variant that the others are compared with, instead of the plan's base.
@@ -257,8 +269,9 @@ pub(crate) struct ReportArgs {
     /// Only these variants, by name: `A,B`.
     #[arg(long, value_name = "VARIANT", value_delimiter = ',')]
     pub(crate) variants: Vec<String>,
-    /// One part: `answer`, `warnings`, `tables` (rates, ratios, groups, sweeps), `latency`, `cost` (CPU
-    /// by who used it), `io`, `sql` (statements and query plans), `statistics`, `config` or `all`.
+    /// One part: `answer`, `warnings`, `tables` (rates, ratios, groups, sweeps), `latency`, `cost`
+    /// (CPU by who used it), `io`, `sql` (statements and query plans), `statistics`, `config` or
+    /// `all`.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub(crate) section: Option<Section>,
     /// Only this step; its whole evidence, unless --section says less. May be given more than once.
@@ -270,12 +283,13 @@ pub(crate) struct ReportArgs {
     /// Everything; short for --section all.
     #[arg(long, conflicts_with_all = ["section", "warnings"])]
     pub(crate) all: bool,
-    /// `terminal`, `md`, `html`, `csv`, `json`, `openmetrics` or `parquet`. When left out, the ending of --output decides; without
-    /// --output it is `terminal`. Files always hold the whole report; of Parquet --output is a folder.
+    /// `terminal`, `md`, `html`, `csv`, `json`, `openmetrics` or `parquet`. When left out, the
+    /// ending of --output decides; without --output it is `terminal`. Files always hold the whole
+    /// report; of Parquet --output is a folder.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
-    /// Of an HTML page: `answer`, or `published` for the tables and charts of published reports in their order, with the rest on
-    /// a second page next to it.
+    /// Of an HTML page: `answer`, or `published` for the tables and charts of published reports in
+    /// their order, with the rest on a second page next to it.
     #[arg(long, value_enum, value_name = "STYLE", default_value = "answer", hide_default_value = true)]
     pub(crate) style: Style,
     /// With --style published: no second page. Warnings are then on the first.
@@ -341,10 +355,11 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FailOn {
-    /// A step that is slower or stalled, that did not keep a rate of the plan that BASE kept, or that is invalid or failed where BASE
-    /// is valid.
+    /// A step that is slower or stalled, that did not keep a rate of the plan that BASE kept, or
+    /// that is invalid or failed where BASE is valid.
     Slower,
-    /// A step that was not shown to be the same or faster: slower, missed, stalled, paced, undecided, invalid, or one block.
+    /// A step that was not shown to be the same or faster: slower, missed, stalled, paced,
+    /// undecided, invalid, or one block.
     Undecided,
     /// Nothing; the status says only whether the comparison could be made.
     Never,
@@ -372,9 +387,9 @@ pub(crate) enum ComparisonFormat {
 
 /// Show many runs of one plan in order, and when the rate or the p99 of a step changed.
 ///
-/// Each series, the rate or the p99 of a step of a variant, has one value a run. The greatest shift of its level is tested
-/// against shuffled series, and corrected over all series, so that noise rarely counts as a change.
-/// Runs must be comparable, as for `dbdyno compare`.
+/// Each series, the rate or the p99 of a step of a variant, has one value a run. The greatest shift
+/// of its level is tested against shuffled series, and corrected over all series, so that noise
+/// rarely counts as a change. Runs must be comparable, as for `dbdyno compare`.
 #[derive(Debug, Parser)]
 pub(crate) struct HistoryArgs {
     /// Run directories, or folders that hold them; they are put into the order of their start.
@@ -397,11 +412,12 @@ pub(crate) struct HistoryArgs {
     /// What ends with status 1; `never` when left out.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "never", hide_default_value = true)]
     pub(crate) fail_on: HistoryFailOn,
-    /// Which series decide about the status: `rate`, `p99` (response times) or `rate,p99`. Of a step whose rate is the plan's, p99
-    /// is followed instead of the rate.
+    /// Which series decide about the status: `rate`, `p99` (response times) or `rate,p99`. Of a
+    /// step whose rate is the plan's, p99 is followed instead of the rate.
     #[arg(long, value_enum, value_name = "FIGURES", value_delimiter = ',', default_value = "rate")]
     pub(crate) gate: Vec<Gate>,
-    /// How the history is written. When left out, the ending of --output decides; without --output it is `terminal`.
+    /// How the history is written. When left out, the ending of --output decides; without --output
+    /// it is `terminal`.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<HistoryFormat>,
     /// File to write, instead of standard output.
@@ -436,8 +452,9 @@ pub(crate) enum HistoryFailOn {
 
 /// Show a folder of runs in a browser on this machine, runs in progress too.
 ///
-/// An index, the page of each run, and the history of each plan that ran more than once. Pages are made from the records when
-/// they are asked for; those of runs that go on say when there are new figures.
+/// An index, the page of each run, and the history of each plan that ran more than once. Pages are
+/// made from the records when they are asked for; those of runs that go on say when there are new
+/// figures.
 #[derive(Debug, Parser)]
 pub(crate) struct ServeArgs {
     /// Folder that holds run directories.
@@ -453,7 +470,8 @@ pub(crate) struct ServeArgs {
 pub(crate) struct ListArgs {
     #[arg(value_enum)]
     pub(crate) what: Listed,
-    /// For `list workloads`: one workload, with each of its steps, what it sends, with which parameters, and what it is for.
+    /// For `list workloads`: one workload, with each of its steps, what it sends, with which
+    /// parameters, and what it is for.
     pub(crate) name: Option<String>,
     /// As JSON, for a program; of `list workloads` the steps of NAME, or of all workloads.
     #[arg(long)]

@@ -1,4 +1,5 @@
-//! `time = "auto"` and `read_time = "auto"` of a plan: the length of steps that gives most information a minute.
+//! `time = "auto"` and `read_time = "auto"` of a plan: the length of steps that gives most
+//! information a minute.
 
 use std::path::Path;
 
@@ -14,7 +15,8 @@ const AUTO: &str = "auto";
 /// Where nothing is known of the noise.
 const USUAL_SECONDS: u64 = 10;
 
-/// The plan of `text` by `parse`, which lays overrides over it: those of the command line, and the times that are chosen here.
+/// The plan of `text` by `parse`, which lays overrides over it: those of the command line, and the
+/// times that are chosen here.
 ///
 /// # Errors
 /// Those of `parse`.

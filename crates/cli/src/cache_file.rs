@@ -1,5 +1,5 @@
-//! Small JSON files in the user's cache and state folders. What they hold can be had again, so one that is damaged or of
-//! another version counts as absent.
+//! Small JSON files in the user's cache and state folders. What they hold can be had again, so one
+//! that is damaged or of another version counts as absent.
 
 use std::path::{Path, PathBuf};
 

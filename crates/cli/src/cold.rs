@@ -1,4 +1,5 @@
-//! Empty caches: what the kernel keeps in memory of files is dropped, so that their readers read the disk.
+//! Empty caches: what the kernel keeps in memory of files is dropped, so that their readers read
+//! the disk.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,7 +8,8 @@ use dbdyno_plan::Plan;
 
 use crate::exit::{Ended, MACHINE};
 
-/// Writing 3 to it drops the page cache, and the cached names and inodes (see proc(5)). Only what is on the disk already goes.
+/// Writing 3 to it drops the page cache, and the cached names and inodes (see proc(5)). Only what
+/// is on the disk already goes.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Refuses a plan with cold steps where caches cannot be dropped.

@@ -1,4 +1,5 @@
-//! The configs of variants: intents read from the plan and its files, rendered for the variant's server.
+//! The configs of variants: intents read from the plan and its files, rendered for the variant's
+//! server.
 
 use dbdyno_fetch::find_named;
 use dbdyno_plan::{ConfigPart, Variant, VariantKind};
@@ -14,7 +15,8 @@ pub(crate) const DEFAULT_ENGINE: &str = "innodb";
 pub(crate) struct VariantConfig {
     intents: Intents,
     pub(crate) rendered: Rendered,
-    /// The whole option file: what was rendered, then the variant's own settings; of SQLite the pragmas.
+    /// The whole option file: what was rendered, then the variant's own settings; of SQLite the
+    /// pragmas.
     pub(crate) text: String,
     /// What became of intents that are no option, and what the variant's own file changes.
     pub(crate) notes: Vec<String>,
@@ -36,8 +38,8 @@ impl VariantConfig {
 /// The config of `variant` for the build `base`; `None` without one.
 ///
 /// # Errors
-/// The rest of a message that begins with the variant's name: a file that cannot be read, an unknown intent, one that the
-/// server cannot do.
+/// The rest of a message that begins with the variant's name: a file that cannot be read, an
+/// unknown intent, one that the server cannot do.
 pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantConfig>, String> {
     let Some(intents) = intents(variant)? else { return Ok(None) };
     let rendered = rendered(&ConfigServer::of_base(base, engine(variant)), &intents)?;
@@ -61,8 +63,8 @@ pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, Str
     Ok(Some(config(intents, rendered, None, overridden)))
 }
 
-/// The config of `variant` without starting anything, and without the server if only its name is there. `Ok(Err)` is a
-/// sentence about a server of which nothing is known.
+/// The config of `variant` without starting anything, and without the server if only its name is
+/// there. `Ok(Err)` is a sentence about a server of which nothing is known.
 pub(crate) fn predicted(variant: &Variant) -> Result<Option<Result<VariantConfig, String>>, String> {
     let base = match variant.kind() {
         VariantKind::Sqlite => return Ok(for_sqlite(variant)?.map(Ok)),

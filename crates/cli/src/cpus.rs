@@ -6,14 +6,16 @@ use crate::doctor::wakeups::known_sides;
 use crate::host;
 use crate::host_files::HostFiles;
 
-/// Where it is `shared`, plans without CPUs run on all of them: for machines that do other work as well.
+/// Where it is `shared`, plans without CPUs run on all of them: for machines that do other work as
+/// well.
 const CPUS_VARIABLE: &str = "DBDYNO_CPUS";
 
 /// Connections for each core of the client: as many as a load thread has.
 const CONNECTIONS_A_CORE: u32 = 64;
 
-/// Gives servers that dbdyno starts and the client CPUs of their own where the plan names none and this process may use two
-/// or more: whole cores of one node, the last ones to the client, one for each 64 connections and at most a quarter.
+/// Gives servers that dbdyno starts and the client CPUs of their own where the plan names none and
+/// this process may use two or more: whole cores of one node, the last ones to the client, one for
+/// each 64 connections and at most a quarter.
 pub(crate) fn give(plan: &mut Plan) {
     let is_shared = std::env::var_os(CPUS_VARIABLE).is_some_and(|value| value == "shared");
     let asked = &plan.host;

@@ -13,7 +13,8 @@ pub(crate) const OURS: u8 = 5;
 /// Stopped by the user, as shells report SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A command that did not end well. What was printed already is not said again: then `message` is `None`.
+/// A command that did not end well. What was printed already is not said again: then `message` is
+/// `None`.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: u8,

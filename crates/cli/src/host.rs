@@ -17,8 +17,8 @@ use crate::{cold, terminal, time};
 /// Unit of a file's blocks, whatever the filesystem's own is.
 const BLOCK_BYTES: u64 = 512;
 
-/// Refuses what cannot work here, warns of what makes numbers doubtful. `held_bytes` of the disk that the plan needs are taken
-/// already: by the data of a run that is to go on.
+/// Refuses what cannot work here, warns of what makes numbers doubtful. `held_bytes` of the disk
+/// that the plan needs are taken already: by the data of a run that is to go on.
 pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ended> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
@@ -51,7 +51,8 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ende
     Ok(())
 }
 
-/// Refuses what the plan asks of servers' lives and this machine cannot do: sockets, empty caches, limits on memory.
+/// Refuses what the plan asks of servers' lives and this machine cannot do: sockets, empty caches,
+/// limits on memory.
 pub(crate) fn check_life(plan: &Plan) -> Result<(), Ended> {
     if plan.variants.iter().any(|variant| variant.kind().is_started()) {
         // Each server gets a folder like this one for its socket.
@@ -103,8 +104,9 @@ fn check_cpus(plan: &Plan) -> Result<(), Ended> {
     Ok(())
 }
 
-/// CPUs of the servers: the plan's, else all that this process may use. `None` when no one is pinned. To be asked before
-/// [`pin_client`], because servers inherit the CPUs of the thread that starts them.
+/// CPUs of the servers: the plan's, else all that this process may use. `None` when no one is
+/// pinned. To be asked before [`pin_client`], because servers inherit the CPUs of the thread that
+/// starts them.
 pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
     if let Some(list) = &plan.host.server_cpus {
         return Some(list.0.clone());
@@ -132,7 +134,8 @@ pub(crate) fn event_loop() -> Result<Runtime, Ended> {
     })
 }
 
-/// Keeps dbdyno itself off the servers' CPUs. Threads started later inherit this; servers get their own set.
+/// Keeps dbdyno itself off the servers' CPUs. Threads started later inherit this; servers get their
+/// own set.
 pub(crate) fn pin_client(plan: &Plan) -> Result<(), Ended> {
     plan.host.client_cpus.as_ref().map_or(Ok(()), keep_to)
 }

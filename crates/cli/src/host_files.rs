@@ -1,4 +1,5 @@
-//! The kernel's files of a machine, below a root that tests may move; what is not there is `None` or empty.
+//! The kernel's files of a machine, below a root that tests may move; what is not there is `None`
+//! or empty.
 
 use std::path::PathBuf;
 

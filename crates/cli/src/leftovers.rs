@@ -1,4 +1,5 @@
-//! What runs that were killed have left: cleaned up where that is safe, named where the user may still want it.
+//! What runs that were killed have left: cleaned up where that is safe, named where the user may
+//! still want it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ pub(crate) fn remove() {
     }
 }
 
-/// Names data that runs below `runs` have left there or in `data_dir` when they were killed: such a run can go on with them.
+/// Names data that runs below `runs` have left there or in `data_dir` when they were killed: such a
+/// run can go on with them.
 pub(crate) fn name(runs: &Path, data_dir: Option<&Path>) {
     for (run, data) in abandoned(runs, data_dir) {
         terminal::note(&format!(
@@ -50,7 +52,8 @@ fn has_ended(run: &Path) -> bool {
     events.lines().last().is_some_and(|line| line.contains("\"event\":\"ended\""))
 }
 
-/// The writer of a run holds a lock on its events. Asking takes it for a moment, which no one waits for.
+/// The writer of a run holds a lock on its events. Asking takes it for a moment, which no one waits
+/// for.
 fn is_written(run: &Path) -> bool {
     File::open(run.join("events.jsonl")).is_ok_and(|events| events.try_lock().is_err())
 }

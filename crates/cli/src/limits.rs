@@ -1,4 +1,5 @@
-//! Limits of this machine and of servers that a plan's connections would meet in the middle: found before anything runs.
+//! Limits of this machine and of servers that a plan's connections would meet in the middle: found
+//! before anything runs.
 
 use std::path::Path;
 
@@ -17,7 +18,8 @@ const FILES_PER_THREAD: u64 = 6;
 const FILES_PER_SQLITE_CONNECTION: u64 = 4;
 /// Threads in addition to those that send load: main, sampler, runtimes.
 const OTHER_THREADS: u64 = 32;
-/// Connections during the load: set-up and checks, the sampler's status, the lock on a database at an address.
+/// Connections during the load: set-up and checks, the sampler's status, the lock on a database at
+/// an address.
 pub(crate) const OTHER_CONNECTIONS: u64 = 3;
 
 /// What a plan needs of this process.
@@ -97,12 +99,14 @@ pub(crate) fn most_threads() -> Option<u64> {
     thread_limits().into_iter().map(|limit| limit.0).min()
 }
 
-/// Files that this process may open, once it has raised its own limit; `None` when the kernel does not report.
+/// Files that this process may open, once it has raised its own limit; `None` when the kernel does
+/// not report.
 pub(crate) fn most_files() -> Option<u64> {
     getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard)
 }
 
-/// Threads that the control group of this process and those above it leave room for; `None` = any number.
+/// Threads that the control group of this process and those above it leave room for; `None` = any
+/// number.
 fn pids_left(root: &Path, groups: &str) -> Option<u64> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let group = root.join(own);
@@ -118,7 +122,8 @@ fn number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Asks the server of `session` whether it takes the plan's connections. One that does not report is believed.
+/// Asks the server of `session` whether it takes the plan's connections. One that does not report
+/// is believed.
 pub(crate) async fn check_server(session: &mut AnySession, plan: &Plan) -> Result<(), String> {
     let need = u64::from(plan.most_connections()) + OTHER_CONNECTIONS;
     if let Some(Room { most, setting }) = connection_room(session).await
@@ -138,7 +143,8 @@ async fn check_prepared(session: &mut AnySession, plan: &Plan) -> Result<(), Str
         return Ok(());
     }
     let Some(Room { most, setting }) = prepared_room(session).await else { return Ok(()) };
-    // MySQL prepares no BEGIN, MariaDB does from some version on. What this session has prepared ends with it.
+    // MySQL prepares no BEGIN, MariaDB does from some version on. What this session has prepared
+    // ends with it.
     let need = plan.most_prepared_statements(session.prepare("BEGIN").await.is_ok());
     if need <= most {
         return Ok(());

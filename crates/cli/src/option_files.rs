@@ -1,4 +1,5 @@
-//! The option files that servers are started with: kept in the run, so that all of its cells are configured equally.
+//! The option files that servers are started with: kept in the run, so that all of its cells are
+//! configured equally.
 
 use std::fs::Permissions;
 use std::io;

@@ -1,4 +1,5 @@
-//! Other dbdynos that measure on this host: each has a locked file in one folder, and reads those of the others.
+//! Other dbdynos that measure on this host: each has a locked file in one folder, and reads those
+//! of the others.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -24,7 +25,8 @@ pub(crate) struct OtherRuns {
 }
 
 impl OtherRuns {
-    /// Makes this run known to others, and lists those that are there: a sentence, if there are any.
+    /// Makes this run known to others, and lists those that are there: a sentence, if there are
+    /// any.
     ///
     /// # Errors
     /// With `alone`, that there are others.

@@ -1,4 +1,5 @@
-//! Parity before a run: how the variants would be set, from their versions' defaults and their configurations.
+//! Parity before a run: how the variants would be set, from their versions' defaults and their
+//! configurations.
 
 use dbdyno_analyse::parity::{
     Build, Circumstances, Knowledge, Parity, PlanWords, RemarkKind, Subject, buffer_pool_bytes,
@@ -36,7 +37,8 @@ pub(crate) fn of_prepared(plan: &Plan, variants: &[Prepared]) -> Result<Option<P
     predict(plan, predicted.collect())
 }
 
-/// The same for a plan of which nothing was prepared: servers that are not here are known by their names.
+/// The same for a plan of which nothing was prepared: servers that are not here are known by their
+/// names.
 pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Vec<Absent>), Ended> {
     let runtime = host::event_loop()?;
     let mut absent = Vec::new();
@@ -71,8 +73,9 @@ pub(crate) fn circumstances_of(plan: &Plan) -> Circumstances {
     circumstances(&workloads(plan, &[]), cpus.as_deref())
 }
 
-/// Refuses a buffer pool that was configured and is as large as the limit on the server's memory, and warns of a default that is: the
-/// kernel would kill the server once the pool fills, which may be hours later.
+/// Refuses a buffer pool that was configured and is as large as the limit on the server's memory,
+/// and warns of a default that is: the kernel would kill the server once the pool fills, which may
+/// be hours later.
 fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) -> Result<(), Ended> {
     let (Some(limit), Some((bytes, is_configured))) = (plan.server_memory(variant), buffer_pool) else {
         return Ok(());
@@ -192,7 +195,8 @@ fn warning(parity: &Parity) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What `predict` says of one variant that is configured with `config`, under a limit of 96 MiB.
+    /// What `predict` says of one variant that is configured with `config`, under a limit of 96
+    /// MiB.
     fn under_96_mib(server: &str, config: &str, parity: &str) -> String {
         let text = format!(
             "name = \"p\"\nparity = \"{parity}\"\n[host]\nserver_memory = \"96 MiB\"\n[[variant]]\nname = \"a\"\n\

@@ -1,4 +1,5 @@
-//! The plan that is asked for: a file, a plan that ships, what the command line spells out, or the quickstart.
+//! The plan that is asked for: a file, a plan that ships, what the command line spells out, or the
+//! quickstart.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! What would fail in every cell of a server that dbdyno starts, seen before it is started: too few connections, an engine that its
-//! build lacks.
+//! What would fail in every cell of a server that dbdyno starts, seen before it is started: too few
+//! connections, an engine that its build lacks.
 
 use std::path::Path;
 
@@ -44,7 +44,8 @@ impl Configured<'_> {
     }
 }
 
-/// Refuses a server that would take fewer connections than the plan opens. Values that are no number are left to the server.
+/// Refuses a server that would take fewer connections than the plan opens. Values that are no
+/// number are left to the server.
 pub(crate) fn check_connections(
     plan: &Plan,
     variant: &Variant,
@@ -77,8 +78,8 @@ pub(crate) fn check_connections(
     ))
 }
 
-/// Refuses an engine that the build is known not to have, by what it answered when it was got or added, and gives a warning
-/// about one that it is not known to have.
+/// Refuses an engine that the build is known not to have, by what it answered when it was got or
+/// added, and gives a warning about one that it is not known to have.
 pub(crate) fn check_engine(
     variant: &Variant,
     base: &Base,

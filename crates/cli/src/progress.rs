@@ -1,5 +1,5 @@
-//! What a run says while it goes on: a bar with the plan's and the step's progress and an ETA on a terminal, a line a
-//! step otherwise.
+//! What a run says while it goes on: a bar with the plan's and the step's progress and an ETA on a
+//! terminal, a line a step otherwise.
 
 mod line;
 
@@ -67,7 +67,8 @@ impl Progress {
         let target =
             if terminal::can_draw() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        // Cut at the edge of a terminal that has become narrower since: a text of two lines leaves rubbish.
+        // Cut at the edge of a terminal that has become narrower since: a text of two lines leaves
+        // rubbish.
         if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
             bar.set_style(style);
         }
@@ -88,8 +89,8 @@ impl Progress {
         }
     }
 
-    /// Cells (variant, workload) that were added while the run goes on, without the steps (workload, step) that they leave out. They
-    /// are later ones of their variant.
+    /// Cells (variant, workload) that were added while the run goes on, without the steps
+    /// (workload, step) that they leave out. They are later ones of their variant.
     pub(crate) fn more(&mut self, cells: &[(String, String)], left_out: &BTreeSet<(String, String)>) {
         for cell in cells {
             let Some([_, later]) = self.forecasts.get_mut(cell) else { continue };
@@ -122,7 +123,8 @@ impl Progress {
         self.cell = Default::default();
     }
 
-    /// So many machines are at work, and their tasks have run for `passed`, all together, since what is over.
+    /// So many machines are at work, and their tasks have run for `passed`, all together, since
+    /// what is over.
     pub(crate) fn elsewhere(&mut self, machines: usize, passed: Duration) {
         self.machines = u32::try_from(machines).unwrap_or(u32::MAX).max(1);
         self.position.set((self.over + passed).min(self.total));
@@ -195,8 +197,9 @@ impl Progress {
     }
 }
 
-/// The forecast's rest, scaled by how the forecast has held so far. Until a tenth of it is done, there is little to
-/// judge it by: a server that takes ten seconds to initialise says nothing about the steps.
+/// The forecast's rest, scaled by how the forecast has held so far. Until a tenth of it is done,
+/// there is little to judge it by: a server that takes ten seconds to initialise says nothing about
+/// the steps.
 fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
     let doubt = (total / 10).max(Duration::from_secs(1));
     let scale = (elapsed + doubt).as_secs_f64() / (position + doubt).as_secs_f64();
@@ -215,7 +218,8 @@ fn latency(response: &Histogram<u64>) -> String {
     }
 }
 
-/// Whether a silence within the step is reported: building an index, or reading a whole table, is one long answer.
+/// Whether a silence within the step is reported: building an index, or reading a whole table, is
+/// one long answer.
 fn is_reported(headline: &Headline) -> bool {
     !headline.unit.is_time() && !matches!(headline.kind.as_str(), "index" | "scan")
 }

@@ -26,7 +26,8 @@ fn unknown(name: &str) -> Ended {
     Ended::new(USAGE, format!("no plan that ships is called {name:?}; there are {}", known.join(", ")))
 }
 
-/// Where the plan of this name lies with what it refers to: in a folder of this build's, written anew.
+/// Where the plan of this name lies with what it refers to: in a folder of this build's, written
+/// anew.
 pub(crate) fn unpacked(name: &str) -> Result<PathBuf, Ended> {
     let (path, _) = file(name)?;
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

@@ -1,14 +1,17 @@
-//! Text as a terminal may get it: what would steer the terminal is shown instead, and lines have an end.
+//! Text as a terminal may get it: what would steer the terminal is shown instead, and lines have an
+//! end.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The colours of dbdyno's own reports. Text of others that holds one of them is painted; it can do nothing else.
+/// The colours of dbdyno's own reports. Text of others that holds one of them is painted; it can do
+/// nothing else.
 pub(crate) const COLOURS: [&str; 7] =
     ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[36m"];
 
-/// `text` with every control character written out (`\x1b`), and every one that turns the direction of what follows it. Lines and
-/// columns stay, and the sequences `own`. Those that JSON may hold as they are get its own way of writing them (`\u009b`).
+/// `text` with every control character written out (`\x1b`), and every one that turns the direction
+/// of what follows it. Lines and columns stay, and the sequences `own`. Those that JSON may hold as
+/// they are get its own way of writing them (`\u009b`).
 pub(crate) fn shown<'a>(text: &'a str, own: &[&str]) -> Cow<'a, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -43,7 +46,8 @@ fn steers(character: char) -> bool {
     turns || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
-/// `text` with each line at most `most` characters: a longer one loses its middle, since its end says what to try.
+/// `text` with each line at most `most` characters: a longer one loses its middle, since its end
+/// says what to try.
 pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.lines().all(|line| line.chars().count() <= most) {
         return Cow::Borrowed(text);

@@ -13,8 +13,9 @@ use crate::{host, terminal};
 /// What a stopped run says.
 pub(crate) const RUN_STOPS: &str = "stopping; results are kept (again: stop at once)";
 
-/// Signals that come within this time of the first are the same wish. `timeout` signals its command and then its command's
-/// group: with 20 processes on 4 CPUs the two were seen 0.01 to 0.12 ms apart, when they were seen as two. No one asks twice so fast.
+/// Signals that come within this time of the first are the same wish. `timeout` signals its command
+/// and then its command's group: with 20 processes on 4 CPUs the two were seen 0.01 to 0.12 ms
+/// apart, when they were seen as two. No one asks twice so fast.
 const SAME_WISH: Duration = Duration::from_millis(250);
 /// Time that the second signal leaves for cancelling what is at work on servers that go on.
 const CANCEL_LIMIT: Duration = Duration::from_secs(3);
@@ -22,11 +23,12 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(3);
 /// Where statements are cancelled when the process ends at once.
 static GOES_ON: Mutex<Vec<Endpoint>> = Mutex::new(Vec::new());
 
-/// Whether the first signal ends the process at once, because nothing runs yet that would have to be ended.
+/// Whether the first signal ends the process at once, because nothing runs yet that would have to
+/// be ended.
 static IS_IDLE: AtomicBool = AtomicBool::new(false);
 
-/// Says whether anything runs that a signal must not leave as it is. Until the first server is started or measured, a run only asks
-/// questions, some of them of servers that may never answer.
+/// Says whether anything runs that a signal must not leave as it is. Until the first server is
+/// started or measured, a run only asks questions, some of them of servers that may never answer.
 pub(crate) fn idle(is_idle: bool) {
     IS_IDLE.store(is_idle, Ordering::Relaxed);
 }
@@ -36,14 +38,15 @@ pub(crate) fn cancel_at(endpoints: Vec<Endpoint>) {
     *GOES_ON.lock().unwrap_or_else(PoisonError::into_inner) = endpoints;
 }
 
-/// A flag that the first signal sets, which also says `text`. On the second the process ends; servers it started end with it, because the
-/// kernel reports them (parent death signal).
+/// A flag that the first signal sets, which also says `text`. On the second the process ends;
+/// servers it started end with it, because the kernel reports them (parent death signal).
 pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
     let cannot = |error: std::io::Error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}"));
     let runtime = host::event_loop()?;
-    // Here and not in the thread, which may begin late: after this a signal no longer ends the process at once.
+    // Here and not in the thread, which may begin late: after this a signal no longer ends the
+    // process at once.
     let signals = {
         let _runtime = runtime.enter();
         let watched = |kind| signal(kind).map_err(cannot);

@@ -23,8 +23,8 @@ impl Default for StallWatch {
 }
 
 impl StallWatch {
-    /// Takes what all clients did between two cuts: how long the silence lasts, if it is time to say so. A server that is asked
-    /// nothing is not silent.
+    /// Takes what all clients did between two cuts: how long the silence lasts, if it is time to
+    /// say so. A server that is asked nothing is not silent.
     pub(crate) fn second(&mut self, intervals: &[Interval]) -> Option<Duration> {
         let last = intervals.first()?;
         let is_silent = intervals.iter().all(|interval| interval.done + interval.failed == 0)
@@ -51,7 +51,8 @@ mod tests {
         [Interval { from_us, to_us, done, in_flight, ..Interval::default() }]
     }
 
-    /// Seconds after which something was said, of a server that answers in the seconds in which `answers` holds.
+    /// Seconds after which something was said, of a server that answers in the seconds in which
+    /// `answers` holds.
     fn words(seconds: u64, in_flight: u64, answers: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
         let mut silence = StallWatch::default();
         let said = |second| {

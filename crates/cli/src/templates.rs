@@ -1,4 +1,5 @@
-//! Where the templates of a run's data directories are: in its own data folder, or in one that is kept and shared by runs.
+//! Where the templates of a run's data directories are: in its own data folder, or in one that is
+//! kept and shared by runs.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,8 @@ impl Templates {
     }
 }
 
-/// The folder in which templates are to be kept, if the command line or the environment name one; made before anything runs.
+/// The folder in which templates are to be kept, if the command line or the environment name one;
+/// made before anything runs.
 pub(crate) fn kept(named: Option<&Path>) -> Result<Option<PathBuf>, Ended> {
     let of_variable = || std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let Some(folder) = named.map(Path::to_path_buf).or_else(of_variable) else { return Ok(None) };

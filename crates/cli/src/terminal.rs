@@ -1,4 +1,5 @@
-//! The only place that prints. What it prints may come from servers, records and names, and steers no terminal.
+//! The only place that prints. What it prints may come from servers, records and names, and steers
+//! no terminal.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -13,7 +14,8 @@ use crate::args::Colour;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::shown::{COLOURS, cut, shown};
 
-/// Characters of a message's line. Servers and records have texts of any length; the record keeps them whole.
+/// Characters of a message's line. Servers and records have texts of any length; the record keeps
+/// them whole.
 const LINE_MAX: usize = 600;
 
 /// How the command line wants output.
@@ -34,8 +36,8 @@ fn manner() -> Manner {
     MANNER.get().copied().unwrap_or(Manner { colour: Colour::Auto, quiet: false })
 }
 
-/// Prints results. A reader that has gone away (`dbdyno report | head`) is no error; an output that takes no more
-/// is: a later reader must not believe to have all.
+/// Prints results. A reader that has gone away (`dbdyno report | head`) is no error; an output that
+/// takes no more is: a later reader must not believe to have all.
 pub(crate) fn out(text: &str) -> Result<(), Ended> {
     let own: &[&str] = if wants_colour() { &COLOURS } else { &[] };
     print(&mut std::io::stdout().lock(), &shown(text, own))
@@ -51,7 +53,8 @@ pub(crate) fn out_json(value: &impl Serialize) -> Result<(), Ended> {
     out(&serde_json::to_string_pretty(value).map_err(|error| Ended::new(OURS, error))?)
 }
 
-/// Prints what the command line itself answers with: help and version as results, mistakes as messages.
+/// Prints what the command line itself answers with: help and version as results, mistakes as
+/// messages.
 pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), Ended> {
     if of_clap.use_stderr() {
         note(of_clap.render().to_string().trim_end());
@@ -91,7 +94,8 @@ fn lost(error: &std::io::Error) -> Result<(), Ended> {
     Err(Ended::new(MACHINE, format!("cannot write to standard output: {error}; {advice}")))
 }
 
-/// Says something about the run that is not a result. Where no one reads it, it is lost, and the command goes on.
+/// Says something about the run that is not a result. Where no one reads it, it is lost, and the
+/// command goes on.
 pub(crate) fn note(text: &str) {
     if !manner().quiet {
         say(text);
@@ -176,7 +180,8 @@ pub(crate) fn width_of_progress() -> usize {
     terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
 }
 
-/// Columns of results: those of the terminal, else as many as COLUMNS says, as in help texts, else 80.
+/// Columns of results: those of the terminal, else as many as COLUMNS says, as in help texts, else
+/// 80.
 fn width() -> usize {
     let of_terminal = terminal_size::terminal_size_of(std::io::stdout());
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();

@@ -12,7 +12,8 @@ pub(crate) fn for_folder() -> String {
     jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// From one recorded time to a later one; `None` when one of them is no time, or they are the other way round.
+/// From one recorded time to a later one; `None` when one of them is no time, or they are the other
+/// way round.
 pub(crate) fn between(from: &str, to: &str) -> Option<Duration> {
     let [from, to] = [from, to].map(|text| text.parse::<jiff::Timestamp>());
     Duration::try_from(to.ok()?.duration_since(from.ok()?)).ok()

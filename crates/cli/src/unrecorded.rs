@@ -1,4 +1,5 @@
-//! Runs a workload's only step outside of a plan: the record of it is thrown away, what is shown was seen while it ran.
+//! Runs a workload's only step outside of a plan: the record of it is thrown away, what is shown
+//! was seen while it ran.
 
 use std::future::Future;
 use std::sync::atomic::AtomicBool;

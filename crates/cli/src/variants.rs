@@ -1,5 +1,5 @@
-//! Turns a plan's variants into things that can be started or reached, before anything runs: what is wrong with one of
-//! them ends the command at once and not after an hour.
+//! Turns a plan's variants into things that can be started or reached, before anything runs: what
+//! is wrong with one of them ends the command at once and not after an hour.
 
 use dbdyno_drivers::{
     ColumnDefinitions, Endpoint, Manner, Options, Secret, ServerKey, Session, Tls, TlsMode, TlsSettings,
@@ -130,7 +130,8 @@ fn owned(
 ) -> Result<Prepared, Ended> {
     let refuse = |message: String| Ended::new(USAGE, format!("variant {}: {message}", variant.name));
     let title = base.title();
-    // The plan's word for it; the folder after the name may be a link to one that is called otherwise.
+    // The plan's word for it; the folder after the name may be a link to one that is called
+    // otherwise.
     let folder = match variant.kind() {
         VariantKind::Named(name) => name,
         _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -145,7 +146,8 @@ fn owned(
         Some(path) => std::fs::read_to_string(path)
             .map_err(|error| refuse(format!("cannot read {option_file_key} {}: {error}", path.display())))?,
     };
-    // What the server will be given is a copy; its faults are reported with the name of the user's file.
+    // What the server will be given is a copy; its faults are reported with the name of the user's
+    // file.
     let native = own.map(|path| base.native_settings(path)).transpose();
     let native = native.map_err(|error| refuse(error.to_string()))?.unwrap_or_default();
     let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
@@ -183,8 +185,8 @@ fn misplaced(variant: &Variant, option_file: &str, has_engines: bool) -> Option<
     file.or_else(|| other.map(|(key, _)| (key, "leave it out".to_owned())))
 }
 
-/// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or the server's option file
-/// names others.
+/// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or
+/// the server's option file names others.
 fn owned_tls(
     variant: &Variant,
     base: &Base,
@@ -211,7 +213,8 @@ fn owned_tls(
     Ok((tls, Some(certificates)))
 }
 
-/// The plan's words on connections in the driver's; `tls` and `server_key` are what became of those on TLS and keys.
+/// The plan's words on connections in the driver's; `tls` and `server_key` are what became of those
+/// on TLS and keys.
 fn manner(variant: &Variant, tls: Option<Tls>, server_key: ServerKey) -> Manner {
     let column_definitions = match variant.column_definitions {
         Some(dbdyno_plan::ColumnDefinitions::Always) => ColumnDefinitions::Always,
@@ -241,7 +244,8 @@ fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
     TlsSettings { mode, ca: tls.ca.clone(), cert: tls.cert.clone(), key: tls.key.clone() }
 }
 
-/// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will be filled.
+/// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
+/// be filled.
 fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<Endpoint, Ended> {
     let (family, parsed) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
     let (options, warnings) =
@@ -302,7 +306,8 @@ fn engine(variant: &Variant) -> String {
     variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase()
 }
 
-/// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends them.
+/// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends
+/// them.
 async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), Ended> {
     let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
     let room = limits::check_server(&mut session, plan).await;

@@ -1,9 +1,11 @@
-//! The floor under any load client: one thread, one epoll, and on each connection the same prepared point select again
-//! and again, as constant bytes. It draws nothing, measures nothing, records nothing and reads of an answer only
-//! whether its last packet is there. What a client costs above this is its own.
+//! The floor under any load client: one thread, one epoll, and on each connection the same prepared
+//! point select again and again, as constant bytes. It draws nothing, measures nothing, records
+//! nothing and reads of an answer only whether its last packet is there. What a client costs above
+//! this is its own.
 //!
-//! `epoll_floor SOCKET DATABASE CONNECTIONS SECONDS` logs in as root without a password to a MariaDB or MySQL server and
-//! selects from the table sbtest1. Prints `{"queries":N,"cpu_us":N,"seconds":N}`: user and kernel time of the window.
+//! `epoll_floor SOCKET DATABASE CONNECTIONS SECONDS` logs in as root without a password to a
+//! MariaDB or MySQL server and selects from the table sbtest1. Prints
+//! `{"queries":N,"cpu_us":N,"seconds":N}`: user and kernel time of the window.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -16,7 +18,8 @@ use nix::sys::time::TimeValLike;
 
 /// Protocol 4.1, a database in the login, the length-prefixed scramble, plugin names.
 const CAPABILITIES: u32 = 0x8 | 0x200 | 0x8000 | 0x0008_0000;
-/// MariaDB leaves out column definitions that the client knows, as for dbdyno and sysbench. MySQL reads no such flags.
+/// MariaDB leaves out column definitions that the client knows, as for dbdyno and sysbench. MySQL
+/// reads no such flags.
 const EXTENDED: u32 = 0x10;
 const SQL: &[u8] = b"SELECT c FROM sbtest1 WHERE id=?";
 

@@ -1,10 +1,12 @@
-//! The floor under a client that waits long for each answer: one thread, one epoll, and on each connection the same bytes
-//! again and again, answered by no one's database but after a given time. What a sleep, a wake-up, a read and a write of
-//! these sizes cost, and nothing else.
+//! The floor under a client that waits long for each answer: one thread, one epoll, and on each
+//! connection the same bytes again and again, answered by no one's database but after a given time.
+//! What a sleep, a wake-up, a read and a write of these sizes cost, and nothing else.
 //!
-//! `spaced_floor SPACING_US SECONDS SERVER_CPUS BYTES...` opens a connection for each of BYTES, whose requests have that size.
-//! A thread for each, on SERVER_CPUS (`0,1`), reads a whole request and answers with 11 bytes SPACING_US after the answer before.
-//! Prints `{"round_trips":N,"cpu_us":N,"seconds":N}`: user and kernel time of the client's thread in the window.
+//! `spaced_floor SPACING_US SECONDS SERVER_CPUS BYTES...` opens a connection for each of BYTES,
+//! whose requests have that size. A thread for each, on SERVER_CPUS (`0,1`), reads a whole request
+//! and answers with 11 bytes SPACING_US after the answer before. Prints
+//! `{"round_trips":N,"cpu_us":N,"seconds":N}`: user and kernel time of the client's thread in the
+//! window.
 
 use std::env;
 use std::io::{self, Read, Write};

@@ -1,10 +1,11 @@
-//! How much of what a server sends is kept in memory, by purpose. All else is counted where it lies and passed over, so that no
-//! server, and none in its place, fills the memory of the machine that measures.
+//! How much of what a server sends is kept in memory, by purpose. All else is counted where it lies
+//! and passed over, so that no server, and none in its place, fills the memory of the machine that
+//! measures.
 
 use std::mem::size_of;
 
-/// Bytes that may still be kept in the exchange that is going on. They are taken when a length is read, before anything of that
-/// length is.
+/// Bytes that may still be kept in the exchange that is going on. They are taken when a length is
+/// read, before anything of that length is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowance {
     left: usize,

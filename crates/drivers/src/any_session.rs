@@ -18,17 +18,19 @@ impl AnySession {
             .and_then(|exchange| exchange.number())
     }
 
-    /// Runs `sql`, a bulk statement in the words of [`crate::RowStream::LocalInfile`] or [`crate::RowStream::CopyIn`], with
-    /// `rows` as what it reads: lines whose columns are separated by tabs. The answer's `affected` is the number of rows.
+    /// Runs `sql`, a bulk statement in the words of [`crate::RowStream::LocalInfile`] or
+    /// [`crate::RowStream::CopyIn`], with `rows` as what it reads: lines whose columns are
+    /// separated by tabs. The answer's `affected` is the number of rows.
     ///
     /// # Errors
-    /// As [`Session::query`]; `Refused` when `sql` asks for no rows, or the driver knows no such statement.
+    /// As [`Session::query`]; `Refused` when `sql` asks for no rows, or the driver knows no such
+    /// statement.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
         each_session!(self, session, P => Connection::load_rows(session, sql, rows).await)
     }
 
-    /// Sends `statements`, none of them a text, without waiting in between, and then waits for all answers; what they counted is
-    /// summed up. After one that fails the others are passed over.
+    /// Sends `statements`, none of them a text, without waiting in between, and then waits for all
+    /// answers; what they counted is summed up. After one that fails the others are passed over.
     ///
     /// # Errors
     /// As [`Session::query`]; `Refused` when the driver knows no such form.
@@ -36,22 +38,24 @@ impl AnySession {
         each_session!(self, session, P => Connection::pipeline(session, statements).await)
     }
 
-    /// Sends `statement` and returns the rows of all its results, of which a text may have several. Not for the hot path.
+    /// Sends `statement` and returns the rows of all its results, of which a text may have several.
+    /// Not for the hot path.
     pub async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
         each_session!(self, session, P => Connection::results(session, statement).await)
     }
 
-    /// From now on a statement of this session that has no answer after `limit` fails, and the session is of no use any more. Sessions
-    /// begin with a minute, which is enough for statements whose time does not depend on how many rows there are. Those of an embedded
-    /// database have none: it works in this process.
+    /// From now on a statement of this session that has no answer after `limit` fails, and the
+    /// session is of no use any more. Sessions begin with a minute, which is enough for statements
+    /// whose time does not depend on how many rows there are. Those of an embedded database have
+    /// none: it works in this process.
     pub fn limit_statements(&mut self, limit: Option<Duration>) {
         if let Some(exchange) = each_session!(self, session, P => Connection::exchange_mut(session)) {
             exchange.limit = limit;
         }
     }
 
-    /// From now on the server does not close this session for having nothing to do: a step meanwhile may take longer than the
-    /// server would leave it alone.
+    /// From now on the server does not close this session for having nothing to do: a step
+    /// meanwhile may take longer than the server would leave it alone.
     pub async fn stay_while_idle(&mut self) -> Result<(), DbError> {
         let sql = each_session!(self, _session, P => P::STAY_WHILE_IDLE);
         match sql {

@@ -11,8 +11,9 @@ use crate::{AnySession, DbError, Endpoint, Session};
 const POLL: Duration = Duration::from_millis(50);
 
 impl Endpoint {
-    /// Ends what the server still does for connections of this variant that were dropped before their answers came, over a new
-    /// connection. Returns when none of it goes on. Without such connections nothing is done.
+    /// Ends what the server still does for connections of this variant that were dropped before
+    /// their answers came, over a new connection. Returns when none of it goes on. Without such
+    /// connections nothing is done.
     ///
     /// # Errors
     /// One sentence: what may still be at work, and why; after `limit` at the latest.
@@ -72,8 +73,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Those of our connections that the server works for: same number, user and database, since behind a proxy a number may be
-    /// that of another's connection.
+    /// Those of our connections that the server works for: same number, user and database, since
+    /// behind a proxy a number may be that of another's connection.
     async fn busy(&self, session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>, DbError> {
         let Some(login) = self.target.login() else { return Ok(Vec::new()) };
         let ids = each_session!(session, session, P => P::at_work(&mut Limited(session), login).await)?;

@@ -1,4 +1,5 @@
-//! What a database can do and how it wants to be addressed: the only thing a workload may know of a product.
+//! What a database can do and how it wants to be addressed: the only thing a workload may know of a
+//! product.
 
 /// How a query is tied to an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +49,8 @@ pub enum KeySource {
     Table,
     /// A counter of the table: `ALTER TABLE t AUTO_INCREMENT = n`.
     TableCounter,
-    /// A sequence named `t_column_seq`: `ALTER SEQUENCE ... RESTART WITH n`. Each session takes keys in blocks, whose
-    /// size is the sequence's (`CACHE n`), and leaves gaps.
+    /// A sequence named `t_column_seq`: `ALTER SEQUENCE ... RESTART WITH n`. Each session takes
+    /// keys in blocks, whose size is the sequence's (`CACHE n`), and leaves gaps.
     Sequence,
 }
 
@@ -79,8 +80,8 @@ pub struct Capabilities {
     pub int_param: &'static str,
     /// Whole numbers can be UNSIGNED, and a table can say how many rows it will have (`MAX_ROWS`).
     pub unsigned: bool,
-    /// Begins a transaction that will write. Where a lock is one of the whole database it is taken at once: readers that
-    /// all want to become writers would wait for each other in vain.
+    /// Begins a transaction that will write. Where a lock is one of the whole database it is taken
+    /// at once: readers that all want to become writers would wait for each other in vain.
     pub begin_write: &'static str,
     /// Type of a civil time of one second.
     pub datetime: &'static str,
@@ -101,10 +102,11 @@ pub struct Capabilities {
     pub row_stream: RowStream,
     /// Several connections can write at the same time; else they only wait for each other.
     pub parallel_writers: bool,
-    /// Rows lie apart from all indexes in the order in which they came, as in a heap: several connections that fill one
-    /// table leave it in another order than that of its ids.
+    /// Rows lie apart from all indexes in the order in which they came, as in a heap: several
+    /// connections that fill one table leave it in another order than that of its ids.
     pub keeps_arrival_order: bool,
-    /// The server keeps a binary log that `dbdyno` may drop between steps, because it owns the server.
+    /// The server keeps a binary log that `dbdyno` may drop between steps, because it owns the
+    /// server.
     pub drops_binlog: bool,
     /// Where automatic keys come from.
     pub key_source: KeySource,
@@ -112,13 +114,15 @@ pub struct Capabilities {
     pub contiguous_keys: bool,
     /// Words that gather the optimiser's statistics of the table after them.
     pub gather_statistics: &'static str,
-    /// There are types for dates and exact decimal numbers; else dates are texts and decimal numbers floating-point ones.
+    /// There are types for dates and exact decimal numbers; else dates are texts and decimal
+    /// numbers floating-point ones.
     pub typed_values: bool,
     /// Foreign keys can be added to a table that exists, and are checked.
     pub foreign_keys: bool,
-    /// What between two tables has them joined in the order in which they are written, and the statement that a session needs
-    /// for that first; empty where it needs none.
+    /// What between two tables has them joined in the order in which they are written, and the
+    /// statement that a session needs for that first; empty where it needs none.
     pub ordered_join: (&'static str, &'static str),
-    /// The engine answers with real data; `false` only for the null driver, whose contents cannot be checked.
+    /// The engine answers with real data; `false` only for the null driver, whose contents cannot
+    /// be checked.
     pub stores_data: bool,
 }

@@ -8,8 +8,8 @@ use crate::tls::Tls;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Channel {
     pub(crate) is_encrypted: bool,
-    /// A password may go over it as it is: a unix socket, or TLS that was demanded. TLS that is only preferred is not
-    /// enough, because an attacker in between takes it away.
+    /// A password may go over it as it is: a unix socket, or TLS that was demanded. TLS that is
+    /// only preferred is not enough, because an attacker in between takes it away.
     pub(crate) may_carry_passwords: bool,
     /// A unix socket.
     pub(crate) is_local: bool,

@@ -22,7 +22,8 @@ pub struct ConnectionClass {
     pub connections: u32,
 }
 
-/// A book that every connection with TLS settings is entered into. Touched when a connection opens, never afterwards.
+/// A book that every connection with TLS settings is entered into. Touched when a connection opens,
+/// never afterwards.
 #[derive(Debug, Default)]
 pub struct ConnectionLog(Mutex<BTreeMap<(String, Option<Encryption>), u32>>);
 

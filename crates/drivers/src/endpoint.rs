@@ -33,8 +33,8 @@ impl Target {
         each_target!(self, options, P => P::login_mut(options))
     }
 
-    /// With what the product does with tables of `engine` (case does not matter), where it has several. `owned` says that
-    /// dbdyno started the server and may drop its binary logs.
+    /// With what the product does with tables of `engine` (case does not matter), where it has
+    /// several. `owned` says that dbdyno started the server and may drop its binary logs.
     pub fn endpoint(self, engine: &str, owned: bool) -> Endpoint {
         let capabilities = each_target!(&self, _options, P => P::capabilities(engine, owned));
         Endpoint { target: self, capabilities }
@@ -45,13 +45,14 @@ impl Endpoint {
     /// Opens one session.
     ///
     /// # Errors
-    /// [`crate::Class::Lost`] when no one answers, `Fatal` when the server refuses user, password or database.
+    /// [`crate::Class::Lost`] when no one answers, `Fatal` when the server refuses user, password
+    /// or database.
     pub async fn connect(&self) -> Result<AnySession, DbError> {
         self.connect_as("other").await
     }
 
-    /// Opens one session and, where TLS was asked for, notes what it agreed on for connections of `class`: the kind of
-    /// a lane, or any other user of a connection.
+    /// Opens one session and, where TLS was asked for, notes what it agreed on for connections of
+    /// `class`: the kind of a lane, or any other user of a connection.
     pub async fn connect_as(&self, class: &str) -> Result<AnySession, DbError> {
         let session = self.target.connect().await?;
         if let Some(log) = self.connections() {
@@ -60,8 +61,8 @@ impl Endpoint {
         Ok(session)
     }
 
-    /// As [`Endpoint::connect_as`], for a session whose rows get keys from the server: they go up by 1, whatever the server's
-    /// own settings say.
+    /// As [`Endpoint::connect_as`], for a session whose rows get keys from the server: they go up
+    /// by 1, whatever the server's own settings say.
     ///
     /// # Errors
     /// As [`Endpoint::connect`]; the server's refusal, where its settings say otherwise.
@@ -71,15 +72,17 @@ impl Endpoint {
         Ok(session)
     }
 
-    /// As [`Endpoint::connect_to_insert`], for a session that loads `table` and such as it with texts of ASCII only: where it can,
-    /// it speaks the character set of its columns, so that the server converts no text.
+    /// As [`Endpoint::connect_to_insert`], for a session that loads `table` and such as it with
+    /// texts of ASCII only: where it can, it speaks the character set of its columns, so that the
+    /// server converts no text.
     pub async fn connect_to_load(&self, class: &str, table: &str) -> Result<AnySession, DbError> {
         let mut session = self.connect_to_insert(class).await?;
         each_session!(&mut session, session, P => P::begin_to_load(session, table).await)?;
         Ok(session)
     }
 
-    /// As [`Endpoint::connect_to_insert`], for a session that may send rows with [`AnySession::load_rows`].
+    /// As [`Endpoint::connect_to_insert`], for a session that may send rows with
+    /// [`AnySession::load_rows`].
     pub async fn connect_to_stream(&self, class: &str) -> Result<AnySession, DbError> {
         let mut endpoint = self.clone();
         if let Some(login) = endpoint.target.login_mut() {
@@ -88,9 +91,10 @@ impl Endpoint {
         endpoint.connect_to_insert(class).await
     }
 
-    /// Sees to it that sessions from now on commit after each statement: asks one whether it does, and has the others say so where
-    /// it does not (`autocommit` of the server, or an `init_connect`). Asked, because most versions report to clients that it is on
-    /// whatever it is.
+    /// Sees to it that sessions from now on commit after each statement: asks one whether it does,
+    /// and has the others say so where it does not (`autocommit` of the server, or an
+    /// `init_connect`). Asked, because most versions report to clients that it is on whatever it
+    /// is.
     ///
     /// # Errors
     /// As [`Endpoint::connect`]; the server's refusal.

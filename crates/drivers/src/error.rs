@@ -13,7 +13,8 @@ pub enum Class {
     Fatal,
 }
 
-/// An error of a connection or a statement. The message names what failed, on what; it never holds a secret.
+/// An error of a connection or a statement. The message names what failed, on what; it never holds
+/// a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", code_suffix(code))]
 pub struct DbError {

@@ -3,8 +3,8 @@
 /// Longest text that is looked at: more than any 60 characters take.
 const LOOKED_AT_BYTES: usize = 240;
 
-/// At most 60 characters, and nothing from the first quote on, because `CREATE USER ... IDENTIFIED BY '...'` holds a
-/// password; dollars quote in PostgreSQL.
+/// At most 60 characters, and nothing from the first quote on, because `CREATE USER ... IDENTIFIED
+/// BY '...'` holds a password; dollars quote in PostgreSQL.
 pub(crate) fn excerpt(sql: &[u8]) -> String {
     let end = sql.iter().position(|byte| matches!(byte, b'\'' | b'"' | b'$')).unwrap_or(sql.len());
     let text = String::from_utf8_lossy(&sql[..end.min(LOOKED_AT_BYTES)]).into_owned();
@@ -15,7 +15,8 @@ pub(crate) fn excerpt(sql: &[u8]) -> String {
     short
 }
 
-/// Longest text of a server that is kept, in characters: a server repeats a value that it cannot read whole.
+/// Longest text of a server that is kept, in characters: a server repeats a value that it cannot
+/// read whole.
 const LONGEST_SAID: usize = 500;
 
 /// A text of a server: its beginning, in one line, without what a terminal would obey.
@@ -27,7 +28,8 @@ pub(crate) fn said(text: &[u8]) -> String {
     let mut characters = text.chars();
     for character in characters.by_ref().take(LONGEST_SAID) {
         match character {
-            // Characters that turn the direction of writing show a text in another order than it has.
+            // Characters that turn the direction of writing show a text in another order than it
+            // has.
             '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 short.extend(character.escape_default());
             }

@@ -7,8 +7,8 @@ use crate::options::Options;
 use crate::roster::{Roster, Ticket};
 use crate::{Class, DbError};
 
-/// What `attempt` connects to the server of `options`, a `product`, in the time that they allow. `hint` is what to try after a
-/// failure.
+/// What `attempt` connects to the server of `options`, a `product`, in the time that they allow.
+/// `hint` is what to try after a failure.
 pub(crate) async fn connected<T, S: Saying>(
     attempt: impl Future<Output = Result<T, Fault<S>>>,
     (options, product): (&Options, &str),
@@ -41,7 +41,8 @@ pub(crate) struct Exchange {
     state: State,
     /// Where the connection is entered as long as it lasts.
     entered: Option<(Roster, Ticket)>,
-    /// Longest time for a statement outside of a step. A session begins with that of small questions.
+    /// Longest time for a statement outside of a step. A session begins with that of small
+    /// questions.
     pub(crate) limit: Option<Duration>,
 }
 
@@ -63,7 +64,8 @@ impl Exchange {
         Self { place, state: State::Idle, entered: None, limit: Some(SMALL_QUESTION) }
     }
 
-    /// The same for a connection that can be asked to stop: it is entered in `roster` until it ends.
+    /// The same for a connection that can be asked to stop: it is entered in `roster` until it
+    /// ends.
     pub(crate) fn entered(place: String, roster: &Roster, ticket: Ticket) -> Self {
         roster.enter(ticket);
         Self {
@@ -97,7 +99,8 @@ impl Exchange {
         self.state != State::Idle
     }
 
-    /// Marks an exchange as ended, unless the connection is lost, and reports a fault with statement and place.
+    /// Marks an exchange as ended, unless the connection is lost, and reports a fault with
+    /// statement and place.
     pub(crate) fn end<T, S: Saying>(
         &mut self,
         outcome: Result<T, Fault<S>>,

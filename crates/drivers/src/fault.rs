@@ -1,4 +1,5 @@
-//! What can go wrong on the wire, before it is reported with the place and the statement it happened to.
+//! What can go wrong on the wire, before it is reported with the place and the statement it
+//! happened to.
 
 use std::fmt::{Debug, Display};
 use std::io;
@@ -60,8 +61,8 @@ impl<S: Saying> Fault<S> {
         DbError::new(self.class(), code, format!("{context}: {self}{advice}"))
     }
 
-    /// The fault as TLS means it, where a connection to `host` ended for a reason that TLS gave: a server reports that it wants
-    /// a client certificate only after the handshake.
+    /// The fault as TLS means it, where a connection to `host` ended for a reason that TLS gave: a
+    /// server reports that it wants a client certificate only after the handshake.
     pub(crate) fn explained_by_tls(self, host: &str) -> Self {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -73,8 +74,9 @@ impl<S: Saying> Fault<S> {
 }
 
 impl<S> From<io::Error> for Fault<S> {
-    /// A server that ended a connection is noticed by what the client does next: reading nothing, reading after a reset, or
-    /// writing into a broken pipe. All three are the same to users; libpq has one message for them too.
+    /// A server that ended a connection is noticed by what the client does next: reading nothing,
+    /// reading after a reset, or writing into a broken pipe. All three are the same to users; libpq
+    /// has one message for them too.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Self::Closed,

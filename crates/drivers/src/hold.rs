@@ -1,4 +1,5 @@
-//! An advisory lock on a database, held by a connection of its own as long as someone uses the database.
+//! An advisory lock on a database, held by a connection of its own as long as someone uses the
+//! database.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,8 @@ use crate::{AnySession, Class, DbError, Endpoint, Session, first_i64};
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// A server that does not answer this long is not asked whether a lock is still there: the connection that holds it is.
+/// A server that does not answer this long is not asked whether a lock is still there: the
+/// connection that holds it is.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// A lock that was taken. It ends with its connection.
@@ -55,8 +57,8 @@ impl std::fmt::Display for Holder {
 }
 
 impl Endpoint {
-    /// Takes the lock on the endpoint's database, with a connection that the server does not close for being idle. Waits for it
-    /// up to `patience`.
+    /// Takes the lock on the endpoint's database, with a connection that the server does not close
+    /// for being idle. Waits for it up to `patience`.
     pub async fn hold(&self, patience: Duration) -> Result<Held, DbError> {
         let locks = each_target!(&self.target, options, P => {
             P::login(options).and_then(|login| P::locks(login.database.as_deref().unwrap_or_default()))
@@ -108,7 +110,8 @@ impl Hold {
         }
     }
 
-    /// Statements of others that have been at work in the database for a second or longer, as far as the server shows them.
+    /// Statements of others that have been at work in the database for a second or longer, as far
+    /// as the server shows them.
     pub async fn others_at_work(&mut self) -> Vec<String> {
         let answer = tokio::time::timeout(ANSWER, self.session.rows(self.locks.others)).await;
         answer.ok().and_then(Result::ok).unwrap_or_default().into_iter().flatten().flatten().collect()
@@ -122,8 +125,8 @@ impl Hold {
     }
 }
 
-/// Why a lock would not last. A proxy has numbers of its own for connections, and may give each statement to another one of the
-/// server's; what does not repeat a word does not answer SQL.
+/// Why a lock would not last. A proxy has numbers of its own for connections, and may give each
+/// statement to another one of the server's; what does not repeat a word does not answer SQL.
 async fn obstacle(session: &mut AnySession, locks: &Locks) -> Option<Option<String>> {
     const WORD: &str = "dbdyno";
     let rows = session.rows(&format!("SELECT {}, '{WORD}'", locks.own_number)).await.unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What has been read and not yet taken. The buffer is filled with zeroes once, not before every read.
+//! What has been read and not yet taken. The buffer is filled with zeroes once, not before every
+//! read.
 
 use std::io;
 use std::ops::Deref;
@@ -28,8 +29,9 @@ impl Input {
 
     /// One read into the spare room. Returns what it brought: 0 at the end of the stream.
     ///
-    /// This and what calls it are functions to be polled and no futures: a load client passes through here twice for each
-    /// statement, once to find nothing and once to find the answer, and each future between would cost it every time.
+    /// This and what calls it are functions to be polled and no futures: a load client passes
+    /// through here twice for each statement, once to find nothing and once to find the answer, and
+    /// each future between would cost it every time.
     #[inline(always)]
     pub(crate) fn poll_read_from<S: AsyncRead + Unpin>(
         &mut self,

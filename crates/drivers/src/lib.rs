@@ -1,8 +1,8 @@
 //! Speak to a database: sessions, dialects, error classes, a server's own counters.
 //!
-//! A workload sees an [`Endpoint`] (where to connect and what the server can do) and [`Session`]s (one connection
-//! each). It never asks which product it talks to, only for [`Capabilities`]. One more product is one new folder and one line
-//! in the list of `products.rs`.
+//! A workload sees an [`Endpoint`] (where to connect and what the server can do) and [`Session`]s
+//! (one connection each). It never asks which product it talks to, only for [`Capabilities`]. One
+//! more product is one new folder and one line in the list of `products.rs`.
 
 mod address;
 mod allowance;

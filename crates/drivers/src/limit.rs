@@ -1,4 +1,5 @@
-//! A statement with a time limit: past it the server is asked to end the statement, and the session goes on.
+//! A statement with a time limit: past it the server is asked to end the statement, and the session
+//! goes on.
 
 use std::pin::pin;
 use std::sync::mpsc;
@@ -11,15 +12,16 @@ use crate::products::{each_session, each_target};
 use crate::roster::Ticket;
 use crate::{AnySession, Cells, Class, DbError, Endpoint, Session};
 
-/// Between the first request to end a statement and the second, which follows soon: one that comes before the statement has
-/// begun is lost. Then twice as long each time.
+/// Between the first request to end a statement and the second, which follows soon: one that comes
+/// before the statement has begun is lost. Then twice as long each time.
 const AGAIN: Duration = Duration::from_millis(10);
 /// The most of that.
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
 impl Endpoint {
-    /// Rows of `sql` on `session`, which is one of this endpoint; `None` when it was ended after `limit`: by `KILL QUERY` of
-    /// MariaDB and MySQL, PostgreSQL's cancel request, SQLite's interrupt. The session can be used afterwards.
+    /// Rows of `sql` on `session`, which is one of this endpoint; `None` when it was ended after
+    /// `limit`: by `KILL QUERY` of MariaDB and MySQL, PostgreSQL's cancel request, SQLite's
+    /// interrupt. The session can be used afterwards.
     ///
     /// # Errors
     /// As [`Session::rows`]; why the server could not be asked to end it.
@@ -54,7 +56,8 @@ impl Endpoint {
         match answer {
             Err(error) if error.class == Class::Lost => Err(error),
             answer => {
-                // The last request may have come after the end: it would hit the next statement of the session.
+                // The last request may have come after the end: it would hit the next statement of
+                // the session.
                 let _ = session.rows("SELECT 1").await;
                 Ok(answer.ok())
             }

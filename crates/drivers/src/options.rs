@@ -14,15 +14,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a MySQL or MariaDB server sends the column definitions of a prepared statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ColumnDefinitions {
-    /// Once where the server can (MariaDB from 10.6): it leaves them out of answers while they are those that the client knows,
-    /// as MariaDB's own client library asks it to.
+    /// Once where the server can (MariaDB from 10.6): it leaves them out of answers while they are
+    /// those that the client knows, as MariaDB's own client library asks it to.
     #[default]
     Once,
     /// With each answer.
     Always,
 }
 
-/// Which RSA key of a MySQL server a password may be encrypted with, where it would go over TCP without TLS.
+/// Which RSA key of a MySQL server a password may be encrypted with, where it would go over TCP
+/// without TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ServerKey {
     /// None: such a password is not sent.
@@ -30,7 +31,8 @@ pub enum ServerKey {
     Unknown,
     /// This one, in PEM.
     Known(Arc<[u8]>),
-    /// The one that the server sends when it is asked. Who poses as the server sends its own and reads the password.
+    /// The one that the server sends when it is asked. Who poses as the server sends its own and
+    /// reads the password.
     Retrieved,
 }
 
@@ -40,17 +42,19 @@ pub struct Manner {
     /// `None` = in clear.
     pub tls: Option<Tls>,
     pub column_definitions: ColumnDefinitions,
-    /// MySQL and MariaDB: asks for `CLIENT_DEPRECATE_EOF`, results without EOF packets; `None` = as the product's own client library
-    /// does, see [`crate::mysql::MysqlSession::protocol_options`].
+    /// MySQL and MariaDB: asks for `CLIENT_DEPRECATE_EOF`, results without EOF packets; `None` = as
+    /// the product's own client library does, see [`crate::mysql::MysqlSession::protocol_options`].
     pub deprecate_eof: Option<bool>,
-    /// MySQL and MariaDB: asks for `CLIENT_SESSION_TRACK`, changes of the session's state in OK packets; `None` as above.
+    /// MySQL and MariaDB: asks for `CLIENT_SESSION_TRACK`, changes of the session's state in OK
+    /// packets; `None` as above.
     pub session_track: Option<bool>,
     /// MySQL: which key a password may be encrypted with outside of TLS and unix sockets.
     pub server_key: ServerKey,
-    /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER SET`; `None` = utf8mb4.
+    /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER
+    /// SET`; `None` = utf8mb4.
     pub client_charset: Option<String>,
-    /// MySQL and MariaDB: sessions begin with `SET autocommit = 1`, because the server's own would not commit after each statement. See
-    /// [`crate::Endpoint::commit_each_statement`].
+    /// MySQL and MariaDB: sessions begin with `SET autocommit = 1`, because the server's own would
+    /// not commit after each statement. See [`crate::Endpoint::commit_each_statement`].
     pub sets_autocommit: bool,
     /// The connections that are open.
     pub roster: Roster,
@@ -66,7 +70,8 @@ pub struct Options {
     /// Time limit for connecting and logging in.
     pub connect_timeout: Duration,
     pub manner: Manner,
-    /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of the caller and never a file.
+    /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of
+    /// the caller and never a file.
     pub local_infile: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The list of products. A line here is a value of [`Target`] and of [`AnySession`], and an arm of each question.
+//! The list of products. A line here is a value of [`Target`] and of [`AnySession`], and an arm of
+//! each question.
 
 use crate::product::Product;
 use crate::{mysql, null, postgres, sqlite};
@@ -11,13 +12,15 @@ macro_rules! products {
             $($product($folder::Options),)*
         }
 
-        /// A session of any product; the match costs less than a nanosecond and keeps the hot path free of boxes.
+        /// A session of any product; the match costs less than a nanosecond and keeps the hot path
+        /// free of boxes.
         #[derive(Debug)]
         pub enum AnySession {
             $($product($folder::$session),)*
         }
 
-        /// Every driver: its name and what it is for, in the order in which they are listed to users.
+        /// Every driver: its name and what it is for, in the order in which they are listed to
+        /// users.
         pub const ALL: &[(&str, &str)] = &[$(($folder::$product::NAME, $folder::$product::ABOUT),)*];
 
         /// What the session of whichever product does; `P` is the product.

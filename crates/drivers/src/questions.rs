@@ -9,20 +9,23 @@ use crate::{
     first_i64,
 };
 
-/// The server's counters now, under its own names: numbers as they are, fractions rounded, anything above the range
-/// of `i64` as its maximum, words left out. Empty for the null driver. PostgreSQL: the columns of its statistics views for
-/// the session's database and the server, as `pg_stat_wal.wal_sync`, and `wal_position_bytes`.
+/// The server's counters now, under its own names: numbers as they are, fractions rounded, anything
+/// above the range of `i64` as its maximum, words left out. Empty for the null driver. PostgreSQL:
+/// the columns of its statistics views for the session's database and the server, as
+/// `pg_stat_wal.wal_sync`, and `wal_position_bytes`.
 ///
-/// MySQL from 5.6 on: `binlog.COUNT_MISC` of its performance schema too, where that is on and may be read.
+/// MySQL from 5.6 on: `binlog.COUNT_MISC` of its performance schema too, where that is on and may
+/// be read.
 ///
-/// Costs the server about a millisecond for the MySQL family (`SHOW GLOBAL STATUS`) and PostgreSQL, SQLite a short read
-/// lock.
+/// Costs the server about a millisecond for the MySQL family (`SHOW GLOBAL STATUS`) and PostgreSQL,
+/// SQLite a short read lock.
 pub async fn status(session: &mut AnySession) -> Result<BTreeMap<String, i64>, DbError> {
     let counters = each_session!(session, session, P => P::counters(&mut Limited(session)).await);
     counters.map(numbers)
 }
 
-/// Names of the tables of the session's database, in their order: all but dbdyno's own, and those whose names need quotes.
+/// Names of the tables of the session's database, in their order: all but dbdyno's own, and those
+/// whose names need quotes.
 pub async fn tables(session: &mut AnySession) -> Result<Vec<String>, DbError> {
     let asks = each_session!(&*session, _session, P => P::TABLES);
     if asks.is_empty() {
@@ -50,7 +53,8 @@ pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>, 
     each_session!(session, session, P => P::unreported(&mut Limited(session)).await)
 }
 
-/// Reads what the server of `session` owes. Costs a few milliseconds, in SQLite a look at the log's index.
+/// Reads what the server of `session` owes. Costs a few milliseconds, in SQLite a look at the log's
+/// index.
 ///
 /// What the session may not ask for is left out: a server of others may not give the rights.
 ///
@@ -62,15 +66,17 @@ pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Resu
     Ok(debt)
 }
 
-/// Does the work on `tables` (plain names in the session's database) that their engine needs after a load, and rests: for what is
-/// left of a time, or until the server is quiet.
+/// Does the work on `tables` (plain names in the session's database) that their engine needs after
+/// a load, and rests: for what is left of a time, or until the server is quiet.
 ///
-/// A server that others run (`owned == false`) keeps its global settings and its binary log: only statistics
-/// are collected, and the report says so. Settings of an owned server are restored also when the work fails; not when
-/// this future is dropped halfway, so the caller then stops the server.
+/// A server that others run (`owned == false`) keeps its global settings and its binary log: only
+/// statistics are collected, and the report says so. Settings of an owned server are restored also
+/// when the work fails; not when this future is dropped halfway, so the caller then stops the
+/// server.
 ///
 /// # Errors
-/// As [`Session::query`]; Fatal if a table cannot be analysed; Lost if the server gives no answer while it is to settle.
+/// As [`Session::query`]; Fatal if a table cannot be analysed; Lost if the server gives no answer
+/// while it is to settle.
 pub async fn settle(
     session: &mut AnySession,
     capabilities: &Capabilities,
@@ -82,7 +88,8 @@ pub async fn settle(
     each_session!(session, session, P => product::settle::<P>(session, capabilities, tables, rest, owned).await)
 }
 
-/// Deletes the binary logs if the server keeps any and `capabilities` allow it. Says whether it did.
+/// Deletes the binary logs if the server keeps any and `capabilities` allow it. Says whether it
+/// did.
 pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) -> Result<bool, DbError> {
     if !capabilities.drops_binlog {
         return Ok(false);
@@ -90,8 +97,8 @@ pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) 
     each_session!(session, session, P => P::drop_binlog(&mut Limited(session)).await)
 }
 
-/// The engine of each of these tables of the session's database, in the server's words. Empty where tables have no engines to
-/// choose from; without those that the server does not report.
+/// The engine of each of these tables of the session's database, in the server's words. Empty where
+/// tables have no engines to choose from; without those that the server does not report.
 pub async fn table_engines(
     session: &mut AnySession,
     tables: &[String],
@@ -99,8 +106,9 @@ pub async fn table_engines(
     each_session!(session, session, P => P::table_engines(&mut Limited(session), tables).await)
 }
 
-/// What the server says of `sql`, which it does not execute: the form of the answer (`mysql`, `postgres`, `sqlite`), and its
-/// rows or why there are none. `None` for a database that has no plans.
+/// What the server says of `sql`, which it does not execute: the form of the answer (`mysql`,
+/// `postgres`, `sqlite`), and its rows or why there are none. `None` for a database that has no
+/// plans.
 pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells, DbError>)> {
     let (questions, form) = each_session!(session, _session, P => (P::EXPLAIN, P::NAME));
     let mut last = None;
@@ -113,7 +121,8 @@ pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static st
     last.map(|answer| (form, answer))
 }
 
-/// As [`explain`], of an execution of `sql` in which the server counts rows and times by operator. `None` where none can.
+/// As [`explain`], of an execution of `sql` in which the server counts rows and times by operator.
+/// `None` where none can.
 pub async fn explain_executed(
     session: &mut AnySession,
     sql: &str,
@@ -142,7 +151,8 @@ pub async fn connection_room(session: &mut AnySession) -> Option<Room> {
     room(session, question).await
 }
 
-/// Prepared statements that the server holds for all connections together; `None` where it has no such limit.
+/// Prepared statements that the server holds for all connections together; `None` where it has no
+/// such limit.
 pub async fn prepared_room(session: &mut AnySession) -> Option<Room> {
     let question = each_session!(session, _session, P => P::PREPARED_ROOM);
     room(session, question).await

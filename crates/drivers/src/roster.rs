@@ -1,4 +1,5 @@
-//! The connections that a server may be at work for, so that what no one waits for any more can be cancelled.
+//! The connections that a server may be at work for, so that what no one waits for any more can be
+//! cancelled.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +14,8 @@ pub(crate) struct Ticket {
     pub(crate) key: u32,
 }
 
-/// All connections of a variant that are open, and those that were dropped while the server worked. Touched when a connection
-/// opens and ends, never between. Clones share it.
+/// All connections of a variant that are open, and those that were dropped while the server worked.
+/// Touched when a connection opens and ends, never between. Clones share it.
 #[derive(Clone, Default)]
 pub struct Roster(Arc<Mutex<BTreeMap<u32, Entry>>>);
 

@@ -68,7 +68,8 @@ pub enum Sent<'a> {
     Prepared(Statement, &'a [Param]),
 }
 
-/// One connection to one database. One statement at a time; the hot path allocates nothing once warm.
+/// One connection to one database. One statement at a time; the hot path allocates nothing once
+/// warm.
 pub trait Session {
     /// Sends `sql` and reads the whole answer, counting rows.
     fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Answer, DbError>>;
@@ -83,8 +84,8 @@ pub trait Session {
         params: &[Param],
     ) -> impl Future<Output = Result<Answer, DbError>>;
 
-    /// Lets the server free what it keeps of a prepared statement, which must not be executed any more. An embedded database
-    /// keeps a text only.
+    /// Lets the server free what it keeps of a prepared statement, which must not be executed any
+    /// more. An embedded database keeps a text only.
     fn forget(&mut self, _statement: Statement) -> impl Future<Output = Result<(), DbError>> {
         async { Ok(()) }
     }

@@ -15,8 +15,9 @@ use crate::address::Address;
 use crate::connections::Encryption;
 use crate::unix_stream::UnixStream;
 
-/// Silence on a TCP connection after which the kernel asks whether the other side is there, how often it asks, and after how
-/// many questions without an answer the connection is lost: 90 s in all.
+/// Silence on a TCP connection after which the kernel asks whether the other side is there, how
+/// often it asks, and after how many questions without an answer the connection is lost: 90 s in
+/// all.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 6;
@@ -68,10 +69,12 @@ impl Stream {
     }
 }
 
-/// Lets the kernel ask a silent server whether it is still there. A peer that is gone without a word (a machine that lost
-/// its power, a firewall that forgot the connection) would otherwise never be noticed by who waits for an answer. While a
-/// request is not acknowledged, the kernel sends it again instead, and gives up by a setting of its own (`tcp_retries2`);
-/// `TCP_USER_TIMEOUT` would take that over, and would also end connections to a server that takes no bytes during a long stall.
+/// Lets the kernel ask a silent server whether it is still there. A peer that is gone without a
+/// word (a machine that lost its power, a firewall that forgot the connection) would otherwise
+/// never be noticed by who waits for an answer. While a request is not acknowledged, the kernel
+/// sends it again instead, and gives up by a setting of its own (`tcp_retries2`);
+/// `TCP_USER_TIMEOUT` would take that over, and would also end connections to a server that takes
+/// no bytes during a long stall.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     set_socket_keepalive(stream, true)?;
     set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
@@ -80,7 +83,8 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes all of `bytes`, and what TLS has held back of them because it did not fit into the socket.
+/// Writes all of `bytes`, and what TLS has held back of them because it did not fit into the
+/// socket.
 pub(crate) fn write_whole<S: AsyncWrite + Unpin>(
     stream: &mut S,
     bytes: &[u8],

@@ -1,7 +1,7 @@
 //! TLS: what is asked for, its files loaded once, and the handshake over a connected stream.
 //!
-//! rustls speaks TLS 1.2 and 1.3 and nothing older. Every connection makes a full handshake: sessions are not resumed, so
-//! that the thousandth connection costs what the first one did.
+//! rustls speaks TLS 1.2 and 1.3 and nothing older. Every connection makes a full handshake:
+//! sessions are not resumed, so that the thousandth connection costs what the first one did.
 
 pub(crate) mod binding;
 mod explain;
@@ -31,11 +31,13 @@ use crate::stream::Stream;
 pub enum TlsMode {
     /// In clear.
     Off,
-    /// Encrypted when the server can over TCP, whichever it is; else in clear. Over a unix socket in clear.
+    /// Encrypted when the server can over TCP, whichever it is; else in clear. Over a unix socket
+    /// in clear.
     Prefer,
     /// Encrypted or not at all, whatever the server.
     Require,
-    /// Encrypted, and the server proves by a trusted certificate that it is the host that was named.
+    /// Encrypted, and the server proves by a trusted certificate that it is the host that was
+    /// named.
     #[default]
     Verify,
 }
@@ -55,8 +57,8 @@ impl TlsMode {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsSettings {
     pub mode: TlsMode,
-    /// Certificates of the authorities that are trusted; only for [`TlsMode::Verify`]. Without it those that this
-    /// machine trusts.
+    /// Certificates of the authorities that are trusted; only for [`TlsMode::Verify`]. Without it
+    /// those that this machine trusts.
     pub ca: Option<PathBuf>,
     /// The client's own certificate, followed by those between it and its authority.
     pub cert: Option<PathBuf>,
@@ -110,8 +112,8 @@ impl Tls {
         &self.0.log
     }
 
-    /// A connection to `address` is to be encrypted. No one listens on a unix socket, so there TLS must be asked for
-    /// outright.
+    /// A connection to `address` is to be encrypted. No one listens on a unix socket, so there TLS
+    /// must be asked for outright.
     pub(crate) fn is_wanted_for(&self, address: &Address) -> bool {
         match self.0.settings.mode {
             TlsMode::Off => false,

@@ -1,10 +1,12 @@
 //! A unix socket that wakes its reader only when there is something to read.
 //!
-//! tokio's own `UnixStream` is registered for reading and writing. Each time the server takes a request out of a unix
-//! socket, the kernel reports the socket as writable again (`unix_write_space`), which wakes the client once more for
-//! nothing while it waits for its answer: a context switch for every request. Here only reading is registered; writing is
-//! tried at once, and registered for the rare request that does not fit into the socket's buffer. A read that blocks in
-//! the kernel is woken for nothing in the same way: with a single connection it used a third more CPU a query than this.
+//! tokio's own `UnixStream` is registered for reading and writing. Each time the server takes a
+//! request out of a unix socket, the kernel reports the socket as writable again
+//! (`unix_write_space`), which wakes the client once more for nothing while it waits for its
+//! answer: a context switch for every request. Here only reading is registered; writing is tried at
+//! once, and registered for the rare request that does not fit into the socket's buffer. A read
+//! that blocks in the kernel is woken for nothing in the same way: with a single connection it used
+//! a third more CPU a query than this.
 
 use std::io::{self, IoSlice};
 use std::os::unix::net::UnixStream as StdStream;
@@ -29,8 +31,9 @@ pub struct UnixStream {
 }
 
 impl UnixStream {
-    /// Connects to the socket at `path`. Waits while the server has as many connections to accept as its backlog holds:
-    /// there a client that blocks is made to wait, and one that does not is sent away. Who calls limits the time.
+    /// Connects to the socket at `path`. Waits while the server has as many connections to accept
+    /// as its backlog holds: there a client that blocks is made to wait, and one that does not is
+    /// sent away. Who calls limits the time.
     pub(crate) async fn connect(path: &Path) -> io::Result<Self> {
         let stream = loop {
             match tokio::net::UnixStream::connect(path).await {
@@ -94,7 +97,8 @@ impl AsyncRead for UnixStream {
                 .map_err(io::Error::from)
             {
                 Ok(read) => {
-                    // A short read has emptied the socket: the next one need not find that out with a call of its own.
+                    // A short read has emptied the socket: the next one need not find that out with
+                    // a call of its own.
                     if read > 0 && read < wanted {
                         ready.clear_ready();
                     }

@@ -1,4 +1,5 @@
-//! The MySQL session against real servers: logins, text and prepared statements, errors and their classes, lost servers.
+//! The MySQL session against real servers: logins, text and prepared statements, errors and their
+//! classes, lost servers.
 
 #[path = "mysql_servers/server.rs"]
 mod server;
@@ -214,7 +215,8 @@ async fn check_errors(root: &mut MysqlSession) {
     assert_eq!(number(root, "SELECT 8").await, 8);
 }
 
-/// A statement beyond `max_allowed_packet`: the server says so and closes the connection, maybe in the midst of it.
+/// A statement beyond `max_allowed_packet`: the server says so and closes the connection, maybe in
+/// the midst of it.
 async fn check_too_large(server: &Server) {
     let mut session = connected(&server.root()).await;
     let sql = format!("SELECT LENGTH('{}')", "z".repeat(70 << 20));
@@ -234,7 +236,8 @@ async fn check_results_in_a_row(root: &mut MysqlSession) {
     assert_eq!(number(root, "SELECT 9").await, 9);
 }
 
-/// MariaDB from 10.6 describes columns anew only when they have changed, and when it was not asked to leave that out.
+/// MariaDB from 10.6 describes columns anew only when they have changed, and when it was not asked
+/// to leave that out.
 async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     let always = server
         .root()
@@ -273,7 +276,8 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     reported_always.close().await;
 }
 
-/// A server agrees to what it can, and answers count the same in each form, also those that report changes of the session's state.
+/// A server agrees to what it can, and answers count the same in each form, also those that report
+/// changes of the session's state.
 async fn check_protocol_options(server: &Server, root: &MysqlSession) {
     let version: Vec<u32> =
         root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();

@@ -1,5 +1,5 @@
-//! What each session of MariaDB and MySQL sets for itself, whatever the server is set to, and what becomes of its statements and
-//! locks.
+//! What each session of MariaDB and MySQL sets for itself, whatever the server is set to, and what
+//! becomes of its statements and locks.
 
 #[allow(dead_code, reason = "shared with tests that use all of it")]
 #[path = "mysql_servers/server.rs"]

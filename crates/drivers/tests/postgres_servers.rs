@@ -1,4 +1,5 @@
-//! The PostgreSQL session against real servers: logins, statements, COPY, errors and their classes, lost servers.
+//! The PostgreSQL session against real servers: logins, statements, COPY, errors and their classes,
+//! lost servers.
 
 #[path = "postgres_servers/server.rs"]
 mod server;

@@ -1,4 +1,5 @@
-//! What becomes of statements on PostgreSQL that no one waits for any more, and of locks by connections.
+//! What becomes of statements on PostgreSQL that no one waits for any more, and of locks by
+//! connections.
 
 #[allow(dead_code, reason = "shared with tests that use all of it")]
 #[path = "postgres_servers/server.rs"]

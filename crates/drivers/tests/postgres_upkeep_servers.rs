@@ -97,7 +97,8 @@ async fn dead_rows(session: &mut AnySession) -> i64 {
     first_i64(&session.rows(sql).await.unwrap()).unwrap_or(0)
 }
 
-/// Dead rows and log are owed until the cleanup, and one that an open transaction holds back is missed at the cap.
+/// Dead rows and log are owed until the cleanup, and one that an open transaction holds back is
+/// missed at the cap.
 async fn check_quiet(server: &Server, session: &mut AnySession) {
     let target = Target::Postgres(server.root());
     let mut holder = Endpoint { target, capabilities: capabilities() }.connect().await.unwrap();
@@ -156,7 +157,8 @@ fn major(server: &Server) -> u32 {
     server.name["pg-".len()..].split(['.', '-']).next().unwrap().parse().unwrap()
 }
 
-/// A session that is no longer counted has reported what it did; where a file lies between, when that is old enough.
+/// A session that is no longer counted has reported what it did; where a file lies between, when
+/// that is old enough.
 async fn check_unreported(server: &Server, session: &mut AnySession) {
     let Some(alone) = unreported(session).await.unwrap() else {
         assert!(major(server) < 14, "{}", server.name);

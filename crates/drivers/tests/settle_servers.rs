@@ -1,4 +1,5 @@
-//! Settling by state on real MySQL and MariaDB servers: work that was put off falls, and the wait ends when it has.
+//! Settling by state on real MySQL and MariaDB servers: work that was put off falls, and the wait
+//! ends when it has.
 
 #![allow(clippy::unwrap_used, reason = "everything here is a test or a part of one")]
 

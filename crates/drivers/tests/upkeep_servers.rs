@@ -1,4 +1,5 @@
-//! Upkeep, counters and descriptions on real servers: what is flushed, what is changed, what is restored.
+//! Upkeep, counters and descriptions on real servers: what is flushed, what is changed, what is
+//! restored.
 
 #![allow(clippy::unwrap_used, reason = "everything here is a test or a part of one")]
 
@@ -112,7 +113,8 @@ async fn check_all(bases: Vec<PathBuf>) {
     }
 }
 
-/// A session on a server with a table whose pages are dirty, and with a dirty-page limit that nothing else sets.
+/// A session on a server with a table whose pages are dirty, and with a dirty-page limit that
+/// nothing else sets.
 async fn prepared_session(server: &Server) -> AnySession {
     let mut session = connected(server.root()).await;
     run(&mut session, "CREATE DATABASE ib").await;

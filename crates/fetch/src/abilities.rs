@@ -5,25 +5,27 @@ use serde::{Deserialize, Serialize};
 /// Read from the running server. Lists are in the server's own order unless said otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abilities {
-    /// Storage engines that tables can be made with (PostgreSQL: table access methods), sorted. MyRocks is loaded for the
-    /// question where its plugin is there.
+    /// Storage engines that tables can be made with (PostgreSQL: table access methods), sorted.
+    /// MyRocks is loaded for the question where its plugin is there.
     pub engines: Vec<String>,
-    /// The engine of tables that name none, with its own version where it has one: `XtraDB 5.6.35-80.0`, `heap`.
+    /// The engine of tables that name none, with its own version where it has one: `XtraDB
+    /// 5.6.35-80.0`, `heap`.
     pub default_engine: String,
     /// Whether sessions can share threads.
     pub thread_pool: ThreadPool,
-    /// Ways of checking a password that the server has, sorted: authentication plugins, or PostgreSQL's
-    /// `password_encryption` values.
+    /// Ways of checking a password that the server has, sorted: authentication plugins, or
+    /// PostgreSQL's `password_encryption` values.
     pub logins: Vec<String>,
     /// The one of a user that is made without naming any.
     pub default_login: String,
     pub tls: TlsAbility,
-    /// Ways of asynchronous input and output, the one in use first: `io_uring`, `libaio`; PostgreSQL's `io_method`
-    /// values. Empty: none, or it is not in use on this machine.
+    /// Ways of asynchronous input and output, the one in use first: `io_uring`, `libaio`;
+    /// PostgreSQL's `io_method` values. Empty: none, or it is not in use on this machine.
     pub aio: Vec<String>,
     /// PostgreSQL can compile queries.
     pub jit: bool,
-    /// What there is for vectors: `type` (MySQL 9), `index` (MariaDB 11.7 and later), `pgvector 0.8.0`.
+    /// What there is for vectors: `type` (MySQL 9), `index` (MariaDB 11.7 and later), `pgvector
+    /// 0.8.0`.
     pub vector: Option<String>,
 }
 

@@ -1,6 +1,8 @@
-//! The card of a server in the servers folder: where it is from, and what it answered when it was started once.
+//! The card of a server in the servers folder: where it is from, and what it answered when it was
+//! started once.
 //!
-//! The card of `NAME` is the file `NAME.toml` next to it. It is also the mark without which dbdyno removes nothing.
+//! The card of `NAME` is the file `NAME.toml` next to it. It is also the mark without which dbdyno
+//! removes nothing.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -93,8 +95,8 @@ impl Card {
     }
 }
 
-/// What the server `name` in the servers folder answered when it was started once; `None` when it was not asked, or its program has
-/// changed since.
+/// What the server `name` in the servers folder answered when it was started once; `None` when it
+/// was not asked, or its program has changed since.
 pub fn answer_of(servers_dir: &Path, name: &str) -> Option<Answer> {
     let card = Card::read(servers_dir, name).ok()??;
     card.current_answer(&servers_dir.join(name)).cloned()
@@ -104,7 +106,8 @@ fn path(servers_dir: &Path, name: &str) -> PathBuf {
     servers_dir.join(format!("{name}.toml"))
 }
 
-/// Size in bytes and time of change of the server program in `base_dir`, which differ after a rebuild in place.
+/// Size in bytes and time of change of the server program in `base_dir`, which differ after a
+/// rebuild in place.
 pub(crate) fn fingerprint(base_dir: &Path) -> Option<String> {
     let file = fs::metadata(Base::program_in(base_dir)?).ok()?;
     Some(format!("{} bytes, changed {}.{:09}", file.len(), file.mtime(), file.mtime_nsec()))

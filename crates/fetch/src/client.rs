@@ -5,8 +5,9 @@ use std::process::Stdio;
 
 use dbdyno_provision::{Base, calling, find_in_path};
 
-/// Program and arguments that open a session on the private `socket` of a server of `base`: the build's own client if it
-/// has one that runs here, else this machine's. `None` when there is neither.
+/// Program and arguments that open a session on the private `socket` of a server of `base`: the
+/// build's own client if it has one that runs here, else this machine's. `None` when there is
+/// neither.
 pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
     let (program, version) =
         programs(base).into_iter().find_map(|program| Some((program.clone(), version(&program)?)))?;
@@ -22,8 +23,8 @@ fn programs(base: &Base) -> Vec<PathBuf> {
     own.chain(names.iter().filter_map(|name| find_in_path(name))).collect()
 }
 
-/// What the program prints as its version. Old builds have clients that need libraries which are no longer there; those
-/// print none.
+/// What the program prints as its version. Old builds have clients that need libraries which are no
+/// longer there; those print none.
 fn version(program: &Path) -> Option<String> {
     let output = calling(program).arg("--version").stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -11,14 +11,15 @@ use crate::files::{self, Entry, Partial, Source};
 use crate::lock::Locked;
 use crate::{Answer, Card, Error, Origin};
 
-/// Makes `servers_dir/NAME` hold the server of `entry`, starts it once and keeps what it answers on its card. A server
-/// that is there is not fetched again; it is asked if no one has asked it as it is now. `log` gets a sentence for each
-/// thing that takes a while.
+/// Makes `servers_dir/NAME` hold the server of `entry`, starts it once and keeps what it answers on
+/// its card. A server that is there is not fetched again; it is asked if no one has asked it as it
+/// is now. `log` gets a sentence for each thing that takes a while.
 ///
 /// # Errors
-/// Those of getting the files ([`Error::MissingTools`], [`Error::Tool`], [`Error::Unfetchable`], [`Error::Checksum`],
-/// [`Error::Moved`]); [`Error::DoesNotRun`], [`Error::OtherVersion`]; [`Error::Cancelled`] soon after `cancel` has become
-/// true. What was got is not kept then; a server that was there stays.
+/// Those of getting the files ([`Error::MissingTools`], [`Error::Tool`], [`Error::Unfetchable`],
+/// [`Error::Checksum`], [`Error::Moved`]); [`Error::DoesNotRun`], [`Error::OtherVersion`];
+/// [`Error::Cancelled`] soon after `cancel` has become true. What was got is not kept then; a
+/// server that was there stays.
 pub fn get(
     entry: &Entry,
     servers_dir: &Path,
@@ -64,8 +65,8 @@ pub fn get(
     }
 }
 
-/// Brings what the entry names into the folder. The card goes first, so that a dbdyno that is killed in between leaves
-/// nothing whose origin is unknown.
+/// Brings what the entry names into the folder. The card goes first, so that a dbdyno that is
+/// killed in between leaves nothing whose origin is unknown.
 fn bring(
     entry: &Entry,
     folder: &Path,
@@ -119,8 +120,8 @@ pub(super) fn link(target: &Path, place: &Path) -> Result<PathBuf, Error> {
     Ok(target)
 }
 
-/// Removes `NAME` from the folder: the base directory, or the link to it, and its card. A base directory is first
-/// renamed, so that no half of it can be taken for a server.
+/// Removes `NAME` from the folder: the base directory, or the link to it, and its card. A base
+/// directory is first renamed, so that no half of it can be taken for a server.
 pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
     let place = folder.join(name);
     let is_link = fs::symlink_metadata(&place).is_ok_and(|data| data.is_symlink());

@@ -1,4 +1,5 @@
-//! The servers folder and what `dbdyno servers` does with it: get, add, ask, list, play with, remove.
+//! The servers folder and what `dbdyno servers` does with it: get, add, ask, list, play with,
+//! remove.
 //!
 //! [`Catalogue`] says what can be got (`servers.toml`, and the user's own file).
 

@@ -21,8 +21,8 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    /// Makes the folder if need be, waits for its lock and removes what a killed dbdyno has left in it. `log` gets a
-    /// sentence when others work in it.
+    /// Makes the folder if need be, waits for its lock and removes what a killed dbdyno has left in
+    /// it. `log` gets a sentence when others work in it.
     ///
     /// # Errors
     /// I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.

@@ -5,7 +5,8 @@ use strsim::levenshtein;
 /// Names that a message offers at most.
 const OFFERED: usize = 4;
 
-/// What to try instead of `name`, for the end of a message: the near ones among `known`, and the command that lists all.
+/// What to try instead of `name`, for the end of a message: the near ones among `known`, and the
+/// command that lists all.
 pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let near = nearest(name, known);
     let all = "`dbdyno servers list` shows all";
@@ -15,8 +16,8 @@ pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
 /// Other beginnings of PostgreSQL's names.
 const POSTGRES: [&str; 3] = ["postgresql-", "postgres-", "pgsql-"];
 
-/// The known names of the version that is meant, newest first; else those that take the fewest edits, nearest first, alike ones
-/// sorted; none that takes more than a third of its letters.
+/// The known names of the version that is meant, newest first; else those that take the fewest
+/// edits, nearest first, alike ones sorted; none that takes more than a third of its letters.
 fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let name = name.to_lowercase();

@@ -45,9 +45,9 @@ pub struct Play {
 }
 
 impl Play {
-    /// Initialises a data directory in the folder for temporary files (`$TMPDIR`, else `/tmp`) and starts the server on
-    /// it, with a private unix socket and no other way in. First it removes what an earlier dbdyno that was killed has
-    /// left there.
+    /// Initialises a data directory in the folder for temporary files (`$TMPDIR`, else `/tmp`) and
+    /// starts the server on it, with a private unix socket and no other way in. First it removes
+    /// what an earlier dbdyno that was killed has left there.
     ///
     /// # Errors
     /// As [`Server::start`].
@@ -56,7 +56,8 @@ impl Play {
         sweep(&parent);
         let cannot = || Error::io("cannot make a folder for the data in", parent.clone());
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(cannot())?;
-        // PostgreSQL runs as another user than root and must be able to go through; it cannot see what is in it.
+        // PostgreSQL runs as another user than root and must be able to go through; it cannot see
+        // what is in it.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).map_err(cannot())?;
         let lock = lock(folder.path())?;
         let begun = Instant::now();
@@ -105,8 +106,8 @@ impl Play {
     }
 }
 
-/// Marks `folder` as in use. The lock is held before the file has its name, so that no one takes the folder for a
-/// forgotten one.
+/// Marks `folder` as in use. The lock is held before the file has its name, so that no one takes
+/// the folder for a forgotten one.
 fn lock(folder: &Path) -> Result<Flock<File>, Error> {
     let (new, path) = (folder.join("lock.new"), folder.join(LOCK));
     let cannot = || Error::io("cannot lock", new.clone());
@@ -117,8 +118,8 @@ fn lock(folder: &Path) -> Result<Flock<File>, Error> {
     Ok(lock)
 }
 
-/// Removes folders of this user whose dbdyno was killed; those in use are locked. What cannot be removed stays: it is in
-/// no one's way.
+/// Removes folders of this user whose dbdyno was killed; those in use are locked. What cannot be
+/// removed stays: it is in no one's way.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let own = nix::unistd::geteuid().as_raw();

@@ -11,11 +11,12 @@ use crate::get::take_away;
 use crate::lock::Locked;
 use crate::{Card, Error, Origin, near};
 
-/// Removes the server `name` from `servers_dir`, with all files that dbdyno got for it. The base directory of one that was
-/// added stays. `log` gets a sentence when it has to wait.
+/// Removes the server `name` from `servers_dir`, with all files that dbdyno got for it. The base
+/// directory of one that was added stays. `log` gets a sentence when it has to wait.
 ///
 /// # Errors
-/// [`Error::NotInFolder`]; [`Error::NotRemovable`] for what dbdyno has not put there, and while a server runs from it.
+/// [`Error::NotInFolder`]; [`Error::NotRemovable`] for what dbdyno has not put there, and while a
+/// server runs from it.
 pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<Card, Error> {
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
     let (folder, place) = (locked.path(), locked.path().join(name));
@@ -108,8 +109,8 @@ mod tests {
         let desk = tempfile::tempdir().unwrap();
         put(desk.path(), "used", Some(Origin::Got));
         let program = desk.path().join("used/bin/mysqld");
-        // A process of its own writes it: the kernel runs no program that anybody has open for writing, and a process that another
-        // test starts meanwhile has what this one has open.
+        // A process of its own writes it: the kernel runs no program that anybody has open for
+        // writing, and a process that another test starts meanwhile has what this one has open.
         let copied = std::process::Command::new("cp")
             .args(["--remove-destination", "/bin/sleep"])
             .arg(&program)

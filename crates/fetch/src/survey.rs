@@ -27,14 +27,15 @@ pub struct Here {
     pub base_dir: PathBuf,
     /// `None` when no one has asked dbdyno to look at it.
     pub origin: Option<Origin>,
-    /// What it answered when it was started once; `None` when it was not, or its program has changed since.
+    /// What it answered when it was started once; `None` when it was not, or its program has
+    /// changed since.
     pub answer: Option<Answer>,
     /// What is wrong with it.
     pub problem: Option<String>,
 }
 
-/// Everything in `catalogue`, in its order, then what else lies in `servers_dir`. Programs are run only for their
-/// `--version`, and only of servers that have not been asked.
+/// Everything in `catalogue`, in its order, then what else lies in `servers_dir`. Programs are run
+/// only for their `--version`, and only of servers that have not been asked.
 pub fn survey(servers_dir: &Path, catalogue: &Catalogue) -> Vec<Known> {
     let mut there = list(servers_dir);
     there.extend(card_names(servers_dir));
@@ -49,8 +50,8 @@ pub fn survey(servers_dir: &Path, catalogue: &Catalogue) -> Vec<Known> {
     of_catalogue.chain(others).collect()
 }
 
-/// Names that have a card: also of servers whose base directory has gone. A card of files that dbdyno is just getting, or
-/// was getting when it was killed, is of nothing yet.
+/// Names that have a card: also of servers whose base directory has gone. A card of files that
+/// dbdyno is just getting, or was getting when it was killed, is of nothing yet.
 fn card_names(servers_dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(servers_dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,4 +1,5 @@
-//! Getting, adding and removing real servers: from a tarball and from a base directory, whole or not at all.
+//! Getting, adding and removing real servers: from a tarball and from a base directory, whole or
+//! not at all.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-/// The kernel wakes a thread some tens of microseconds late, so it is woken earlier by this and spins for the rest.
+/// The kernel wakes a thread some tens of microseconds late, so it is woken earlier by this and
+/// spins for the rest.
 const SPIN: Duration = Duration::from_micros(80);
 
 /// Something to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     pub(crate) due: Instant,
-    /// Distinguishes this entry from others of the same slot; entries of the same time keep their order.
+    /// Distinguishes this entry from others of the same slot; entries of the same time keep their
+    /// order.
     pub(crate) ticket: u64,
     pub(crate) slot: usize,
 }

@@ -13,9 +13,10 @@ const LARGEST_ANSWER: u64 = 1 << 30;
 
 /// What a known-answer server does. The default: one row of one column of ten bytes, at once.
 ///
-/// Service is serial on each connection: an answer's delay begins when the request is read, or when the answer before it
-/// has gone out. The time that a statement is meant to take is `burn + delay`, plus the freezes that it meets. Statements
-/// are queries and executions; all else (login, prepare, ping) is answered at once, but not during a freeze.
+/// Service is serial on each connection: an answer's delay begins when the request is read, or when
+/// the answer before it has gone out. The time that a statement is meant to take is `burn + delay`,
+/// plus the freezes that it meets. Statements are queries and executions; all else (login, prepare,
+/// ping) is answered at once, but not during a freeze.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Behaviour {
@@ -29,8 +30,9 @@ pub struct Behaviour {
     /// CPU time that each statement costs the server, in addition to the cost of the protocol.
     #[serde(serialize_with = "show", deserialize_with = "read")]
     pub burn: Duration,
-    /// Delay, burn and faults are for executions of prepared statements, and only these are counted for them. Text is
-    /// answered at once, so that what a client asks for itself costs nothing of what is programmed.
+    /// Delay, burn and faults are for executions of prepared statements, and only these are counted
+    /// for them. Text is answered at once, so that what a client asks for itself costs nothing of
+    /// what is programmed.
     pub prepared_only: bool,
     pub freeze: Option<Freeze>,
     pub error: Option<Refusal>,
@@ -70,8 +72,8 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
-    /// The delay of a connection's `statement`th statement, from 1. Connections are numbered from 0, in the order in which
-    /// they were accepted, refused ones included.
+    /// The delay of a connection's `statement`th statement, from 1. Connections are numbered from
+    /// 0, in the order in which they were accepted, refused ones included.
     pub fn delay_of(&self, connection: u64, statement: u64) -> Duration {
         match self.delay {
             Distribution::None => Duration::ZERO,
@@ -80,8 +82,8 @@ impl Behaviour {
         }
     }
 
-    /// What goes wrong with a connection's `statement`th statement. A disconnect comes before a half answer, and that
-    /// before an error.
+    /// What goes wrong with a connection's `statement`th statement. A disconnect comes before a
+    /// half answer, and that before an error.
     pub fn fault_of(&self, connection: u64, statement: u64) -> Fault {
         if self.disconnect_every.is_some_and(|every| statement.is_multiple_of(every)) {
             Fault::Disconnected

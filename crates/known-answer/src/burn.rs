@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Goes on until this thread has used at least `wanted` of CPU time since its clock stood at `begin`, and returns how much
-/// it was. Time in which the thread did not run does not count.
+/// Goes on until this thread has used at least `wanted` of CPU time since its clock stood at
+/// `begin`, and returns how much it was. Time in which the thread did not run does not count.
 pub(crate) fn burn(begin: Duration, wanted: Duration) -> Duration {
     let mut used = Duration::ZERO;
     while used < wanted {
-        // The thread's clock costs a system call, the wall clock none. Wall time is never less than CPU time.
+        // The thread's clock costs a system call, the wall clock none. Wall time is never less than
+        // CPU time.
         let wall = Instant::now();
         while wall.elapsed() < wanted - used {
             std::hint::spin_loop();

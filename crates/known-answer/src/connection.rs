@@ -111,7 +111,8 @@ impl Connection {
         }
     }
 
-    /// Goes on as far as it can: takes what is there apart, answers, writes, reads. `room` is where bytes are read to.
+    /// Goes on as far as it can: takes what is there apart, answers, writes, reads. `room` is where
+    /// bytes are read to.
     pub(crate) fn go_on(&mut self, behaviour: &Behaviour, stats: &mut Stats, room: &mut [u8]) -> Life {
         let mut now = Instant::now();
         loop {
@@ -149,7 +150,8 @@ impl Connection {
             };
             now = Instant::now();
             stats.received_bytes += length as u64;
-            // A short read has emptied the socket, and the kernel reports new bytes; of an end it has reported already.
+            // A short read has emptied the socket, and the kernel reports new bytes; of an end it
+            // has reported already.
             self.readable = length == room.len() || self.hung_up;
             if self.input.is_empty() {
                 let used = self.take_apart(&room[..length], now, behaviour, stats);
@@ -160,7 +162,8 @@ impl Connection {
         }
     }
 
-    /// Takes messages of `input` apart until it ends or something takes time; returns how many bytes are done with.
+    /// Takes messages of `input` apart until it ends or something takes time; returns how many
+    /// bytes are done with.
     fn take_apart(&mut self, input: &[u8], now: Instant, behaviour: &Behaviour, stats: &mut Stats) -> usize {
         let mut at = 0;
         while self.job.is_none() && !self.closing && !self.output.is_full() {

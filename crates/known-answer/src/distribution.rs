@@ -20,7 +20,8 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A distribution of delays.
 ///
-/// Its text form is what the command line takes and what is serialized: see [`Distribution::from_str`].
+/// Its text form is what the command line takes and what is serialized: see
+/// [`Distribution::from_str`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Distribution {
     /// Answers go out at once.
@@ -63,7 +64,8 @@ impl Distribution {
         }
     }
 
-    /// The delay that a share `probability` (0 to 1) of all draws does not exceed. No draw exceeds one hour.
+    /// The delay that a share `probability` (0 to 1) of all draws does not exceed. No draw exceeds
+    /// one hour.
     pub fn quantile(&self, probability: f64) -> Duration {
         // Quantile functions have poles at 0 and 1.
         let inside = probability.clamp(f64::EPSILON / 4.0, 1.0 - f64::EPSILON / 2.0);
@@ -112,8 +114,9 @@ impl fmt::Display for Distribution {
 impl FromStr for Distribution {
     type Err = Error;
 
-    /// `none`, `constant 200us`, `uniform 100us 300us`, `exponential 200us` (the mean), `lognormal 200us 0.5` (median, sigma of
-    /// the logarithm), `bimodal 100us 2ms 5%` (fast, slow, share of slow).
+    /// `none`, `constant 200us`, `uniform 100us 300us`, `exponential 200us` (the mean), `lognormal
+    /// 200us 0.5` (median, sigma of the logarithm), `bimodal 100us 2ms 5%` (fast, slow, share of
+    /// slow).
     fn from_str(text: &str) -> Result<Self, Error> {
         parse(text).map_err(|problem| Error::text(text, problem, FORM))
     }

@@ -1,8 +1,9 @@
-//! Random draws by address: a draw is a pure function of (seed, connection, request, purpose), so the truth of a run can
-//! be computed without having watched it.
+//! Random draws by address: a draw is a pure function of (seed, connection, request, purpose), so
+//! the truth of a run can be computed without having watched it.
 //!
-//! The mixing function is that of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
-//! OOPSLA 2014), applied once for each part of the address. It is written out here, so no dependency can change it.
+//! The mixing function is that of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom
+//! number generators", OOPSLA 2014), applied once for each part of the address. It is written out
+//! here, so no dependency can change it.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 

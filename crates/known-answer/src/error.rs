@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-/// An error of the known-answer server itself. What it sends its clients is programmed, not an error.
+/// An error of the known-answer server itself. What it sends its clients is programmed, not an
+/// error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Someone answers on the socket file.

@@ -13,7 +13,8 @@ const ERROR_FORM: &str =
 const HALF_FORM: &str =
     "every 100 (then the connection is closed) or every 100 stall 500ms (then the rest follows)";
 
-/// At which statements of a connection something happens. Statements are counted on each connection, from 1.
+/// At which statements of a connection something happens. Statements are counted on each
+/// connection, from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum When {
     /// Each nth.

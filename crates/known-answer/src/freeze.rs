@@ -20,8 +20,8 @@ pub enum Origin {
     Start,
 }
 
-/// Freezes of the whole server. During one nothing goes out, no CPU is burnt, and programmed delays stall, so a freeze
-/// lengthens the answers that it meets by its whole length.
+/// Freezes of the whole server. During one nothing goes out, no CPU is burnt, and programmed delays
+/// stall, so a freeze lengthens the answers that it meets by its whole length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freeze {
     pub length: Duration,
@@ -33,7 +33,8 @@ pub struct Freeze {
 }
 
 impl Freeze {
-    /// When work that takes `service` and is begun at `begin` is done; both times count from the origin.
+    /// When work that takes `service` and is begun at `begin` is done; both times count from the
+    /// origin.
     pub(crate) fn done_at(&self, begin: Duration, service: Duration) -> Duration {
         // Time that is not frozen runs on a clock of its own, on which freezes take none.
         let first = self.first_at;
@@ -91,8 +92,9 @@ impl fmt::Display for Freeze {
 impl FromStr for Freeze {
     type Err = Error;
 
-    /// `200ms every 10s`: the first after 10 s. `200ms every 10s at 3s`: the first after 3 s. `200ms at 3s`: only one. All count
-    /// from the first statement, with `from start` at the end from the server's start.
+    /// `200ms every 10s`: the first after 10 s. `200ms every 10s at 3s`: the first after 3 s.
+    /// `200ms at 3s`: only one. All count from the first statement, with `from start` at the end
+    /// from the server's start.
     fn from_str(text: &str) -> Result<Self, Error> {
         parse(text).map_err(|problem| Error::text(text, problem, FORM))
     }

@@ -17,7 +17,8 @@ const POSTGRES_SOCKET: &str = ".s.PGSQL.5432";
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// A socket file. For PostgreSQL it may also be a folder, in which the socket gets the name that clients look for.
+    /// A socket file. For PostgreSQL it may also be a folder, in which the socket gets the name
+    /// that clients look for.
     Unix(PathBuf),
     /// Port 0 lets the kernel choose one.
     Tcp(SocketAddr),

@@ -72,7 +72,8 @@ impl Output {
         self.large = rest.large;
     }
 
-    /// Sends what the socket takes; `true` when nothing is left. The second value counts the bytes sent.
+    /// Sends what the socket takes; `true` when nothing is left. The second value counts the bytes
+    /// sent.
     pub(crate) fn send(&mut self, mut stream: impl Write) -> io::Result<(bool, u64)> {
         let mut total = 0;
         loop {

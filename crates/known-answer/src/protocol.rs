@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// MySQL and MariaDB: handshake version 10, `mysql_native_password` with any password, text and prepared statements.
+    /// MySQL and MariaDB: handshake version 10, `mysql_native_password` with any password, text and
+    /// prepared statements.
     Mysql,
     /// PostgreSQL: version 3.0 without a password, simple and extended queries.
     Postgres,

@@ -14,7 +14,8 @@ use crate::stats::Stats;
 use crate::worker::{Mailbox, Shared, Worker};
 use crate::{Behaviour, Error, Listen, Protocol};
 
-/// On which CPUs a server runs, with how many threads. The default: where the caller may run, a thread for each CPU.
+/// On which CPUs a server runs, with how many threads. The default: where the caller may run, a
+/// thread for each CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Threads {
     /// Empty: all that the caller may use.
@@ -52,8 +53,8 @@ impl Server {
     /// Listens and serves, in threads of its own, until the handle is stopped or dropped.
     ///
     /// # Errors
-    /// The behaviour cannot be had in this protocol, the address is in use, the CPUs may not be used, or the machine is out of
-    /// threads or file descriptors.
+    /// The behaviour cannot be had in this protocol, the address is in use, the CPUs may not be
+    /// used, or the machine is out of threads or file descriptors.
     pub fn start(
         listen: Listen,
         protocol: Protocol,
@@ -104,7 +105,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Where exactly it listens: with the port that the kernel has chosen, with the name of the socket in a folder.
+    /// Where exactly it listens: with the port that the kernel has chosen, with the name of the
+    /// socket in a folder.
     pub fn address(&self) -> &Listen {
         &self.address
     }

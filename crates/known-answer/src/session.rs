@@ -33,7 +33,8 @@ pub(crate) enum Session {
 }
 
 impl Session {
-    /// The beginning of connection number `connection`. What the server says first goes to `output`.
+    /// The beginning of connection number `connection`. What the server says first goes to
+    /// `output`.
     pub(crate) fn begin(
         answers: &Answers,
         behaviour: &Behaviour,

@@ -128,8 +128,8 @@ pub(crate) fn dollar_numbers(sql: &[u8]) -> u16 {
     greatest
 }
 
-/// Calls `see` with the rest of `sql` from each byte that is in no quotes and no comment. Within quotes a backslash takes
-/// the meaning of the next byte in MySQL.
+/// Calls `see` with the rest of `sql` from each byte that is in no quotes and no comment. Within
+/// quotes a backslash takes the meaning of the next byte in MySQL.
 fn each_plain_byte(mut sql: &[u8], backslash: bool, mut see: impl FnMut(&[u8])) {
     while let Some(&first) = sql.first() {
         sql = match first {

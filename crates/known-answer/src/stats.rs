@@ -29,15 +29,18 @@ pub struct Stats {
     pub faults: Faults,
     pub received_bytes: u64,
     pub sent_bytes: u64,
-    /// CPU time burnt because the behaviour asks for it, by the threads' own clocks; seconds in JSON.
+    /// CPU time burnt because the behaviour asks for it, by the threads' own clocks; seconds in
+    /// JSON.
     #[serde(rename = "burnt_seconds", serialize_with = "seconds")]
     pub burnt: Duration,
     /// What each answered statement was meant to take: burn and delay, without freezes.
     pub programmed: Times,
-    /// What it took: from the moment its last byte was read (or the answer before it went out) to the moment its answer was
-    /// written. Answers of which half was sent, and connections that were closed instead, are not in it.
+    /// What it took: from the moment its last byte was read (or the answer before it went out) to
+    /// the moment its answer was written. Answers of which half was sent, and connections that were
+    /// closed instead, are not in it.
     pub actual: Times,
-    /// By how much each took longer than meant: freezes, other work of its thread, the kernel. It says how exact the server is.
+    /// By how much each took longer than meant: freezes, other work of its thread, the kernel. It
+    /// says how exact the server is.
     pub late: Times,
 }
 

@@ -28,7 +28,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanos as u64))
 }
 
-/// Writes a duration so that [`duration`] reads the same back, in the largest unit that needs no fraction.
+/// Writes a duration so that [`duration`] reads the same back, in the largest unit that needs no
+/// fraction.
 pub(crate) fn show(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     for (unit, scale) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)] {

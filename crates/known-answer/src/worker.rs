@@ -33,7 +33,8 @@ const ROOM: usize = 64 * 1024;
 /// Longest burn during which nothing else is looked at.
 const BURN_SLICE: Duration = Duration::from_micros(50);
 
-/// When something cannot be done, because file descriptors are short or a socket is full, it is tried again after this.
+/// When something cannot be done, because file descriptors are short or a socket is full, it is
+/// tried again after this.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// What all threads of a server share.
@@ -112,7 +113,8 @@ pub(crate) struct Worker {
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
     room: Vec<u8>,
-    /// The connection whose burn was the last thing that this thread did, and the thread's CPU time then.
+    /// The connection whose burn was the last thing that this thread did, and the thread's CPU time
+    /// then.
     burning: Option<(usize, Duration)>,
 }
 
@@ -142,7 +144,8 @@ impl Worker {
                 Wait::Sleep => EpollTimeout::NONE,
             };
             let happened = self.epoll.wait(&mut events, timeout).unwrap_or(0);
-            // Held while there is work only: a caller that asks for the statistics never waits for a sleeper.
+            // Held while there is work only: a caller that asks for the statistics never waits for
+            // a sleeper.
             let mut stats = shared.mailboxes[self.index].stats.lock().unwrap_or_else(PoisonError::into_inner);
             for event in &events[..happened] {
                 self.burning = None;
@@ -160,7 +163,8 @@ impl Worker {
         }
     }
 
-    /// Takes all connections that wait. The events of the listener come once for several, so none may be left.
+    /// Takes all connections that wait. The events of the listener come once for several, so none
+    /// may be left.
     fn accept(&mut self, stats: &mut Stats) {
         while let Some(listener) = &self.listener {
             let stream = match listener.accept() {
@@ -287,7 +291,8 @@ impl Worker {
         } else if job.burn_left.is_zero() {
             return None;
         } else {
-            // Where this thread did nothing else since the slice before, looking up in between belongs to the burn.
+            // Where this thread did nothing else since the slice before, looking up in between
+            // belongs to the burn.
             let begin = self.burning.map_or_else(cpu_time, |(_, cpu_time)| cpu_time);
             let burnt = burn(begin, job.burn_left.min(BURN_SLICE));
             stats.burnt += burnt;
@@ -317,8 +322,8 @@ impl Worker {
     }
 }
 
-/// Events to be reported for the connection in `slot`. Room to write is asked for only when there was none: the kernel would report
-/// of it at each read of the client.
+/// Events to be reported for the connection in `slot`. Room to write is asked for only when there
+/// was none: the kernel would report of it at each read of the client.
 fn event(slot: usize, blocked: bool) -> EpollEvent {
     let mut flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
     flags.set(EpollFlags::EPOLLOUT, blocked);

@@ -5,8 +5,8 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Poll, Waker};
 
-/// Shared by the lanes of one thread. It costs a lane one look at a flag for each time it is woken, which is why it is
-/// not a `select!` over a notification.
+/// Shared by the lanes of one thread. It costs a lane one look at a flag for each time it is woken,
+/// which is why it is not a `select!` over a notification.
 #[derive(Debug, Default)]
 pub(crate) struct Abandon {
     given_up: Cell<bool>,

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use crate::Philox;
 
-/// An arrival process. Times count from the barrier. The due time of an operation is a pure function of its number, exact
-/// in nanoseconds: the same on every variant, machine and block, without drift.
+/// An arrival process. Times count from the barrier. The due time of an operation is a pure
+/// function of its number, exact in nanoseconds: the same on every variant, machine and block,
+/// without drift.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrivals {
     /// Operation n is due at `phase + n * per / operations`.
     Constant { operations: u64, per: Duration, phase: Duration },
-    /// Independent exponential gaps with mean `per / operations`; operation n is due after n + 1 of them. Each gap is
-    /// taken `stretch` times: 1 but for what [`Arrivals::fitted_to`] makes.
+    /// Independent exponential gaps with mean `per / operations`; operation n is due after n + 1 of
+    /// them. Each gap is taken `stretch` times: 1 but for what [`Arrivals::fitted_to`] makes.
     Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
 }
 
@@ -23,7 +24,8 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Draws of `client` in stream `stream` of `seed`. A workload gives its schedules a stream that no other draw uses.
+    /// Draws of `client` in stream `stream` of `seed`. A workload gives its schedules a stream that
+    /// no other draw uses.
     pub fn new(seed: u64, stream: u32, client: u32) -> Self {
         Self { stream: Philox::new(seed, stream), client }
     }
@@ -42,8 +44,8 @@ impl Draws {
     }
 }
 
-/// Natural logarithm of a positive normal number, by additions, multiplications and divisions alone: these are the same
-/// on every machine, which a mathematical library's last bit is not.
+/// Natural logarithm of a positive normal number, by additions, multiplications and divisions
+/// alone: these are the same on every machine, which a mathematical library's last bit is not.
 fn ln(value: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     let bits = value.to_bits();
@@ -70,10 +72,11 @@ impl Arrivals {
         Self::Poisson { operations, per, draws, stretch: 1.0 }
     }
 
-    /// The process with operation `count` due exactly when so many operations are over at its rate, where that is left to
-    /// chance: all gaps of a Poisson process are stretched alike. Its times are then those of a Poisson process of which
-    /// it is known that `count` operations come in that time (the conditional property of arrival times: S. Ross, Stochastic
-    /// Processes, 2nd edition, theorem 2.3.1).
+    /// The process with operation `count` due exactly when so many operations are over at its rate,
+    /// where that is left to chance: all gaps of a Poisson process are stretched alike. Its times
+    /// are then those of a Poisson process of which it is known that `count` operations come in
+    /// that time (the conditional property of arrival times: S. Ross, Stochastic Processes, 2nd
+    /// edition, theorem 2.3.1).
     #[must_use]
     pub fn fitted_to(self, count: u64) -> Self {
         let Self::Poisson { operations, per, draws, .. } = self else { return self };
@@ -99,13 +102,14 @@ impl Arrivals {
         }
     }
 
-    /// Due time of operation `number`. Of a Poisson process it takes `number` draws: who walks through one has a
-    /// [`Cursor`].
+    /// Due time of operation `number`. Of a Poisson process it takes `number` draws: who walks
+    /// through one has a [`Cursor`].
     pub fn due(&self, number: u64) -> Duration {
         Duration::from_nanos(Cursor::new(*self).due_ns(number))
     }
 
-    /// Due time of operation `number` when the one before it was due at `before_ns`; 0 before the first.
+    /// Due time of operation `number` when the one before it was due at `before_ns`; 0 before the
+    /// first.
     fn next_ns(&self, number: u64, before_ns: u64) -> u64 {
         match self {
             Self::Constant { operations, per, phase } => {
@@ -147,12 +151,13 @@ impl Cursor {
         self.due_ns
     }
 
-    /// How many operations, at most `limit`, are due before `at_ns`, which must not lie before the last question's.
+    /// How many operations, at most `limit`, are due before `at_ns`, which must not lie before the
+    /// last question's.
     pub(crate) fn due_before(&mut self, at_ns: u64, limit: u64) -> u64 {
         if let Arrivals::Constant { operations, per, phase } = self.arrivals {
             let Some(elapsed) = at_ns.checked_sub(to_ns(phase)) else { return 0 };
-            // Operation n is due before `at` when n * per < slots. Due times are rounded downwards, so the first
-            // candidate is checked against them.
+            // Operation n is due before `at` when n * per < slots. Due times are rounded downwards,
+            // so the first candidate is checked against them.
             let slots = u128::from(elapsed) * u128::from(operations);
             let mut count = u64::try_from(slots.div_ceil(per.as_nanos().max(1))).unwrap_or(u64::MAX);
             while count < limit && self.arrivals.next_ns(count, 0) < at_ns {
@@ -219,7 +224,8 @@ mod tests {
 
     #[test]
     fn gaps_of_a_poisson_process_are_exponential() {
-        // Kolmogorov and Smirnov: with n = 20,000 draws the distance exceeds 1.95 / sqrt(n) once in 1,000 seeds.
+        // Kolmogorov and Smirnov: with n = 20,000 draws the distance exceeds 1.95 / sqrt(n) once in
+        // 1,000 seeds.
         const COUNT: u64 = 20_000;
         let mut walk = Cursor::new(poisson(1000, 42));
         let (mut before, mut gaps) = (0, Vec::new());
@@ -272,7 +278,8 @@ mod tests {
                 tenths[(fitted.due(number).as_secs_f64() * 2.0) as usize] += 1;
             }
         }
-        // Given their number, the times are uniform. Chi-square with 9 degrees of freedom: 33.7 is exceeded once in 10,000.
+        // Given their number, the times are uniform. Chi-square with 9 degrees of freedom: 33.7 is
+        // exceeded once in 10,000.
         let expected = SEEDS as f64;
         let chi: f64 = tenths.iter().map(|&seen| (f64::from(seen) - expected).powi(2) / expected).sum();
         assert!(chi < 33.7, "{tenths:?}");

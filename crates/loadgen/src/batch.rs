@@ -16,7 +16,8 @@ use crate::statements::Statements;
 pub(crate) struct Times {
     #[serde(with = "counts")]
     pub(crate) service: Histogram<u64>,
-    /// `None` while every response time was a service time, as in a closed loop, where nothing waits to be sent.
+    /// `None` while every response time was a service time, as in a closed loop, where nothing
+    /// waits to be sent.
     #[serde(with = "some_counts")]
     response: Option<Histogram<u64>>,
     /// Lateness of the engine itself; only of open loops.

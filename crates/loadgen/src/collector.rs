@@ -21,12 +21,14 @@ use crate::{Failure, LaneEnd, LaneSpec, Role};
 pub trait Observer {
     /// The clock will start at `start`, which lies a little ahead.
     fn barrier(&mut self, _start: Instant) {}
-    /// Response times of operations of `kind` between two cuts, in microseconds; before [`Observer::second`] of the same.
+    /// Response times of operations of `kind` between two cuts, in microseconds; before
+    /// [`Observer::second`] of the same.
     fn times(&mut self, _kind: &str, _response: &Histogram<u64>) {}
-    /// The longest time from when one of these operations was due to when it was sent, in microseconds.
+    /// The longest time from when one of these operations was due to when it was sent, in
+    /// microseconds.
     fn late(&mut self, _max_us: u64) {}
-    /// How many statements of a kind the operations between two cuts held, and their times in microseconds where they have their own;
-    /// as [`Observer::times`].
+    /// How many statements of a kind the operations between two cuts held, and their times in
+    /// microseconds where they have their own; as [`Observer::times`].
     fn statements(&mut self, _name: &str, _done: u64, _times: Option<&Histogram<u64>>) {}
     /// What all clients did between two cuts (usually one second).
     fn second(&mut self, _intervals: &[Interval]) {}
@@ -38,8 +40,9 @@ pub trait Observer {
     }
 }
 
-/// How long the collector sleeps at most before it looks at the clock and at the user's wish to stop. Whatever the load threads
-/// have to say wakes it at once; each time it wakes for nothing costs CPU that counts as the client's, 60 µs where the CPU slept.
+/// How long the collector sleeps at most before it looks at the clock and at the user's wish to
+/// stop. Whatever the load threads have to say wakes it at once; each time it wakes for nothing
+/// costs CPU that counts as the client's, 60 µs where the CPU slept.
 const POLL: Duration = Duration::from_millis(250);
 /// The same while connections are held open for nothing but the sample at the window's end.
 const POLL_HELD: Duration = Duration::from_millis(2);
@@ -56,8 +59,9 @@ pub(crate) struct Collector<'a> {
     pub(crate) workers: usize,
     /// Workers that have ended.
     ended: usize,
-    /// By the end and start of the time they are of: from how many workers, and the sum of theirs. Joined at once and
-    /// not kept apart, because a blocked thread lets seconds of all the others wait for it.
+    /// By the end and start of the time they are of: from how many workers, and the sum of theirs.
+    /// Joined at once and not kept apart, because a blocked thread lets seconds of all the others
+    /// wait for it.
     pub(crate) pending: BTreeMap<(u64, u64), (usize, Batch)>,
     pub(crate) seen_errors: HashSet<(usize, ErrorClass, String)>,
     /// By client and kind.
@@ -66,7 +70,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) window_written: bool,
     /// Where the common window begins.
     pub(crate) warmup: Duration,
-    /// Role and end of lanes on other hosts, by client and kind: what they do is known here by what they say.
+    /// Role and end of lanes on other hosts, by client and kind: what they do is known here by what
+    /// they say.
     elsewhere: BTreeMap<(u32, usize), (Role, u64)>,
     pub(crate) ends: Vec<LaneEnd>,
     /// Statements within the common window.
@@ -110,7 +115,8 @@ impl<'a> Collector<'a> {
         self.elsewhere = specs.iter().map(lane).collect();
     }
 
-    /// Waits until every worker has its connections; the longest time one of them took. Writes down how long each login took.
+    /// Waits until every worker has its connections; the longest time one of them took. Writes down
+    /// how long each login took.
     pub(crate) fn wait_until_ready(
         &mut self,
         messages: &mut dyn Inbox,
@@ -277,8 +283,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What not all workers have cut alike. Other hosts learn of the step's end a little late: one may have cut at a whole second
-    /// meanwhile. What it did there it did up to the end.
+    /// What not all workers have cut alike. Other hosts learn of the step's end a little late: one
+    /// may have cut at a whole second meanwhile. What it did there it did up to the end.
     fn leftovers(&mut self) -> Vec<Batch> {
         let pending = std::mem::take(&mut self.pending).into_values().map(|(_, batch)| batch);
         let Some(end_ns) = self.control.end_ns().filter(|_| !self.elsewhere.is_empty()) else {
@@ -309,7 +315,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether no one needs the connections any more: the end of the window has been looked at, or there will be none.
+    /// Whether no one needs the connections any more: the end of the window has been looked at, or
+    /// there will be none.
     fn may_close(&mut self) -> bool {
         let has_no_window = self.control.end_ns().is_some() && self.control.window_end_ns().is_none();
         self.control.is_stopping() || has_no_window || (self.window_written && self.observer.has_looked())
@@ -381,7 +388,8 @@ impl<'a> Collector<'a> {
         self.check(|writer| writer.event(event));
     }
 
-    /// Writes; a failure is kept, and stops the step: figures that cannot be kept need not be measured.
+    /// Writes; a failure is kept, and stops the step: figures that cannot be kept need not be
+    /// measured.
     fn check(&mut self, write: impl FnOnce(&mut StepWriter) -> Result<(), dbdyno_record::Error>) {
         if self.failure.is_some() {
             return;

@@ -36,7 +36,8 @@ pub struct Reconnect {
     pub wait_max: Duration,
     /// The step fails when a connection is not open again after this time.
     pub give_up_after: Duration,
-    /// Shortens each pause by up to a half, so that connections that were lost together do not come back together.
+    /// Shortens each pause by up to a half, so that connections that were lost together do not come
+    /// back together.
     pub draws: Draws,
 }
 
@@ -50,7 +51,8 @@ impl Connections {
     /// When login `number` of the step may begin, counted from the first one.
     pub(crate) fn due(&self, number: usize) -> Duration {
         match self.rate_per_second {
-            // A rate that is no number, or so small that the time overflows, was refused with the plan.
+            // A rate that is no number, or so small that the time overflows, was refused with the
+            // plan.
             Some(rate) => Duration::try_from_secs_f64(number as f64 / rate).unwrap_or(Duration::ZERO),
             None => Duration::ZERO,
         }

@@ -21,13 +21,15 @@ pub enum StopReason {
     TimeCap(Duration),
 }
 
-/// What controls of the same step on other hosts must know. `T` is how a time is given: an instant is of one host only.
+/// What controls of the same step on other hosts must know. `T` is how a time is given: an instant
+/// is of one host only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Word<T> {
     /// The clock starts then.
     Begin(T),
     Stop(StopReason),
-    /// All lanes of all hosts have ended, at `end_ns`; the common window ended before, if it came to one.
+    /// All lanes of all hosts have ended, at `end_ns`; the common window ended before, if it came
+    /// to one.
     End {
         window_end_ns: Option<u64>,
         end_ns: u64,
@@ -61,7 +63,8 @@ pub(crate) struct Control {
     window_rule: WindowRule,
     /// End of the common window in nanoseconds from the barrier; `u64::MAX` while it is open.
     window_end_ns: AtomicU64,
-    /// When the common window will end, if the lanes' limits say so beforehand; `u64::MAX` if they do not.
+    /// When the common window will end, if the lanes' limits say so beforehand; `u64::MAX` if they
+    /// do not.
     planned_end_ns: u64,
     /// Index = client − 1.
     client_ended: Vec<AtomicBool>,
@@ -171,8 +174,8 @@ impl Control {
         self.start.get().map_or(0, |start| since(*start))
     }
 
-    /// Ends the step early. Once all lanes have ended there is nothing left to end: how long connections take to close
-    /// says nothing about the step.
+    /// Ends the step early. Once all lanes have ended there is nothing left to end: how long
+    /// connections take to close says nothing about the step.
     pub(crate) fn stop(&self, reason: StopReason) {
         if self.end_ns().is_some() {
             return;
@@ -232,7 +235,8 @@ impl Control {
         }
     }
 
-    /// A lane of another host has said that it ended at `at_ns`, and with it the window, if it does, at `window_ns`.
+    /// A lane of another host has said that it ended at `at_ns`, and with it the window, if it
+    /// does, at `window_ns`.
     pub(crate) fn lane_ended_elsewhere(
         &self,
         client: u32,
@@ -244,7 +248,8 @@ impl Control {
         self.lane_ended(client, role, window_ns, complete);
     }
 
-    /// A lane is gone without a word, so that waiting for all of them would never end: the step ends now.
+    /// A lane is gone without a word, so that waiting for all of them would never end: the step
+    /// ends now.
     pub(crate) fn abandon(&self) {
         self.end_now();
     }
@@ -264,8 +269,9 @@ impl Control {
     }
 
     fn end_window(&self, at_ns: u64) {
-        // Only the first one that gets here counts, although the time of another may be earlier by what lies between a look at
-        // the clock and this line: books may have been cut at the first by now, and those of all threads need the same cuts.
+        // Only the first one that gets here counts, although the time of another may be earlier by
+        // what lies between a look at the clock and this line: books may have been cut at the first
+        // by now, and those of all threads need the same cuts.
         let _ = self.window_end_ns.compare_exchange(u64::MAX, at_ns, Ordering::AcqRel, Ordering::Acquire);
     }
 
@@ -274,7 +280,8 @@ impl Control {
         Some(self.window_end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
 
-    /// Where books are cut in addition to whole seconds: at the end of the common window, once it is known.
+    /// Where books are cut in addition to whole seconds: at the end of the common window, once it
+    /// is known.
     pub(crate) fn window_cut_ns(&self) -> Option<u64> {
         let end_ns = self.window_end_ns.load(Ordering::Acquire).min(self.planned_end_ns);
         Some(end_ns).filter(|&end| end != u64::MAX)
@@ -305,7 +312,8 @@ impl Control {
     }
 }
 
-/// Waits on `notify` until `condition` holds, registering before each look so that no change is missed.
+/// Waits on `notify` until `condition` holds, registering before each look so that no change is
+/// missed.
 async fn wait(notify: &Notify, condition: impl Fn() -> bool) {
     loop {
         let changed = notify.notified();

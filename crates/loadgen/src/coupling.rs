@@ -11,9 +11,10 @@ pub enum Side {
     Right,
 }
 
-/// Keeps two lanes within `most` operations of each other: operation n may be sent once the other lane has been
-/// answered n − `most` + 1 times. In the original a shared generator feeds two queues of 8 statements, so that one
-/// stream leads the other by at most 9; here the same bound holds without queues.
+/// Keeps two lanes within `most` operations of each other: operation n may be sent once the other
+/// lane has been answered n − `most` + 1 times. In the original a shared generator feeds two queues
+/// of 8 statements, so that one stream leads the other by at most 9; here the same bound holds
+/// without queues.
 #[derive(Debug)]
 pub struct Coupling {
     most: u64,

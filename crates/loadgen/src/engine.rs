@@ -19,9 +19,11 @@ use crate::threads::assign;
 use crate::worker::{self, Job};
 use crate::{Connections, Error, Lane, LaneEnd, LaneSpec, Pace, Part, Threads};
 
-/// The clock starts this long after the last connection is open: time for samplers to take their first sample.
+/// The clock starts this long after the last connection is open: time for samplers to take their
+/// first sample.
 const LEAD: Duration = Duration::from_millis(50);
-/// And this much later for each connection: a server may have a process for each, whose files are all read.
+/// And this much later for each connection: a server may have a process for each, whose files are
+/// all read.
 const LEAD_PER_CONNECTION: Duration = Duration::from_micros(200);
 
 /// One step to run.
@@ -29,7 +31,8 @@ pub struct Step<'a> {
     pub spec: &'a StepSpec,
     pub threads: Threads,
     pub connections: Connections,
-    /// Time from the barrier that is outside the common window; whole seconds, because records are cut there.
+    /// Time from the barrier that is outside the common window; whole seconds, because records are
+    /// cut there.
     pub warmup: Duration,
     /// Longest time from the barrier; the step fails when it is exceeded.
     pub time_cap: Option<Duration>,
@@ -47,10 +50,12 @@ pub struct StepEnd {
     pub lanes: Vec<LaneEnd>,
 }
 
-/// Runs a step on `lanes`, each built by its `F` on the thread that will run it, and writes intervals, histograms and events of it. The caller writes the step's `Started` and `Ended`.
+/// Runs a step on `lanes`, each built by its `F` on the thread that will run it, and writes
+/// intervals, histograms and events of it. The caller writes the step's `Started` and `Ended`.
 ///
 /// # Errors
-/// When a thread cannot be started or the record cannot be written; what goes wrong inside the step is in [`StepEnd`].
+/// When a thread cannot be started or the record cannot be written; what goes wrong inside the step
+/// is in [`StepEnd`].
 pub fn run<L, F>(
     step: Step<'_>,
     lanes: Vec<(LaneSpec, F)>,
@@ -132,8 +137,8 @@ pub(crate) fn join(threads: Vec<JoinHandle<()>>) -> Result<(), Error> {
     threads.try_for_each(|thread| thread.join().map_err(|panic| Error::Panicked(panic_text(&panic))))
 }
 
-/// From waiting for connections to the end of the last worker. The clock starts `lead` after the last connection is open, and a
-/// little later for each of them.
+/// From waiting for connections to the end of the last worker. The clock starts `lead` after the
+/// last connection is open, and a little later for each of them.
 pub(crate) fn conduct(
     step: &Step<'_>,
     specs: &[LaneSpec],

@@ -5,7 +5,8 @@ use std::borrow::Borrow;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// 1 µs to 1 h with 3 significant figures; an index build that takes longer makes its histogram grow.
+/// 1 µs to 1 h with 3 significant figures; an index build that takes longer makes its histogram
+/// grow.
 const LOWEST_US: u64 = 1;
 const HIGHEST_US: u64 = 3_600_000_000;
 const FIGURES: u8 = 3;
@@ -18,7 +19,8 @@ pub(crate) fn histogram() -> Histogram<u64> {
     histogram
 }
 
-/// A histogram as it goes from one host to another: its values, each with how often it was recorded. Nothing is lost.
+/// A histogram as it goes from one host to another: its values, each with how often it was
+/// recorded. Nothing is lost.
 #[derive(Serialize, Deserialize)]
 struct Counts(Vec<(u64, u64)>);
 

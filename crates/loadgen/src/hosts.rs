@@ -1,7 +1,9 @@
-//! A step whose lanes are on several hosts: each runs a part of them, and what its load threads say goes to one collector.
+//! A step whose lanes are on several hosts: each runs a part of them, and what its load threads say
+//! goes to one collector.
 //!
-//! Nothing goes from host to host while the clock runs but what load threads say anyway, once a second. The hosts' clocks start at
-//! one moment and are cut at the same ones, so that seconds and windows of all of them are joined as those of threads are.
+//! Nothing goes from host to host while the clock runs but what load threads say anyway, once a
+//! second. The hosts' clocks start at one moment and are cut at the same ones, so that seconds and
+//! windows of all of them are joined as those of threads are.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +23,8 @@ use crate::{
     Error, Lane, LaneSpec, Limit, Observer, Pace, Part, Schedule, Step, StepEnd, StopReason, schedule_book,
 };
 
-/// The clock starts this long after the last connection is open: time for the word to come to all hosts.
+/// The clock starts this long after the last connection is open: time for the word to come to all
+/// hosts.
 const LEAD: Duration = Duration::from_millis(500);
 /// How often the user's wish to stop is looked at before there is a collector.
 const POLL: Duration = Duration::from_millis(100);
@@ -48,7 +51,8 @@ pub struct HostPart {
     ended: usize,
     /// By how much the start came too late there.
     pub late: Duration,
-    /// The longest time from when an operation was due to when a free connection sent it, in microseconds.
+    /// The longest time from when an operation was due to when a free connection sent it, in
+    /// microseconds.
     pub lag_max_us: u64,
 }
 
@@ -61,11 +65,12 @@ struct Merged<'a> {
     ready: VecDeque<Message>,
 }
 
-/// Runs a step whose lanes, all of `specs`, are on `hosts` hosts. They run [`run_part`], by now or soon; `heard` has what they say,
-/// and `follower` takes words to them.
+/// Runs a step whose lanes, all of `specs`, are on `hosts` hosts. They run [`run_part`], by now or
+/// soon; `heard` has what they say, and `follower` takes words to them.
 ///
 /// # Errors
-/// When the step cannot be shared out or the record cannot be written; what goes wrong inside the step is in [`StepEnd`].
+/// When the step cannot be shared out or the record cannot be written; what goes wrong inside the
+/// step is in [`StepEnd`].
 pub fn run_on_hosts(
     step: &Step<'_>,
     specs: &[LaneSpec],
@@ -92,7 +97,8 @@ pub fn run_on_hosts(
     Ok((ended(&control, failure, ends)?, merged.parts))
 }
 
-/// Whether lanes can be shared out to hosts: none waits for another, and the window ends at one time for all.
+/// Whether lanes can be shared out to hosts: none waits for another, and the window ends at one
+/// time for all.
 pub fn can_be_shared(specs: &[LaneSpec], window: WindowRule) -> bool {
     let is_alone = |spec: &LaneSpec| spec.coupling.is_none() && spec.limit != Limit::UntilClientEnds;
     let ends_by_time = |spec: &LaneSpec| matches!(spec.limit, Limit::Time(_)) && spec.limit == specs[0].limit;
@@ -181,8 +187,8 @@ impl Inbox for Merged<'_> {
     }
 }
 
-/// Runs the lanes of `part`, of all that the step has. Says what its load threads say, and does what `words` say until the step is
-/// over here; a channel without sender ends it.
+/// Runs the lanes of `part`, of all that the step has. Says what its load threads say, and does
+/// what `words` say until the step is over here; a channel without sender ends it.
 ///
 /// # Errors
 /// When a thread cannot be started, or has panicked.

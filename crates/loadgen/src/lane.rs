@@ -11,19 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Cursor;
 use crate::{Coupling, Pace, Side, StatementDone};
 
-/// What a workload does on one connection. Built on the worker thread that runs it, so it need not be `Send`.
+/// What a workload does on one connection. Built on the worker thread that runs it, so it need not
+/// be `Send`.
 pub trait Lane {
-    /// Connects and prepares statements; before the barrier, not timed. Called again after a lost connection, whose
-    /// remains it drops.
+    /// Connects and prepares statements; before the barrier, not timed. Called again after a lost
+    /// connection, whose remains it drops.
     fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
 
-    /// Makes operation `number` ready: draws parameters, builds text, makes look-ups. Not part of service time. Of an
-    /// open-loop lane it runs ahead of the due time.
+    /// Makes operation `number` ready: draws parameters, builds text, makes look-ups. Not part of
+    /// service time. Of an open-loop lane it runs ahead of the due time.
     fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> impl Future<Output = Result<(), Failure>> {
         async { Ok(()) }
     }
 
-    /// Sends operation `number` and waits for its whole answer. Called again with the same number to retry.
+    /// Sends operation `number` and waits for its whole answer. Called again with the same number
+    /// to retry.
     fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;
 
     /// The statements of the operation that was answered last, where the lane distinguishes them.
@@ -96,8 +98,8 @@ pub struct LaneSpec {
 pub enum Limit {
     /// So many operations; of a shared schedule, so many of all its lanes together.
     Operations(u64),
-    /// Sends operations until this time after the barrier, and waits for the answers that are then on their way. When the
-    /// common window ends with this lane, it ends at exactly this time.
+    /// Sends operations until this time after the barrier, and waits for the answers that are then
+    /// on their way. When the common window ends with this lane, it ends at exactly this time.
     Time(Duration),
     /// So many operations, but until this time after the barrier at most.
     Either(u64, Duration),
@@ -151,7 +153,8 @@ impl Bounds {
 /// Who decides how long a step lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Its end ends the lanes of the same client that go on until then, and may end the common window.
+    /// Its end ends the lanes of the same client that go on until then, and may end the common
+    /// window.
     Decides,
     Follows,
 }
@@ -161,15 +164,18 @@ pub enum Role {
 pub struct LaneEnd {
     pub client: u32,
     pub kind: usize,
-    /// Operations that were sent, whatever became of them; their numbers are `0..started`, but for shared schedules.
+    /// Operations that were sent, whatever became of them; their numbers are `0..started`, but for
+    /// shared schedules.
     pub started: u64,
     pub done: u64,
     pub rows: u64,
     /// Attempts that the server asked to try again.
     pub retries: u64,
-    /// Numbers of the operations that failed, in order; the first ones only, if there are very many.
+    /// Numbers of the operations that failed, in order; the first ones only, if there are very
+    /// many.
     pub failed_numbers: Vec<u64>,
-    /// Those of the failed operations whose outcome is unknown: the connection was lost while they were on their way.
+    /// Those of the failed operations whose outcome is unknown: the connection was lost while they
+    /// were on their way.
     pub unknown_numbers: Vec<u64>,
     /// How often the lane lost its connection and opened it again.
     pub reconnects: u64,
@@ -178,7 +184,8 @@ pub struct LaneEnd {
 }
 
 impl LaneEnd {
-    /// Operations that failed beyond those in [`LaneEnd::failed_numbers`]: which ones is unknown. Of a lane of a step that completed.
+    /// Operations that failed beyond those in [`LaneEnd::failed_numbers`]: which ones is unknown.
+    /// Of a lane of a step that completed.
     pub fn unlisted(&self) -> u64 {
         (self.started - self.done).saturating_sub(self.failed_numbers.len() as u64)
     }

@@ -1,4 +1,5 @@
-//! One lane between barrier and end: waits until an operation is due, sends it, writes down how it ended.
+//! One lane between barrier and end: waits until an operation is due, sends it, writes down how it
+//! ended.
 
 mod wait;
 
@@ -93,8 +94,9 @@ impl LaneTask {
         Self { shared, index, number, spec, bounds, due, notes, end, refusals: 0, burst_ns: 0, last_ns: 0 }
     }
 
-    /// The whole life of the lane after the barrier. The lane and its end come back in boxes, because tokio copies room for a
-    /// task's outcome each time it polls the task: a lane with its session is more than a kilobyte.
+    /// The whole life of the lane after the barrier. The lane and its end come back in boxes,
+    /// because tokio copies room for a task's outcome each time it polls the task: a lane with its
+    /// session is more than a kilobyte.
     pub(crate) async fn run<L: Lane>(mut self, mut lane: Box<L>) -> (Box<LaneEnd>, Box<L>) {
         let control = Arc::clone(&self.shared.control);
         if let Some(start) = control.wait_for_start().await {
@@ -113,7 +115,8 @@ impl LaneTask {
             recorder.up(self.index, now_ns);
             recorder.ended(self.index, now_ns);
         }
-        // The window of a step that is limited in time ends with that time, not with the answer that was on its way.
+        // The window of a step that is limited in time ends with that time, not with the answer
+        // that was on its way.
         let window_ns = now_ns.min(self.bounds.until_ns);
         control.lane_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
         let end = self.end;
@@ -190,8 +193,8 @@ impl LaneTask {
         is_in_time.then_some(Operation { number, due })
     }
 
-    /// Prepares an operation, again if the server says so, and over a new connection when this one is lost and another may be
-    /// opened.
+    /// Prepares an operation, again if the server says so, and over a new connection when this one
+    /// is lost and another may be opened.
     async fn make_ready<L: Lane>(&mut self, lane: &mut L, number: u64) -> Next {
         let mut retries = 0;
         loop {
@@ -278,7 +281,8 @@ impl LaneTask {
         }
     }
 
-    /// Whether an operation that cannot be made ready is tried once more; it failed `retries` times.
+    /// Whether an operation that cannot be made ready is tried once more; it failed `retries`
+    /// times.
     fn try_again(&self, number: u64, retries: u32, failure: &Failure) -> Next {
         match retries {
             _ if self.shared.control.is_stopping() => Next::GiveUp,

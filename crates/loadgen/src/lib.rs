@@ -1,10 +1,10 @@
 //! Pace, clock, histograms, start and stop together; knows no SQL.
 //!
-//! A step is a set of [`Lane`]s, one a connection. Worker threads each run a tokio current-thread runtime and share
-//! nothing while the clock runs but a few atomics in [`control::Control`]. Every operation has a due time; response
-//! time counts from there, service time from the moment it was sent. Counts and histograms are cut at whole
-//! seconds, at the end of the common window and at the end of the step, by the time at which each answer was
-//! complete.
+//! A step is a set of [`Lane`]s, one a connection. Worker threads each run a tokio current-thread
+//! runtime and share nothing while the clock runs but a few atomics in [`control::Control`]. Every
+//! operation has a due time; response time counts from there, service time from the moment it was
+//! sent. Counts and histograms are cut at whole seconds, at the end of the common window and at the
+//! end of the step, by the time at which each answer was complete.
 
 mod abandon;
 mod arrivals;

@@ -1,4 +1,5 @@
-//! Opens the connections of a load thread before the barrier: so many at once, at a pace if one is asked for.
+//! Opens the connections of a load thread before the barrier: so many at once, at a pace if one is
+//! asked for.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -18,8 +19,9 @@ pub(crate) struct Opening {
     pub(crate) connections: Connections,
 }
 
-/// Opens `lanes`, each with its number among all lanes of the step, and measures how long each took; the first failure
-/// stops the step, and those whose turn comes after a stop stay closed. In the place of a lane whose task broke is none.
+/// Opens `lanes`, each with its number among all lanes of the step, and measures how long each
+/// took; the first failure stops the step, and those whose turn comes after a stop stay closed. In
+/// the place of a lane whose task broke is none.
 pub(crate) async fn open_all<L: Lane + 'static>(
     shared: &Rc<Shared>,
     opening: &Opening,
@@ -64,7 +66,8 @@ async fn open<L: Lane>(shared: &Shared, mut lane: L) -> (L, Option<u64>) {
         return (lane, None);
     }
     let began = Instant::now();
-    // A login has a limit of its own; what follows it (a statement to prepare, a look-up) ends with the step at the latest.
+    // A login has a limit of its own; what follows it (a statement to prepare, a look-up) ends with
+    // the step at the latest.
     let Some(opened) = shared.abandon.unless(lane.open()).await else { return (lane, None) };
     match opened {
         Ok(()) => {

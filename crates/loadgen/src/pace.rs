@@ -1,4 +1,5 @@
-//! When operations of a lane are due: closed loop, with or without thinking, open loop, or the original's bursts.
+//! When operations of a lane are due: closed loop, with or without thinking, open loop, or the
+//! original's bursts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,26 +14,29 @@ pub enum Pace {
     Closed,
     /// The next operation is due when a time of thinking after the answer before it is over.
     Thinking(ThinkTime),
-    /// Operation n is due at `phase + n * per / operations`, whatever happened before it; a late lane catches up.
+    /// Operation n is due at `phase + n * per / operations`, whatever happened before it; a late
+    /// lane catches up.
     Constant { operations: u64, per: Duration, phase: Duration },
-    /// Operations become due after independent exponential gaps with mean `per / operations`, whatever happened before;
-    /// a late lane catches up. `stretch` as of [`Arrivals::Poisson`].
+    /// Operations become due after independent exponential gaps with mean `per / operations`,
+    /// whatever happened before; a late lane catches up. `stretch` as of [`Arrivals::Poisson`].
     Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
     /// Operations come from a schedule that this lane shares with others of its client and kind.
     Shared(Arc<Schedule>),
-    /// `per_second` operations back to back, then idle until a second has passed since the burst began; lost time is
-    /// not made up. After operation r with r mod per_second = 0: when less than 0.95 s have passed since the last
-    /// checkpoint, sleep to exactly 1.0 s, then set the checkpoint to now (the Insert Benchmark's rate limiter).
+    /// `per_second` operations back to back, then idle until a second has passed since the burst
+    /// began; lost time is not made up. After operation r with r mod per_second = 0: when less than
+    /// 0.95 s have passed since the last checkpoint, sleep to exactly 1.0 s, then set the
+    /// checkpoint to now (the Insert Benchmark's rate limiter).
     Burst { per_second: u64 },
 }
 
 /// How long a closed loop pauses between an answer and the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkTime {
-    /// Always `time`; before the first operation a part of it, uniformly drawn, so that connections do not march in
-    /// step.
+    /// Always `time`; before the first operation a part of it, uniformly drawn, so that connections
+    /// do not march in step.
     Fixed { time: Duration, draws: Draws },
-    /// Exponential with mean `mean`, before the first operation too: a steady state from the beginning.
+    /// Exponential with mean `mean`, before the first operation too: a steady state from the
+    /// beginning.
     Exponential { mean: Duration, draws: Draws },
 }
 
@@ -48,7 +52,8 @@ impl ThinkTime {
 }
 
 impl Pace {
-    /// The open-loop process of this lane alone; `None` for closed loops, bursts and shared schedules.
+    /// The open-loop process of this lane alone; `None` for closed loops, bursts and shared
+    /// schedules.
     pub fn arrivals(&self) -> Option<Arrivals> {
         match *self {
             Self::Constant { operations, per, phase } => Some(Arrivals::Constant { operations, per, phase }),
@@ -67,7 +72,8 @@ impl Pace {
         }
     }
 
-    /// Operation `number` of an open loop is due after this time; `None` for paces without a schedule.
+    /// Operation `number` of an open loop is due after this time; `None` for paces without a
+    /// schedule.
     pub fn due(&self, number: u64) -> Option<Duration> {
         self.process().map(|arrivals| arrivals.due(number))
     }

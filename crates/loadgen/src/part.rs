@@ -1,4 +1,5 @@
-//! Which part of a step's connections, and of the numbers of its shared schedules, one of several hosts has.
+//! Which part of a step's connections, and of the numbers of its shared schedules, one of several
+//! hosts has.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,9 @@
-//! A counter-based generator: every draw is a pure function of its address, so that operation 7 of client 3 is the same
-//! for every variant, on every machine, in every version of dbdyno.
+//! A counter-based generator: every draw is a pure function of its address, so that operation 7 of
+//! client 3 is the same for every variant, on every machine, in every version of dbdyno.
 //!
-//! Philox-4x32 with 10 rounds, from Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3"
-//! (SC 2011), written from the paper and tested against the authors' published vectors. It passes BigCrush.
+//! Philox-4x32 with 10 rounds, from Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
+//! as 1, 2, 3" (SC 2011), written from the paper and tested against the authors' published vectors.
+//! It passes BigCrush.
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -47,7 +48,8 @@ fn wide_multiply(a: u32, b: u32) -> (u32, u32) {
     ((product >> 32) as u32, product as u32)
 }
 
-/// Uniform in `0..bound` from 32 random bits (Lemire's multiply-shift). The bias is below `bound` / 2^32.
+/// Uniform in `0..bound` from 32 random bits (Lemire's multiply-shift). The bias is below `bound` /
+/// 2^32.
 pub fn draw_below(bits: u32, bound: u32) -> u32 {
     ((u64::from(bits) * u64::from(bound)) >> 32) as u32
 }

@@ -1,4 +1,5 @@
-//! Opens a lost connection again: pauses that double, until it is open, the lane has nothing left to do, or time is up.
+//! Opens a lost connection again: pauses that double, until it is open, the lane has nothing left
+//! to do, or time is up.
 
 use std::time::{Duration, Instant};
 

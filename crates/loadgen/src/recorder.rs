@@ -1,4 +1,5 @@
-//! A worker's own book: counts and histograms since the last cut, cut at exact times whatever the thread was doing.
+//! A worker's own book: counts and histograms since the last cut, cut at exact times whatever the
+//! thread was doing.
 
 use std::collections::BTreeMap;
 
@@ -95,10 +96,11 @@ impl Recorder {
         Self { books, lanes, times, statements: Statements::default(), kinds, cut_ns: 0, hand_over }
     }
 
-    /// Makes every cut that lies at or before `now_ns`. Must be called before anything that happened at `now_ns` is
-    /// written down: the state at a cut is the state before the first event after it. The end of a window that ends with a
-    /// count is known to other threads only when the last lane's thread has said it: what they have written down by then stays
-    /// before the cut, and a second that they have handed over stays whole.
+    /// Makes every cut that lies at or before `now_ns`. Must be called before anything that
+    /// happened at `now_ns` is written down: the state at a cut is the state before the first event
+    /// after it. The end of a window that ends with a count is known to other threads only when the
+    /// last lane's thread has said it: what they have written down by then stays before the cut,
+    /// and a second that they have handed over stays whole.
     pub(crate) fn advance(&mut self, now_ns: u64, window_end_ns: Option<u64>) {
         loop {
             let second = (self.cut_ns / SECOND_NS + 1) * SECOND_NS;
@@ -239,8 +241,8 @@ impl LaneState {
         Self { book, started: 0, due, ended: false, down_since_ns: None }
     }
 
-    /// Operations of the lane's own open loop that are due before `at_ns` and were not sent. One may be sent within the
-    /// nanosecond in which it became due, which is not yet "before".
+    /// Operations of the lane's own open loop that are due before `at_ns` and were not sent. One
+    /// may be sent within the nanosecond in which it became due, which is not yet "before".
     fn waiting(&mut self, at_ns: u64) -> u64 {
         match &mut self.due {
             Some((due, bounds)) if !self.ended => bounds.due_before(due, at_ns).saturating_sub(self.started),
@@ -262,8 +264,8 @@ impl Book {
         }
     }
 
-    /// The interval that ends now, with `waiting` operations due and not sent. Without a schedule an operation is due
-    /// when it is sent.
+    /// The interval that ends now, with `waiting` operations due and not sent. Without a schedule
+    /// an operation is due when it is sent.
     fn interval(&mut self, kind: &str, from_ns: u64, to_ns: u64, waiting: u64) -> Interval {
         let due_total = self.taken + waiting;
         let counts = std::mem::take(&mut self.current);

@@ -1,15 +1,18 @@
-//! One arrival stream for many connections: whichever is free takes the next operation, by an atomic counter.
+//! One arrival stream for many connections: whichever is free takes the next operation, by an
+//! atomic counter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::{Arrivals, Part};
 
-/// The open-loop arrivals of one client, from which its connections take operations in the order of their numbers.
+/// The open-loop arrivals of one client, from which its connections take operations in the order of
+/// their numbers.
 ///
-/// There is no queue that could overflow and no tick that could be skipped: the next number is one atomic word, and when a
-/// number is due follows from it. All lanes of a schedule are of one client and kind; its limit is the lanes' limit,
-/// which is the same for all of them: `Operations(n)` are n operations of the schedule, not of each lane.
+/// There is no queue that could overflow and no tick that could be skipped: the next number is one
+/// atomic word, and when a number is due follows from it. All lanes of a schedule are of one client
+/// and kind; its limit is the lanes' limit, which is the same for all of them: `Operations(n)` are
+/// n operations of the schedule, not of each lane.
 #[derive(Debug)]
 pub struct Schedule {
     arrivals: Arrivals,
@@ -36,19 +39,21 @@ impl Schedule {
         Self { arrivals, next: AtomicU64::new(0), max_backlog: None, max_wait_ns: None, part: Part::WHOLE }
     }
 
-    /// A schedule in which at most `most` arrivals wait: a connection that becomes free gives up the oldest beyond
-    /// that, which are counted as dropped.
+    /// A schedule in which at most `most` arrivals wait: a connection that becomes free gives up
+    /// the oldest beyond that, which are counted as dropped.
     pub fn with_max_backlog(arrivals: Arrivals, most: u64) -> Self {
         Self { max_backlog: Some(most), ..Self::new(arrivals) }
     }
 
-    /// The same schedule; a connection that becomes free gives up arrivals that have waited for longer than `limit`.
+    /// The same schedule; a connection that becomes free gives up arrivals that have waited for
+    /// longer than `limit`.
     #[must_use]
     pub fn with_max_wait(self, limit: Duration) -> Self {
         Self { max_wait_ns: Some(crate::arrivals::to_ns(limit)), ..self }
     }
 
-    /// Of a schedule from which nothing was taken, what one of several hosts has: its part of the numbers, and of the backlog.
+    /// Of a schedule from which nothing was taken, what one of several hosts has: its part of the
+    /// numbers, and of the backlog.
     pub(crate) fn of_part(&self, part: Part) -> Self {
         let max_backlog = self.max_backlog.map(|most| part.among(most));
         Self { max_backlog, max_wait_ns: self.max_wait_ns, part, ..Self::new(self.arrivals) }
@@ -59,8 +64,8 @@ impl Schedule {
         self.arrivals
     }
 
-    /// Takes the next operation; `due` counts those that were due so many nanoseconds ago, and is only asked when waiting has a
-    /// limit.
+    /// Takes the next operation; `due` counts those that were due so many nanoseconds ago, and is
+    /// only asked when waiting has a limit.
     pub(crate) fn take(&self, mut due: impl FnMut(u64) -> u64) -> Taken {
         if self.max_backlog.is_none() && self.max_wait_ns.is_none() {
             let number = self.part.of_all(self.next.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,5 @@
-//! The accounts of a shared schedule: what was due and not sent is known only to all of its threads together.
+//! The accounts of a shared schedule: what was due and not sent is known only to all of its threads
+//! together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,11 +63,12 @@ pub(crate) fn books<'a>(
 }
 
 impl ScheduleBook {
-    /// Completes what the threads counted together between two cuts, the later one at `to_ns`. After the `last` cut
-    /// nothing is sent any more: what is then due is dropped.
+    /// Completes what the threads counted together between two cuts, the later one at `to_ns`.
+    /// After the `last` cut nothing is sent any more: what is then due is dropped.
     pub(crate) fn complete(&mut self, interval: &mut Interval, to_ns: u64, last: bool) {
         self.taken += interval.due;
-        // An operation may be sent within the nanosecond in which it became due, which is not yet "before" the cut.
+        // An operation may be sent within the nanosecond in which it became due, which is not yet
+        // "before" the cut.
         let due_total = self.bounds.due_before(&mut self.due, to_ns).max(self.taken).max(self.due_reported);
         let waiting = due_total - self.taken;
         if last {

@@ -17,7 +17,8 @@ pub struct StatementDone {
     pub index: usize,
     /// The name of that kind, `simple-range`.
     pub name: &'static str,
-    /// From sending to its complete answer. `None` where the operation is this one statement: its time is the operation's.
+    /// From sending to its complete answer. `None` where the operation is this one statement: its
+    /// time is the operation's.
     pub took: Option<Duration>,
     /// Rows it fetched or changed.
     pub rows: u64,
@@ -38,7 +39,8 @@ struct Tally {
 /// Statements of all kinds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Statements {
-    /// By the index of their operation's kind, then by their own: both are small and without large gaps.
+    /// By the index of their operation's kind, then by their own: both are small and without large
+    /// gaps.
     tallies: Vec<Vec<Option<Tally>>>,
 }
 

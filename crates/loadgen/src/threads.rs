@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crate::{LaneSpec, Part};
 
-/// Connections that one load thread carries before a second one is started. The more answers are there when a thread
-/// wakes, the fewer times it sleeps: at 64 connections two threads use a third more CPU a query than one.
+/// Connections that one load thread carries before a second one is started. The more answers are
+/// there when a thread wakes, the fewer times it sleeps: at 64 connections two threads use a third
+/// more CPU a query than one.
 const CONNECTIONS_PER_THREAD: usize = 64;
 
 /// Load threads of a step.
@@ -17,15 +18,17 @@ const CONNECTIONS_PER_THREAD: usize = 64;
 pub struct Threads {
     /// CPUs they may use; `None` = all.
     pub cpus: Option<Vec<u32>>,
-    /// How many; `None` = one for every 64 connections, at most one a CPU. No more than there is to share out: a client
-    /// with coupled lanes, else a lane.
+    /// How many; `None` = one for every 64 connections, at most one a CPU. No more than there is to
+    /// share out: a client with coupled lanes, else a lane.
     pub count: Option<u32>,
     /// A lane blocks its thread, so each gets one of its own.
     pub blocking: bool,
-    /// Thread n never sleeps while the step runs, and counts here the nanoseconds of polls that found nothing. `None`, and
-    /// threads beyond the last of these: they sleep until an answer wakes them. Not for blocking lanes.
+    /// Thread n never sleeps while the step runs, and counts here the nanoseconds of polls that
+    /// found nothing. `None`, and threads beyond the last of these: they sleep until an answer
+    /// wakes them. Not for blocking lanes.
     pub polled_ns: Option<Arc<[AtomicU64]>>,
-    /// Time for which a lane keeps its thread busy after each answer, to see what a slower client changes.
+    /// Time for which a lane keeps its thread busy after each answer, to see what a slower client
+    /// changes.
     pub added_work: Duration,
 }
 
@@ -40,8 +43,8 @@ pub(crate) struct Assigned<F> {
 /// The lanes of one thread, and the CPUs it may use.
 type Assignment<F> = (Vec<Assigned<F>>, Option<Vec<u32>>);
 
-/// Lanes of a client with coupled lanes share a thread, all others go round the threads one by one; a blocking lane gets a
-/// thread of its own. They are those of `part`.
+/// Lanes of a client with coupled lanes share a thread, all others go round the threads one by one;
+/// a blocking lane gets a thread of its own. They are those of `part`.
 pub(crate) fn assign<F>(lanes: Vec<(LaneSpec, F)>, part: Part, threads: &Threads) -> Vec<Assignment<F>> {
     let number = |own: usize| usize::try_from(part.of_all(own as u64)).unwrap_or(usize::MAX);
     let lanes = lanes.into_iter().enumerate();

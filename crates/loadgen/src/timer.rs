@@ -1,5 +1,6 @@
-//! Waiting until due times. tokio's timer wheel has a tick of 1 ms; a schedule needs better, so each load thread owns one
-//! kernel timer, which wakes its runtime through a file descriptor, and a heap of those who wait.
+//! Waiting until due times. tokio's timer wheel has a tick of 1 ms; a schedule needs better, so
+//! each load thread owns one kernel timer, which wakes its runtime through a file descriptor, and a
+//! heap of those who wait.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -13,7 +14,8 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use tokio::io::unix::AsyncFd;
 
-/// The timer of one load thread, good to some tens of microseconds. [`Timer::run`] must be running for waits to end.
+/// The timer of one load thread, good to some tens of microseconds. [`Timer::run`] must be running
+/// for waits to end.
 #[derive(Debug)]
 pub(crate) struct Timer {
     fd: AsyncFd<Kernel>,
@@ -75,7 +77,8 @@ impl Timer {
     pub(crate) fn new() -> std::io::Result<Self> {
         let timer =
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
-        // `new` is deprecated because a type could lie about its descriptor; `Kernel` owns its descriptor for life.
+        // `new` is deprecated because a type could lie about its descriptor; `Kernel` owns its
+        // descriptor for life.
         #[expect(
             deprecated,
             reason = "the replacement is an unsafe function, and this crate has no unsafe code"
@@ -109,7 +112,8 @@ impl Timer {
     /// Wakes those who wait when their time has come; ends only when the kernel's timer fails.
     pub(crate) async fn run(&self) -> std::io::Result<()> {
         loop {
-            // The descriptor is watched for edges and each expiry is one: nothing need be read from it.
+            // The descriptor is watched for edges and each expiry is one: nothing need be read from
+            // it.
             self.fd.readable().await?.clear_ready();
             self.armed.set(None);
             self.fired.set(self.fired.get() + 1);
@@ -192,7 +196,8 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn many_wait_on_one_timer_and_wake_in_order() {
-        // Those whose time has come before they wait do not wait: a machine that was held up makes that of all.
+        // Those whose time has come before they wait do not wait: a machine that was held up makes
+        // that of all.
         for lead_ms in [30, 300, 3_000] {
             let (all_waited, woken) = wake_many(Duration::from_millis(lead_ms)).await;
             assert_eq!(woken.len(), 300);
@@ -204,8 +209,8 @@ mod tests {
         panic!("they did not wait");
     }
 
-    /// Lets 300 tasks wait, the first for `lead`, the others for a little longer. Whether all did wait, and the order in which
-    /// they went on, each by its place among the times.
+    /// Lets 300 tasks wait, the first for `lead`, the others for a little longer. Whether all did
+    /// wait, and the order in which they went on, each by its place among the times.
     async fn wake_many(lead: Duration) -> (bool, Vec<u64>) {
         let timer = Rc::new(Timer::new().expect("a file descriptor is free"));
         let woken = Rc::new(RefCell::new(Vec::new()));

@@ -1,4 +1,5 @@
-//! A load thread's way through the due times of its open loops; the lanes of a shared schedule go it together.
+//! A load thread's way through the due times of its open loops; the lanes of a shared schedule go
+//! it together.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,8 +9,8 @@ use crate::arrivals::Cursor;
 use crate::lane::Bounds;
 use crate::{Pace, Schedule};
 
-/// Due times of one lane, or of all lanes of one schedule on this thread. Each operation's is asked for when it is taken, so
-/// that the questions only go forwards.
+/// Due times of one lane, or of all lanes of one schedule on this thread. Each operation's is asked
+/// for when it is taken, so that the questions only go forwards.
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
     next: Rc<RefCell<Cursor>>,

@@ -31,7 +31,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The same when the user has stopped it, and waits.
 const GRACE_OF_USER: Duration = Duration::from_millis(300);
 
-/// How long connections are held open at the end of a step, at most. As long as a sampler may take for a sample.
+/// How long connections are held open at the end of a step, at most. As long as a sampler may take
+/// for a sample.
 const HOLD: Duration = Duration::from_secs(15);
 
 /// What a worker thread is given.
@@ -49,7 +50,8 @@ pub(crate) struct Job<F> {
     pub(crate) messages: Sender<Message>,
 }
 
-/// Ends the step for the other threads when this one panics: no other thread would tell them that its lanes have ended.
+/// Ends the step for the other threads when this one panics: no other thread would tell them that
+/// its lanes have ended.
 struct ReleaseOnPanic(Arc<Control>);
 
 impl Drop for ReleaseOnPanic {
@@ -163,7 +165,8 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     cutter.abort();
     patience.abort();
     shared.recorder.borrow_mut().finish(end_ns, shared.control.window_cut_ns());
-    // A server with a process for each connection loses it, and its own counters, when the connection is closed.
+    // A server with a process for each connection loses it, and its own counters, when the
+    // connection is closed.
     shared.control.wait_to_close(HOLD).await;
     for lane in lanes {
         lane.close().await;
@@ -185,11 +188,12 @@ async fn abandon_after_stop(shared: Rc<Shared>) {
     shared.abandon.now();
 }
 
-/// Cuts the book shortly after each whole second, so that an idle or waiting worker reports in time too.
+/// Cuts the book shortly after each whole second, so that an idle or waiting worker reports in time
+/// too.
 async fn cut_each_second(shared: Rc<Shared>) {
     let Some(start) = shared.control.wait_for_start().await else { return };
-    // Not one of tokio's timers: while one of those is pending, every wait for an answer also arms and cancels a timer
-    // in the kernel, which costs about a microsecond an operation.
+    // Not one of tokio's timers: while one of those is pending, every wait for an answer also arms
+    // and cancels a timer in the kernel, which costs about a microsecond an operation.
     for second in 1_u32.. {
         let at = start + Duration::from_secs(1) * second + Duration::from_millis(1);
         if shared.timer.wait_until(at).await.is_err() {

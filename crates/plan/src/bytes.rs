@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::units::decimal;
 use crate::{Error, Given, scalar};
 
-/// A size in bytes, written with its unit. `kB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`, `MiB`, `GiB` and `TiB`
-/// powers of 1024.
+/// A size in bytes, written with its unit. `kB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`,
+/// `MiB`, `GiB` and `TiB` powers of 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanBytes(pub u64);
 

@@ -1,4 +1,5 @@
-//! Checks what a plan says beyond its types: names, variants, what goes together. Also what is legal but doubtful.
+//! Checks what a plan says beyond its types: names, variants, what goes together. Also what is
+//! legal but doubtful.
 
 use std::path::Path;
 
@@ -177,8 +178,8 @@ fn workload_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>>
     Some(Problem { path, message })
 }
 
-/// What is wrong with running on tables that are there already: they are those of an address, and no other workload may
-/// make its own next to them. Also names the workload.
+/// What is wrong with running on tables that are there already: they are those of an address, and
+/// no other workload may make its own next to them. Also names the workload.
 fn existing_problem(plan: &Plan) -> Option<(&str, Mistake)> {
     let all = || plan.workload.iter().map(|(name, options)| (name, options.needs().existing_tables));
     let (workload, _) = all().find(|(_, on_existing)| *on_existing)?;
@@ -355,7 +356,8 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Whether a text can name a variant, a plan or a server: it is also safe as one component of a path.
+/// Whether a text can name a variant, a plan or a server: it is also safe as one component of a
+/// path.
 fn is_name(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.len() <= MAX_NAME_BYTES
@@ -364,8 +366,9 @@ fn is_name(text: &str) -> bool {
         && Path::new(text).file_name().is_some()
 }
 
-/// The rest of a sentence that begins with the variant's name, when some workload asks what this variant cannot do: only a
-/// server that dbdyno starts, or an embedded database, can be stopped and given other data.
+/// The rest of a sentence that begins with the variant's name, when some workload asks what this
+/// variant cannot do: only a server that dbdyno starts, or an embedded database, can be stopped and
+/// given other data.
 fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<String> {
     if !matches!(variant.kind(), VariantKind::Address(_)) {
         return None;

@@ -8,7 +8,8 @@ pub(crate) fn is_postgres_address(address: &str) -> bool {
     POSTGRES.iter().any(|scheme| address.starts_with(scheme))
 }
 
-/// What is wrong with an address, as the end of a sentence "... has an address that". It never quotes the address.
+/// What is wrong with an address, as the end of a sentence "... has an address that". It never
+/// quotes the address.
 pub(crate) fn address_problem(address: &str) -> Option<String> {
     if holds_password(address) {
         return Some(
@@ -42,7 +43,8 @@ pub(crate) fn address_problem(address: &str) -> Option<String> {
     }
 }
 
-/// A colon in front of an `@` (also where the password itself holds `/` or `?`), or a query key for a password.
+/// A colon in front of an `@` (also where the password itself holds `/` or `?`), or a query key for
+/// a password.
 fn holds_password(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));

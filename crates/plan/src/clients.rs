@@ -9,14 +9,16 @@ use crate::On;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
-    /// Addresses or names of the hosts, or with `on` how many there are. An agent listens on each at its address and at no other.
+    /// Addresses or names of the hosts, or with `on` how many there are. An agent listens on each
+    /// at its address and at no other.
     pub hosts: ClientNames,
-    /// Where hosts are found, all of them at once: `"slurm"`, `"slurm:PARTITION"`, `"ray"` or `"ray://HOST:PORT"`.
+    /// Where hosts are found, all of them at once: `"slurm"`, `"slurm:PARTITION"`, `"ray"` or
+    /// `"ray://HOST:PORT"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub on: Option<On>,
-    /// Command that runs dbdyno on a host that is named, `{host}` standing for it. It must hand its standard input on, by which
-    /// agents get their certificates.
+    /// Command that runs dbdyno on a host that is named, `{host}` standing for it. It must hand its
+    /// standard input on, by which agents get their certificates.
     #[serde(default = "start")]
     pub start: String,
 }

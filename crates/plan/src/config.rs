@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a server is configured, in words that hold for every product. Several parts are laid over each other, intent by intent.
+/// How a server is configured, in words that hold for every product. Several parts are laid over
+/// each other, intent by intent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,

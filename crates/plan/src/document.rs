@@ -16,8 +16,8 @@ pub(crate) enum Segment<'a> {
     Index(usize),
 }
 
-/// The texts that a document is made of. Positions run through all of them: first the file, then the overrides,
-/// each after a gap of one byte.
+/// The texts that a document is made of. Positions run through all of them: first the file, then
+/// the overrides, each after a gap of one byte.
 pub(crate) struct Texts<'a> {
     origin: &'a str,
     text: &'a str,
@@ -97,12 +97,14 @@ impl<'a> Document<'a> {
         self.find(path).1 == path.len()
     }
 
-    /// Where the value at `path` was written; where the nearest table around it begins if it is absent.
+    /// Where the value at `path` was written; where the nearest table around it begins if it is
+    /// absent.
     pub(crate) fn place_of(&self, path: &[Segment<'_>]) -> Place {
         self.texts.place(self.find(path).0.start)
     }
 
-    /// The path at which the value at `path` was written: that of a set-up's workload is in the set-up or in the plan's own table.
+    /// The path at which the value at `path` was written: that of a set-up's workload is in the
+    /// set-up or in the plan's own table.
     pub(crate) fn as_written<'p>(&self, path: &[Segment<'p>]) -> Vec<Segment<'p>> {
         let [Segment::Key("workload"), Segment::Key(name), rest @ ..] = path else { return path.to_vec() };
         let (workload, Some(setup)) = name_parts(name) else { return path.to_vec() };
@@ -120,7 +122,8 @@ impl<'a> Document<'a> {
         if self.has(path) { path.to_vec() } else { [&own[..], rest].concat() }
     }
 
-    /// The span of the value at `path`, or of the nearest one around it, and how many segments lead to something.
+    /// The span of the value at `path`, or of the nearest one around it, and how many segments lead
+    /// to something.
     fn find(&self, path: &[Segment<'_>]) -> (Range<usize>, usize) {
         let mut span = 0..0;
         let mut table = Some(self.root.get_ref());

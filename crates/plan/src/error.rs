@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// A plan that cannot be used. Every message is one sentence that says what to change; none holds a password.
+/// A plan that cannot be used. Every message is one sentence that says what to change; none holds a
+/// password.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
@@ -26,7 +27,8 @@ pub enum Error {
 pub enum Place {
     /// In the file. Lines and columns count from 1; a column is a character, not a byte.
     File { origin: String, line: usize, column: usize },
-    /// In an override `--set KEY=VALUE`. Only the key is shown: the value may be a secret in the wrong place.
+    /// In an override `--set KEY=VALUE`. Only the key is shown: the value may be a secret in the
+    /// wrong place.
     Override { key: String },
 }
 

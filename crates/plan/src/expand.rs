@@ -10,16 +10,18 @@ pub struct Cell {
     pub workload: String,
 }
 
-/// All cells of a plan: block after block, in each block every variant with every workload once, in random order.
+/// All cells of a plan: block after block, in each block every variant with every workload once, in
+/// random order.
 ///
-/// A block's order depends on the plan's seed, the block's number and the number of cells in it, and on nothing else:
-/// more blocks leave the earlier ones as they were, and the order is the same on every machine and in every version.
+/// A block's order depends on the plan's seed, the block's number and the number of cells in it,
+/// and on nothing else: more blocks leave the earlier ones as they were, and the order is the same
+/// on every machine and in every version.
 pub fn cells(plan: &Plan) -> Vec<Cell> {
     (1..=plan.blocks).flat_map(|block| block_cells(plan, block)).collect()
 }
 
-/// The cells of a block beyond the plan's, in random order: those of its variants and workloads that are `wanted`. The order
-/// depends on what that of a planned block does.
+/// The cells of a block beyond the plan's, in random order: those of its variants and workloads
+/// that are `wanted`. The order depends on what that of a planned block does.
 pub fn further_cells(plan: &Plan, block: u32, wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
     let mut cells = planned_cells(plan, block);
     cells.retain(wanted);
@@ -42,21 +44,22 @@ fn planned_cells(plan: &Plan, block: u32) -> Vec<Cell> {
     plan.variants.iter().flat_map(|variant| of_variant(&variant.name)).collect()
 }
 
-/// Fisher and Yates's shuffle (Durstenfeld's form): from the last place down, swap with a place at or before it.
+/// Fisher and Yates's shuffle (Durstenfeld's form): from the last place down, swap with a place at
+/// or before it.
 fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.below(last + 1));
     }
 }
 
-/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), with the
-/// constants of Vigna's public-domain `splitmix64.c`. It is written out here so that no new version of a crate can
-/// change the order of a plan that was run before.
+/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA
+/// 2014), with the constants of Vigna's public-domain `splitmix64.c`. It is written out here so
+/// that no new version of a crate can change the order of a plan that was run before.
 struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A stream of its own for each block. The seed goes through the mixing function before the block is added, so
-    /// that block 2 of seed 1 has nothing to do with block 1 of seed 2.
+    /// A stream of its own for each block. The seed goes through the mixing function before the
+    /// block is added, so that block 2 of seed 1 has nothing to do with block 1 of seed 2.
     fn for_block(seed: u64, block: u32) -> Self {
         let mixed_seed = Self(seed).next();
         Self(Self(mixed_seed.wrapping_add(u64::from(block))).next())
@@ -70,7 +73,8 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to `bound` - 1, as the high half of a 128-bit product. Its bias is below bound / 2^64.
+    /// A number from 0 to `bound` - 1, as the high half of a 128-bit product. Its bias is below
+    /// bound / 2^64.
     fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
@@ -180,8 +184,8 @@ mod tests {
         assert_ne!(cells(&plan(4, 8, 1)), cells(&plan(4, 8, 2)));
     }
 
-    /// Chi-square over all 24 orders of 4 variants. With 23 degrees of freedom a fair shuffle stays under 49.7 with
-    /// probability 0.999; the seeds are fixed, so the test cannot flicker.
+    /// Chi-square over all 24 orders of 4 variants. With 23 degrees of freedom a fair shuffle stays
+    /// under 49.7 with probability 0.999; the seeds are fixed, so the test cannot flicker.
     #[test]
     fn over_many_seeds_every_order_is_about_equally_frequent() {
         let runs = 24_000;

@@ -1,10 +1,12 @@
-//! What makes a plan an experiment beyond its blocks: the base under a second name, margins of single steps, a budget of time.
+//! What makes a plan an experiment beyond its blocks: the base under a second name, margins of
+//! single steps, a budget of time.
 
 use std::time::Duration;
 
 use crate::{DataMode, Design, Plan, PlanDuration, VariantKind};
 
-/// Ends the name of the variant that is the base under a second name. Names of other variants cannot hold a `~`.
+/// Ends the name of the variant that is the base under a second name. Names of other variants
+/// cannot hold a `~`.
 const AGAIN: &str = "~again";
 /// Fewer blocks before the first look would spend error on looks that can hardly find anything.
 const LEAST_BLOCKS_OF_BUDGET: u32 = 3;
@@ -15,8 +17,8 @@ impl Plan {
         self.aa.then(|| format!("{}{AGAIN}", self.base_name()))
     }
 
-    /// Adds the base under its second name after the base. A plan that has it already stays as it is, so that a resolved
-    /// plan can be read again.
+    /// Adds the base under its second name after the base. A plan that has it already stays as it
+    /// is, so that a resolved plan can be read again.
     pub(crate) fn add_again(&mut self) {
         let Some(name) = self.again_name() else { return };
         if self.variants.iter().any(|variant| variant.name == name) {

@@ -91,8 +91,8 @@ const OTHERS: [(&str, [&str; 2]); 4] = [
     ("duration", ["time", "read_write_time"]),
 ];
 
-/// The known word that is meant: another tool's for it, with or without the family's name, or the one that takes the fewest edits,
-/// if that is at most a third of its letters.
+/// The known word that is meant: another tool's for it, with or without the family's name, or the
+/// one that takes the fewest edits, if that is at most a third of its letters.
 fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let find = |wanted: &str| known.iter().copied().find(|name| plain(name) == wanted);

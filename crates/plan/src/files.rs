@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use crate::Plan;
 
 impl Plan {
-    /// Paths of what the variants need: option files, files of intents, base directories, keys and certificates.
+    /// Paths of what the variants need: option files, files of intents, base directories, keys and
+    /// certificates.
     pub fn files_mut(&mut self) -> Vec<&mut PathBuf> {
         let mut all = Vec::new();
         for variant in &mut self.variants {

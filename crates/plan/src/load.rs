@@ -12,10 +12,11 @@ with_defaults! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Load {
-        /// What happens when a connection is lost in a step: `"fail"` ends the step, `"reconnect"` opens it again and counts.
+        /// What happens when a connection is lost in a step: `"fail"` ends the step, `"reconnect"`
+        /// opens it again and counts.
         pub lost_connections: LostConnections = LostConnections::Fail,
-        /// Pause before a lost connection is opened again; each further one is twice as long. Up to half of it is taken off
-        /// by chance.
+        /// Pause before a lost connection is opened again; each further one is twice as long. Up to
+        /// half of it is taken off by chance.
         pub reconnect_wait: PlanDuration = PlanDuration(Duration::from_millis(100)),
         /// No pause is longer than this.
         pub reconnect_wait_max: PlanDuration = PlanDuration::from_secs(5),

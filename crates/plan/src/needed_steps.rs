@@ -2,8 +2,9 @@
 
 use crate::{DataMode, StepOutline};
 
-/// For each of `steps` whether it is run so that those that are `wanted` find what they find in a whole block: besides them the
-/// load, what changes the data before them, and what fills caches for them. Where data are put back, nothing before that counts.
+/// For each of `steps` whether it is run so that those that are `wanted` find what they find in a
+/// whole block: besides them the load, what changes the data before them, and what fills caches for
+/// them. Where data are put back, nothing before that counts.
 pub fn needed_steps(
     steps: &[StepOutline],
     data: DataMode,
@@ -27,7 +28,8 @@ pub fn needed_steps(
 mod tests {
     use super::*;
 
-    /// `+` after a name: it changes data; `~`: it fills caches; `=`: it goes on with the group of the one before it.
+    /// `+` after a name: it changes data; `~`: it fills caches; `=`: it goes on with the group of
+    /// the one before it.
     fn steps(names: &str) -> Vec<StepOutline> {
         let step = |(index, name): (usize, &str)| StepOutline {
             name: name.trim_end_matches(['+', '~', '=']).to_owned(),

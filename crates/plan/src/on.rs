@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum On {
     /// So many machines in namespaces of this host.
     Local(usize),
-    /// Nodes of a Ray cluster: of the one at this address (`ray://HOST:PORT`), else of the one that Ray finds.
+    /// Nodes of a Ray cluster: of the one at this address (`ray://HOST:PORT`), else of the one that
+    /// Ray finds.
     Ray(Option<String>),
     /// Idle nodes of a Slurm cluster: of this partition, else of its default one.
     Slurm(Option<String>),

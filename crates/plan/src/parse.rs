@@ -17,9 +17,10 @@ use crate::{Kinds, Plan, Published, PublishedFigures, Table, TableError, Workloa
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
-/// Reads and checks the plan file at `path`, whose workloads are of `kinds`, with overrides, see [`parse_with`]. Relative
-/// paths in it and in overrides (`config`, `my_cnf`, `postgresql_conf`, `basedir`, `option_file`, `server_public_key`,
-/// `data_dir`, the files of `tls`) become absolute, counted from the plan's folder.
+/// Reads and checks the plan file at `path`, whose workloads are of `kinds`, with overrides, see
+/// [`parse_with`]. Relative paths in it and in overrides (`config`, `my_cnf`, `postgresql_conf`,
+/// `basedir`, `option_file`, `server_public_key`, `data_dir`, the files of `tls`) become absolute,
+/// counted from the plan's folder.
 ///
 /// # Errors
 /// [`Error::Read`] when the file cannot be read, [`Error::Invalid`] when the plan is wrong.
@@ -38,9 +39,10 @@ pub fn read_with(path: &Path, overrides: &[(String, String)], kinds: Kinds<'_>) 
     Ok(plan)
 }
 
-/// Parses and checks a plan's text, whose workloads are of `kinds`. `origin` names it in errors, usually the file's path. Paths
-/// stay as written. Overrides are pairs of a dotted path (`blocks`, `workload.NAME.KEY`, `variant.NAME.my_cnf`) and a value, which
-/// is TOML (`4`, `[100, 500]`) or, when it is none, a text (`30s`).
+/// Parses and checks a plan's text, whose workloads are of `kinds`. `origin` names it in errors,
+/// usually the file's path. Paths stay as written. Overrides are pairs of a dotted path (`blocks`,
+/// `workload.NAME.KEY`, `variant.NAME.my_cnf`) and a value, which is TOML (`4`, `[100, 500]`) or,
+/// when it is none, a text (`30s`).
 ///
 /// # Errors
 /// [`Error::Invalid`]; a mistake in an override is shown at `--set KEY`.

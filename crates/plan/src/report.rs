@@ -1,4 +1,5 @@
-//! What a plan says of its report: prose, sections, and published figures to be shown next to the measured ones.
+//! What a plan says of its report: prose, sections, and published figures to be shown next to the
+//! measured ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -181,7 +182,8 @@ fn needs_title(schema: &mut schemars::Schema) {
     }
 }
 
-/// A size of the plan. All keys of a plan may be in it, and are laid over the plan's; `variant` and `setup` are tables by name.
+/// A size of the plan. All keys of a plan may be in it, and are laid over the plan's; `variant` and
+/// `setup` are tables by name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PlanSize {

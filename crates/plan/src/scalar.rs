@@ -22,8 +22,8 @@ impl Given<'_> {
     }
 }
 
-/// Reads a value with a message of its own for what does not fit. The derived code for an enum of both would answer with "did not
-/// match any variant".
+/// Reads a value with a message of its own for what does not fit. The derived code for an enum of
+/// both would answer with "did not match any variant".
 ///
 /// # Errors
 /// What `read` says, or that it is neither, with what was `expected`.

@@ -1,7 +1,8 @@
 //! `[[setup]]`: the workloads of a plan in several sizes, each under a name of its own.
 //!
-//! A set-up lays options over the plan's tables `[workload.NAME]`. What comes of it is one workload for each set-up, named
-//! `WORKLOAD@SETUP` everywhere: in the plan as records keep it, in cells, folders and findings.
+//! A set-up lays options over the plan's tables `[workload.NAME]`. What comes of it is one workload
+//! for each set-up, named `WORKLOAD@SETUP` everywhere: in the plan as records keep it, in cells,
+//! folders and findings.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -14,8 +15,8 @@ pub fn name_parts(name: &str) -> (&str, Option<&str>) {
     name.split_once(AT).map_or((name, None), |(workload, setup)| (workload, Some(setup)))
 }
 
-/// The tables of the plan's workloads, taken out of `root`: as they are in a plan without set-ups, else each once a set-up, in the
-/// order of set-ups.
+/// The tables of the plan's workloads, taken out of `root`: as they are in a plan without set-ups,
+/// else each once a set-up, in the order of set-ups.
 pub(crate) fn take_workloads<'a>(root: &mut DeTable<'a>) -> Vec<(Spanned<String>, Spanned<DeValue<'a>>)> {
     let tables = take(root, "workload");
     let overlays = take_overlays(root);

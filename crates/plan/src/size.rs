@@ -1,4 +1,5 @@
-//! `[size.NAME]`: a plan in another size, for a smaller machine or less time. What it says is laid over the plan.
+//! `[size.NAME]`: a plan in another size, for a smaller machine or less time. What it says is laid
+//! over the plan.
 
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};

@@ -26,7 +26,8 @@ impl<'a> Table<'a> {
         self.keys()?.get(key)?.get_ref().as_str()
     }
 
-    /// Sets `key` where the plan does not, because of what it says at `cause`: a mistake in it would be shown there.
+    /// Sets `key` where the plan does not, because of what it says at `cause`: a mistake in it
+    /// would be shown there.
     pub fn set_default(&mut self, key: &'static str, value: TableValue, cause: &str) {
         let DeValue::Table(keys) = self.0.get_mut() else { return };
         let Some(span) = keys.get(cause).map(Spanned::span) else { return };

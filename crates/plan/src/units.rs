@@ -14,7 +14,8 @@ use crate::{Error, Given, scalar};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanDuration(pub Duration);
 
-/// CPU numbers as the kernel writes them: `"0-1,4"`. Parsed lists are ascending and without repetition.
+/// CPU numbers as the kernel writes them: `"0-1,4"`. Parsed lists are ascending and without
+/// repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuList(pub Vec<u32>);
 
@@ -28,7 +29,8 @@ const UNITS: [(&str, u128); 6] = [
     ("ns", 1),
 ];
 
-/// Greatest CPU number that is believed: a typing error must not become a list of four thousand million numbers.
+/// Greatest CPU number that is believed: a typing error must not become a list of four thousand
+/// million numbers.
 const MAX_CPU: u32 = 8191;
 
 impl PlanDuration {
@@ -144,7 +146,8 @@ impl Serialize for CpuList {
 }
 
 impl PlanDuration {
-    /// Reads what a plan has in the place of a duration. A bare number gets its own message: the unit is what people forget.
+    /// Reads what a plan has in the place of a duration. A bare number gets its own message: the
+    /// unit is what people forget.
     ///
     /// # Errors
     /// It is none.

@@ -1,4 +1,5 @@
-//! The address of a server that others run, and how to log in to it without a secret in any argument.
+//! The address of a server that others run, and how to log in to it without a secret in any
+//! argument.
 
 mod tls;
 
@@ -21,12 +22,14 @@ fn split_scheme(address: &str) -> Option<(&'static dyn Family, &str)> {
     FAMILIES.iter().find_map(|family| Some((*family, rest(family)?)))
 }
 
-/// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and the same with
-/// `postgres://`. There the socket may also be the folder that it is in; its port is then that of the address.
+/// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and
+/// the same with `postgres://`. There the socket may also be the folder that it is in; its port is
+/// then that of the address.
 ///
 /// After the `?` TLS may be configured too: see [`tls_settings`].
 ///
-/// User and port may be left out; `%xx` stands for any byte. The password is empty: see [`credentials`].
+/// User and port may be left out; `%xx` stands for any byte. The password is empty: see
+/// [`credentials`].
 ///
 /// # Errors
 /// [`Error::Address`]; a password in the address is one, as arguments and plans are read by others.
@@ -54,7 +57,8 @@ pub fn parse(address: &str) -> Result<(&'static dyn Family, Options), Error> {
     Ok((family, Options { database, ..Options::new(address, decoded(user)?) }))
 }
 
-/// The socket itself. A folder is distinguished from a socket by its name, because the server may not run yet.
+/// The socket itself. A folder is distinguished from a socket by its name, because the server may
+/// not run yet.
 fn socket_file(given: PathBuf, host: &str, family: &dyn Family) -> Result<PathBuf, Error> {
     let elsewhere = || wrong("a socket is on this machine: the host must be localhost or left out");
     let prefix = family.socket_prefix();
@@ -74,7 +78,8 @@ fn wrong(why: impl Into<String>) -> Error {
     Error::Address { why: why.into() }
 }
 
-/// The socket, if the part after the `?` names one. What it says of TLS is read by [`tls_settings`].
+/// The socket, if the part after the `?` names one. What it says of TLS is read by
+/// [`tls_settings`].
 fn socket_of(query: &str, family: &dyn Family) -> Result<Option<PathBuf>, Error> {
     let mut socket = None;
     for pair in query.split('&') {
@@ -131,9 +136,9 @@ fn decoded(text: &str) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|_| broken())
 }
 
-/// Completes `options` with a password from the environment variable `password_env`, or from `option_file`: what
-/// its family reads there. A user in the address and
-/// a password in the environment go first. Also returns warnings for the user.
+/// Completes `options` with a password from the environment variable `password_env`, or from
+/// `option_file`: what its family reads there. A user in the address and a password in the
+/// environment go first. Also returns warnings for the user.
 ///
 /// # Errors
 /// [`Error::Credentials`] when the variable is not set or no user is named, [`Error::OptionFile`].

@@ -1,4 +1,5 @@
-//! Certificates for servers that dbdyno starts: an authority of the run's own, what it signs for server and client, and their files.
+//! Certificates for servers that dbdyno starts: an authority of the run's own, what it signs for
+//! server and client, and their files.
 
 use std::fmt;
 use std::fs;
@@ -15,12 +16,14 @@ use rcgen::{
 
 use crate::Error;
 
-/// Names that a client may have reached a server of dbdyno's under: over its unix socket, and over TCP.
+/// Names that a client may have reached a server of dbdyno's under: over its unix socket, and over
+/// TCP.
 const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// An authority, a certificate that it has signed for a server, and one for the client: ECDSA keys on P-256,
-/// the same for each product, so that handshakes cost the same. Kept in memory; servers get files of it in their homes, which go with them.
-/// Cheap to make: under a millisecond. The authority's own key is forgotten at once.
+/// An authority, a certificate that it has signed for a server, and one for the client: ECDSA keys
+/// on P-256, the same for each product, so that handshakes cost the same. Kept in memory; servers
+/// get files of it in their homes, which go with them. Cheap to make: under a millisecond. The
+/// authority's own key is forgotten at once.
 #[derive(Clone)]
 pub struct Certificates {
     authority: String,

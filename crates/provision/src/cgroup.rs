@@ -1,7 +1,9 @@
-//! Control groups: a limit on the memory of a server, its page cache included, by cgroup version 2 or 1.
+//! Control groups: a limit on the memory of a server, its page cache included, by cgroup version 2
+//! or 1.
 //!
-//! Groups are made where this process may make them: in version 1 below its own group, in version 2 next to it, because
-//! there a group with processes cannot hand its controllers down. Limits of the groups above hold as well.
+//! Groups are made where this process may make them: in version 1 below its own group, in version 2
+//! next to it, because there a group with processes cannot hand its controllers down. Limits of the
+//! groups above hold as well.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,8 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::process::{is_alive, started};
 
-/// Beginning of the names of groups that dbdyno makes; process number, its time of start and a counter follow.
+/// Beginning of the names of groups that dbdyno makes; process number, its time of start and a
+/// counter follow.
 const PREFIX: &str = "dbdyno-";
 
 /// The kernel keeps a group for a moment after its last process has ended.
@@ -62,7 +65,8 @@ struct Place {
     parent: PathBuf,
 }
 
-/// A mounted hierarchy, as `/proc/self/mountinfo` reports it, and the path of this process's group in it.
+/// A mounted hierarchy, as `/proc/self/mountinfo` reports it, and the path of this process's group
+/// in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mounted {
     mount: PathBuf,
@@ -91,8 +95,9 @@ impl Cgroup {
         let (limit, files) = match place.version {
             CgroupVersion::V1 => (
                 "memory.limit_in_bytes",
-                // Swap is switched off rather than limited to nothing: of two equal limits the kernel meets the one on memory and
-                // swap together first, and new kernels (6.18) do not count that in `memory.memsw.failcnt`.
+                // Swap is switched off rather than limited to nothing: of two equal limits the
+                // kernel meets the one on memory and swap together first, and new kernels (6.18) do
+                // not count that in `memory.memsw.failcnt`.
                 vec![
                     ("memory.memsw.limit_in_bytes", bytes.saturating_add(CHARGE_BYTES)),
                     ("memory.swappiness", 0),
@@ -113,7 +118,8 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// How often the kernel has killed a process of the group because there was no memory left to take back.
+    /// How often the kernel has killed a process of the group because there was no memory left to
+    /// take back.
     pub fn kills(&self) -> u64 {
         let file = match self.version {
             CgroupVersion::V1 => "memory.oom_control",
@@ -124,8 +130,9 @@ impl Cgroup {
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// Words before a command that make its process a member before it becomes the command. What a process has used
-    /// stays with the group that it was in then, so a server must not begin elsewhere.
+    /// Words before a command that make its process a member before it becomes the command. What a
+    /// process has used stays with the group that it was in then, so a server must not begin
+    /// elsewhere.
     pub fn entering(&self) -> Vec<String> {
         let members = self.folder.join("cgroup.procs").display().to_string();
         ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &members].map(str::to_owned).to_vec()
@@ -193,7 +200,8 @@ impl Mounted {
     }
 }
 
-/// The hierarchy that may hold the memory controller in the two files' texts; see proc(5) and cgroups(7).
+/// The hierarchy that may hold the memory controller in the two files' texts; see proc(5) and
+/// cgroups(7).
 fn mounted(mountinfo: &str, own: &str, version: CgroupVersion) -> Option<Mounted> {
     let is_ours = |(kind, options): (&str, &str)| match version {
         CgroupVersion::V1 => kind == "cgroup" && options.split(',').any(|option| option == "memory"),
@@ -218,12 +226,14 @@ fn mounted(mountinfo: &str, own: &str, version: CgroupVersion) -> Option<Mounted
         };
         is_ours.then_some(path)
     })?;
-    // In a container the mount shows a part of the hierarchy only, while the path may count from the top.
+    // In a container the mount shows a part of the hierarchy only, while the path may count from
+    // the top.
     let below = Path::new(path).strip_prefix(&root).or(Path::new(path).strip_prefix("/")).ok()?;
     Some(Mounted { own: mount.join(below), mount })
 }
 
-/// Removes groups whose dbdyno was killed and returns their folders. One that still has processes stays.
+/// Removes groups whose dbdyno was killed and returns their folders. One that still has processes
+/// stays.
 pub(crate) fn sweep() -> Vec<PathBuf> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let (mounts, own) = (read("/proc/self/mountinfo"), read("/proc/self/cgroup"));
@@ -298,7 +308,8 @@ mod tests {
         assert_eq!(found.parent_v2(), Some(mount.path().join("user.slice/user-0.slice")), "not the own one");
     }
 
-    /// The kernel's files, in a folder of an ordinary filesystem: what is written into them, and what is read.
+    /// The kernel's files, in a folder of an ordinary filesystem: what is written into them, and
+    /// what is read.
     #[test]
     fn in_version_2_the_limit_the_swap_the_groups_above_and_the_kills_are_files_of_their_own() {
         let mount = tempfile::tempdir().unwrap();

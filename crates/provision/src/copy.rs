@@ -1,4 +1,5 @@
-//! Copies folders of data: blocks are shared where the filesystem can, holes stay holes, owners and rights are kept.
+//! Copies folders of data: blocks are shared where the filesystem can, holes stay holes, owners and
+//! rights are kept.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -17,7 +18,8 @@ pub struct Copied {
     pub files: u64,
     /// Lengths of all files, holes included.
     pub bytes: u64,
-    /// Files whose blocks are shared with the original (reflinks): they took no space and no writes.
+    /// Files whose blocks are shared with the original (reflinks): they took no space and no
+    /// writes.
     pub shared_files: u64,
 }
 
@@ -27,11 +29,12 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Bytes that the kernel is asked to copy at once: between two such requests the user may end it.
 const PIECE_BYTES: usize = 32 << 20;
 
-/// Copies what lies in `from` into the folder `to`, which exists, except for entries of `from` itself that are named `but`.
-/// Sockets and pipes belong to processes and are passed over.
+/// Copies what lies in `from` into the folder `to`, which exists, except for entries of `from`
+/// itself that are named `but`. Sockets and pipes belong to processes and are passed over.
 ///
 /// # Errors
-/// I/O, with the file that could not be copied; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
+/// I/O, with the file that could not be copied; [`Error::Cancelled`] when `cancel` becomes true
+/// meanwhile.
 pub(crate) fn copy_tree(from: &Path, to: &Path, but: &str, cancel: &AtomicBool) -> Result<Copied, Error> {
     let mut copied = Copied::default();
     for path in sorted_entries(from)?.into_iter().filter(|path| path.file_name() != Some(but.as_ref())) {
@@ -127,7 +130,8 @@ fn copy_range(source: &File, copy: &File, begin: u64, end: u64, cancel: &AtomicB
         match copy_file_range(source, Some(&mut from), copy, Some(&mut to), piece) {
             Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => {}
-            // Filesystems that do not have it, and kernels that do not have it between two filesystems.
+            // Filesystems that do not have it, and kernels that do not have it between two
+            // filesystems.
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 return copy_by_hand(source, copy, from, end, cancel);
             }
@@ -160,15 +164,16 @@ fn copy_by_hand(
     Ok(())
 }
 
-/// Lets all writes of the filesystem that holds `folder` reach the disk, so that they are not charged to what is measured
-/// next.
+/// Lets all writes of the filesystem that holds `folder` reach the disk, so that they are not
+/// charged to what is measured next.
 pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
     let opened = File::open(folder).map_err(Error::io("cannot open", folder))?;
     nix::unistd::syncfs(&opened).map_err(|errno| Error::io("cannot sync", folder)(errno.into()))
 }
 
-/// Takes the files below `folder` out of the page cache; they must be synced. The next reader reads the disk, and is
-/// charged for the memory: pages that a copy has left there belong to the memory of the process that copied.
+/// Takes the files below `folder` out of the page cache; they must be synced. The next reader reads
+/// the disk, and is charged for the memory: pages that a copy has left there belong to the memory
+/// of the process that copied.
 pub(crate) fn forget_cached(folder: &Path) -> Result<(), Error> {
     for path in files_below(folder)? {
         let file = File::open(&path).map_err(Error::io("cannot open", path.clone()))?;

@@ -27,8 +27,8 @@ const TEMPORARY: &str = ".tmp";
 /// How long a server whose dbdyno was killed may take to end before its data directory is refused.
 const LEAVING: Duration = Duration::from_secs(60);
 
-/// A folder that is held open and was reached through no link of its own: whatever takes the place of its path meanwhile, what is
-/// done inside is done to this one.
+/// A folder that is held open and was reached through no link of its own: whatever takes the place
+/// of its path meanwhile, what is done inside is done to this one.
 struct Folder(File);
 
 impl Folder {
@@ -65,8 +65,9 @@ fn not_ours(path: &Path) -> Error {
 /// Makes `path` an empty directory with the mark: new, empty before, or ours and wiped.
 ///
 /// # Errors
-/// [`Error::NotOurs`] for anything else that lies there, such as a link; [`Error::StillRunning`] when a server still uses it;
-/// [`Error::Cancelled`] when `cancel` becomes true while that is waited for.
+/// [`Error::NotOurs`] for anything else that lies there, such as a link; [`Error::StillRunning`]
+/// when a server still uses it; [`Error::Cancelled`] when `cancel` becomes true while that is
+/// waited for.
 pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -88,8 +89,8 @@ pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     mark(path)
 }
 
-/// Removes the data directory `path`, and what a server that was killed has left of temporary files next to it; a data directory
-/// that is not there is fine.
+/// Removes the data directory `path`, and what a server that was killed has left of temporary files
+/// next to it; a data directory that is not there is fine.
 ///
 /// # Errors
 /// [`Error::NotOurs`] without dbdyno's mark, [`Error::StillRunning`] when a server still uses it.
@@ -131,15 +132,16 @@ pub(crate) fn mark(path: &Path) -> Result<(), Error> {
     Folder::open(path)?.write_mark(MARK_TEXT).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
-/// Notes in the mark which process runs on the data directory, so that no one wipes it under a running server.
+/// Notes in the mark which process runs on the data directory, so that no one wipes it under a
+/// running server.
 pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
     let started = started(pid).unwrap_or_default();
     let text = format!("{MARK_TEXT}server {pid} {started}\n");
     Folder::open(path)?.write_mark(&text).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
-/// Fills the prepared `data_dir` from `template`, sharing blocks where the filesystem can, and lets the writes
-/// reach the disk, so that they are not charged to what is measured next.
+/// Fills the prepared `data_dir` from `template`, sharing blocks where the filesystem can, and lets
+/// the writes reach the disk, so that they are not charged to what is measured next.
 pub(crate) fn fill(template: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     copy_tree(template, data_dir, MARK, cancel)?;
     let metadata = fs::metadata(template).map_err(Error::io("cannot look at", template))?;
@@ -150,7 +152,8 @@ pub(crate) fn fill(template: &Path, data_dir: &Path, cancel: &AtomicBool) -> Res
 /// Makes sure that `path` is a data directory that dbdyno made, and that nothing runs on it.
 ///
 /// # Errors
-/// [`Error::NotOurs`], [`Error::StillRunning`]; [`Error::Cancelled`] when `cancel` becomes true while that is waited for.
+/// [`Error::NotOurs`], [`Error::StillRunning`]; [`Error::Cancelled`] when `cancel` becomes true
+/// while that is waited for.
 pub(crate) fn check_at_rest(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     if !Folder::open(path)?.has_mark() {
         return Err(not_ours(path));
@@ -164,7 +167,8 @@ fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
     entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(cannot())
 }
 
-/// Removes everything but the mark, which stays so that a wipe that is cut short can be taken up again.
+/// Removes everything but the mark, which stays so that a wipe that is cut short can be taken up
+/// again.
 fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
     for entry in entries(&folder.inside())?.into_iter().filter(|entry| !entry.ends_with(MARK)) {
         let is_folder = fs::symlink_metadata(&entry).is_ok_and(|metadata| metadata.is_dir());
@@ -178,7 +182,8 @@ fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
 fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     let deadline = Instant::now() + LEAVING;
     while let Some(pid) = server_on(path).or_else(|| worker_in(path)) {
-        // One that dbdyno still owns will not leave; one without its parent was asked to end when that died.
+        // One that dbdyno still owns will not leave; one without its parent was asked to end when
+        // that died.
         if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
             return Err(Error::StillRunning { pid, path: path.to_path_buf() });
         }
@@ -192,7 +197,8 @@ fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error
     Ok(())
 }
 
-/// The process noted in the mark, if it still runs. Numbers of processes are reused, so its time of start counts.
+/// The process noted in the mark, if it still runs. Numbers of processes are reused, so its time of
+/// start counts.
 fn server_on(path: &Path) -> Option<u32> {
     let mark = fs::read_to_string(path.join(MARK)).ok()?;
     let (pid, noted) = mark.lines().find_map(|line| line.strip_prefix("server "))?.split_once(' ')?;
@@ -200,8 +206,8 @@ fn server_on(path: &Path) -> Option<u32> {
     is_alive(pid, noted).then_some(pid)
 }
 
-/// A process of PostgreSQL that works in `path`: when the server's first process was killed, the others end a little
-/// later, and may still write.
+/// A process of PostgreSQL that works in `path`: when the server's first process was killed, the
+/// others end a little later, and may still write.
 fn worker_in(path: &Path) -> Option<u32> {
     let path = path.canonicalize().ok()?;
     if !path.join("PG_VERSION").exists() {

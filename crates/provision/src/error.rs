@@ -102,7 +102,8 @@ pub enum Error {
     )]
     NoAnswer { server: String, limit: Duration, log: PathBuf, log_tail: String },
 
-    /// An address that is not understood. The text of the address is not repeated: it may hold a password.
+    /// An address that is not understood. The text of the address is not repeated: it may hold a
+    /// password.
     #[error(
         "server address: {why}; write mysql://user@host:port/database or postgres://user@host:port/database"
     )]

@@ -1,7 +1,7 @@
 //! A process group that ends with dbdyno, however dbdyno ends.
 //!
-//! A signal at the parent's death (`setpriv --pdeathsig`) reaches the program that was started and none of its children. Scripts that
-//! make data directories start servers of their own.
+//! A signal at the parent's death (`setpriv --pdeathsig`) reaches the program that was started and
+//! none of its children. Scripts that make data directories start servers of their own.
 
 use std::io::Result;
 use std::os::unix::process::CommandExt;
@@ -12,10 +12,12 @@ use nix::unistd::Pid;
 
 use crate::launch::calling;
 
-/// Waits for the end of its input, whose other end only dbdyno holds, and kills its own group with itself in it.
+/// Waits for the end of its input, whose other end only dbdyno holds, and kills its own group with
+/// itself in it.
 const SCRIPT: &str = "read -r _; kill -s KILL 0";
 
-/// A group without members but its guard. A process that is in it when the value is dropped, or when dbdyno ends, is killed.
+/// A group without members but its guard. A process that is in it when the value is dropped, or
+/// when dbdyno ends, is killed.
 #[derive(Debug)]
 pub(crate) struct Guard {
     child: Child,

@@ -1,5 +1,6 @@
-//! A server's home: the private folder of its socket and certificates, and the control group that limits its memory. It outlives
-//! restarts, so that clients find the server again under the same path and port.
+//! A server's home: the private folder of its socket and certificates, and the control group that
+//! limits its memory. It outlives restarts, so that clients find the server again under the same
+//! path and port.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -62,7 +63,8 @@ impl Home {
         Ok(Self { folder, cgroup: None, tls: None })
     }
 
-    /// The same home, whose server speaks TLS with these certificates. One that has some keeps them.
+    /// The same home, whose server speaks TLS with these certificates. One that has some keeps
+    /// them.
     ///
     /// # Errors
     /// I/O; no free port.
@@ -99,8 +101,8 @@ impl Home {
         self.cgroup.as_ref()
     }
 
-    /// An empty folder for the temporary files of a server that cannot use one next to its data; what an earlier start
-    /// has left in it goes.
+    /// An empty folder for the temporary files of a server that cannot use one next to its data;
+    /// what an earlier start has left in it goes.
     pub(crate) fn empty_tmp_dir(&self) -> Result<PathBuf, Error> {
         let path = self.path().join("tmp");
         if path.exists() {
@@ -111,8 +113,8 @@ impl Home {
     }
 }
 
-/// Removes homes whose dbdyno was killed, in the folder for temporary files, and returns their paths. One in which a server
-/// still answers stays.
+/// Removes homes whose dbdyno was killed, in the folder for temporary files, and returns their
+/// paths. One in which a server still answers stays.
 pub(crate) fn sweep() -> Vec<PathBuf> {
     sweep_in(&std::env::temp_dir())
 }

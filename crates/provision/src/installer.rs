@@ -30,7 +30,8 @@ pub(crate) struct Installer<'a> {
 }
 
 impl Installer<'_> {
-    /// Runs `line` to its end with `input` as its standard input. What it has started ends with it, or with dbdyno.
+    /// Runs `line` to its end with `input` as its standard input. What it has started ends with it,
+    /// or with dbdyno.
     ///
     /// # Errors
     /// [`Error::Initialise`] with the end of the output; [`Error::Cancelled`].
@@ -47,8 +48,8 @@ impl Installer<'_> {
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         if let Some(mut stdin) = child.stdin.take() {
             let input = input.to_owned();
-            // In a thread: a program that is frozen reads nothing. One that ended early closes the pipe; its exit status says more
-            // than the broken pipe.
+            // In a thread: a program that is frozen reads nothing. One that ended early closes the
+            // pipe; its exit status says more than the broken pipe.
             std::thread::spawn(move || stdin.write_all(input.as_bytes()));
         }
         let process = Process::new(child, Signal::SIGTERM);

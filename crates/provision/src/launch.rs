@@ -1,4 +1,5 @@
-//! Starting programs with a clean environment, and servers: on given CPUs, in its own process group, ending with the thread that spawned it.
+//! Starting programs with a clean environment, and servers: on given CPUs, in its own process
+//! group, ending with the thread that spawned it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,8 +13,9 @@ use nix::unistd::Pid;
 
 use crate::Error;
 
-/// What every program gets of dbdyno's own environment, besides `LC_*`: where programs and libraries are, the language and the
-/// time zone. Anything else stays here: the passwords of servers, and what would add sockets or ports to a server's command line.
+/// What every program gets of dbdyno's own environment, besides `LC_*`: where programs and
+/// libraries are, the language and the time zone. Anything else stays here: the passwords of
+/// servers, and what would add sockets or ports to a server's command line.
 const HANDED_ON: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"];
 
@@ -56,7 +58,8 @@ struct Unpin(CpuSet);
 
 impl Drop for Unpin {
     fn drop(&mut self) {
-        // The set was in force a moment ago; should it be refused now, the thread stays on the server's CPUs.
+        // The set was in force a moment ago; should it be refused now, the thread stays on the
+        // server's CPUs.
         let _ = sched_setaffinity(THIS_THREAD, &self.0);
     }
 }
@@ -116,8 +119,9 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// Starts `words` as servers are started, with `variables` in addition: SIGTERM asks them to end when this thread ends. With
-/// `is_piped` this process speaks to them through their standard input and output, and only errors go to `log`.
+/// Starts `words` as servers are started, with `variables` in addition: SIGTERM asks them to end
+/// when this thread ends. With `is_piped` this process speaks to them through their standard input
+/// and output, and only errors go to `log`.
 ///
 /// # Errors
 /// As [`detached`] and [`spawn`].
@@ -136,8 +140,8 @@ pub fn start_detached(
     spawn(command.envs(variables.iter().cloned()), cpus)
 }
 
-/// Spawns `command` on `cpus`. Threads inherit the affinity of the thread that spawns them, so all threads of the
-/// server are on them from their first instruction.
+/// Spawns `command` on `cpus`. Threads inherit the affinity of the thread that spawns them, so all
+/// threads of the server are on them from their first instruction.
 ///
 /// # Errors
 /// [`Error::Pin`] when the machine does not have them all; I/O when the program cannot be run.
@@ -152,13 +156,15 @@ pub(crate) fn spawn(command: &mut Command, cpus: Option<&[u32]>) -> Result<Child
 fn pin(cpus: &[u32]) -> Result<Unpin, Error> {
     let before =
         sched_getaffinity(THIS_THREAD).map_err(|errno| pin_error(cpus, errno.desc(), &CpuSet::new()))?;
-    // The caller may have kept itself to other CPUs, so what counts is what this process could use, not what it does.
+    // The caller may have kept itself to other CPUs, so what counts is what this process could use,
+    // not what it does.
     let unpin = Unpin(before);
     let usable = usable().map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
     let mut set = CpuSet::new();
     for cpu in cpus {
         let index = *cpu as usize;
-        // The kernel drops CPUs that do not exist as long as one does: a server on half of its CPUs is no result.
+        // The kernel drops CPUs that do not exist as long as one does: a server on half of its CPUs
+        // is no result.
         if !usable.is_set(index).unwrap_or(false) {
             return Err(pin_error(cpus, &format!("CPU {cpu} is not among them"), &usable));
         }
@@ -168,8 +174,8 @@ fn pin(cpus: &[u32]) -> Result<Unpin, Error> {
     Ok(unpin)
 }
 
-/// Every CPU that this process may use: the kernel cuts a request for all of them down to those. Leaves this thread on
-/// all of them.
+/// Every CPU that this process may use: the kernel cuts a request for all of them down to those.
+/// Leaves this thread on all of them.
 fn usable() -> Result<CpuSet, nix::errno::Errno> {
     let mut all = CpuSet::new();
     for cpu in 0..CpuSet::count() {

@@ -1,8 +1,9 @@
 //! Configure, initialise, start, pin and stop servers; name and claim those that others run.
 //!
-//! A [`Base`] is an unpacked server build. [`Server::start`] gives it a fresh data directory and runs it on a private unix
-//! socket. [`address`] and [`Family::claim`] are for servers that dbdyno neither starts nor stops.
-//! [`intents`] turns what a plan says of configurations into the options of each product and version.
+//! A [`Base`] is an unpacked server build. [`Server::start`] gives it a fresh data directory and
+//! runs it on a private unix socket. [`address`] and [`Family::claim`] are for servers that dbdyno
+//! neither starts nor stops. [`intents`] turns what a plan says of configurations into the options
+//! of each product and version.
 
 mod certificates;
 mod cgroup;

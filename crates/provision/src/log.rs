@@ -4,20 +4,23 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes that are read from the end. InnoDB on a full disk notes thousands of failed writes after the error that matters.
+/// Bytes that are read from the end. InnoDB on a full disk notes thousands of failed writes after
+/// the error that matters.
 const TAIL_BYTES: u64 = 4 << 20;
 
 /// Last lines of a log that an error message shows.
 const LAST_LINES: usize = 15;
 
-/// Lines marked as errors that it shows from further above: MySQL 5.6 names a wrong option, then writes at length
-/// how it shuts down.
+/// Lines marked as errors that it shows from further above: MySQL 5.6 names a wrong option, then
+/// writes at length how it shuts down.
 const ERROR_LINES: usize = 5;
 
-/// What marks such a line: MariaDB and MySQL, the same where InnoDB gives up before a long dump, PostgreSQL.
+/// What marks such a line: MariaDB and MySQL, the same where InnoDB gives up before a long dump,
+/// PostgreSQL.
 const ERRORS: [&str; 3] = ["[ERROR]", "Assertion failure", "FATAL:  "];
 
-/// What marks a disk that is full, at which MariaDB and MySQL wait for someone to make room and answer nothing.
+/// What marks a disk that is full, at which MariaDB and MySQL wait for someone to make room and
+/// answer nothing.
 const NO_SPACE: [&str; 3] = ["Disk is full", "Disk full", "No space left on device"];
 
 /// Length of the log now: what is in it belongs to earlier servers. 0 when there is none.
@@ -30,8 +33,8 @@ pub(crate) fn tail(path: &Path, lines: usize) -> String {
     shown(path, 0, |all| all[all.len().saturating_sub(lines)..].join("\n"))
 }
 
-/// The end of what `path` holds after its first `start` bytes: the last lines, and before them the last of the
-/// errors that come earlier.
+/// The end of what `path` holds after its first `start` bytes: the last lines, and before them the
+/// last of the errors that come earlier.
 pub(crate) fn reason(path: &Path, start: u64) -> String {
     shown(path, start, |all| {
         let (before, last) = all.split_at(all.len().saturating_sub(LAST_LINES));
@@ -43,7 +46,8 @@ pub(crate) fn reason(path: &Path, start: u64) -> String {
     })
 }
 
-/// The last of the errors, and of the lines on a full disk, in what `path` holds after its first `start` bytes.
+/// The last of the errors, and of the lines on a full disk, in what `path` holds after its first
+/// `start` bytes.
 pub(crate) fn errors(path: &Path, start: u64) -> Option<String> {
     let text = last_bytes(path, start).ok()?;
     let marks: Vec<&str> = ERRORS.into_iter().chain(NO_SPACE).collect();

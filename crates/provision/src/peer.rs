@@ -1,4 +1,5 @@
-//! The process of a unix socket, so that a server that others run on this machine can be charged its CPU.
+//! The process of a unix socket, so that a server that others run on this machine can be charged
+//! its CPU.
 
 use std::os::unix::net::UnixStream;
 
@@ -6,10 +7,11 @@ use dbdyno_drivers::Address;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 
-/// The process that listens at `address`, as the kernel knows it (SO_PEERCRED, unix(7)): of PostgreSQL the first one.
+/// The process that listens at `address`, as the kernel knows it (SO_PEERCRED, unix(7)): of
+/// PostgreSQL the first one.
 ///
-/// `None` over TCP, when no one listens, when the listener lives in a process namespace that is hidden from us, and when
-/// it is a service manager that holds the socket for the server.
+/// `None` over TCP, when no one listens, when the listener lives in a process namespace that is
+/// hidden from us, and when it is a service manager that holds the socket for the server.
 pub fn local_pid(address: &Address) -> Option<u32> {
     /// The first process: it only holds sockets for others.
     const INIT: u32 = 1;

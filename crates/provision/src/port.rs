@@ -8,9 +8,10 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, setsockopt, socket, sockopt,
 };
 
-/// A socket that is bound to the port and does not listen. As long as it is there the kernel gives the port to no one who asks
-/// for any, and lets those who ask for this one by its number have it, as servers do: with `SO_REUSEADDR` (socket(7)). Without
-/// it another server may have taken a port that was free when it was chosen, before the own one listens or while it restarts.
+/// A socket that is bound to the port and does not listen. As long as it is there the kernel gives
+/// the port to no one who asks for any, and lets those who ask for this one by its number have it,
+/// as servers do: with `SO_REUSEADDR` (socket(7)). Without it another server may have taken a port
+/// that was free when it was chosen, before the own one listens or while it restarts.
 #[derive(Debug)]
 pub(crate) struct KeptPort {
     pub(crate) number: u16,
@@ -34,7 +35,8 @@ mod tests {
 
     use super::*;
 
-    /// Takes a port as one does who asks for any: without `SO_REUSEADDR` the kernel says what it would choose.
+    /// Takes a port as one does who asks for any: without `SO_REUSEADDR` the kernel says what it
+    /// would choose.
     fn is_free(port: u16) -> bool {
         let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
         bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))).is_ok()

@@ -14,7 +14,8 @@ use nix::unistd::Pid;
 /// How often a process is asked whether it still runs.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Time that is left to a server once the user wants all of it to end: its data are not needed any more.
+/// Time that is left to a server once the user wants all of it to end: its data are not needed any
+/// more.
 const HURRY: Duration = Duration::from_millis(500);
 
 /// How a server ended.
@@ -60,12 +61,14 @@ impl Process {
         self.pid
     }
 
-    /// `None` while it runs. A process that cannot be asked counts as running; its end shows at the next look.
+    /// `None` while it runs. A process that cannot be asked counts as running; its end shows at the
+    /// next look.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         self.lock().try_wait().ok().flatten()
     }
 
-    /// Waits for the end, at most `limit`; when `cancel` becomes true, at most `hurry` from then on.
+    /// Waits for the end, at most `limit`; when `cancel` becomes true, at most `hurry` from then
+    /// on.
     pub(crate) fn wait(&self, limit: Duration, cancel: &AtomicBool, hurry: Duration) -> Option<ExitStatus> {
         let mut deadline = Instant::now() + limit;
         let mut is_cancelled = false;
@@ -82,8 +85,8 @@ impl Process {
         }
     }
 
-    /// Asks by the signal that means a clean end, waits up to `limit`, then kills with all that descends from it. When `cancel`
-    /// becomes true, that comes half a second later.
+    /// Asks by the signal that means a clean end, waits up to `limit`, then kills with all that
+    /// descends from it. When `cancel` becomes true, that comes half a second later.
     pub(crate) fn stop(&self, limit: Duration, cancel: &AtomicBool) -> std::io::Result<Stopped> {
         let asked = Instant::now();
         let ended = |status: ExitStatus, killed, had_ended| Stopped {
@@ -106,7 +109,8 @@ impl Process {
         Ok(ended(status, true, false))
     }
 
-    /// Under the lock a child that has ended is not yet reaped, so that its number cannot belong to another.
+    /// Under the lock a child that has ended is not yet reaped, so that its number cannot belong to
+    /// another.
     fn signal(&self, signal: Signal) {
         let mut child = self.lock();
         if let (Ok(None), Ok(pid)) = (child.try_wait(), i32::try_from(self.pid)) {
@@ -120,9 +124,10 @@ impl Process {
     }
 }
 
-/// Kills `root`, which is not yet reaped, with all that descends from it. PostgreSQL's processes are no group, and one that is held
-/// (SIGSTOP) does not notice that its first process has ended. Each is held before its children are looked for: it then starts no
-/// more of them, and reaps none, so that no number is another's meanwhile.
+/// Kills `root`, which is not yet reaped, with all that descends from it. PostgreSQL's processes
+/// are no group, and one that is held (SIGSTOP) does not notice that its first process has ended.
+/// Each is held before its children are looked for: it then starts no more of them, and reaps none,
+/// so that no number is another's meanwhile.
 fn kill_tree(root: u32) {
     let send = |pid: u32, signal| {
         // A failure means that it has just ended.
@@ -155,7 +160,8 @@ pub(crate) fn started(pid: u32) -> Option<String> {
     if ended { None } else { fields.get(19).cloned() }
 }
 
-/// Whether process `pid` runs and is the one that started at `noted`; numbers of processes are reused.
+/// Whether process `pid` runs and is the one that started at `noted`; numbers of processes are
+/// reused.
 pub(crate) fn is_alive(pid: u32, noted: &str) -> bool {
     started(pid).as_deref() == Some(noted)
 }
@@ -164,8 +170,9 @@ pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     stat_fields(pid)?.get(1)?.parse().ok()
 }
 
-/// The fields of `/proc/PID/stat` from the third on (state, parent, ...; the 22nd is the start), see proc(5). The
-/// second is a name that may hold anything, so they are counted from its closing bracket.
+/// The fields of `/proc/PID/stat` from the third on (state, parent, ...; the 22nd is the start),
+/// see proc(5). The second is a name that may hold anything, so they are counted from its closing
+/// bracket.
 fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())

@@ -59,7 +59,8 @@ impl fmt::Display for ConfigProduct {
 pub struct Release(pub [u32; 3]);
 
 impl Release {
-    /// Reads the numbers that `text` begins with: `10.11.19-MariaDB`, `19rc1`, `5.6`. `None` without any.
+    /// Reads the numbers that `text` begins with: `10.11.19-MariaDB`, `19rc1`, `5.6`. `None`
+    /// without any.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = [0; 3];
         for (index, part) in text.split('.').take(3).enumerate() {

@@ -74,7 +74,8 @@ impl Running {
     /// Spawns the server and waits until `answers` says that it does.
     ///
     /// # Errors
-    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; [`Error::Cancelled`]; those of pinning.
+    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log;
+    /// [`Error::Cancelled`]; those of pinning.
     pub(crate) fn start(start: Start<'_>, answers: impl Fn() -> bool) -> Result<Self, Error> {
         let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, timeout, cancel, mut notes } = start;
         if !line.ends_with_us {
@@ -125,8 +126,8 @@ impl Running {
         Ok(())
     }
 
-    /// The server's first process. Of MariaDB and MySQL it is the only one, and all that the server uses is charged
-    /// there; PostgreSQL's others are its children.
+    /// The server's first process. Of MariaDB and MySQL it is the only one, and all that the server
+    /// uses is charged there; PostgreSQL's others are its children.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -162,8 +163,8 @@ impl Running {
         log::tail(&self.log, lines)
     }
 
-    /// The end of what this start has logged, with the errors further above: servers that crash write at length
-    /// how they do.
+    /// The end of what this start has logged, with the errors further above: servers that crash
+    /// write at length how they do.
     pub fn last_words(&self) -> String {
         log::reason(&self.log, self.log_start)
     }
@@ -196,11 +197,12 @@ impl Running {
 }
 
 impl Running {
-    /// Stops the server so that another start can go on with its data, in the same home, under the same socket.
+    /// Stops the server so that another start can go on with its data, in the same home, under the
+    /// same socket.
     ///
     /// # Errors
-    /// [`Error::Killed`] when it did not end within `limit`; [`Error::NotAtRest`] when it ended in another way than by a clean
-    /// stop; when the process cannot be waited for.
+    /// [`Error::Killed`] when it did not end within `limit`; [`Error::NotAtRest`] when it ended in
+    /// another way than by a clean stop; when the process cannot be waited for.
     pub fn halt(mut self, limit: Duration) -> Result<(Stopped, Home), Error> {
         let stopped = self
             .process
@@ -227,13 +229,15 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After `stop` this finds the process ended and does nothing. There is no one to report a failure to.
+        // After `stop` this finds the process ended and does nothing. There is no one to report a
+        // failure to.
         let _ = self.process.stop(DROP_LIMIT, &self.cancel);
     }
 }
 
-/// Servers change into their data directory, so relative paths would mean others to them. Whatever exists of the
-/// path is resolved, so that the server's command line and the mark name the same folder.
+/// Servers change into their data directory, so relative paths would mean others to them. Whatever
+/// exists of the path is resolved, so that the server's command line and the mark name the same
+/// folder.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
     match (made.canonicalize(), made.parent(), made.file_name()) {
@@ -243,7 +247,8 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// The same for a folder that dbdyno makes itself: what leads to it is resolved, and a link in its own place is not.
+/// The same for a folder that dbdyno makes itself: what leads to it is resolved, and a link in its
+/// own place is not.
 pub(crate) fn absolute_itself(path: &Path) -> Result<PathBuf, Error> {
     let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
     match (made.parent(), made.file_name()) {

@@ -1,4 +1,5 @@
-//! Snapshots: a data directory at rest, kept to be copied, so that whatever begins on a copy begins on the same bytes.
+//! Snapshots: a data directory at rest, kept to be copied, so that whatever begins on a copy begins
+//! on the same bytes.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -45,12 +46,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Makes the data directory `data_dir` a snapshot in `folder`: it is moved there, so that it costs no copy, and read
-    /// once for its checksum. Nothing may run on it. Both must lie in one filesystem. A snapshot that is there is replaced.
+    /// Makes the data directory `data_dir` a snapshot in `folder`: it is moved there, so that it
+    /// costs no copy, and read once for its checksum. Nothing may run on it. Both must lie in one
+    /// filesystem. A snapshot that is there is replaced.
     ///
     /// # Errors
-    /// [`Error::NotOurs`] for a data directory that dbdyno did not make, [`Error::StillRunning`]; I/O; [`Error::Cancelled`] when
-    /// `cancel` becomes true meanwhile.
+    /// [`Error::NotOurs`] for a data directory that dbdyno did not make, [`Error::StillRunning`];
+    /// I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
     pub fn take(
         data_dir: &Path,
         folder: &Path,
@@ -74,7 +76,8 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The snapshot in `folder`; `None` when there is none, or one that was cut short, or a link in its place.
+    /// The snapshot in `folder`; `None` when there is none, or one that was cut short, or a link in
+    /// its place.
     pub fn open(folder: &Path) -> Option<Self> {
         if is_link(folder) {
             return None;
@@ -84,12 +87,13 @@ impl Snapshot {
         folder.join(DATA).join(datadir::MARK).is_file().then(|| Self { folder: folder.to_path_buf(), info })
     }
 
-    /// Makes `data_dir` a copy; one that is there must be dbdyno's, and is replaced. The copy is on the disk and not in the
-    /// page cache when this returns, whether its blocks are shared or were written.
+    /// Makes `data_dir` a copy; one that is there must be dbdyno's, and is replaced. The copy is on
+    /// the disk and not in the page cache when this returns, whether its blocks are shared or were
+    /// written.
     ///
     /// # Errors
-    /// [`Error::NotOurs`], [`Error::StillRunning`]; [`Error::Snapshot`] when files of the snapshot have changed; I/O;
-    /// [`Error::Cancelled`] when `cancel` becomes true meanwhile.
+    /// [`Error::NotOurs`], [`Error::StillRunning`]; [`Error::Snapshot`] when files of the snapshot
+    /// have changed; I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
     pub fn restore(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
         let data = self.folder.join(DATA);
         self.check(&data)?;
@@ -102,8 +106,8 @@ impl Snapshot {
         Ok(copied)
     }
 
-    /// Compares names and lengths: what a failing disk or a stray hand does shows there most often, and reading all of the
-    /// data before each copy would cost as much as the copy.
+    /// Compares names and lengths: what a failing disk or a stray hand does shows there most often,
+    /// and reading all of the data before each copy would cost as much as the copy.
     fn check(&self, data: &Path) -> Result<(), Error> {
         compare(data, &self.info.files)
     }

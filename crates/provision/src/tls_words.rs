@@ -34,7 +34,8 @@ impl Said {
         Ok(())
     }
 
-    /// `None` when nothing was said. Who asks for TLS without saying how is given proof of who answers.
+    /// `None` when nothing was said. Who asks for TLS without saying how is given proof of who
+    /// answers.
     pub(crate) fn settings(self) -> Option<TlsSettings> {
         let Self { mode, ca, cert, key, anything } = self;
         anything.then(|| TlsSettings { mode: mode.unwrap_or_default(), ca, cert, key })

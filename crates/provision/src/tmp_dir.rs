@@ -1,4 +1,5 @@
-//! The folder of a server's temporary files: next to its data directory, on the device that is sampled and has been checked for space.
+//! The folder of a server's temporary files: next to its data directory, on the device that is
+//! sampled and has been checked for space.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +13,8 @@ use crate::{Error, datadir};
 pub(crate) struct TmpDir(PathBuf);
 
 impl TmpDir {
-    /// The folder of the server on `data_dir`, which must be at rest: new, or one that an earlier start has left, emptied.
+    /// The folder of the server on `data_dir`, which must be at rest: new, or one that an earlier
+    /// start has left, emptied.
     ///
     /// # Errors
     /// [`Error::NotOurs`] for anything else that lies there; I/O.
@@ -28,12 +30,14 @@ impl TmpDir {
 
 impl Drop for TmpDir {
     fn drop(&mut self) {
-        // What cannot be removed is emptied by the next start, and removed with the data. There is no one to inform.
+        // What cannot be removed is emptied by the next start, and removed with the data. There is
+        // no one to inform.
         let _ = datadir::remove_marked(&self.0);
     }
 }
 
-/// Whether a server can be given a folder with this name: MySQL and MariaDB take colons for the ends of names in a list.
+/// Whether a server can be given a folder with this name: MySQL and MariaDB take colons for the
+/// ends of names in a list.
 pub(crate) fn can_be_named(path: &Path) -> bool {
     !path.as_os_str().as_encoded_bytes().contains(&b':')
 }

@@ -1,4 +1,5 @@
-//! Real servers that are stopped and started again: on their data, on copies of a snapshot, under a memory limit, hanging.
+//! Real servers that are stopped and started again: on their data, on copies of a snapshot, under a
+//! memory limit, hanging.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -107,7 +108,8 @@ fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
     assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
 }
 
-/// A scan of more than the limit: the page cache of the server's files is the server's, and the limit holds for it.
+/// A scan of more than the limit: the page cache of the server's files is the server's, and the
+/// limit holds for it.
 #[test]
 fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
     const LIMIT: u64 = 320 << 20;

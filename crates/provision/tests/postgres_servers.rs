@@ -1,4 +1,5 @@
-//! Real PostgreSQL servers: each build of the servers folder is initialised, started, asked, stopped, killed and refused.
+//! Real PostgreSQL servers: each build of the servers folder is initialised, started, asked,
+//! stopped, killed and refused.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -151,8 +152,8 @@ fn a_dropped_value_leaves_no_process_and_no_socket() {
     assert!(!socket_folder.exists());
 }
 
-/// The first process is killed in the middle of a statement: the others go on for a moment, and the data directory is
-/// removed only when they are gone.
+/// The first process is killed in the middle of a statement: the others go on for a moment, and the
+/// data directory is removed only when they are gone.
 #[test]
 fn the_data_of_a_killed_server_waits_for_its_last_process() {
     let folder = new_folder();
@@ -187,7 +188,8 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
         panic!("no one killed the holder");
     }
     let folder = new_folder();
-    // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets need short paths.
+    // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets
+    // need short paths.
     let temporary = tempfile::tempdir().unwrap();
     let mut holder = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_dbdyno_killed_by_9_leaves_no_server"])

@@ -1,6 +1,8 @@
-//! Copies on a filesystem with reflinks, an XFS in a file: they take no space, and what is written to them stays theirs.
+//! Copies on a filesystem with reflinks, an XFS in a file: they take no space, and what is written
+//! to them stays theirs.
 //!
-//! Each test runs in a mount namespace of its own, with which the kernel takes the filesystem down however the test ends.
+//! Each test runs in a mount namespace of its own, with which the kernel takes the filesystem down
+//! however the test ends.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

@@ -1,4 +1,5 @@
-//! Real servers: each build of the servers folder is initialised, started, asked, stopped, killed and refused.
+//! Real servers: each build of the servers folder is initialised, started, asked, stopped, killed
+//! and refused.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -266,7 +267,8 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
         panic!("no one killed the holder");
     }
     let folder = new_folder();
-    // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets need short paths.
+    // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets
+    // need short paths.
     let temporary = tempfile::tempdir().unwrap();
     let mut holder = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_dbdyno_killed_by_9_leaves_no_server"])
@@ -293,7 +295,8 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
     let spec = spec(&require("mariadb-10.11"), folder.path());
     let temporary = spec.data_dir.with_extension("tmp");
     std::fs::write(temporary.join("ibXYZ"), "what a sort has left").unwrap();
-    // And its data directory may be used again, with empty temporary files, which go with the server.
+    // And its data directory may be used again, with empty temporary files, which go with the
+    // server.
     let server = Server::start(&spec).unwrap();
     assert!(temporary.is_dir() && !temporary.join("ibXYZ").exists());
     drop(server);

@@ -1,10 +1,12 @@
-//! What the load client could reach on a host, measured against a server that does nothing but answer.
+//! What the load client could reach on a host, measured against a server that does nothing but
+//! answer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ToolInfo;
 
-/// Rates of statements that the client reached, with what they hold for: this build of dbdyno on these CPUs.
+/// Rates of statements that the client reached, with what they hold for: this build of dbdyno on
+/// these CPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientCalibration {
     /// When it was measured, RFC 3339, UTC.
@@ -14,10 +16,12 @@ pub struct ClientCalibration {
     pub rates: Vec<ClientRate>,
 }
 
-/// Short measurements of a machine at the start of a run, or of the block of a fleet: how alike machines are.
+/// Short measurements of a machine at the start of a run, or of the block of a fleet: how alike
+/// machines are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostCalibration {
-    /// Multiplications with an addition that one thread does in a second of its CPU time: the median of several looks.
+    /// Multiplications with an addition that one thread does in a second of its CPU time: the
+    /// median of several looks.
     pub cpu_operations_per_second: f64,
     /// Median of writing 4 KiB to the filesystem of the data and putting them on the disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +43,8 @@ pub struct CalibratedHost {
     pub server_cpus: Option<String>,
     /// Load threads asked for; `None` = dbdyno's own choice.
     pub client_threads: Option<u32>,
-    /// How load threads waited for answers, `sleep` or `spin`; `None` in calibrations from before there was a choice.
+    /// How load threads waited for answers, `sleep` or `spin`; `None` in calibrations from before
+    /// there was a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait: Option<String>,
 }
@@ -74,7 +79,8 @@ pub enum LimitedBy {
 }
 
 impl ClientCalibration {
-    /// Whether it says something about a client of that `tool` on that `host`. The server's CPUs do not matter.
+    /// Whether it says something about a client of that `tool` on that `host`. The server's CPUs do
+    /// not matter.
     pub fn holds_for(&self, tool: &ToolInfo, host: &CalibratedHost) -> bool {
         let client = |host: &CalibratedHost| CalibratedHost { server_cpus: None, ..host.clone() };
         self.tool == *tool && client(&self.host) == client(host)

@@ -1,8 +1,8 @@
 //! `checksums.json` of a finished step: length and CRC-32 of each of its files.
 //!
-//! A sum finds a disk that failed, a copy that ended early and a figure that was edited by hand. It is no seal: who changes a
-//! file on purpose can write its sum anew, and could do so with any other hash. CRC-32 is therefore enough, and costs a report
-//! nothing that can be measured.
+//! A sum finds a disk that failed, a copy that ended early and a figure that was edited by hand. It
+//! is no seal: who changes a file on purpose can write its sum anew, and could do so with any other
+//! hash. CRC-32 is therefore enough, and costs a report nothing that can be measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

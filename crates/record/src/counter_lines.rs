@@ -1,4 +1,5 @@
-//! Lines of `counters/<source>.jsonl`: a reader for the shape in which they are written, and JSON's for any other.
+//! Lines of `counters/<source>.jsonl`: a reader for the shape in which they are written, and JSON's
+//! for any other.
 
 use std::borrow::Cow;
 
@@ -47,8 +48,9 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<CounterEntry<'_>, String> {
     }
 }
 
-/// A sample byte for byte as the writer leaves it: no blank, no escape, no number but a whole one of at most 18 digits.
-/// `None` for anything else, of which JSON's own reader has to say what it is.
+/// A sample byte for byte as the writer leaves it: no blank, no escape, no number but a whole one
+/// of at most 18 digits. `None` for anything else, of which JSON's own reader has to say what it
+/// is.
 fn written(line: &[u8]) -> Option<Sample<'_>> {
     let line = str::from_utf8(line).ok()?;
     let (at_us, rest) = whole_number(line.strip_prefix("{\"at_us\":")?)?;
@@ -71,7 +73,8 @@ fn written(line: &[u8]) -> Option<Sample<'_>> {
     }
 }
 
-/// The number at the begin, and what follows it. JSON has no leading zeros, and a minus zero is no whole number.
+/// The number at the begin, and what follows it. JSON has no leading zeros, and a minus zero is no
+/// whole number.
 fn whole_number(text: &str) -> Option<(i64, &str)> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_negative = digits.len() < text.len();
@@ -91,7 +94,8 @@ fn whole_number(text: &str) -> Option<(i64, &str)> {
     is_plain.then(|| (if is_negative { -value } else { value }, &digits[length..]))
 }
 
-/// All lines together; `None` when a crash came before the header. Without a header the figures say nothing.
+/// All lines together; `None` when a crash came before the header. Without a header the figures say
+/// nothing.
 pub(crate) fn together(entries: &[CounterEntry<'_>]) -> Result<Option<CounterSeries>, &'static str> {
     let Some((first, entries)) = entries.split_first() else { return Ok(None) };
     let CounterEntry::Header(header) = first else { return Err("does not begin with a header") };

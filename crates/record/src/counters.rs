@@ -1,4 +1,5 @@
-//! `counters/<source>.jsonl`: raw counters of one source, one line a sample, the first line a header.
+//! `counters/<source>.jsonl`: raw counters of one source, one line a sample, the first line a
+//! header.
 
 mod gathered;
 
@@ -24,12 +25,13 @@ pub struct CounterHeader {
 pub struct CounterLine {
     /// Since the barrier; negative before it.
     pub at_us: i64,
-    /// Unit is the key's last word (`cpu_user_us`, `rss_bytes`); server status keeps the server's names.
+    /// Unit is the key's last word (`cpu_user_us`, `rss_bytes`); server status keeps the server's
+    /// names.
     pub values: BTreeMap<String, i64>,
 }
 
-/// A counter file as read. Held by key as it was written, by changes: a server has hundreds of counters, most of which
-/// never move, and a run has thousands of files.
+/// A counter file as read. Held by key as it was written, by changes: a server has hundreds of
+/// counters, most of which never move, and a run has thousands of files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CounterSeries {
     pub header: CounterHeader,
@@ -39,7 +41,8 @@ pub struct CounterSeries {
     keys: String,
     /// Of each key where it ends in `keys`, and where its changes end.
     ends: Vec<(usize, usize)>,
-    /// The samples that brought another value, with it, key by key; the first one of a key is the key's first.
+    /// The samples that brought another value, with it, key by key; the first one of a key is the
+    /// key's first.
     changes: Vec<(u32, i64)>,
 }
 

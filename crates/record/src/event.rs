@@ -1,4 +1,5 @@
-//! Lines of `events.jsonl` of a cell and a step: what happened, when, and what a step was meant to be.
+//! Lines of `events.jsonl` of a cell and a step: what happened, when, and what a step was meant to
+//! be.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +64,8 @@ pub enum CellEvent {
         at: String,
         reason: String,
     },
-    /// `connections` says how the connections of the cell were encrypted; it is empty where TLS was not asked for.
+    /// `connections` says how the connections of the cell were encrypted; it is empty where TLS was
+    /// not asked for.
     Ended {
         at: String,
         outcome: Outcome,
@@ -76,8 +78,8 @@ pub enum CellEvent {
 /// Connections of one class that agreed on the same encryption, as their own ends of them saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionClass {
-    /// Kind of the operations that went over them (`insert`, `query`); `conductor` for the session during the load,
-    /// `status` for the sampler's.
+    /// Kind of the operations that went over them (`insert`, `query`); `conductor` for the session
+    /// during the load, `status` for the sampler's.
     pub class: String,
     pub connections: u32,
     /// `TLSv1.3`; `None` = in clear.
@@ -101,7 +103,8 @@ pub enum StepEvent {
         connections: u32,
         connect_us: u64,
     },
-    /// What was asked of an open loop: the rate of all its connections together, by the process `constant` or `poisson`.
+    /// What was asked of an open loop: the rate of all its connections together, by the process
+    /// `constant` or `poisson`.
     Scheduled {
         kind: String,
         process: String,
@@ -137,7 +140,8 @@ pub enum StepEvent {
         code: String,
         message: String,
     },
-    /// A connection is gone and will be opened again. The first of a step are recorded; intervals count all.
+    /// A connection is gone and will be opened again. The first of a step are recorded; intervals
+    /// count all.
     ConnectionLost {
         at_us: u64,
         client: u32,
@@ -154,9 +158,10 @@ pub enum StepEvent {
         down_us: u64,
         attempts: u32,
     },
-    /// All statements of one kind within the operations of `kind` that were answered in `[from_us, to_us)`, which is the
-    /// common window. Their times are the histogram with the tag of [`crate::statement_kind`]; where an operation is one
-    /// statement, its times are the operation's. Once, after the window.
+    /// All statements of one kind within the operations of `kind` that were answered in `[from_us,
+    /// to_us)`, which is the common window. Their times are the histogram with the tag of
+    /// [`crate::statement_kind`]; where an operation is one statement, its times are the
+    /// operation's. Once, after the window.
     Statement {
         kind: String,
         /// `simple-range`
@@ -195,7 +200,8 @@ pub struct ClientHost {
     pub host: String,
     pub connections: u32,
     pub cpus: u32,
-    /// How long CPU was measured: from the end of the warm-up to the end of the last operation of all hosts.
+    /// How long CPU was measured: from the end of the warm-up to the end of the last operation of
+    /// all hosts.
     pub measured_us: u64,
     /// CPU of its whole agent in that time.
     pub cpu_us: u64,
@@ -204,7 +210,8 @@ pub struct ClientHost {
     pub busiest_run_delay_us: u64,
     /// By how much the step's start came too late to it.
     pub late_us: u64,
-    /// The longest time from when an operation was due to when a free connection sent it; of fixed rates.
+    /// The longest time from when an operation was due to when a free connection sent it; of fixed
+    /// rates.
     pub lag_max_us: u64,
     /// Its time of day less that of the conductor, before the step.
     pub clock_offset_us: i64,
@@ -212,7 +219,8 @@ pub struct ClientHost {
     pub clock_error_us: u64,
     /// By how much its clock moved against the conductor's from before the step to after it.
     pub clock_drift_us: i64,
-    /// What keeps its time of day, as far as it says: the line of `chronyc tracking`, or the PTP device.
+    /// What keeps its time of day, as far as it says: the line of `chronyc tracking`, or the PTP
+    /// device.
     pub clock_source: String,
 }
 
@@ -243,7 +251,8 @@ impl Check {
     }
 }
 
-/// 128 bits in JSON. serde cannot read such numbers inside a tagged enum, and few JSON tools read them at all.
+/// 128 bits in JSON. serde cannot read such numbers inside a tagged enum, and few JSON tools read
+/// them at all.
 mod wide {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -276,7 +285,8 @@ pub enum Unit {
     Rows,
     /// No rate: the median of the seconds that its executions took ([`Execution`]). Less is better.
     Seconds,
-    /// No rate: the seconds of the common window, of a step that is one piece of work. Less is better.
+    /// No rate: the seconds of the common window, of a step that is one piece of work. Less is
+    /// better.
     Elapsed,
 }
 
@@ -291,13 +301,15 @@ impl Unit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowRule {
-    /// When the first connection that decides the step's length is done: until then all clients were at work.
+    /// When the first connection that decides the step's length is done: until then all clients
+    /// were at work.
     FirstEnded,
     /// When the last one is done: for steps that are one piece of work, such as building an index.
     LastEnded,
 }
 
-/// Everything that analysis must know of a step, so that records can be read without the program that made them.
+/// Everything that analysis must know of a step, so that records can be read without the program
+/// that made them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepSpec {
     /// `l.i0`, `qr100`, ...
@@ -310,10 +322,12 @@ pub struct StepSpec {
     pub kinds: Vec<KindSpec>,
     /// Options of the workload that shaped this step.
     pub options: Map<String, Value>,
-    /// The groups over which published reports sum steps up: name of the grouping to name of the group.
+    /// The groups over which published reports sum steps up: name of the grouping to name of the
+    /// group.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, String>,
-    /// It only prepares the next step (fills caches): its figures are recorded and belong to no summary.
+    /// It only prepares the next step (fills caches): its figures are recorded and belong to no
+    /// summary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_warm_up: bool,
 }
@@ -350,8 +364,8 @@ pub struct KindSpec {
     /// Statements of one operation, those that begin and end a transaction included.
     #[serde(default = "one")]
     pub statements_per_operation: u32,
-    /// Bytes of column values that an operation inserts or sets, as the columns are declared and filled; 0 of one that only
-    /// reads or deletes.
+    /// Bytes of column values that an operation inserts or sets, as the columns are declared and
+    /// filled; 0 of one that only reads or deletes.
     #[serde(default)]
     pub user_bytes_per_operation: f64,
     /// The statement's shape, parameters as `?`.

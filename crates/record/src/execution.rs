@@ -1,4 +1,5 @@
-//! One execution of a named piece of work whose time counts by itself: a query of minutes, a refresh function.
+//! One execution of a named piece of work whose time counts by itself: a query of minutes, a
+//! refresh function.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,11 +23,12 @@ pub struct Execution {
     pub answer: Option<AnswerDigest>,
 }
 
-/// An answer, so that those of several servers can be compared: the order of rows does not matter, and numbers may differ by what
-/// rounding does.
+/// An answer, so that those of several servers can be compared: the order of rows does not matter,
+/// and numbers may differ by what rounding does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnswerDigest {
-    /// The sum of the hashes of each row's exact values (texts, whole numbers, dates), in hexadecimal digits.
+    /// The sum of the hashes of each row's exact values (texts, whole numbers, dates), in
+    /// hexadecimal digits.
     pub exact: String,
     /// For each column of decimal numbers: the sum of its values, each weighted by its row.
     pub sums: Vec<f64>,

@@ -1,8 +1,8 @@
 //! `histograms.hlog`: the HdrHistogram interval log, version 1.3, one histogram a line.
 //!
-//! The log writer of the `hdrhistogram` crate prints times with three decimals and borrows its file for as long as
-//! it lives; the lines are therefore made here, and its reader is what they are tested with. Only
-//! lines as they are made here are read.
+//! The log writer of the `hdrhistogram` crate prints times with three decimals and borrows its file
+//! for as long as it lives; the lines are therefore made here, and its reader is what they are
+//! tested with. Only lines as they are made here are read.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::Tag;
@@ -26,8 +26,8 @@ pub enum Clock {
     Service,
     /// From when the operation was due to answered.
     Response,
-    /// From when the operation was due to sending, of operations that a free connection was waiting to send: how late the
-    /// load engine itself was.
+    /// From when the operation was due to sending, of operations that a free connection was waiting
+    /// to send: how late the load engine itself was.
     Lag,
 }
 
@@ -41,21 +41,23 @@ impl Clock {
         }
     }
 
-    /// Tag of the histogram of one operation kind: `<kind>/service`, `<kind>/response` or `<kind>/lag`.
+    /// Tag of the histogram of one operation kind: `<kind>/service`, `<kind>/response` or
+    /// `<kind>/lag`.
     pub fn tag(self, kind: &str) -> String {
         format!("{kind}/{}", self.name())
     }
 }
 
-/// The kind under which the times of one statement within operations of `kind` are recorded: `transaction:delete`.
+/// The kind under which the times of one statement within operations of `kind` are recorded:
+/// `transaction:delete`.
 pub fn statement_kind(kind: &str, statement: &str) -> String {
     format!("{kind}:{statement}")
 }
 
 /// Times of one operation kind over `[from_us, to_us)` since the barrier, in microseconds.
 ///
-/// The histogram is kept in its compressed form (about 1 kB) and unpacked on demand (up to 190 kB), because a run has one
-/// for each second, kind and clock of each step.
+/// The histogram is kept in its compressed form (about 1 kB) and unpacked on demand (up to 190 kB),
+/// because a run has one for each second, kind and clock of each step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistogramSpan {
     /// Operation kind: `insert`, `query`, ...
@@ -94,21 +96,22 @@ impl HistogramSpan {
         (self.from_us, self.to_us, &self.compressed)
     }
 
-    /// The histogram, unpacked: values in microseconds, a range that grows with what is added to it. Fails when the
-    /// bytes are no histogram of dbdyno's.
+    /// The histogram, unpacked: values in microseconds, a range that grows with what is added to
+    /// it. Fails when the bytes are no histogram of dbdyno's.
     pub fn histogram(&self) -> Result<Histogram<u64>, Error> {
         let mut sum = Sum::default();
         sum.add(&self.compressed).and_then(|()| sum.histogram()).ok_or_else(|| self.error(UNKNOWN.to_owned()))
     }
 
-    /// Adds every count to `sum` without loss. Fails when the bytes are no HdrHistogram, or when `sum` has a fixed
-    /// range that does not hold the greatest value.
+    /// Adds every count to `sum` without loss. Fails when the bytes are no HdrHistogram, or when
+    /// `sum` has a fixed range that does not hold the greatest value.
     pub fn add_to(&self, sum: &mut Histogram<u64>) -> Result<(), Error> {
         sum.add(self.histogram()?).map_err(|error| self.error(error.to_string()))
     }
 
-    /// The histograms of `spans` as one, without loss: values in microseconds, a range that grows with what is added to it.
-    /// `None` for no span. Fails when the bytes of one are no histogram of dbdyno's.
+    /// The histograms of `spans` as one, without loss: values in microseconds, a range that grows
+    /// with what is added to it. `None` for no span. Fails when the bytes of one are no histogram
+    /// of dbdyno's.
     pub fn sum<'a>(spans: impl Iterator<Item = &'a Self>) -> Result<Option<Histogram<u64>>, Error> {
         let (mut sum, mut last) = (Sum::default(), None);
         for span in spans {
@@ -129,8 +132,8 @@ impl HistogramSpan {
     }
 }
 
-/// The histogram's stored form. Its range ends at its greatest value, because its reader clears and walks the
-/// whole range: up to an hour that is 190 kB for a handful of values.
+/// The histogram's stored form. Its range ends at its greatest value, because its reader clears and
+/// walks the whole range: up to an hour that is 190 kB for a handful of values.
 fn compress(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
     let low = histogram.low();
     let high = histogram.max().max(low.saturating_mul(2));
@@ -150,7 +153,8 @@ fn parse_tag(tag: &str) -> Option<(&str, Clock)> {
     (!kind.is_empty()).then_some((kind, clock))
 }
 
-/// One line of the log, with its end. Fails with a sentence when the tag or the span is not one that is read back.
+/// One line of the log, with its end. Fails with a sentence when the tag or the span is not one
+/// that is read back.
 pub(crate) fn format_line(
     tag: &str,
     from_us: u64,
@@ -179,7 +183,8 @@ fn seconds(time_us: u64) -> String {
     format!("{}.{:06}", time_us / 1_000_000, time_us % 1_000_000)
 }
 
-/// One line of the log without its end; `None` for a comment or the legend, a sentence for anything broken.
+/// One line of the log without its end; `None` for a comment or the legend, a sentence for anything
+/// broken.
 pub(crate) fn parse_line(line: &[u8]) -> Result<Option<HistogramSpan>, String> {
     if line.starts_with(b"#") || line.starts_with(b"\"") {
         return Ok(None);
@@ -212,7 +217,8 @@ fn written_micros(text: &[u8]) -> Option<u64> {
     Some(digits(whole)? * 1_000_000 + digits(decimals.strip_prefix(b".")?)?)
 }
 
-/// A compressed histogram names its own length after its first four bytes, so that a cut one shows without unpacking it.
+/// A compressed histogram names its own length after its first four bytes, so that a cut one shows
+/// without unpacking it.
 fn is_whole(compressed: &[u8]) -> bool {
     let Some((head, payload)) = compressed.split_at_checked(8) else { return false };
     payload.len() as u64 == big_endian(&head[4..])

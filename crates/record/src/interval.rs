@@ -4,11 +4,13 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of one client and one operation kind over `[from_us, to_us)`, measured from the step's barrier.
+/// Counts of one client and one operation kind over `[from_us, to_us)`, measured from the step's
+/// barrier.
 ///
-/// Boundaries are whole seconds, plus the end of the common window and the end of the step. An operation
-/// belongs to the interval in which its answer was complete. With all intervals of one client and kind summed
-/// from the start up to this one, `due = done + failed + dropped + backlog + in_flight`.
+/// Boundaries are whole seconds, plus the end of the common window and the end of the step. An
+/// operation belongs to the interval in which its answer was complete. With all intervals of one
+/// client and kind summed from the start up to this one,
+/// `due = done + failed + dropped + backlog + in_flight`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     pub from_us: u64,

@@ -81,8 +81,8 @@ pub(crate) fn write_whole(path: &Path, value: &impl Serialize) -> Result<(), Err
     write().map_err(|source| Error::Write { path: path.into(), source })
 }
 
-/// Refuses a way from the run directory `top` to `below` on which a link lies: what it leads to is not the run's. The run directory
-/// itself may be reached by one.
+/// Refuses a way from the run directory `top` to `below` on which a link lies: what it leads to is
+/// not the run's. The run directory itself may be reached by one.
 pub(crate) fn refuse_links(top: &Path, below: &Path) -> Result<(), Error> {
     let mut folders = below.ancestors().take_while(|folder| *folder != top);
     let is_link =

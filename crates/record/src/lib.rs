@@ -1,7 +1,8 @@
 //! The run directory: types frozen by format version, writer and reader.
 //!
-//! Everything a run leaves is described here and nowhere else. The writer only appends, syncs at the
-//! end of each step, and never stores a rate, a ratio or a percentile: those are computed by `analyse`.
+//! Everything a run leaves is described here and nowhere else. The writer only appends, syncs at
+//! the end of each step, and never stores a rate, a ratio or a percentile: those are computed by
+//! `analyse`.
 
 mod base64;
 mod calibration;
@@ -52,11 +53,12 @@ pub use step_writer::{CounterWriter, StepWriter};
 pub use tool::ToolInfo;
 pub use writer::{CellWriter, RunWriter};
 
-/// Version of everything in a run directory. It rises with any change that an older reader would misread.
+/// Version of everything in a run directory. It rises with any change that an older reader would
+/// misread.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Losses and returns of connections that are written down one by one in a step; enough for every connection to come and go
-/// once. The intervals count all.
+/// Losses and returns of connections that are written down one by one in a step; enough for every
+/// connection to come and go once. The intervals count all.
 pub const MOST_OUTAGE_EVENTS: u32 = 10_000;
 
 #[cfg(test)]

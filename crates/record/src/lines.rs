@@ -1,4 +1,5 @@
-//! Files of lines: appended to without ever leaving half a line after a good one, read with what a crash cut off.
+//! Files of lines: appended to without ever leaving half a line after a good one, read with what a
+//! crash cut off.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -18,8 +19,8 @@ const READER_ASKS: Duration = Duration::from_millis(20);
 
 /// A file that only grows, by whole lines.
 ///
-/// What a full disk did not take stays in memory and goes first the next time, so a later line never continues half
-/// of an earlier one.
+/// What a full disk did not take stays in memory and goes first the next time, so a later line
+/// never continues half of an earlier one.
 pub(crate) struct LineWriter {
     file: File,
     path: PathBuf,
@@ -27,7 +28,8 @@ pub(crate) struct LineWriter {
 }
 
 impl LineWriter {
-    /// Opens `path` to append; a last line that has no end, because a crash cut it off, is given one.
+    /// Opens `path` to append; a last line that has no end, because a crash cut it off, is given
+    /// one.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Error> {
         let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
         let mut file = opened.map_err(|source| Error::Write { path: path.clone(), source })?;
@@ -41,7 +43,8 @@ impl LineWriter {
         for is_last in [false, false, true] {
             match self.file.try_lock() {
                 Err(TryLockError::WouldBlock) if is_last => {}
-                // It may be a reader that asks whether someone writes (`is_locked`): that takes microseconds.
+                // It may be a reader that asks whether someone writes (`is_locked`): that takes
+                // microseconds.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(READER_ASKS),
                 // A filesystem without locks can still hold a run.
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
@@ -85,13 +88,15 @@ impl LineWriter {
 }
 
 impl Drop for LineWriter {
-    /// Keeps what is there when a step ends by an error; a caller that must know whether it was kept calls `sync`.
+    /// Keeps what is there when a step ends by an error; a caller that must know whether it was
+    /// kept calls `sync`.
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Whether a process holds the lock of the file at `path`: it writes it. Where that cannot be known, no one does.
+/// Whether a process holds the lock of the file at `path`: it writes it. Where that cannot be
+/// known, no one does.
 pub(crate) fn is_locked(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
@@ -140,11 +145,12 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// The lines in `bytes`, which were read from `path`. `parse` gets a line without its end and may pass over it with
-/// `Ok(None)`.
+/// The lines in `bytes`, which were read from `path`. `parse` gets a line without its end and may
+/// pass over it with `Ok(None)`.
 ///
-/// A broken line is passed over only where a crash leaves one: at the end of the file and without an end of its own or, where
-/// `resumes` says so of the next good line, before the line with which a later process went on.
+/// A broken line is passed over only where a crash leaves one: at the end of the file and without
+/// an end of its own or, where `resumes` says so of the next good line, before the line with which
+/// a later process went on.
 pub(crate) fn parse_lines<'a, T>(
     path: &Path,
     bytes: &'a [u8],

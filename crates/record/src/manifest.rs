@@ -1,4 +1,5 @@
-//! `manifest.json`: what was asked, of whom, on which machine, in which order. Written once, before anything runs.
+//! `manifest.json`: what was asked, of whom, on which machine, in which order. Written once, before
+//! anything runs.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{ClientCalibration, HostCalibration, ToolInfo};
 
-/// The first file of a run directory. `format_version` is its first key, so that any reader can look before it trusts.
+/// The first file of a run directory. `format_version` is its first key, so that any reader can
+/// look before it trusts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format_version: u32,
@@ -29,15 +31,16 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Experiment::is_empty")]
     pub experiment: Experiment,
     pub host: HostInfo,
-    /// What the client could reach on this host, where that was measured before the run (`dbdyno doctor --client`).
+    /// What the client could reach on this host, where that was measured before the run (`dbdyno
+    /// doctor --client`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_calibration: Option<ClientCalibration>,
     /// The plan's text, exactly as it was read. A plan holds no secrets.
     pub plan_toml: String,
     pub variants: Vec<VariantInfo>,
     pub workloads: Vec<WorkloadInfo>,
-    /// Every cell in the order in which it was to run. What `Run::open` gives holds those of blocks that were added while
-    /// the run went on too (`RunEvent::Look`).
+    /// Every cell in the order in which it was to run. What `Run::open` gives holds those of blocks
+    /// that were added while the run went on too (`RunEvent::Look`).
     pub order: Vec<CellId>,
 }
 
@@ -48,17 +51,20 @@ pub struct Experiment {
     /// Name of the variant that is the base under a second name (A/A).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
-    /// Margins of single steps, as fractions, by pattern of the step's name (`*` stands for any letters).
+    /// Margins of single steps, as fractions, by pattern of the step's name (`*` stands for any
+    /// letters).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub margins: BTreeMap<String, f64>,
-    /// Time that the whole run may take, in seconds: while there is some, undecided variants get further blocks.
+    /// Time that the whole run may take, in seconds: while there is some, undecided variants get
+    /// further blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_seconds: Option<f64>,
-    /// How looks at a run with a budget share the error: `blocks`, by the number of blocks of each comparison. `None` in runs
-    /// from before there was a choice: by time.
+    /// How looks at a run with a budget share the error: `blocks`, by the number of blocks of each
+    /// comparison. `None` in runs from before there was a choice: by time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interim_rule: Option<String>,
-    /// How the variants took turns: `alternate`, step by step in servers that stayed up; `None`: each from start to end.
+    /// How the variants took turns: `alternate`, step by step in servers that stayed up; `None`:
+    /// each from start to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub design: Option<String>,
 }
@@ -84,16 +90,19 @@ pub struct HostInfo {
     pub server_cpus: Option<String>,
     /// CPU list that the plan gives to the load client.
     pub client_cpus: Option<String>,
-    /// How load threads waited for answers, `sleep` or `spin`; `None` in records from before there was a choice: they slept.
+    /// How load threads waited for answers, `sleep` or `spin`; `None` in records from before there
+    /// was a choice: they slept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait: Option<String>,
     /// Why so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait_reason: Option<String>,
-    /// Folder that holds the data directories while the run goes on, its filesystem and block device.
+    /// Folder that holds the data directories while the run goes on, its filesystem and block
+    /// device.
     pub data_filesystem: String,
     pub data_device: String,
-    /// What else can be read of the machine at the start of the run, as name and value: SMT, governor, disk, time of an fsync, ...
+    /// What else can be read of the machine at the start of the run, as name and value: SMT,
+    /// governor, disk, time of an fsync, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<(String, String)>,
     /// `None` in records from before it was measured.
@@ -114,7 +123,8 @@ pub struct VariantInfo {
     pub name: String,
     /// Driver that speaks to it: `sqlite`, `mysql`, `null`.
     pub driver: String,
-    /// Which server, in words: base directory's name, address without password, `SQLite (embedded)`.
+    /// Which server, in words: base directory's name, address without password, `SQLite
+    /// (embedded)`.
     pub server: String,
     /// The configuration as the server got it: text of its option file or the pragmas, one a line.
     pub config: String,
@@ -156,7 +166,8 @@ pub struct Deviation {
     pub here: String,
 }
 
-/// The workload that a name means, and its set-up: `insert-benchmark@IO-bound` is the Insert Benchmark in the set-up IO-bound.
+/// The workload that a name means, and its set-up: `insert-benchmark@IO-bound` is the Insert
+/// Benchmark in the set-up IO-bound.
 pub fn workload_and_setup(name: &str) -> (&str, Option<&str>) {
     name.split_once('@').map_or((name, None), |(workload, setup)| (workload, Some(setup)))
 }

@@ -1,6 +1,7 @@
 //! The same function over many items on all cores, results in the items' order.
 //!
-//! A run has thousands of files and histograms, and cells and steps have nothing to do with each other.
+//! A run has thousands of files and histograms, and cells and steps have nothing to do with each
+//! other.
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
@@ -12,7 +13,8 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// `items.iter().map(function)`, shared out item by item. Within a map that has taken all cores, more threads would gain nothing.
+/// `items.iter().map(function)`, shared out item by item. Within a map that has taken all cores,
+/// more threads would gain nothing.
 pub fn map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if IS_WORKER.get() {
         return items.iter().map(function).collect();

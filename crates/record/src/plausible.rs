@@ -1,10 +1,10 @@
-//! Whether what a step's files say can be true: signs, order, lengths. A figure that cannot is damage, and is found before
-//! anything is added up, reserved or walked by it.
+//! Whether what a step's files say can be true: signs, order, lengths. A figure that cannot is
+//! damage, and is found before anything is added up, reserved or walked by it.
 
 use crate::{HistogramSpan, Interval, StepEvent, StepSpec};
 
-/// Beyond this a sum is rounded where it is divided, and sums over many steps leave what 64 bits hold. As µs of connections it
-/// is 285 years.
+/// Beyond this a sum is rounded where it is divided, and sums over many steps leave what 64 bits
+/// hold. As µs of connections it is 285 years.
 const MOST: u64 = 1 << 53;
 const SECOND_US: u64 = 1_000_000;
 
@@ -47,8 +47,8 @@ impl Intervals {
     }
 }
 
-/// The latest moment at which a window may end: neither after the last interval, nor after what all of them cover together, so
-/// that seconds without a line are not counted.
+/// The latest moment at which a window may end: neither after the last interval, nor after what all
+/// of them cover together, so that seconds without a line are not counted.
 pub(crate) fn end_us(intervals: &[Interval]) -> u64 {
     let covered_us: u64 = intervals.iter().map(|interval| interval.to_us - interval.from_us).sum();
     intervals.iter().map(|interval| interval.to_us).max().unwrap_or(0).min(covered_us)
@@ -176,7 +176,8 @@ fn spec_fault(spec: &StepSpec) -> Result<(), String> {
     }
 }
 
-/// Place and fault of the first event that does not agree with the others, or with intervals that end at `intervals_end_us`.
+/// Place and fault of the first event that does not agree with the others, or with intervals that
+/// end at `intervals_end_us`.
 pub(crate) fn window_fault(events: &[StepEvent], intervals_end_us: u64) -> Option<(usize, String)> {
     let is_window = |event: &StepEvent| matches!(event, StepEvent::Window { .. });
     let place = events.iter().rposition(is_window)?;

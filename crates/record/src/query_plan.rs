@@ -9,8 +9,9 @@ pub struct QueryPlan {
     pub statement: String,
     /// As it was explained, with values for its parameters that are the same in all variants.
     pub sql: String,
-    /// What the rows are: `mysql` (EXPLAIN), `postgres` (EXPLAIN (COSTS OFF)), `sqlite` (EXPLAIN QUERY PLAN); of an execution that
-    /// counted rows and times, [`QueryPlan::EXECUTED_TREE`] and [`QueryPlan::EXECUTED_JSON`].
+    /// What the rows are: `mysql` (EXPLAIN), `postgres` (EXPLAIN (COSTS OFF)), `sqlite` (EXPLAIN
+    /// QUERY PLAN); of an execution that counted rows and times, [`QueryPlan::EXECUTED_TREE`] and
+    /// [`QueryPlan::EXECUTED_JSON`].
     pub form: String,
     /// As the server said them. Empty with an error.
     #[serde(default)]

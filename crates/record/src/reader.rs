@@ -22,10 +22,11 @@ pub struct Run {
     pub events: Vec<RunEvent>,
     /// The cells that were begun, in the order of the manifest.
     pub cells: Vec<CellRecord>,
-    /// A process was writing the run when it was read: a cell without an end is under way, and others are still to come.
+    /// A process was writing the run when it was read: a cell without an end is under way, and
+    /// others are still to come.
     pub is_going_on: bool,
-    /// What is odd about the directory, in sentences: lines cut off by a crash, folders that belong to no cell, damaged
-    /// cell events. Damage of a step is in `StepRecord::damaged`.
+    /// What is odd about the directory, in sentences: lines cut off by a crash, folders that belong
+    /// to no cell, damaged cell events. Damage of a step is in `StepRecord::damaged`.
     pub warnings: Vec<String>,
 }
 
@@ -57,8 +58,8 @@ impl CellRecord {
 }
 
 impl Run {
-    /// The builds of dbdyno that measured the run: the one that began it, then one for each time it was begun or gone on with, as
-    /// far as that is recorded.
+    /// The builds of dbdyno that measured the run: the one that began it, then one for each time it
+    /// was begun or gone on with, as far as that is recorded.
     pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
         let of_session = self.events.iter().filter_map(|event| match event {
             RunEvent::Started { tool, .. } => tool.as_ref(),
@@ -78,11 +79,13 @@ impl Run {
         of_look.map(Vec::as_slice)
     }
 
-    /// Reads the run in `dir`, whether or not it has ended. The order in its manifest goes on with the cells that were added
-    /// while it ran. Of a fleet, its host is the machine of the first block.
+    /// Reads the run in `dir`, whether or not it has ended. The order in its manifest goes on with
+    /// the cells that were added while it ran. Of a fleet, its host is the machine of the first
+    /// block.
     ///
-    /// Fails with `NotARun` without a manifest, with `TooNew` when a newer dbdyno wrote it, with `DamagedManifest` or
-    /// `Damaged` when the manifest or the run's own events hold something that no crash explains.
+    /// Fails with `NotARun` without a manifest, with `TooNew` when a newer dbdyno wrote it, with
+    /// `DamagedManifest` or `Damaged` when the manifest or the run's own events hold something that
+    /// no crash explains.
     pub fn open(dir: &Path) -> Result<Run, Error> {
         Self::with_cells(dir, true)
     }

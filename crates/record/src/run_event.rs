@@ -10,15 +10,16 @@ use crate::{CellId, HostInfo, Outcome, ToolInfo};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
-    /// dbdyno began or, with `resumed`, went on with the run; `tool` is the build that did, `None` in runs of old.
+    /// dbdyno began or, with `resumed`, went on with the run; `tool` is the build that did, `None`
+    /// in runs of old.
     Started {
         at: String,
         resumed: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<ToolInfo>,
     },
-    /// `elapsed_us`: time that the run has taken so far, by a clock that no one sets and without the time between being stopped
-    /// and going on; `None` in runs of old.
+    /// `elapsed_us`: time that the run has taken so far, by a clock that no one sets and without
+    /// the time between being stopped and going on; `None` in runs of old.
     CellStarted {
         at: String,
         cell: CellId,
@@ -34,28 +35,33 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         elapsed_us: Option<u64>,
     },
-    /// A cell that had not ended was set aside by a resume; its folder is `to`, below the run directory.
+    /// A cell that had not ended was set aside by a resume; its folder is `to`, below the run
+    /// directory.
     CellSetAside {
         at: String,
         cell: CellId,
         to: String,
     },
-    /// All blocks up to `blocks` are over and the run was looked at, to see which variants are still undecided. `order`: the
-    /// cells of the next block, or of a fleet's next blocks, in the order in which they are to run; empty when there is none.
+    /// All blocks up to `blocks` are over and the run was looked at, to see which variants are
+    /// still undecided. `order`: the cells of the next block, or of a fleet's next blocks, in the
+    /// order in which they are to run; empty when there is none.
     Look {
         at: String,
         /// Blocks count from 1, so this is how many there are.
         blocks: u32,
         /// As of [`RunEvent::CellStarted`].
         elapsed_us: u64,
-        /// There is no time for another block like the last one: this look is the last, whatever it finds.
+        /// There is no time for another block like the last one: this look is the last, whatever it
+        /// finds.
         last: bool,
         order: Vec<CellId>,
-        /// By workload the steps that the cells of these blocks run; a workload that is not named runs all of them.
+        /// By workload the steps that the cells of these blocks run; a workload that is not named
+        /// runs all of them.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         steps: BTreeMap<String, Vec<String>>,
     },
-    /// The machine was left alone between two cells, for as long as the plan says or until the user ended the run.
+    /// The machine was left alone between two cells, for as long as the plan says or until the user
+    /// ended the run.
     Rested {
         at: String,
         duration_us: u64,

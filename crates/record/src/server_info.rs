@@ -15,12 +15,13 @@ pub struct ServerInfo {
     pub version_text: String,
     /// Default storage engine and its version, where there is one.
     pub engine: Option<String>,
-    /// The engine that the workload's tables ask for, where tables have one: `InnoDB`, `aria`, in the plan's spelling.
+    /// The engine that the workload's tables ask for, where tables have one: `InnoDB`, `aria`, in
+    /// the plan's spelling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tables_engine: Option<String>,
     pub pid: Option<u32>,
-    /// CPUs that its threads may run on, as the kernel lists them (`0-1,4`); `None` for an embedded database, and where the
-    /// process is not seen.
+    /// CPUs that its threads may run on, as the kernel lists them (`0-1,4`); `None` for an embedded
+    /// database, and where the process is not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
     /// Limit on its memory and the page cache of its files; `None` = none was set by dbdyno.
@@ -28,10 +29,12 @@ pub struct ServerInfo {
     pub memory_limit_bytes: Option<u64>,
     /// Effective settings, read back after start.
     pub settings: BTreeMap<String, String>,
-    /// Values of a connection as the load gets it, where they may differ from the server's: isolation, autocommit, character set.
+    /// Values of a connection as the load gets it, where they may differ from the server's:
+    /// isolation, autocommit, character set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub session: BTreeMap<String, String>,
-    /// Where settings that are no defaults come from, as far as the server reports: `configuration file`, `CONFIG`, `EXPLICIT`.
+    /// Where settings that are no defaults come from, as far as the server reports: `configuration
+    /// file`, `CONFIG`, `EXPLICIT`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
 }

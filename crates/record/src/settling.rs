@@ -1,10 +1,12 @@
-//! How a server came to rest between two steps: the value of `settling` in the details of a cell's `work` event.
+//! How a server came to rest between two steps: the value of `settling` in the details of a cell's
+//! `work` event.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// From the end of the active work (flush, purge, vacuum) until every level lay under its bound, or the cap was reached.
+/// From the end of the active work (flush, purge, vacuum) until every level lay under its bound, or
+/// the cap was reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settling {
     /// Every bound held in the end.

@@ -20,18 +20,19 @@ use crate::{
 pub struct StepRecord {
     /// The folder's name: `l.i0`, `qr100`, ...
     pub name: String,
-    /// What the step was meant to be, from its first event. Empty but for its name when that event is lost: the step is
-    /// `damaged` then, or was killed before it.
+    /// What the step was meant to be, from its first event. Empty but for its name when that event
+    /// is lost: the step is `damaged` then, or was killed before it.
     pub spec: StepSpec,
     pub events: Vec<StepEvent>,
     pub intervals: Vec<Interval>,
     pub histograms: Vec<HistogramSpan>,
     /// Raw counters by source.
     pub counters: BTreeMap<String, CounterSeries>,
-    /// The files were compared with the sums that were written when the step had ended. Steps that did not end have none, nor
-    /// have those of versions of dbdyno that wrote none.
+    /// The files were compared with the sums that were written when the step had ended. Steps that
+    /// did not end have none, nor have those of versions of dbdyno that wrote none.
     pub has_checksums: bool,
-    /// Which files cannot be trusted and why; the other fields hold what was read before the damage.
+    /// Which files cannot be trusted and why; the other fields hold what was read before the
+    /// damage.
     pub damaged: Option<String>,
 }
 
@@ -42,7 +43,8 @@ impl StepRecord {
         read_step(dir, &name, &mut Vec::new())
     }
 
-    /// The common window `(from_us, to_us)` since the barrier; `None` when the step did not come so far.
+    /// The common window `(from_us, to_us)` since the barrier; `None` when the step did not come so
+    /// far.
     pub fn window(&self) -> Option<(u64, u64)> {
         self.events.iter().rev().find_map(|event| match event {
             StepEvent::Window { from_us, to_us } => Some((*from_us, *to_us)),
@@ -77,7 +79,8 @@ impl StepRecord {
     }
 }
 
-/// Reads the step in `dir`. Lines that a crash cut off go to `warnings`; damage stays with the step.
+/// Reads the step in `dir`. Lines that a crash cut off go to `warnings`; damage stays with the
+/// step.
 pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
     let mut damages = Vec::new();
     let sums = Checksums::read(dir).unwrap_or_else(|damage| {
@@ -90,7 +93,8 @@ pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> S
     let mut so_far = Events::default();
     let mut events = files.read(EVENTS, |line| so_far.take(parse_json(line)?).map(Some));
     if let Some((place, message)) = plausible::window_fault(&events, plausible::end_us(&intervals)) {
-        // A step that was killed may have lost the intervals of its last second. Of a damaged one enough is said.
+        // A step that was killed may have lost the intervals of its last second. Of a damaged one
+        // enough is said.
         if matches!(events.last(), Some(StepEvent::Ended { .. })) && files.damages.is_empty() {
             let damage = Error::Damaged { path: dir.join(EVENTS), line: place + 1, message };
             files.damages.push(damage.to_string());

@@ -10,7 +10,8 @@ use crate::layout::{file_names, folder_name, sync_folder};
 use crate::lines::LineWriter;
 use crate::{CounterHeader, CounterLine, Error, Interval, StepEvent, checksum, histogram};
 
-/// Writes the folder of one step. Lines wait in memory until `flush`, which is called each second, or `sync`.
+/// Writes the folder of one step. Lines wait in memory until `flush`, which is called each second,
+/// or `sync`.
 pub struct StepWriter {
     dir: PathBuf,
     events: LineWriter,
@@ -43,8 +44,9 @@ impl StepWriter {
         self.intervals.push(interval)
     }
 
-    /// Appends the histogram of `[from_us, to_us)` since the barrier, values in microseconds; an empty one is not
-    /// written. `tag` is `<kind>/service` or `<kind>/response`, see `Clock::tag`; another one is an error.
+    /// Appends the histogram of `[from_us, to_us)` since the barrier, values in microseconds; an
+    /// empty one is not written. `tag` is `<kind>/service` or `<kind>/response`, see `Clock::tag`;
+    /// another one is an error.
     pub fn histogram(
         &mut self,
         tag: &str,
@@ -62,7 +64,8 @@ impl StepWriter {
         self.histograms.push_bytes(&line)
     }
 
-    /// Begins the counter file of a source, to be written from any thread. A source has one file a step.
+    /// Begins the counter file of a source, to be written from any thread. A source has one file a
+    /// step.
     pub fn counters(&self, header: CounterHeader) -> Result<CounterWriter, Error> {
         let name = format!("{}{COUNTERS_ENDING}", folder_name(&header.source)?);
         let path = self.dir.join(COUNTERS).join(name);
@@ -83,8 +86,8 @@ impl StepWriter {
         self.files().into_iter().try_for_each(LineWriter::flush)
     }
 
-    /// Puts all lines and the folder on the disk, then the checksums of all files. The step's counter writers are synced on
-    /// their own, before this; nothing is written after it.
+    /// Puts all lines and the folder on the disk, then the checksums of all files. The step's
+    /// counter writers are synced on their own, before this; nothing is written after it.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.files().into_iter().try_for_each(LineWriter::sync)?;
         let counters = self.dir.join(COUNTERS);
@@ -111,8 +114,9 @@ pub struct CounterWriter {
 }
 
 impl CounterWriter {
-    /// Appends one sample, `at_us` since the barrier, and gives it to the system. Only values that differ from the
-    /// line before are written; a key that is missing here keeps its last value for readers.
+    /// Appends one sample, `at_us` since the barrier, and gives it to the system. Only values that
+    /// differ from the line before are written; a key that is missing here keeps its last value for
+    /// readers.
     pub fn line(&mut self, at_us: i64, values: &BTreeMap<String, i64>) -> Result<(), Error> {
         let changed = values.iter().filter(|(key, value)| self.last.get(*key) != Some(value));
         let changed: BTreeMap<String, i64> = changed.map(|(key, value)| (key.clone(), *value)).collect();

@@ -1,8 +1,10 @@
-//! The sum of many stored histograms, without making a histogram of each: unpacking them is most of an analysis.
+//! The sum of many stored histograms, without making a histogram of each: unpacking them is most of
+//! an analysis.
 //!
-//! The format is version 2 of HdrHistogram's, deflated: a cookie and a length, then by zlib 40 bytes of settings and the
-//! counts from the least value up, as zig-zag LEB128 numbers of which a negative one stands for so many zeros. Source:
-//! G. Tene, HdrHistogram's `AbstractHistogram.java`, `encodeIntoCompressedByteBuffer` and `fillCountsArrayFromSourceBuffer`.
+//! The format is version 2 of HdrHistogram's, deflated: a cookie and a length, then by zlib 40
+//! bytes of settings and the counts from the least value up, as zig-zag LEB128 numbers of which a
+//! negative one stands for so many zeros. Source: G. Tene, HdrHistogram's `AbstractHistogram.java`,
+//! `encodeIntoCompressedByteBuffer` and `fillCountsArrayFromSourceBuffer`.
 
 use fdeflate::Decompressor;
 use hdrhistogram::Histogram;
@@ -10,13 +12,14 @@ use hdrhistogram::Histogram;
 /// "HistV2, deflated" and "HistV2, plain", with the size of a number in the low digits.
 const DEFLATED_COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 const PLAIN_COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
-/// Cookie, length of the counts, normalizing offset, digits, least value, greatest value, ratio of doubles.
+/// Cookie, length of the counts, normalizing offset, digits, least value, greatest value, ratio of
+/// doubles.
 const SETTINGS_BYTES: usize = 40;
 /// Settings of the histograms that dbdyno writes: values from 1 with three digits.
 const LOW: u64 = 1;
 const DIGITS: u8 = 3;
-/// 2 × 10³ rounded up to a power of two: values below it have a place of their own, above it half as many share each
-/// further doubling.
+/// 2 × 10³ rounded up to a power of two: values below it have a place of their own, above it half
+/// as many share each further doubling.
 const PLACES: u64 = 2_048;
 const HALF_BITS: u32 = (PLACES / 2).trailing_zeros();
 /// More than a histogram of [`DIGITS`] can have.
@@ -34,7 +37,8 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Adds a stored histogram. `None` when it is not byte for byte one that dbdyno writes; the sum is of no use then.
+    /// Adds a stored histogram. `None` when it is not byte for byte one that dbdyno writes; the sum
+    /// is of no use then.
     pub(crate) fn add(&mut self, compressed: &[u8]) -> Option<()> {
         let length = inflate(compressed, &mut self.unpacked)?;
         let (settings, counts) = self.unpacked[..length].split_at_checked(SETTINGS_BYTES)?;
@@ -109,7 +113,8 @@ fn places(settings: &[u8], counts_bytes: usize) -> Option<usize> {
         && of(16, 24) == LOW
         && of(32, 40) == 1.0_f64.to_bits();
     let high = of(24, 32);
-    // Half a turn for the places that the first doubling has of its own, and one for each doubling from there on.
+    // Half a turn for the places that the first doubling has of its own, and one for each doubling
+    // from there on.
     let doublings = (high | (PLACES - 1)).ilog2() as usize - HALF_BITS as usize;
     (is_own && high >= 2 * LOW).then_some((doublings + 2) << HALF_BITS)
 }
@@ -129,7 +134,8 @@ pub(crate) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// A zig-zag LEB128 number of at most nine bytes, the ninth of which has eight bits, and what follows it.
+/// A zig-zag LEB128 number of at most nine bytes, the ninth of which has eight bits, and what
+/// follows it.
 fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let mut number = 0;
     for (index, byte) in bytes.iter().enumerate().take(9) {

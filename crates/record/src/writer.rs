@@ -14,9 +14,11 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Creates `<parent>/<run_id>` with its manifest, which is on the disk before anything else of the run is.
+    /// Creates `<parent>/<run_id>` with its manifest, which is on the disk before anything else of
+    /// the run is.
     ///
-    /// Fails when the folder exists, when `run_id` cannot name a folder, or when it cannot be written.
+    /// Fails when the folder exists, when `run_id` cannot name a folder, or when it cannot be
+    /// written.
     pub fn create(parent: &Path, manifest: &Manifest) -> Result<RunWriter, Error> {
         let dir = parent.join(folder_name(&manifest.run_id)?);
         create_folder(&dir)?;
@@ -33,9 +35,10 @@ impl RunWriter {
 
     /// Goes on with the run in `dir`, however its last process ended.
     ///
-    /// The first event after this must be `RunEvent::Started` with `resumed`: it is by this line that a reader knows a
-    /// broken one before it as cut off by a crash. Fails when `dir` is no run directory, when its format is too new
-    /// or its manifest damaged, or when another process writes it.
+    /// The first event after this must be `RunEvent::Started` with `resumed`: it is by this line
+    /// that a reader knows a broken one before it as cut off by a crash. Fails when `dir` is no run
+    /// directory, when its format is too new or its manifest damaged, or when another process
+    /// writes it.
     pub fn resume(dir: &Path) -> Result<(RunWriter, Manifest), Error> {
         let manifest = reader::read_manifest(dir)?;
         let events = LineWriter::open(dir.join(EVENTS))?;
@@ -71,11 +74,11 @@ impl RunWriter {
         Ok(CellWriter { dir, repeated, events })
     }
 
-    /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`, `n` being the least
-    /// number that is free for this cell.
+    /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`, `n`
+    /// being the least number that is free for this cell.
     ///
-    /// Returns the new place relative to the run directory, as `RunEvent::CellSetAside` wants it; `None` when the cell
-    /// has no folder.
+    /// Returns the new place relative to the run directory, as `RunEvent::CellSetAside` wants it;
+    /// `None` when the cell has no folder.
     pub fn set_aside(&self, cell: &CellId) -> Result<Option<PathBuf>, Error> {
         let path = cell_path(cell)?;
         let from = self.dir.join(CELLS).join(&path);
@@ -101,7 +104,8 @@ impl RunWriter {
         Ok(Some(place))
     }
 
-    /// Moves the records of a cell from the run directory `from`, on the same filesystem, into this one, which has none of it.
+    /// Moves the records of a cell from the run directory `from`, on the same filesystem, into this
+    /// one, which has none of it.
     pub fn take_over(&self, from: &Path, cell: &CellId) -> Result<(), Error> {
         let path = cell_path(cell)?;
         // Its steps last: with them the cell is here.
@@ -148,8 +152,9 @@ impl CellWriter {
         StepWriter::open(dir)
     }
 
-    /// Creates the folder of a step that runs once more, only to make the data again: readers of the run pass over it. It is
-    /// `repeated/<block>/<variant>/<workload>/<n>.<step>`, `n` being the least number that is free.
+    /// Creates the folder of a step that runs once more, only to make the data again: readers of
+    /// the run pass over it. It is `repeated/<block>/<variant>/<workload>/<n>.<step>`, `n` being
+    /// the least number that is free.
     pub fn repeated(&self, name: &str) -> Result<StepWriter, Error> {
         let name = folder_name(name)?;
         let place = |number: u32| self.repeated.join(format!("{number}.{name}"));

@@ -1,4 +1,5 @@
-//! The answer of a run: a sentence for each variant, and one table of what decides, the same in every format.
+//! The answer of a run: a sentence for each variant, and one table of what decides, the same in
+//! every format.
 
 use dbdyno_analyse::{Cause, CostBreakdown, Inference, Latency, Part, StepFindings, VariantStep, Verdict};
 
@@ -7,7 +8,8 @@ use crate::number::{fixed, interval_text, milliseconds};
 use crate::rates::{Scope, headline_text, of, ratio_word, word};
 use crate::sentences::{sentences, shown_verdict};
 
-/// What a reader is to know first of one workload: sentences, then a row a step, then what signs and columns are.
+/// What a reader is to know first of one workload: sentences, then a row a step, then what signs
+/// and columns are.
 pub(crate) fn answer(scope: Scope<'_>) -> Vec<Block> {
     let (tables, note) = tables(scope);
     let sentences = sentences(scope).into_iter().map(|text| Block::Text(Tone::Strong, text));

@@ -45,8 +45,9 @@ pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -
     document::terminal(&blocks, options.width, options.colour)
 }
 
-/// The comparison as Markdown, for a comment on a pull request, in at most [`COMMENT_MAX`] characters: where it would be
-/// longer, steps that are the same are left out, then details, then all but the first steps.
+/// The comparison as Markdown, for a comment on a pull request, in at most [`COMMENT_MAX`]
+/// characters: where it would be longer, steps that are the same are left out, then details, then
+/// all but the first steps.
 pub fn comparison_markdown(comparison: &Comparison) -> String {
     let all: Vec<&ComparedStep> = comparison.steps.iter().collect();
     let others: Vec<&ComparedStep> =
@@ -125,8 +126,8 @@ fn exclusions(comparison: &Comparison) -> Vec<Block> {
     }
 }
 
-/// The comparison as JUnit XML, which CI systems show: a test case for each step. Those for which `is_failure` have failed; those
-/// without a verdict, or an undecided one, are skipped.
+/// The comparison as JUnit XML, which CI systems show: a test case for each step. Those for which
+/// `is_failure` have failed; those without a verdict, or an undecided one, are skipped.
 pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedStep) -> bool) -> String {
     let xml = |text: &str| escaped(&one_line(text));
     let cases: Vec<(bool, String)> = comparison
@@ -245,8 +246,8 @@ fn counted(verdicts: impl Iterator<Item = Option<Verdict>>) -> String {
     format!("{}{without}", counts.join(", "))
 }
 
-/// All steps in one line. An average over steps is a summary of a table, not a finding: it has no verdict.
-/// A single one is in the table.
+/// All steps in one line. An average over steps is a summary of a table, not a finding: it has no
+/// verdict. A single one is in the table.
 fn group_line(ratios: &Group) -> Option<String> {
     let text = |value: f64| ratio(Some(value), 3);
     (ratios.count > 1).then(|| {

@@ -11,7 +11,8 @@ use crate::evidence::rates::block_ratio;
 use crate::evidence::{HOST_CHECK, kind_of, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
 
-/// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` is shown where there is none.
+/// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` is shown where
+/// there is none.
 pub(crate) fn csv(findings: &Findings) -> String {
     let names = Names::of(findings);
     let columns = columns(findings, &names);
@@ -141,8 +142,8 @@ fn inference(ratio: Option<&Ratio>) -> Option<&Inference> {
     ratio?.inference.as_ref()
 }
 
-/// What all blocks say together, the same in each of their rows: the headline, its response times, and the ratio of p99 to the
-/// base's.
+/// What all blocks say together, the same in each of their rows: the headline, its response times,
+/// and the ratio of p99 to the base's.
 fn over_blocks(all: &mut Columns<'_>) {
     all.number("ratio_over_blocks", |at| Some(at.variant.ratio.as_ref()?.value));
     all.ends("ratio", |at| Some(inference(at.variant.ratio.as_ref())?.interval));
@@ -158,7 +159,8 @@ fn over_blocks(all: &mut Columns<'_>) {
     all.add("p99_verdict", |at| at.variant.p99.as_ref()?.verdict.map(Verdict::word));
 }
 
-/// Metrics of the run, how steady its seconds were, and the background rate that its step must keep.
+/// Metrics of the run, how steady its seconds were, and the background rate that its step must
+/// keep.
 fn of_run(all: &mut Columns<'_>) {
     all.figures::<MetricRow>(str::to_owned, |at| Some(&at.run.metrics));
     all.add("tag", |at| Some(at.run.metrics.tag.clone()));
@@ -207,7 +209,8 @@ fn of_grouping<'a>(all: &mut Columns<'a>, grouping: &'a str) {
     all.ends(&format!("{prefix}_geometric_mean"), move |at| group(at, grouping)?.interval);
 }
 
-/// `None` also for a step that belongs to the setups of several numbers of connections, which has no figures of its own.
+/// `None` also for a step that belongs to the setups of several numbers of connections, which has
+/// no figures of its own.
 fn group<'x>(at: &At<'x>, grouping: &str) -> Option<&'x GroupFindings> {
     let name = at.step.groups.get(grouping)?;
     let is_meant = |group: &&GroupFindings| {
@@ -221,8 +224,8 @@ fn group<'x>(at: &At<'x>, grouping: &str) -> Option<&'x GroupFindings> {
     meant.next().filter(|_| meant.next().is_none())
 }
 
-/// The step's rung of its ladder of connections: the same in the rows of all blocks of a variant. The rate is the step's, the median
-/// over the blocks.
+/// The step's rung of its ladder of connections: the same in the rows of all blocks of a variant.
+/// The rate is the step's, the median over the blocks.
 fn of_sweeps(all: &mut Columns<'_>) {
     all.add("sweep", |at| Some(rung(at)?.0.clone()));
     all.add("sweep_connections", |at| rung(at)?.1);
@@ -240,7 +243,8 @@ fn rung<'x>(at: &At<'x>) -> Option<(&'x String, Option<u32>, Option<SweepRung>)>
     })
 }
 
-/// In the rows of a step after the writes: the step before them, the ratio of the row's block, and what all blocks say together.
+/// In the rows of a step after the writes: the step before them, the ratio of the row's block, and
+/// what all blocks say together.
 fn of_aging(all: &mut Columns<'_>) {
     let found = |at: &At<'_>| {
         let aging = aging(at)?;

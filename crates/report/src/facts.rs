@@ -120,7 +120,8 @@ pub(crate) fn facts_line(run: &RunSummary) -> Option<String> {
 
 pub(crate) const FAILURES: &str = "Logs of failed cells";
 
-/// The cells that failed and left a log: which and why, and the end of it, line by line and without what steers a terminal.
+/// The cells that failed and left a log: which and why, and the end of it, line by line and without
+/// what steers a terminal.
 pub(crate) fn logs(findings: &Findings) -> Vec<(String, String)> {
     let of = |failure: &Failure| {
         format!("block {} {} {}: {}", failure.block, failure.variant, failure.workload, failure.message)

@@ -34,11 +34,13 @@ pub fn history_markdown(history: &History) -> String {
     document::markdown(&whole(history))
 }
 
-/// The history as one page: charts of all series with their levels and changes, and all values as text.
+/// The history as one page: charts of all series with their levels and changes, and all values as
+/// text.
 pub fn history_html(history: &History) -> String {
     let mut blocks = whole(history);
     blocks.push(Block::section("Series by run", "series"));
-    // What the newest run lacks and then the newest change first, as in the answers; what never changed keeps its order.
+    // What the newest run lacks and then the newest change first, as in the answers; what never
+    // changed keeps its order.
     let mut order: Vec<&Series> = history.series.iter().collect();
     let newest_change = |series: &Series| series.changes.last().map(|change| change.at);
     order.sort_by_key(|series| Reverse((series.newest.is_some(), newest_change(series))));
@@ -117,7 +119,8 @@ fn chart(history: &History, series: &Series, number: usize) -> Block {
     }
 }
 
-/// When runs began, for the axis: days, or days and times where all are of one day or two. `started` are RFC 3339.
+/// When runs began, for the axis: days, or days and times where all are of one day or two.
+/// `started` are RFC 3339.
 fn moments(started: &[&str]) -> Vec<String> {
     let day = |started: &&str| started.chars().take(10).collect::<String>();
     let days: BTreeSet<String> = started.iter().map(day).collect();
@@ -267,7 +270,8 @@ fn change_text(change: &Change) -> String {
     }
 }
 
-/// Of each change that the row shows, in the same order; of the greatest shift where none was found.
+/// Of each change that the row shows, in the same order; of the greatest shift where none was
+/// found.
 fn adjusted_p(series: &Series) -> String {
     if series.changes.is_empty() {
         return series.adjusted_p.map_or_else(|| NOT_AVAILABLE.to_owned(), p_text);

@@ -1,4 +1,5 @@
-//! The page of a folder of runs: the runs, newest first, and the histories of plans that ran more than once.
+//! The page of a folder of runs: the runs, newest first, and the histories of plans that ran more
+//! than once.
 
 use serde_json::{Value, json};
 

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// Version of the JSON report's shape: the findings as they are, no number rounded. It rises when a key is removed or changes its meaning; new keys do not raise it.
+/// Version of the JSON report's shape: the findings as they are, no number rounded. It rises when a
+/// key is removed or changes its meaning; new keys do not raise it.
 pub const SCHEMA: u32 = 4;
 
 /// One JSON object with `schema` as first key.

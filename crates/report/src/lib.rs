@@ -3,7 +3,8 @@
 //! [`ALL`] names the formats. Everything that a reader sees comes from [`Findings`]; nothing here
 //! computes a rate, a ratio or a percentile. Terminal, Markdown and HTML are rendered from one
 //! [`document`]; `run`, `comparison` and `history` build it. `answer`, `evidence` and `rates` make
-//! its tables, `sentences` and `facts` put results, run, host and variants into words. JSON and CSV come from the findings.
+//! its tables, `sentences` and `facts` put results, run, host and variants into words. JSON and CSV
+//! come from the findings.
 
 mod answer;
 mod comparison;

@@ -1,4 +1,5 @@
-//! Steps whose medians and ratio point in opposite ways, so that a reader does not take one of the two for a mistake.
+//! Steps whose medians and ratio point in opposite ways, so that a reader does not take one of the
+//! two for a mistake.
 
 use dbdyno_analyse::{RunSummary, StepFindings, VariantStep, WorkloadFindings};
 
@@ -7,8 +8,8 @@ const NEAR: f64 = 0.05;
 
 /// One sentence; `None` where no step is like that.
 ///
-/// A ratio is formed within each block, and the rates are medians over the blocks: where blocks differ much, the greater median can
-/// be of the variant that is slower in most blocks.
+/// A ratio is formed within each block, and the rates are medians over the blocks: where blocks
+/// differ much, the greater median can be of the variant that is slower in most blocks.
 pub(crate) fn opposite(run: &RunSummary, workload: &WorkloadFindings) -> Option<String> {
     let mut found = Vec::new();
     for step in &workload.steps {

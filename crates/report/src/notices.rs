@@ -1,8 +1,9 @@
 //! Warnings in words: one row a code.
 //!
-//! `{name}` is a figure of the notice, `{place}` its first place, `{places}` all of them. After a colon comes how a figure is
-//! written: `1` with one decimal, `1%` as a percentage with one decimal, `p` as a probability, `times` as `once` or `3 times`,
-//! any other word as what is counted: `3 steps`. What is in square brackets is left out where a figure in it is missing.
+//! `{name}` is a figure of the notice, `{place}` its first place, `{places}` all of them. After a
+//! colon comes how a figure is written: `1` with one decimal, `1%` as a percentage with one
+//! decimal, `p` as a probability, `times` as `once` or `3 times`, any other word as what is
+//! counted: `3 steps`. What is in square brackets is left out where a figure in it is missing.
 
 use dbdyno_analyse::{Code, Figure, Notice, numbered, p_text};
 

@@ -1,5 +1,5 @@
-//! Numbers as text: one rounding and one rule for thousands, `51,167`, wherever people read. Files for programs (CSV, JSON,
-//! Parquet, OpenMetrics) have neither.
+//! Numbers as text: one rounding and one rule for thousands, `51,167`, wherever people read. Files
+//! for programs (CSV, JSON, Parquet, OpenMetrics) have neither.
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{grouped, unique};
@@ -33,8 +33,8 @@ pub(crate) fn ratio(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
-/// An interval of ratios: `0.991–1.049`. Of one that says nothing, ends below 0.001 and above 1000 are not spelt out:
-/// `<0.001–>1000`.
+/// An interval of ratios: `0.991–1.049`. Of one that says nothing, ends below 0.001 and above 1000
+/// are not spelt out: `<0.001–>1000`.
 pub(crate) fn interval_text(interval: Interval) -> String {
     let says_nothing = interval.high / interval.low >= SAYS_NOTHING;
     let end = |end: f64| match end {
@@ -46,7 +46,8 @@ pub(crate) fn interval_text(interval: Interval) -> String {
     format!("{}–{}", end(interval.low), end(interval.high))
 }
 
-/// A fraction in percent. What few scattered blocks would need can have any number of digits: above 1000 it is `>1000`.
+/// A fraction in percent. What few scattered blocks would need can have any number of digits: above
+/// 1000 it is `>1000`.
 pub(crate) fn percent(fraction: f64) -> String {
     if fraction > 10.0 { ">1000".to_owned() } else { fixed(Some(100.0 * fraction), 2) }
 }
@@ -77,7 +78,8 @@ pub fn milliseconds(us: u64) -> String {
     fixed(Some(ms), decimals)
 }
 
-/// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have a margin of their own; each is named once.
+/// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have a margin of their own; each
+/// is named once.
 pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a str, f64)>) -> String {
     let percent = |margin: f64| format!("{} %", fixed(Some(100.0 * margin), 1));
     let others = of_steps.filter(|(_, margin)| *margin != general);
@@ -86,7 +88,8 @@ pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a
     if others.is_empty() { general } else { format!("{general} ({})", others.join(", ")) }
 }
 
-/// A length of time in the unit that suits it: `812 µs`, `1.52 ms`, `2.31 s`. Histograms keep three figures, so does this.
+/// A length of time in the unit that suits it: `812 µs`, `1.52 ms`, `2.31 s`. Histograms keep three
+/// figures, so does this.
 pub(crate) fn duration_us(us: f64) -> String {
     if us < 999.5 {
         return if us.fract() == 0.0 { format!("{us:.0} µs") } else { format!("{us:.1} µs") };
@@ -99,7 +102,8 @@ pub(crate) fn duration_whole_us(us: u64) -> String {
     duration_us(us as f64)
 }
 
-/// A percentage with three decimals as the original prints it: nothing for no events, `nonzero` for a share that rounds to 0.
+/// A percentage with three decimals as the original prints it: nothing for no events, `nonzero` for
+/// a share that rounds to 0.
 pub(crate) fn bucket_percent(count: u64, percent: f64) -> String {
     if count == 0 {
         return String::new();

@@ -1,4 +1,5 @@
-//! Findings as OpenMetrics text, for Prometheus and what speaks its language; and the writer of such text.
+//! Findings as OpenMetrics text, for Prometheus and what speaks its language; and the writer of
+//! such text.
 
 use dbdyno_analyse::{Findings, StepFindings, VariantStep};
 
@@ -13,7 +14,8 @@ pub type Labels<'a> = [(&'a str, &'a str)];
 pub struct Exposition(String);
 
 impl Exposition {
-    /// Begins a family: `kind` is `gauge`, `counter`, `summary` or `info`. A name that ends in a unit has this unit.
+    /// Begins a family: `kind` is `gauge`, `counter`, `summary` or `info`. A name that ends in a
+    /// unit has this unit.
     pub fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.0 += &format!("# TYPE {name} {kind}\n");
         if let Some(unit) = ["seconds", "ratio"].into_iter().find(|unit| name.ends_with(&format!("_{unit}")))

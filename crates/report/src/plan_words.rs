@@ -1,5 +1,6 @@
-//! What a plan says of its report, as blocks: prose, set-ups side by side, sections, and published figures next to the measured
-//! ones. Where the plan leaves words out, they are drafted from the findings and marked as drafted.
+//! What a plan says of its report, as blocks: prose, set-ups side by side, sections, and published
+//! figures next to the measured ones. Where the plan leaves words out, they are drafted from the
+//! findings and marked as drafted.
 
 use dbdyno_analyse::{
     Agreement, FindingSeen, Findings, PublishedComparison, PublishedRow, Ratio, RunSummary, SectionFindings,

@@ -68,8 +68,9 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     blocks
 }
 
-/// What published reports show, in their order: rates, ratios, targets and groups as tables, ratios and sweeps as charts, hardware
-/// efficiency, the machine. `evidence` is the page that has the rest, warnings too; without one they are here.
+/// What published reports show, in their order: rates, ratios, targets and groups as tables, ratios
+/// and sweeps as charts, hardware efficiency, the machine. `evidence` is the page that has the
+/// rest, warnings too; without one they are here.
 pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, own_title(findings)), key(findings, charts)];
     let doubts =

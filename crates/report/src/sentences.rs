@@ -1,4 +1,5 @@
-//! The answer in sentences: one for each variant, in how many steps it is faster, slower and the same.
+//! The answer in sentences: one for each variant, in how many steps it is faster, slower and the
+//! same.
 
 use dbdyno_analyse::{Ratio, StepFindings, VariantStep, Verdict, numbered};
 
@@ -67,7 +68,8 @@ impl<'a> Against<'a> {
         format!("against {}: {}.", self.scope.run.base, parts.join("; "))
     }
 
-    /// The steps of each verdict, by name where something differs. Verdicts that no step has are left out.
+    /// The steps of each verdict, by name where something differs. Verdicts that no step has are
+    /// left out.
     fn verdicts(self) -> String {
         let base = &self.scope.run.base;
         let mut parts: Vec<String> = self.stalled().into_iter().collect();
@@ -219,7 +221,8 @@ fn ratio_of((step, variant): Found<'_>) -> String {
     format!("{} {ratio}", step.name)
 }
 
-/// `slower in 5 steps (down to 0.78 in qp100)`: the one that is furthest from 1. Nothing without a step.
+/// `slower in 5 steps (down to 0.78 in qp100)`: the one that is furthest from 1. Nothing without a
+/// step.
 fn extreme<'a>(word: &str, steps: impl Iterator<Item = Found<'a>>) -> Option<String> {
     let steps: Vec<(&Ratio, &str)> =
         steps.filter_map(|(step, found)| Some((found.ratio.as_ref()?, step.name.as_str()))).collect();

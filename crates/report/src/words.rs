@@ -38,7 +38,8 @@ pub(crate) fn pace_text(pace: Pace) -> String {
     text
 }
 
-/// `answered nothing in blocks 2 and 5 of 6, in which wal answered`; nothing where both answered in every block.
+/// `answered nothing in blocks 2 and 5 of 6, in which wal answered`; nothing where both answered in
+/// every block.
 pub(crate) fn zero_rate_text(found: &ZeroRates, base: &str) -> Option<String> {
     let own = (!found.stalled.is_empty()).then(|| {
         let blocks = blocks_text(&found.stalled);
@@ -69,7 +70,8 @@ pub(crate) fn missed_text(step: &StepFindings, variant: &VariantStep) -> Option<
     Some(text + &blocks.unwrap_or_default())
 }
 
-/// In how many blocks a variant missed the background rate that it kept by the median of all; `None` where it was in none.
+/// In how many blocks a variant missed the background rate that it kept by the median of all;
+/// `None` where it was in none.
 pub(crate) fn missed_blocks_text(step: &StepFindings, variant: &VariantStep) -> Option<String> {
     let blocks = some_blocks(variant).filter(|_| !step.misses(variant))?;
     Some(format!("the background rate was missed in {blocks}, and kept by the median"))

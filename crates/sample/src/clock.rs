@@ -1,4 +1,5 @@
-//! CPU clocks of threads and processes: exact to the nanosecond, where `/proc` counts ticks of 10 ms.
+//! CPU clocks of threads and processes: exact to the nanosecond, where `/proc` counts ticks of 10
+//! ms.
 
 use std::time::Duration;
 

@@ -28,9 +28,11 @@ pub struct Config {
     pub warmup: Duration,
     /// CPUs that the server may run on.
     pub server_cpus: Option<Vec<u32>>,
-    /// CPUs of the client, on which the sampler's threads run too; `None` = wherever the caller may.
+    /// CPUs of the client, on which the sampler's threads run too; `None` = wherever the caller
+    /// may.
     pub cpus: Option<Vec<u32>>,
-    /// Where load thread n of a client that spins counts the nanoseconds of its polls that found nothing; `None` = it sleeps.
+    /// Where load thread n of a client that spins counts the nanoseconds of its polls that found
+    /// nothing; `None` = it sleeps.
     pub polled_ns: Option<Arc<[AtomicU64]>>,
 }
 

@@ -21,9 +21,10 @@ pub struct Device {
     pub mount_point: PathBuf,
 }
 
-/// The block device that holds `path`, or would hold it: of a path that does not exist yet the nearest folder above
-/// counts. `None` where there is no such device (tmpfs, NFS) or where it cannot be seen (the root of a container whose
-/// upper folder is the host's). Of a btrfs over several devices it is the one that was mounted.
+/// The block device that holds `path`, or would hold it: of a path that does not exist yet the
+/// nearest folder above counts. `None` where there is no such device (tmpfs, NFS) or where it
+/// cannot be seen (the root of a container whose upper folder is the host's). Of a btrfs over
+/// several devices it is the one that was mounted.
 pub fn device_of(path: &Path) -> Option<Device> {
     let existing = existing(path)?;
     let mount = mount_at(&existing)?;
@@ -33,7 +34,8 @@ pub fn device_of(path: &Path) -> Option<Device> {
 }
 
 impl Device {
-    /// Requests in flight now, and bytes written since the system started; `None` when the device is gone.
+    /// Requests in flight now, and bytes written since the system started; `None` when the device
+    /// is gone.
     pub fn traffic(&self) -> Option<(i64, i64)> {
         let stats = fs::read_to_string("/proc/diskstats").ok()?;
         let line = device_line(&stats, self.major, self.minor)?;
@@ -63,8 +65,9 @@ fn mount_at(real_path: &Path) -> Option<Mount> {
     mount_of(&mounts, real_path).cloned()
 }
 
-/// Device numbers of an existing path. Filesystems that may span devices have anonymous numbers with major 0; for them
-/// the mounted source reports the device, for an overlay the folder that takes its writes.
+/// Device numbers of an existing path. Filesystems that may span devices have anonymous numbers
+/// with major 0; for them the mounted source reports the device, for an overlay the folder that
+/// takes its writes.
 fn numbers(real_path: &Path, mount: &Mount) -> Option<(u64, u64)> {
     let device = fs::metadata(real_path).ok()?.dev();
     if major(device) != 0 {

@@ -1,8 +1,10 @@
-//! The text of `/proc/diskstats`: the line of a device, or the sum of those that count in its place.
+//! The text of `/proc/diskstats`: the line of a device, or the sum of those that count in its
+//! place.
 //!
-//! With native NVMe multipath (`nvme_core.multipath=Y`, the default of many distributions) a disk `nvme3n1` is a head over
-//! one hidden device a path, `nvme3c33n1`. Before about Linux 6.4 ("nvme-multipath: support io stats on the mpath device")
-//! the head counts no IO: its line and those of its partitions are zero, and the paths have lines with the numbers 0:0.
+//! With native NVMe multipath (`nvme_core.multipath=Y`, the default of many distributions) a disk
+//! `nvme3n1` is a head over one hidden device a path, `nvme3c33n1`. Before about Linux 6.4
+//! ("nvme-multipath: support io stats on the mpath device") the head counts no IO: its line and
+//! those of its partitions are zero, and the paths have lines with the numbers 0:0.
 
 /// Sectors of `/proc/diskstats` are 512 bytes, whatever the device's own.
 const SECTOR_BYTES: i64 = 512;
@@ -18,7 +20,8 @@ pub(crate) struct DiskLine {
     sectors_written: i64,
     pub(crate) write_ms: i64,
     pub(crate) in_flight: i64,
-    /// Of several paths the sum, which is more than the time that has passed when they work at once.
+    /// Of several paths the sum, which is more than the time that has passed when they work at
+    /// once.
     pub(crate) busy_ms: i64,
     /// Number and ms; Linux 4.18 and later.
     pub(crate) discards: Option<(i64, i64)>,
@@ -56,8 +59,8 @@ impl DiskLine {
     }
 }
 
-/// The line of device `major:minor` in the text of `/proc/diskstats`; the sum of its paths', under its own name, where they
-/// count in its place.
+/// The line of device `major:minor` in the text of `/proc/diskstats`; the sum of its paths', under
+/// its own name, where they count in its place.
 pub(crate) fn device_line(text: &str, major: u64, minor: u64) -> Option<DiskLine> {
     let own = own_line(text, major, minor)?;
     let mut paths = paths_to(text, &own).into_iter();
@@ -67,8 +70,8 @@ pub(crate) fn device_line(text: &str, major: u64, minor: u64) -> Option<DiskLine
     Some(sum)
 }
 
-/// The lines of the paths to device `major:minor` or, of a partition, to its whole disk; none when its own line counts, as
-/// that of every other kind of device does.
+/// The lines of the paths to device `major:minor` or, of a partition, to its whole disk; none when
+/// its own line counts, as that of every other kind of device does.
 pub(crate) fn paths_of(text: &str, major: u64, minor: u64) -> Vec<DiskLine> {
     own_line(text, major, minor).map_or_else(Vec::new, |own| paths_to(text, &own))
 }

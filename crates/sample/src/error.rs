@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Each message names what failed and on what. Only [`Error::Counters`], [`Error::Thread`] and [`Error::Interval`] end
-/// a sampler; the others end one source and reach the caller as texts in [`crate::Report::warnings`].
+/// Each message names what failed and on what. Only [`Error::Counters`], [`Error::Thread`] and
+/// [`Error::Interval`] end a sampler; the others end one source and reach the caller as texts in
+/// [`crate::Report::warnings`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A counter file could not be opened or written.

@@ -8,8 +8,8 @@ use dbdyno_record::HostInfo;
 use crate::device::{device_of, filesystem_of, mount_source_of};
 use crate::sources::parse_stat;
 
-/// Describes this machine. `data_dir` is the folder that holds the data directories; the CPU lists are those of the
-/// plan. What cannot be found out is `unknown` or 0.
+/// Describes this machine. `data_dir` is the folder that holds the data directories; the CPU lists
+/// are those of the plan. What cannot be found out is `unknown` or 0.
 pub fn host_info(data_dir: &Path, server_cpus: Option<String>, client_cpus: Option<String>) -> HostInfo {
     let device = device_of(data_dir).map(|device| device.name);
     HostInfo {
@@ -51,7 +51,8 @@ fn parse_os(text: &str) -> Option<String> {
     Some(value.trim().trim_matches(['"', '\'']).to_owned())
 }
 
-/// The CPU's name in a text of `/proc/cpuinfo`. ARM gives numbers only: who designed it, and which part it is.
+/// The CPU's name in a text of `/proc/cpuinfo`. ARM gives numbers only: who designed it, and which
+/// part it is.
 fn parse_cpu_model(text: &str) -> Option<String> {
     let value = |key: &str| {
         let mut values = text.lines().filter_map(|line| line.split_once(':'));

@@ -38,7 +38,8 @@ pub(crate) enum Command {
     Write(Vec<CounterWriter>),
     /// The clock starts, or has started, at this moment.
     Begin(Instant),
-    /// Take a sample now. It is held until the sample is taken, or until there is no one any more to take it.
+    /// Take a sample now. It is held until the sample is taken, or until there is no one any more
+    /// to take it.
     Mark(Arc<()>),
     /// Take a last sample and end.
     Stop,
@@ -89,7 +90,8 @@ pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, e
         return;
     }
     lane.follow(commands);
-    // No one listens any more when the sampler was dropped or has given this lane up; the files are complete anyway.
+    // No one listens any more when the sampler was dropped or has given this lane up; the files are
+    // complete anyway.
     let _ = events.send(lane.finish());
 }
 
@@ -139,7 +141,8 @@ impl Lane {
         }
     }
 
-    /// Reads all sources; `due` is when it should have begun. Before the clock starts there is no time to write.
+    /// Reads all sources; `due` is when it should have begun. Before the clock starts there is no
+    /// time to write.
     fn sample(&mut self, moment: Moment, due: Option<Instant>) {
         let Some(barrier) = self.barrier else { return };
         if self.counts_samples {
@@ -165,7 +168,8 @@ impl Lane {
     }
 }
 
-/// The first `barrier + n × interval` (n = 0, 1, ...) after `now`: ticks that were missed are not made up for.
+/// The first `barrier + n × interval` (n = 0, 1, ...) after `now`: ticks that were missed are not
+/// made up for.
 fn tick_after(now: Instant, barrier: Instant, interval: Duration) -> Instant {
     if now < barrier {
         return barrier;

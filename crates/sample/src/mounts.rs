@@ -23,7 +23,8 @@ impl Mount {
 
 /// Reads the text of mountinfo; lines that are not understood are passed over.
 ///
-/// A line is `id parent major:minor root mount-point options [optional]... - type source super-options` (proc(5)).
+/// A line is `id parent major:minor root mount-point options [optional]... - type source
+/// super-options` (proc(5)).
 pub(crate) fn parse_mounts(text: &str) -> Vec<Mount> {
     text.lines().filter_map(parse_mount).collect()
 }
@@ -40,8 +41,8 @@ fn parse_mount(line: &str) -> Option<Mount> {
     })
 }
 
-/// The mount that `path` (absolute, without links) is on: the deepest one, of equally deep ones the last, which
-/// covers the others.
+/// The mount that `path` (absolute, without links) is on: the deepest one, of equally deep ones the
+/// last, which covers the others.
 pub(crate) fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     mounts
         .iter()

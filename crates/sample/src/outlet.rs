@@ -21,7 +21,8 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// Reads `source` once, so that what cannot be read is known before the clock starts. There is no file yet.
+    /// Reads `source` once, so that what cannot be read is known before the clock starts. There is
+    /// no file yet.
     pub(crate) fn probe(name: &'static str, mut source: Box<dyn Source>) -> Result<Self, Error> {
         let mut values = Values::default();
         source.read(Moment::Boundary, &mut values)?;
@@ -47,8 +48,9 @@ impl Outlet {
         self.writer = Some(writer);
     }
 
-    /// Reads the source and writes a line, with the time at which it was read. After a failed write there are no more
-    /// lines: a file with a hole in it could not be distinguished from a complete one.
+    /// Reads the source and writes a line, with the time at which it was read. After a failed write
+    /// there are no more lines: a file with a hole in it could not be distinguished from a complete
+    /// one.
     pub(crate) fn sample(&mut self, moment: Moment, barrier: Instant) {
         let Some(writer) = self.writer.as_mut().filter(|_| self.write_error.is_none()) else { return };
         self.tried += 1;
@@ -64,7 +66,8 @@ impl Outlet {
         }
     }
 
-    /// Makes the lines durable. What went wrong: a warning about samples that are missing, an error of the file.
+    /// Makes the lines durable. What went wrong: a warning about samples that are missing, an error
+    /// of the file.
     pub(crate) fn finish(mut self) -> (Option<String>, Option<dbdyno_record::Error>) {
         let synced = match (self.writer.as_mut(), self.write_error.take()) {
             (_, Some(error)) => Some(error),

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 use crate::Error;
 
-/// An open file whose text the kernel writes anew at each reading. One opened for a process stays bound to that
-/// process: after its end it fails, even when the number has been given to another one.
+/// An open file whose text the kernel writes anew at each reading. One opened for a process stays
+/// bound to that process: after its end it fails, even when the number has been given to another
+/// one.
 #[derive(Debug)]
 pub(crate) struct ProcFile {
     path: PathBuf,
@@ -27,7 +28,8 @@ impl ProcFile {
         }
     }
 
-    /// The file's text as it is now. Names of processes may hold any bytes; those that are not UTF-8 are replaced.
+    /// The file's text as it is now. Names of processes may hold any bytes; those that are not
+    /// UTF-8 are replaced.
     pub(crate) fn text(&mut self) -> Result<Cow<'_, str>, Error> {
         let length = self.fill().map_err(|source| Error::Unreadable { path: self.path.clone(), source })?;
         Ok(String::from_utf8_lossy(&self.buffer[..length]))

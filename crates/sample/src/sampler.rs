@@ -15,8 +15,8 @@ use crate::sources::{
 use crate::tally::Tally;
 use crate::{Config, Error};
 
-/// How long a lane may take to open its sources or to take its last sample: more than a status query and the
-/// connection before it may.
+/// How long a lane may take to open its sources or to take its last sample: more than a status
+/// query and the connection before it may.
 const LANE_LIMIT: Duration = Duration::from_secs(15);
 
 /// What sampling was like.
@@ -30,7 +30,8 @@ pub struct Report {
     pub cpu: Duration,
 }
 
-/// Threads that read counters until they are stopped. Dropped without [`Sampler::stop`], they end by themselves.
+/// Threads that read counters until they are stopped. Dropped without [`Sampler::stop`], they end
+/// by themselves.
 #[derive(Debug)]
 pub struct Sampler {
     lanes: Vec<LaneHandle>,
@@ -59,8 +60,8 @@ struct LaneHandle {
 }
 
 impl Sampler {
-    /// Tries every source once, opens a counter file through `counters` for each that can be read, and waits for
-    /// [`Sampler::begin`]. A source that cannot be read is left out with a warning.
+    /// Tries every source once, opens a counter file through `counters` for each that can be read,
+    /// and waits for [`Sampler::begin`]. A source that cannot be read is left out with a warning.
     ///
     /// # Errors
     /// When a counter file or a thread cannot be made, or the interval is zero.
@@ -99,23 +100,25 @@ impl Sampler {
         &self.warnings
     }
 
-    /// The clock starts, or has just started, at `barrier`: takes a sample now, then one at each whole interval after
-    /// it (and one at the barrier itself, if that is still to come). Does not wait for the sample.
+    /// The clock starts, or has just started, at `barrier`: takes a sample now, then one at each
+    /// whole interval after it (and one at the barrier itself, if that is still to come). Does not
+    /// wait for the sample.
     pub fn begin(&self, barrier: Instant) {
         self.tell_all(|| Command::Begin(barrier));
     }
 
-    /// Takes a sample now, because the common window ends. Does nothing before [`Sampler::begin`]. Does not wait: the
-    /// answer says when it is taken. Until then the load's connections should stay open, since a server that has a
-    /// process or a thread for each of them counts less of those that have ended.
+    /// Takes a sample now, because the common window ends. Does nothing before [`Sampler::begin`].
+    /// Does not wait: the answer says when it is taken. Until then the load's connections should
+    /// stay open, since a server that has a process or a thread for each of them counts less of
+    /// those that have ended.
     pub fn mark(&self) -> Mark {
         let held = Arc::new(());
         self.tell_all(|| Command::Mark(Arc::clone(&held)));
         Mark(Arc::downgrade(&held))
     }
 
-    /// Takes a last sample, makes the files durable and ends the threads. A server that hangs delays this by 15 s at
-    /// most; its last sample is then missing, and the report says so.
+    /// Takes a last sample, makes the files durable and ends the threads. A server that hangs
+    /// delays this by 15 s at most; its last sample is then missing, and the report says so.
     ///
     /// # Errors
     /// When a counter file could not be written; the other files are complete.
@@ -136,7 +139,8 @@ impl Sampler {
                 Ok(Event::Ended { warnings, error }) => {
                     self.warnings.extend(warnings);
                     first_error = first_error.or(error);
-                    // It has said its last word, so this does not wait; a panic would have come before that word.
+                    // It has said its last word, so this does not wait; a panic would have come
+                    // before that word.
                     let _ = lane.thread.join();
                 }
                 Ok(Event::Opened { .. }) | Err(_) => self.warnings.push(silence(lane.name)),
@@ -196,8 +200,9 @@ fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<LaneHandle, Error> {
     Ok(LaneHandle { name, commands, events, thread })
 }
 
-/// Sources that answer at once share a thread; a walk through many files, those of the server's processes or threads too,
-/// and a server that may hang have their own. `sampler` comes last, so that it counts what the round has cost.
+/// Sources that answer at once share a thread; a walk through many files, those of the server's
+/// processes or threads too, and a server that may hang have their own. `sampler` comes last, so
+/// that it counts what the round has cost.
 fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let mut quick: Vec<(&'static str, Open)> = Vec::new();
     let mut by_connection: Vec<(&'static str, Open)> = Vec::new();

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// Shared by the threads of one sampler. The figures are independent of each other, so relaxed order is enough.
+/// Shared by the threads of one sampler. The figures are independent of each other, so relaxed
+/// order is enough.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     lane_cpu_us: [AtomicI64; Self::LANES],

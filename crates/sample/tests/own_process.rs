@@ -1,4 +1,5 @@
-//! `client` against a known amount of CPU work. Alone in its process, so that no other test adds to it.
+//! `client` against a known amount of CPU work. Alone in its process, so that no other test adds to
+//! it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

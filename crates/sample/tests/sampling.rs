@@ -117,7 +117,8 @@ fn a_process_that_writes_and_syncs_is_seen_in_its_own_counters_and_in_the_disks(
         wait_for("all writes", || {
             file.metadata().is_ok_and(|file| file.len() == (WRITES * WRITE_BYTES) as u64)
         });
-        // The length is there before the last sync is; then the writer sleeps until there is more to write.
+        // The length is there before the last sync is; then the writer sleeps until there is more
+        // to write.
         let stat = format!("/proc/{}/stat", writer.0.id());
         wait_for("the last sync", || std::fs::read_to_string(&stat).unwrap().contains(") S "));
     });
@@ -182,7 +183,8 @@ fn a_load_thread_that_sleeps_is_seen_to() {
 #[test]
 fn a_process_that_computes_is_charged_by_its_clock_as_by_its_ticks() {
     let process = Process::spawn(Command::new("sh").args(["-c", "while :; do :; done"]));
-    // Clock and ticks are read one after the other: at the first and the last sample it must not run in between.
+    // Clock and ticks are read one after the other: at the first and the last sample it must not
+    // run in between.
     process.hold();
     let recording = Recording::new();
     let config = Config { server_pid: Some(process.0.id()), ..Config::default() };
@@ -244,8 +246,8 @@ fn samples_around_a_step() -> Result<(), String> {
     let sizes = recording.read("size");
     assert!(sizes.is_none(), "the folder was removed before sampling began: {sizes:?}");
     assert!(report.warnings.iter().any(|warning| warning.starts_with("`size` is not sampled")), "{report:?}");
-    // By how much one began late, as the sampler knows itself, and how long one lasted: it takes no sample of the past when
-    // the machine has held it up.
+    // By how much one began late, as the sampler knows itself, and how long one lasted: it takes no
+    // sample of the past when the machine has held it up.
     let late_us: i64 = sampler.lines.iter().map(|line| line.1["late_us"]).max().unwrap();
     let lasted_us =
         sampler.lines.iter().zip(&client.lines).map(|(last, first)| last.0 - first.0).max().unwrap();

@@ -1,4 +1,5 @@
-//! Steps as cards for a reader: what each is for, what it sends, with which parameters. Made of the same descriptions that runs record.
+//! Steps as cards for a reader: what each is for, what it sends, with which parameters. Made of the
+//! same descriptions that runs record.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ pub(crate) struct Words {
     pub(crate) trap: String,
 }
 
-/// The words of a step in a workload's `words.toml`: those of its name, of the part of it before a point or a number, or of `*`.
+/// The words of a step in a workload's `words.toml`: those of its name, of the part of it before a
+/// point or a number, or of `*`.
 pub(crate) fn words(text: &str, step: &str) -> Words {
     let mut all: BTreeMap<String, Words> = toml::from_str(text).expect("tests read every file of words");
     let others = all.remove("*").unwrap_or_default();

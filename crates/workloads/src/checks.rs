@@ -1,4 +1,5 @@
-//! What checks of tables have in common: numbers from the database, compared with those that must be.
+//! What checks of tables have in common: numbers from the database, compared with those that must
+//! be.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! The cleanup between two steps, as every workload asks for it: active work, then a wait or a quiet state.
+//! The cleanup between two steps, as every workload asks for it: active work, then a wait or a
+//! quiet state.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{Context, Error, Work};
 
-/// Brings the server to rest as the plan says. `original` is the workload's own pause, `place` where it is in words.
+/// Brings the server to rest as the plan says. `original` is the workload's own pause, `place`
+/// where it is in words.
 ///
 /// # Errors
 /// When the server refuses the work or is gone.

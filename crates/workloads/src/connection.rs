@@ -34,8 +34,8 @@ impl Connection {
         self.take(self.endpoint.connect_to_insert(self.kind).await)
     }
 
-    /// As [`Connection::open_to_insert`], to load `table` and such as it by INSERTs whose texts are ASCII: the server converts none
-    /// of them.
+    /// As [`Connection::open_to_insert`], to load `table` and such as it by INSERTs whose texts are
+    /// ASCII: the server converts none of them.
     pub(crate) async fn open_to_load(&mut self, table: &str) -> Result<(), Failure> {
         self.take(self.endpoint.connect_to_load(self.kind, table).await)
     }
@@ -170,9 +170,9 @@ pub(crate) fn fetched(answer: Answer) -> Done {
     Done { rows: answer.rows, received_bytes: answer.bytes }
 }
 
-/// What the failure of a statement means that later steps cannot do without: whatever the plan says of lost connections, the
-/// step ends, because what became of the statement is not known, and steps without an index would be other steps. Only what
-/// the server asks to send again is sent again.
+/// What the failure of a statement means that later steps cannot do without: whatever the plan says
+/// of lost connections, the step ends, because what became of the statement is not known, and steps
+/// without an index would be other steps. Only what the server asks to send again is sent again.
 pub(crate) fn indispensable(failure: Failure) -> Failure {
     match failure.class {
         ErrorClass::Retry => failure,
@@ -180,8 +180,8 @@ pub(crate) fn indispensable(failure: Failure) -> Failure {
     }
 }
 
-/// What the failure of a statement of the load means. As [`indispensable`]: rows that all later steps work on are missing, or may
-/// be where the connection was lost.
+/// What the failure of a statement of the load means. As [`indispensable`]: rows that all later
+/// steps work on are missing, or may be where the connection was lost.
 pub(crate) fn of_load(failure: Failure) -> Failure {
     let failure = match failure.class {
         ErrorClass::Lost => {

@@ -1,5 +1,5 @@
-//! Deviations of workloads from their originals: rows of `deviations.toml` that hold with some options, and what the whole plan
-//! decides.
+//! Deviations of workloads from their originals: rows of `deviations.toml` that hold with some
+//! options, and what the whole plan decides.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -62,7 +62,8 @@ pub(crate) struct Row {
     original: String,
     /// `{option}` is the value of an option.
     here: String,
-    /// It holds where each of these options has this value, or one of these. `""` is also an option that is not set.
+    /// It holds where each of these options has this value, or one of these. `""` is also an option
+    /// that is not set.
     when: Map<String, Value>,
     /// It holds where none of these options has this value, or one of these.
     unless: Map<String, Value>,

@@ -1,4 +1,5 @@
-//! Which storage engine the workload's tables really have: some servers take another one than was asked for, without an error.
+//! Which storage engine the workload's tables really have: some servers take another one than was
+//! asked for, without an error.
 
 use dbdyno_drivers::{AnySession, Capabilities, is_engine, table_engines};
 use serde_json::{Value, json};
@@ -15,7 +16,8 @@ pub(crate) enum Origin {
 /// Reads the engine of `tables` back and enters it into `work`.
 ///
 /// # Errors
-/// [`Error::Substituted`] or [`Error::OtherEngine`] for the first table that has another engine than the plan says.
+/// [`Error::Substituted`] or [`Error::OtherEngine`] for the first table that has another engine
+/// than the plan says.
 pub(crate) async fn read_back(
     session: &mut AnySession,
     capabilities: &Capabilities,

@@ -21,13 +21,16 @@ pub trait Kind: WorkloadKind {
     /// What it is for, in a sentence.
     fn purpose(&self) -> &'static str;
 
-    /// Its steps with its default options, as they are on a database with its defaults: one list for each order.
+    /// Its steps with its default options, as they are on a database with its defaults: one list
+    /// for each order.
     fn cards(&self) -> Vec<Cards>;
 
-    /// What the record says of it with `options` under `name`; `None` for options of another workload.
+    /// What the record says of it with `options` under `name`; `None` for options of another
+    /// workload.
     fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo>;
 
-    /// The workload with `options` over the database of `context`; `None` for options of another workload.
+    /// The workload with `options` over the database of `context`; `None` for options of another
+    /// workload.
     fn open(&self, options: &dyn WorkloadOptions, context: Context) -> Option<Box<dyn AnyWorkload>>;
 }
 
@@ -85,8 +88,8 @@ impl<W: Workload> Kind for Entry<W> {
 /// Work on a database that is waited for.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
-/// A [`Workload`] over one cell, whatever its lanes are. Types are erased here, once a step: [`AnyWorkload::run`] hands lanes of
-/// their own type to the load engine.
+/// A [`Workload`] over one cell, whatever its lanes are. Types are erased here, once a step:
+/// [`AnyWorkload::run`] hands lanes of their own type to the load engine.
 pub trait AnyWorkload: Steps {
     /// [`Workload::before`]
     fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;

@@ -10,7 +10,8 @@ use crate::{Context, Error, Work};
 
 const ALLOW: &str = "SET GLOBAL local_infile = ON";
 
-/// Whether the server of `session` takes the rows that a workload of `plan` streams; it is one of these capabilities.
+/// Whether the server of `session` takes the rows that a workload of `plan` streams; it is one of
+/// these capabilities.
 pub async fn takes_streams(plan: &Plan, form: RowStream, session: &mut AnySession) -> Result<bool, DbError> {
     let are_streamed = plan.workload.iter().any(|(_, options)| options.needs().row_streams);
     Ok(!are_streamed || form != RowStream::LocalInfile || is_on(session).await?)

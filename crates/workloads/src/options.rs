@@ -19,7 +19,7 @@ pub enum Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
-    /// After every step.
+    /// After each step that may change tables; in the Insert Benchmark after every step.
     EachStep,
     /// After the last step only.
     End,
@@ -27,7 +27,8 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// Whether tables are checked after a step; `each` says whether [`Verify::EachStep`] does there.
+    /// Whether tables are checked after a step; `each` says whether [`Verify::EachStep`] does
+    /// there.
     pub(crate) const fn holds(self, each: bool, is_last: bool) -> bool {
         match self {
             Self::EachStep => each,

@@ -1,4 +1,5 @@
-//! How a server is brought to rest between load and measurement: by a fixed wait, or until its state is quiet.
+//! How a server is brought to rest between load and measurement: by a fixed wait, or until its
+//! state is quiet.
 
 use std::time::Duration;
 
@@ -8,21 +9,25 @@ use serde::{Deserialize, Deserializer, Serialize};
 use dbdyno_plan::{Given, Mistake, PlanDuration, StepEstimate, scalar, with_defaults};
 
 with_defaults! {
-    /// `settle = { ... }` of a workload. Keys other than `by` and `after` belong to one of the two ways.
+    /// `settle = { ... }` of a workload. Keys other than `by` and `after` belong to one of the two
+    /// ways.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Settle {
         pub by: SettleBy = SettleBy::State,
-        /// `by = "wait"`: length, counted from the start of cleanup; `"original"` is the original's.
+        /// `by = "wait"`: length, counted from the start of cleanup; `"original"` is the
+        /// original's.
         pub wait: SettleWait = SettleWait::Original,
-        /// `by = "state"`: the longest wait after the active work. What was not reached by then is reported.
+        /// `by = "state"`: the longest wait after the active work. What was not reached by then is
+        /// reported.
         pub cap: PlanDuration = PlanDuration::from_secs(600),
         /// After which steps.
         pub after: SettleAfter = SettleAfter::Load,
         /// `by = "state"`: dirty pages that count as quiet, as a fraction of the buffer pool.
         #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
         pub dirty_share: f64 = 0.02,
-        /// `by = "state"`: redo that a restart would apply, as a fraction of all redo (PostgreSQL: of `max_wal_size`).
+        /// `by = "state"`: redo that a restart would apply, as a fraction of all redo (PostgreSQL:
+        /// of `max_wal_size`).
         #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
         pub redo_share: f64 = 0.1,
         /// `by = "state"`: transactions that wait for purge (InnoDB).
@@ -30,7 +35,8 @@ with_defaults! {
         /// `by = "state"`: dead rows, as a fraction of the live ones (PostgreSQL).
         #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
         pub dead_rows_share: f64 = 0.01,
-        /// `by = "state"`: what the device of the data directory may write, in MB (10^6 bytes) a second.
+        /// `by = "state"`: what the device of the data directory may write, in MB (10^6 bytes) a
+        /// second.
         #[schemars(range(min = 0.0))]
         pub device_mb_per_second: f64 = 8.0,
     }
@@ -44,7 +50,8 @@ pub enum SettleBy {
     State,
     /// A time is over.
     Wait,
-    /// Nothing: there is no cleanup and no pause anywhere, and what a step leaves undone is done during the next.
+    /// Nothing: the server is not brought to rest, and what a step leaves undone is done during the
+    /// next.
     None,
 }
 
@@ -104,7 +111,8 @@ impl Settle {
         Some(StepEstimate::new("settle", &self.detail(where_it_is), self.forecast(original)))
     }
 
-    /// What a forecast counts: the pause, or for a state what a server of moderate size takes, and never more than the cap.
+    /// What a forecast counts: the pause, or for a state what a server of moderate size takes, and
+    /// never more than the cap.
     pub(crate) fn forecast(&self, original: Duration) -> Duration {
         const STATE: Duration = Duration::from_secs(30);
         match self.by {
@@ -149,7 +157,8 @@ impl Settle {
     }
 }
 
-/// `settle_wait` and `settle` say the same thing in two ways: which of them holds, or why that is not clear.
+/// `settle_wait` and `settle` say the same thing in two ways: which of them holds, or why that is
+/// not clear.
 pub(crate) fn both_problem(settle: Option<&Settle>, has_wait: bool) -> Option<Mistake> {
     let settle = settle?;
     if has_wait {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
-/// A step of one kind of operation, which the step's figure counts. `is_timed`: it ends with its time, not with its operations,
-/// which all count.
+/// A step of one kind of operation, which the step's figure counts. `is_timed`: it ends with its
+/// time, not with its operations, which all count.
 pub(crate) fn step_spec(
     (name, clients): (&str, u32),
     (unit, label): (Unit, &str),
@@ -28,7 +28,8 @@ pub(crate) fn step_spec(
     }
 }
 
-/// Adds to the options of a step how long it is, its warm-up and its rate. With a number of operations its time is none.
+/// Adds to the options of a step how long it is, its warm-up and its rate. With a number of
+/// operations its time is none.
 pub(crate) fn add_run(
     map: &mut Map<String, Value>,
     (operations, time): (Option<u64>, Duration),

@@ -1,4 +1,5 @@
-//! Checks that a plan writes itself: a statement, and what the database must answer. And the rows of all tables.
+//! Checks that a plan writes itself: a statement, and what the database must answer. And the rows
+//! of all tables.
 
 use std::time::{Duration, Instant};
 
@@ -71,7 +72,8 @@ pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Re
     compared(checks.iter().filter(|check| check.at != CheckAt::Before), session).await
 }
 
-/// Sends each statement and compares. A text that differs is 0 where 1 is expected: figures of a check are numbers.
+/// Sends each statement and compares. A text that differs is 0 where 1 is expected: figures of a
+/// check are numbers.
 async fn compared(
     list: impl Iterator<Item = &SqlCheck>,
     session: &mut AnySession,
@@ -94,7 +96,8 @@ async fn compared(
     Ok(done)
 }
 
-/// What comes after a step of scripts: the rows of all tables are counted, and after the load the server is brought to rest.
+/// What comes after a step of scripts: the rows of all tables are counted, and after the load the
+/// server is brought to rest.
 pub(crate) async fn finish(
     context: &Context,
     session: &mut AnySession,

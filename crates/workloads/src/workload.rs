@@ -1,4 +1,5 @@
-//! What the conductor asks of a workload: its steps in order, the lanes of each, and the work between them.
+//! What the conductor asks of a workload: its steps in order, the lanes of each, and the work
+//! between them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -22,7 +23,8 @@ pub struct Context {
     pub owned: bool,
     /// Seed of all draws; the same for every variant and block.
     pub seed: u64,
-    /// The device of the data directory, whose traffic ends before a server counts as quiet; `None` where it is not seen.
+    /// The device of the data directory, whose traffic ends before a server counts as quiet; `None`
+    /// where it is not seen.
     pub device: Option<DeviceGauge>,
 }
 
@@ -69,28 +71,31 @@ pub struct Explained {
     pub is_executed: bool,
 }
 
-/// The steps of a workload over one cell. It keeps what it must know from step to step (which rows exist, for instance).
+/// The steps of a workload over one cell. It keeps what it must know from step to step (which rows
+/// exist, for instance).
 pub trait Steps {
     /// Names of the steps, in order.
     fn steps(&self) -> Vec<String>;
 
-    /// How many of the first steps only make the data. The others are measured on them, and the workload's data mode says what
-    /// each of those finds.
+    /// How many of the first steps only make the data. The others are measured on them, and the
+    /// workload's data mode says what each of those finds.
     fn load_steps(&self) -> usize;
 
-    /// Whether the data may be put back, and the server stopped and started, before the measured step `index`. `false` for a
-    /// step that goes on with what the one before it has left, even if the plan asks for data of its own for each step.
+    /// Whether the data may be put back, and the server stopped and started, before the measured
+    /// step `index`. `false` for a step that goes on with what the one before it has left, even if
+    /// the plan asks for data of its own for each step.
     fn begins_group(&self, _index: usize) -> bool {
         true
     }
 
-    /// What it knows of the data now (which rows there are), to be taken over by [`Steps::recall`]; nothing where the options say
-    /// it all.
+    /// What it knows of the data now (which rows there are), to be taken over by [`Steps::recall`];
+    /// nothing where the options say it all.
     fn knowledge(&self) -> Value {
         json!({})
     }
 
-    /// The database holds the data of which [`Steps::knowledge`] said this, perhaps in another cell.
+    /// The database holds the data of which [`Steps::knowledge`] said this, perhaps in another
+    /// cell.
     ///
     /// # Errors
     /// [`Error::Knowledge`] when it was not said by the same workload.
@@ -106,8 +111,8 @@ pub trait Steps {
         Duration::ZERO
     }
 
-    /// What [`Workload::lanes`] of step `index` depends on besides options and context, for several hosts that each run a part of
-    /// them; `None` of a step that one host runs.
+    /// What [`Workload::lanes`] of step `index` depends on besides options and context, for several
+    /// hosts that each run a part of them; `None` of a step that one host runs.
     fn lanes_state(&self, _index: usize) -> Option<Value> {
         None
     }
@@ -118,13 +123,14 @@ pub trait Steps {
     /// Longest time that step `index` may take.
     fn time_cap(&self, index: usize) -> Option<Duration>;
 
-    /// Statements of step `index` that look for rows. The server is asked how it executes them when the step is over and
-    /// verified.
+    /// Statements of step `index` that look for rows. The server is asked how it executes them when
+    /// the step is over and verified.
     fn explained(&self, _index: usize) -> Vec<Explained> {
         Vec::new()
     }
 
-    /// The executions of the step that ran last, whose times count by themselves; empty for workloads of many operations.
+    /// The executions of the step that ran last, whose times count by themselves; empty for
+    /// workloads of many operations.
     fn executions(&self) -> Vec<Execution> {
         Vec::new()
     }
@@ -148,13 +154,15 @@ pub(crate) fn planned<L>(
     (spec, Box::new(build))
 }
 
-/// A workload: what it is, its options, and its way through a cell. A folder implements it and gets an entry in [`crate::ALL`].
+/// A workload: what it is, its options, and its way through a cell. A folder implements it and gets
+/// an entry in [`crate::ALL`].
 pub trait Workload: Steps + Sized + 'static {
     /// Name in plans, records and lists.
     const NAME: &'static str;
     /// What it is for, in a sentence.
     const PURPOSE: &'static str;
-    /// Rises with any change of rows, statements or order: runs of different versions are not comparable.
+    /// Rises with any change of rows, statements or order: runs of different versions are not
+    /// comparable.
     const VERSION: u32;
     /// What is around the original's steps.
     const ORIGINAL: Original;

@@ -1,5 +1,5 @@
-//! Bench `dbt3-load`: loading DBT3 straight into a server, compared with files by tpchgen's own command and the server's own
-//! statement for files.
+//! Bench `dbt3-load`: loading DBT3 straight into a server, compared with files by tpchgen's own
+//! command and the server's own statement for files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,8 @@ const LEAST_RATE: f64 = 1.3;
 /// CPU time of making rows over the time of the load, at most.
 const MOST_GENERATION: f64 = 0.15;
 const SCALE_FACTOR: u32 = 1;
-/// Name, columns and primary key of the tables, the largest ones first. The first takes longer than the others together.
+/// Name, columns and primary key of the tables, the largest ones first. The first takes longer than
+/// the others together.
 const TABLES: [(&str, &str, &str); 8] = [
     (
         "lineitem",
@@ -255,8 +256,8 @@ async fn files(generator: &Path, host: &Host, folder: &Path) -> Result<[f64; 2]>
     Ok([made, loaded])
 }
 
-/// As dbdyno makes them: rows of InnoDB lie in the order of the primary key, which is there from the beginning; PostgreSQL's is made
-/// after the load, and is no part of it.
+/// As dbdyno makes them: rows of InnoDB lie in the order of the primary key, which is there from
+/// the beginning; PostgreSQL's is made after the load, and is no part of it.
 fn made_anew(host: &Host, (table, columns, key): &(&str, &str, &str)) -> [String; 2] {
     let key = if host.is_mysql { format!(", PRIMARY KEY ({key})") } else { String::new() };
     [format!("DROP TABLE IF EXISTS {table}"), format!("CREATE TABLE {table} ({columns}{key})")]

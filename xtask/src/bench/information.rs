@@ -1,5 +1,5 @@
-//! Bench `information`: a budget of time against a fixed number of blocks, on the 42 microbenchmarks of two versions and of one against
-//! itself.
+//! Bench `information`: a budget of time against a fixed number of blocks, on the 42
+//! microbenchmarks of two versions and of one against itself.
 
 use anyhow::{Context, Result};
 use dbdyno_provision::{list, servers_dir};

@@ -1,4 +1,5 @@
-//! Bench `kills`: `kill -9` of dbdyno at random moments, and what was lost, what could not go on and what was left.
+//! Bench `kills`: `kill -9` of dbdyno at random moments, and what was lost, what could not go on
+//! and what was left.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -48,7 +49,8 @@ struct Tally {
     /// That found dbdyno at its end already.
     too_late: u32,
     runs: u32,
-    /// Steps that dbdyno had called finished when it was killed, and those of them that no record has.
+    /// Steps that dbdyno had called finished when it was killed, and those of them that no record
+    /// has.
     finished: usize,
     lost: Vec<String>,
     /// Runs that went on until their end, valid in all steps.

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: what the load client costs and whether what it says is true, against the project's targets.
+//! `cargo xtask bench`: what the load client costs and whether what it says is true, against the
+//! project's targets.
 
 mod analysis;
 mod client_effect;
@@ -26,27 +27,28 @@ use machine::Moment;
 
 /// Measure the load client against the project's targets and against other load generators.
 ///
-/// Builds dbdyno in release and runs it on this machine, interleaved with what it is compared with, several times over.
-/// The figures come from the runs' own reports. Without a name all of them run, which takes a while; nothing else should
-/// run on the machine meanwhile. Exit status 1 when a target is missed.
+/// Builds dbdyno in release and runs it on this machine, interleaved with what it is compared with,
+/// several times over. The figures come from the runs' own reports. Without a name all of them run,
+/// which takes a while; nothing else should run on the machine meanwhile. Exit status 1 when a
+/// target is missed.
 ///
-/// analysis: time that findings and report of a large run take (half a minute).
-/// client-effect: ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (seven minutes a round);
-/// needs Debian's sysbench.
-/// connections: memory and time that 4096 connections take, compared with sysbench (half a minute a round); needs Debian's sysbench.
-/// dbt3-load: rate of loading DBT3 compared with files by tpchgen's command and LOAD DATA or COPY (four minutes a round); gets that
-/// command from PyPI.
-/// information: a budget of time against a fixed number of blocks on the 42 microbenchmarks (two hours, once).
-/// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
-/// kills: 200 times `kill -9` of dbdyno at random moments, with --resume: what was lost and what was left (ten minutes, once).
-/// load: rate of loading sbtest tables and building their indexes compared with sysbench (twenty minutes a round with ten million
-/// rows, a quarter of an hour with --only "1 table"); needs Debian's sysbench.
-/// scripts: client CPU, rate and memory of sysbench's and pgbench's scripts run by dbdyno and by them (six minutes a round); needs
-/// Debian's sysbench and pgbench.
-/// sysbench: client CPU and rate of OLTP transactions compared with sysbench, and above the floor of a bare epoll loop (three
-/// minutes a round); needs Debian's sysbench.
-/// truth: what is reported of a server whose delays, freezes and CPU use are programmed, whether schedules are kept, and
-/// what recording costs (six minutes a round).
+/// analysis: time that findings and report of a large run take (half a minute). client-effect:
+/// ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (seven minutes
+/// a round); needs Debian's sysbench. connections: memory and time that 4096 connections take,
+/// compared with sysbench (half a minute a round); needs Debian's sysbench. dbt3-load: rate of
+/// loading DBT3 compared with files by tpchgen's command and LOAD DATA or COPY (four minutes a
+/// round); gets that command from PyPI. information: a budget of time against a fixed number of
+/// blocks on the 42 microbenchmarks (two hours, once). insert-benchmark: client CPU a row and a
+/// query (two and a half minutes a round). kills: 200 times `kill -9` of dbdyno at random moments,
+/// with --resume: what was lost and what was left (ten minutes, once). load: rate of loading sbtest
+/// tables and building their indexes compared with sysbench (twenty minutes a round with ten
+/// million rows, a quarter of an hour with --only "1 table"); needs Debian's sysbench. scripts:
+/// client CPU, rate and memory of sysbench's and pgbench's scripts run by dbdyno and by them (six
+/// minutes a round); needs Debian's sysbench and pgbench. sysbench: client CPU and rate of OLTP
+/// transactions compared with sysbench, and above the floor of a bare epoll loop (three minutes a
+/// round); needs Debian's sysbench. truth: what is reported of a server whose delays, freezes and
+/// CPU use are programmed, whether schedules are kept, and what recording costs (six minutes a
+/// round).
 #[derive(Debug, Parser)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -59,8 +61,8 @@ pub(crate) struct Args {
     /// Rows that bench load loads; ten million when left out.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1000..))]
     rows: Option<u64>,
-    /// Cases of bench load or scripts whose name holds this, as "1 table" or "point_select", or servers of
-    /// bench dbt3-load; all when left out.
+    /// Cases of bench load or scripts whose name holds this, as "1 table" or "point_select", or
+    /// servers of bench dbt3-load; all when left out.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Keep the run directories, in this folder.

@@ -17,7 +17,8 @@ pub(super) fn built_example(name: &str) -> Result<PathBuf> {
     Ok(places::target().join("release/examples").join(name))
 }
 
-/// Runs the plan `text` in a new folder `name` of `folder` and returns its report. `files` are written next to the plan.
+/// Runs the plan `text` in a new folder `name` of `folder` and returns its report. `files` are
+/// written next to the plan.
 pub(super) fn measured(
     dbdyno: &Path,
     folder: &Path,

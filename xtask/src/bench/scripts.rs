@@ -1,5 +1,5 @@
-//! Bench `scripts`: the same script, by the same command line, run by dbdyno and by the program it was written for: client CPU,
-//! rate, and memory at many connections.
+//! Bench `scripts`: the same script, by the same command line, run by dbdyno and by the program it
+//! was written for: client CPU, rate, and memory at many connections.
 
 use std::io::Seek;
 use std::path::Path;
@@ -284,7 +284,8 @@ fn directory(options: &[String]) -> &str {
 
 fn measure(setting: &Setting, place: &Place, case: &Case, is_own: bool) -> Result<Taken> {
     let (_, cpus) = machine::halves();
-    // The shell lifts its own limit on open files and becomes the program, so that the process watched is the program.
+    // The shell lifts its own limit on open files and becomes the program, so that the process
+    // watched is the program.
     let mut line = Command::new("sh");
     line.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\"", "sh", "taskset", "-c"]);
     line.arg(machine::list(cpus.as_deref()));

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::command::{output, run};
 use crate::places;
 
-/// Shells read their completions, and a reader of manual pages its page; then the quickstart, for a short while, and its report.
+/// Shells read their completions, and a reader of manual pages its page; then the quickstart, for a
+/// short while, and its report.
 const RUN: &str = "\
 set -eu
 dbdyno --version

@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: what is handed to users: static binaries, Debian packages, archives, checksums.
+//! `cargo xtask dist`: what is handed to users: static binaries, Debian packages, archives,
+//! checksums.
 
 mod clean_root;
 mod package;
@@ -15,10 +16,12 @@ use crate::{places, terminal};
 pub(crate) use clean_root::check;
 use target::{Target, X86_64};
 
-/// Build what users install: for x86_64 and aarch64 a stripped static binary, a Debian package with manual pages and completions
-/// of bash, zsh and fish, and an archive of the same; and checksums of all.
+/// Build what users install: for x86_64 and aarch64 a stripped static binary, a Debian package with
+/// manual pages and completions of bash, zsh and fish, and an archive of the same; and checksums of
+/// all.
 ///
-/// aarch64 is built with a cross compiler. What is missing for that is named before anything is built.
+/// aarch64 is built with a cross compiler. What is missing for that is named before anything is
+/// built.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Only this architecture: `x86_64` or `aarch64`.
@@ -27,7 +30,8 @@ pub(crate) struct Args {
     /// Folder for the files.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Also install the x86_64 package in a clean Debian root, and run it there. Needs root and debootstrap.
+    /// Also install the x86_64 package in a clean Debian root, and run it there. Needs root and
+    /// debootstrap.
     #[arg(long)]
     check: bool,
 }

@@ -70,7 +70,8 @@ impl Target {
             self.triple,
         ]);
         let of_target = self.triple.to_uppercase().replace('-', "_");
-        // glibc within the binary: it runs on any Linux, whatever libraries that has. At a fixed address it needs no relocations.
+        // glibc within the binary: it runs on any Linux, whatever libraries that has. At a fixed
+        // address it needs no relocations.
         let flags = "-C target-feature=+crt-static -C relocation-model=static";
         command.env(format!("CARGO_TARGET_{of_target}_RUSTFLAGS"), flags);
         command.env(format!("CARGO_TARGET_{of_target}_LINKER"), self.compiler);

@@ -14,7 +14,8 @@ const VERSION: &str = "0.20.2";
 /// Checks the tree against deny.toml.
 pub(super) fn check() -> Result<()> {
     let program = cargo_deny()?;
-    // The graph has crates of other platforms, which no build downloads; with them here, the check needs no network.
+    // The graph has crates of other platforms, which no build downloads; with them here, the check
+    // needs no network.
     run(&mut cargo(&["fetch", "--quiet", "--locked"]))?;
     let mut command = Command::new(program);
     run(command.args([

@@ -16,8 +16,8 @@ use crate::terminal;
 use stages::{ALL, Stage};
 use summary::{Outcome, Row};
 
-/// Check everything that must hold: installs and fetches what the tests need, then format, lints, licences,
-/// documentation and all tests.
+/// Check everything that must hold: installs and fetches what the tests need, then format, lints,
+/// licences, documentation and all tests.
 #[derive(Debug, Parser)]
 #[command(after_help = stages::help())]
 pub(crate) struct Args {

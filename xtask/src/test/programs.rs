@@ -1,4 +1,5 @@
-//! The test programs of the workspace: built by cargo, distinguished by whether they may share the machine.
+//! The test programs of the workspace: built by cargo, distinguished by whether they may share the
+//! machine.
 
 use std::path::PathBuf;
 
@@ -10,7 +11,8 @@ use crate::command::{cargo, output};
 /// Runs the whole tool at its full rate.
 const TRUTH: (&str, &str) = ("dbdyno", "truth");
 
-/// Test programs that hold the tool to its clocks: package and target. Each has the machine for itself.
+/// Test programs that hold the tool to its clocks: package and target. Each has the machine for
+/// itself.
 const ALONE: &[(&str, &str)] = &[
     TRUTH,
     ("dbdyno", "engines"),
@@ -22,7 +24,8 @@ const ALONE: &[(&str, &str)] = &[
     ("dbdyno-sample", "sampling"),
 ];
 
-/// Test programs with most work, longest first: what starts last is short, so that nothing is left to wait for alone.
+/// Test programs with most work, longest first: what starts last is short, so that nothing is left
+/// to wait for alone.
 const LONGEST: &[(&str, &str)] = &[
     ("dbdyno", "servers"),
     ("dbdyno-provision", "servers"),
@@ -111,7 +114,8 @@ fn of_message(message: &Value) -> Option<Program> {
     let folder = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_owned();
     let target = &message["target"];
     Some(Program {
-        // `path+file:///folder/xtask#0.1.0`, and `path+file:///folder/crates/cli#dbdyno@0.1.0` where the names differ.
+        // `path+file:///folder/xtask#0.1.0`, and `path+file:///folder/crates/cli#dbdyno@0.1.0`
+        // where the names differ.
         package: match message["package_id"].as_str()?.rsplit_once('#')?.1.split_once('@') {
             Some((name, _)) => name.to_owned(),
             None => folder.file_name()?.to_str()?.to_owned(),

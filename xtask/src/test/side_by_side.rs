@@ -1,4 +1,5 @@
-//! Running test programs: those that hold clocks alone, all others side by side; the output of each in one piece.
+//! Running test programs: those that hold clocks alone, all others side by side; the output of each
+//! in one piece.
 
 use std::io::{Read, Seek};
 use std::process::{Command, Stdio};
@@ -11,11 +12,12 @@ use anyhow::{Context, Result, bail};
 use super::programs::Program;
 use crate::terminal;
 
-/// Programs at once: one is busy with the longest of them for most of the time, the other goes through the rest.
+/// Programs at once: one is busy with the longest of them for most of the time, the other goes
+/// through the rest.
 const SIDE_BY_SIDE: usize = 2;
 
-/// Tests at once in each of them, beyond one a CPU: tests with servers wait for the disk and for whole seconds more than they
-/// work, tests of clocks wait for times to come.
+/// Tests at once in each of them, beyond one a CPU: tests with servers wait for the disk and for
+/// whole seconds more than they work, tests of clocks wait for times to come.
 const WAITING: usize = 4;
 
 /// How one program went.
@@ -27,8 +29,8 @@ struct Ended<'a> {
     failures: String,
 }
 
-/// Runs all programs; an error says how to run those again that failed, and what their failed tests printed: a log of
-/// thousands of lines ends with it.
+/// Runs all programs; an error says how to run those again that failed, and what their failed tests
+/// printed: a log of thousands of lines ends with it.
 pub(super) fn run(programs: &[Program]) -> Result<()> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let (alone, others): (Vec<&Program>, Vec<&Program>) =
@@ -72,7 +74,8 @@ fn at_once<'a>(programs: &[&'a Program], at_once: usize, cpus: usize) -> Result<
     })
 }
 
-/// Runs one program in its package's folder, as cargo does: whether it passed, and all that it printed.
+/// Runs one program in its package's folder, as cargo does: whether it passed, and all that it
+/// printed.
 fn tests_of(program: &Program, threads: usize) -> Result<(bool, String)> {
     let about = || format!("{} cannot be run", program.path.display());
     // A file and no pipe: what a test leaves running may hold it open, and is not waited for.
@@ -137,8 +140,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program");
         let script = "#!/bin/sh\necho \"$RUST_TEST_THREADS\"; pwd >&2; echo last; exit 3\n";
-        // Another process writes it: what another test starts at this moment would hold it open, and what is open for writing
-        // cannot be run.
+        // Another process writes it: what another test starts at this moment would hold it open,
+        // and what is open for writing cannot be run.
         let write = ["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", path.to_str().unwrap(), script];
         assert!(Command::new("sh").args(write).status().unwrap().success());
         let folder = folder.path().canonicalize().unwrap();

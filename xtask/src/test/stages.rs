@@ -13,7 +13,8 @@ pub(super) struct Stage {
     pub(super) job: &'static str,
     /// Name of a stage without which this one makes no sense.
     pub(super) needs: Option<&'static str>,
-    /// Mostly waits for the network: goes on while later stages run, and ends before the last one begins.
+    /// Mostly waits for the network: goes on while later stages run, and ends before the last one
+    /// begins.
     pub(super) in_background: bool,
     pub(super) run: fn() -> Result<()>,
 }

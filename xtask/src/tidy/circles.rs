@@ -1,8 +1,8 @@
 //! Modules do not import each other in a circle: what is below can be read without what is above.
 //!
-//! Of two modules next to each other in a folder, one may use the other or the other the one. A folder counts as one
-//! module with all that is in it; a module and the folder that it lies in may use each other. Re-exports are followed to
-//! where the item is defined. Tests are left out.
+//! Of two modules next to each other in a folder, one may use the other or the other the one. A
+//! folder counts as one module with all that is in it; a module and the folder that it lies in may
+//! use each other. Re-exports are followed to where the item is defined. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -118,7 +118,8 @@ fn imports(tokens: &[TokenTree], prefix: &Path, module: &mut Module) {
     }
 }
 
-/// The module that defines what `written` in module `from` names; `None` for what is of another crate.
+/// The module that defines what `written` in module `from` names; `None` for what is of another
+/// crate.
 fn resolve(of: &Crate, from: &Path, written: &[String], depth: u32) -> Option<Path> {
     let (first, mut rest) = written.split_first()?;
     let mut at: Path = match first.as_str() {

@@ -2,7 +2,8 @@
 
 use super::{Repository, assert_none};
 
-/// Direct dependencies that are in the tree in several versions, each with the reason why that cannot be helped.
+/// Direct dependencies that are in the tree in several versions, each with the reason why that
+/// cannot be helped.
 const SEVERAL_VERSIONS: &[(&str, &str)] = &[];
 
 /// Each line of `[workspace.dependencies]` that is not ours ends in a comment.

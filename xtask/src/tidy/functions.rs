@@ -14,8 +14,9 @@ const LONG: &[(&str, &str, &str)] = &[(
     "a table: the words of each warning, and the compiler sees that none is missing",
 )];
 
-/// Name and number of lines of each function in `text`, which is formatted: a function ends at the first line that is a
-/// closing brace in its own column. A raw string with such a line would only make it shorter.
+/// Name and number of lines of each function in `text`, which is formatted: a function ends at the
+/// first line that is a closing brace in its own column. A raw string with such a line would only
+/// make it shorter.
 fn lengths(text: &str) -> Vec<(&str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();

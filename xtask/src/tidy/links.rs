@@ -46,7 +46,8 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     after.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link.split(' ').next().unwrap_or(link))
 }
 
-/// What the headings of a page are called in links: small letters, blanks as dashes, no other signs.
+/// What the headings of a page are called in links: small letters, blanks as dashes, no other
+/// signs.
 fn anchors(text: &str) -> impl Iterator<Item = String> {
     let headings = prose(text).filter(|line| line.starts_with('#'));
     headings.map(|line| {

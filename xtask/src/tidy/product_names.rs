@@ -1,8 +1,10 @@
-//! A database product is named by its own folders and by the lists of products, and by no other product code.
+//! A database product is named by its own folders and by the lists of products, and by no other
+//! product code.
 
 use super::{Repository, assert_none, has_word, is_product, product_lines};
 
-/// A product, or a family of products that are served alike: the name of its folders, and its other names.
+/// A product, or a family of products that are served alike: the name of its folders, and its other
+/// names.
 const PRODUCTS: &[(&str, &[&str])] = &[
     (
         "mysql",
@@ -12,7 +14,8 @@ const PRODUCTS: &[(&str, &[&str])] = &[
     ("sqlite", &["Sqlite", "SQLite"]),
 ];
 
-/// Where product code names a product that is not its own, with the reason. The list only gets shorter.
+/// Where product code names a product that is not its own, with the reason. The list only gets
+/// shorter.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/drivers/src/products.rs", "the list of products"),
     ("crates/provision/src/families.rs", "the list of families"),

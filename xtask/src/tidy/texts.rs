@@ -1,4 +1,5 @@
-//! All files: no machine's paths, no words of unfinished work, no registry's host, no blanks at line ends, no big files.
+//! All files: no machine's paths, no words of unfinished work, no registry's host, no blanks at
+//! line ends, no big files.
 
 use super::{Repository, assert_none};
 
@@ -7,7 +8,8 @@ const MAX_BYTES: u64 = 1 << 20;
 const PAGES: [&str; 2] = ["docs/demo/", "docs/reports/"];
 const MAX_PAGE_BYTES: u64 = 4 << 20;
 
-/// Words that must not be in any file, each with the reason. They are cut in two, so that this file may hold them.
+/// Words that must not be in any file, each with the reason. They are cut in two, so that this file
+/// may hold them.
 const BANNED: &[(&str, &str)] = &[
     (concat!("TO", "DO"), "finish it, or open an issue"),
     (concat!("FIX", "ME"), "finish it, or open an issue"),
@@ -24,7 +26,8 @@ const BANNED: &[(&str, &str)] = &[
     (concat!("deb.debian", ".org"), "clients know their registry"),
 ];
 
-/// Words that make a reader stop, in what users read, each with better ones. One may be shown as code: `nobody`.
+/// Words that make a reader stop, in what users read, each with better ones. One may be shown as
+/// code: `nobody`.
 const UNCLEAR: &[(&str, &str)] = &[
     ("told", "configured, set, reported"),
     ("tells", "reports, shows"),

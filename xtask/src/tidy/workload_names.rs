@@ -1,10 +1,12 @@
-//! A workload is named by its own folder and by the list of all workloads, and by no other product code.
+//! A workload is named by its own folder and by the list of all workloads, and by no other product
+//! code.
 
 use super::{Repository, assert_none, has_word, is_product, product_lines};
 
 const FOLDER: &str = "crates/workloads/src";
 
-/// Where product code names a workload that is not its own, with the reason. Some are names of originals too.
+/// Where product code names a workload that is not its own, with the reason. Some are names of
+/// originals too.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/workloads/src/lib.rs", "", "the list of all workloads"),
     ("crates/workloads/src/dbt3/", "oltp", "its random draws"),

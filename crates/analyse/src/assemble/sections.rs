@@ -1,4 +1,5 @@
-//! Sections of the report: the same executions of steps, some variants of them, compared with another base.
+//! Sections of the report: the same executions of steps, some variants of them, compared with
+//! another base.
 
 use dbdyno_record::{Run, workload_and_setup};
 use serde::Deserialize;
@@ -48,7 +49,8 @@ impl PlanText {
     }
 }
 
-/// Of several groupings only that of the year of the report that the plan follows, where there is one.
+/// Of several groupings only that of the year of the report that the plan follows, where there is
+/// one.
 pub(crate) fn keep_grouping(report: &Prose, steps: &mut [Vec<StepFindings>]) {
     let year = report.year.map(|year| year.to_string()).unwrap_or_default();
     let has_it = |step: &StepFindings| step.groups.contains_key(&year);

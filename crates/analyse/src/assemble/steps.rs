@@ -40,7 +40,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) tag: &'a str,
     pub(crate) hosting: Hosting,
     pub(crate) cpus: u32,
-    /// A step that the client limited is invalid. Not for builds of dbdyno whose client is slow by nature.
+    /// A step that the client limited is invalid. Not for builds of dbdyno whose client is slow by
+    /// nature.
     pub(crate) judges_client: bool,
     /// No one else is meant to run on the client's CPUs.
     pub(crate) client_has_own_cpus: bool,
@@ -56,8 +57,8 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     timed_run(step, around).0
 }
 
-/// The figures of a step, and the response times of its headline operations. Figures of a step that did not come to a common
-/// window are zero or absent; its validity says why.
+/// The figures of a step, and the response times of its headline operations. Figures of a step that
+/// did not come to a common window are zero or absent; its validity says why.
 pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun, Option<Histogram<u64>>) {
     let window = step.window().map_or(Span::new(0, 0), |(from_us, to_us)| Span::new(from_us, to_us));
     let measured = Measured {
@@ -134,8 +135,8 @@ fn refused_faults(step: &StepRecord, kinds: &[KindResult]) -> Vec<String> {
     headline.filter_map(|kind| refused::fault(kind, &step.events)).collect()
 }
 
-/// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its own for a part `waited` of
-/// the window, at its calibrated rate, or late.
+/// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its
+/// own for a part `waited` of the window, at its calibrated rate, or late.
 fn client_faults(
     (step, events): (&Measured<'_>, &[StepEvent]),
     waited: Option<f64>,
@@ -149,7 +150,8 @@ fn client_faults(
     busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(events)).collect()
 }
 
-/// A valid step becomes invalid, an invalid one has one reason more; any other state says enough already.
+/// A valid step becomes invalid, an invalid one has one reason more; any other state says enough
+/// already.
 pub(crate) fn add_reason(validity: Validity, reason: String) -> Validity {
     match validity {
         Validity::Valid => Validity::Invalid { reasons: vec![reason] },
@@ -169,10 +171,12 @@ struct Kind {
     faults: Vec<String>,
 }
 
-/// The figures of one kind. Whether its histograms hold a time for each operation is asked where all else of the records `is_sound`.
+/// The figures of one kind. Whether its histograms hold a time for each operation is asked where
+/// all else of the records `is_sound`.
 fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span, is_sound: bool) -> Kind {
     let sum = tally(&step.intervals, &spec.kind, window);
-    // What failed in a step that did not come to a window is all the same what its reader looks for.
+    // What failed in a step that did not come to a window is all the same what its reader looks
+    // for.
     let wrong = if window.seconds() > 0.0 { sum } else { tally(&step.intervals, &spec.kind, Span::ALWAYS) };
     let done = done(&step.spec, &step.intervals, &spec.kind, window);
     let mut faults = Vec::new();

@@ -79,7 +79,8 @@ fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
 
 fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>) -> StepFindings {
     let records = || cells.iter().flat_map(|cell| &cell.steps).filter(|step| step.name == name);
-    // A step that is damaged or was killed at once may have lost its description; any other knows it as well.
+    // A step that is damaged or was killed at once may have lost its description; any other knows
+    // it as well.
     let is_whole = |step: &&StepRecord| step.damaged.is_none() && !step.events.is_empty();
     let described = records().find(is_whole).or_else(|| records().next());
     let spec = described.map(|step| &step.spec);
@@ -90,7 +91,8 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     let base_runs = of_base.map_or(&[][..], |of| &of.runs);
     let cost_breakdown = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
         let base = of_base.map(|of| of.variant).filter(|base| base.name != variant.name)?;
-        // Of a server and of an embedded database the CPUs are not the same, nor of one that others have started.
+        // Of a server and of an embedded database the CPUs are not the same, nor of one that others
+        // have started.
         let of = |variant: &VariantInfo| (hosting_of(run, variant), variant.external);
         let (hosting, is_external) = Some(of(variant)).filter(|of_variant| *of_variant == of(base))?;
         let cpus = cpus(hosting, is_external, &run.manifest.host)?;
@@ -173,8 +175,8 @@ fn surroundings<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &Ste
     }
 }
 
-/// Whether the figures of a step that has just ended may be used, as the findings of its run will say. `variant` is a name of
-/// the manifest; of another one, what the step's own record says.
+/// Whether the figures of a step that has just ended may be used, as the findings of its run will
+/// say. `variant` is a name of the manifest; of another one, what the step's own record says.
 pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> Validity {
     match manifest.variants.iter().find(|known| known.name == variant) {
         Some(variant) => step_run(step, surroundings(manifest, variant, step)).validity,

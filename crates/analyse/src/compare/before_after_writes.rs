@@ -1,4 +1,5 @@
-//! What writing does to reads: the rate of each test after the steps that write ÷ its rate before them.
+//! What writing does to reads: the rate of each test after the steps that write ÷ its rate before
+//! them.
 
 use crate::compare::ratio::{interval_of_blocks, ratio};
 use crate::model::{Aging, AgingVariant, StepFindings, VariantStep, ZeroRates};
@@ -26,8 +27,8 @@ pub(crate) fn aging(steps: &[StepFindings]) -> Vec<Aging> {
     steps.iter().filter_map(of_step).collect()
 }
 
-/// The name of the same step after the writes: of `random-points.pre_range=10.c4` it is `random-points_range=10.c4`. `None` for
-/// another step.
+/// The name of the same step after the writes: of `random-points.pre_range=10.c4` it is
+/// `random-points_range=10.c4`. `None` for another step.
 fn behind(name: &str) -> Option<String> {
     let (test, rest) = name.split_once(BEFORE)?;
     let ends = rest.is_empty() || rest.starts_with(['.', '_']);

@@ -1,7 +1,9 @@
-//! Ratios of a fleet's run by machine: whether they depend on it, and which machine lies apart from the others.
+//! Ratios of a fleet's run by machine: whether they depend on it, and which machine lies apart from
+//! the others.
 //!
-//! The ratio of a block is of one machine, so how fast the machine is cancels out. If machines differ in the means of their log ratios by
-//! more than their blocks scatter, machine and variant interact.
+//! The ratio of a block is of one machine, so how fast the machine is cancels out. If machines
+//! differ in the means of their log ratios by more than their blocks scatter, machine and variant
+//! interact.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +35,8 @@ pub(crate) fn machines(run: &Run) -> Machines {
     machines
 }
 
-/// Fills in the ratios by machine. Those of all steps are one family, as verdicts are. Where the rate is the plan's no machine changes it,
-/// and a bound has no mean.
+/// Fills in the ratios by machine. Those of all steps are one family, as verdicts are. Where the
+/// rate is the plan's no machine changes it, and a bound has no mean.
 pub(crate) fn fill(steps: &mut [&mut StepFindings], machines: &Machines, base: &str) {
     for step in steps.iter_mut().filter(|step| !step.is_paced(base)) {
         for variant in step.variants.iter_mut().filter(|variant| variant.variant != base) {
@@ -64,7 +66,8 @@ pub(crate) fn by_machine(blocks: &[(u32, f64)], machines: &Machines) -> Option<B
     Some(ByMachine { machines, p_interaction, q_interaction: p_interaction, farthest })
 }
 
-/// The machine with the greatest studentised distance from all others together. Each is tested, so the probability is that of all tests.
+/// The machine with the greatest studentised distance from all others together. Each is tested, so
+/// the probability is that of all tests.
 fn farthest(machines: &[MachineRatio], logs: &[Vec<f64>]) -> Option<FarthestMachine> {
     if machines.len() < 3 {
         return None;
@@ -80,7 +83,8 @@ fn farthest(machines: &[MachineRatio], logs: &[Vec<f64>]) -> Option<FarthestMach
     Some(FarthestMachine { machine, ratio, others: others.exp(), p, q: p })
 }
 
-/// Adjusts the probabilities of all comparisons of a run: the interactions as one family, the farthest machines as another.
+/// Adjusts the probabilities of all comparisons of a run: the interactions as one family, the
+/// farthest machines as another.
 pub(crate) fn adjust(all: &mut [&mut ByMachine]) {
     let mut interactions: Vec<&mut f64> =
         all.iter_mut().filter_map(|found| found.q_interaction.as_mut()).collect();
@@ -97,7 +101,8 @@ fn adjust_family(family: &mut [&mut f64]) {
     }
 }
 
-/// A sentence where ratios depend on the machine, which names the surest, and one for each machine that is odd in any.
+/// A sentence where ratios depend on the machine, which names the surest, and one for each machine
+/// that is odd in any.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));
     let all: Vec<(&StepFindings, &VariantStep, &ByMachine)> =
@@ -154,7 +159,8 @@ mod tests {
         (0..machines).map(of).collect()
     }
 
-    /// A run of `a` and `b`, of which `b` does so many of 100,000 in each block, with the block's machine.
+    /// A run of `a` and `b`, of which `b` does so many of 100,000 in each block, with the block's
+    /// machine.
     fn measured_on(blocks: &[(&str, u64)]) -> Run {
         let pairs: Vec<(u64, u64)> = blocks.iter().map(|(_, rate)| (100_000, *rate)).collect();
         let mut run = run_of_pairs("r", &pairs);
@@ -215,7 +221,8 @@ mod tests {
     const STUDIES: u64 = 2_000;
     const STEPS: u64 = 10;
 
-    /// A run of ten steps on a fleet: `n0` has ratios that are greater by `planted` on the log scale in the first of them.
+    /// A run of ten steps on a fleet: `n0` has ratios that are greater by `planted` on the log
+    /// scale in the first of them.
     fn study(number: u64, fleet: &Machines, planted: f64) -> Vec<ByMachine> {
         let blocks: Vec<u32> = fleet.values().flatten().copied().collect();
         let of_step = |step: u64| {

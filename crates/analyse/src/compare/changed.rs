@@ -1,5 +1,5 @@
-//! Servers that were exchanged, or set otherwise, while their run went on, and the dbdyno that measured it: the blocks of one
-//! variant are then of two.
+//! Servers that were exchanged, or set otherwise, while their run went on, and the dbdyno that
+//! measured it: the blocks of one variant are then of two.
 
 use dbdyno_record::{CellId, Run, ServerInfo};
 
@@ -9,8 +9,8 @@ use crate::servers::servers_of;
 /// Settings that a warning names; the others are counted.
 const NAMED: usize = 8;
 
-/// What a server counts, draws or writes down for itself: it differs from start to start whatever its configuration. Values
-/// that are paths differ too, because each cell has folders of its own.
+/// What a server counts, draws or writes down for itself: it differs from start to start whatever
+/// its configuration. Values that are paths differ too, because each cell has folders of its own.
 const OF_EACH_START: &[&str] = &[
     "debug_sync",
     "error_count",
@@ -73,7 +73,8 @@ fn exchanged(run: &Run, variant: &str) -> Option<Notice> {
     Some(notice.with("first", first.version_text.as_str()).with("other", other.version_text.as_str()))
 }
 
-/// The first start that was set otherwise than the first of all; a server of another version is reported by itself.
+/// The first start that was set otherwise than the first of all; a server of another version is
+/// reported by itself.
 fn set_otherwise(run: &Run, variant: &str) -> Option<Notice> {
     let (first_cell, first) = starts(run, variant).find(|(_, server)| !server.settings.is_empty())?;
     let same_build = |server: &ServerInfo| server.version_text == first.version_text;

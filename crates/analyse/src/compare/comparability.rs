@@ -1,4 +1,5 @@
-//! Whether two runs may be compared: what was asked, of how much data, by which client, on what class of host.
+//! Whether two runs may be compared: what was asked, of how much data, by which client, on what
+//! class of host.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use crate::words::numbered;
 
 const GIB: u64 = 1 << 30;
 
-/// What differs, one phrase a difference, as `what BASE and NEW`; empty for runs that are alike. `pairs` are the variants that
-/// are to be compared, each by its name in `base` and in `new`.
+/// What differs, one phrase a difference, as `what BASE and NEW`; empty for runs that are alike.
+/// `pairs` are the variants that are to be compared, each by its name in `base` and in `new`.
 pub(crate) fn differences(base: &Run, new: &Run, pairs: &[(&str, &str)]) -> Vec<String> {
     differences_of((&base.manifest, &starts(base)), (&new.manifest, &starts(new)), pairs)
 }
@@ -50,7 +51,8 @@ pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> V
         .collect()
 }
 
-/// What differs in small: it may change rates a little, and does not keep runs from being compared. As [`differences`].
+/// What differs in small: it may change rates a little, and does not keep runs from being compared.
+/// As [`differences`].
 pub(crate) fn small_differences(base: &Manifest, new: &Manifest) -> Vec<String> {
     let tool = |run: &Manifest| format!("{} ({})", run.tool.version, run.tool.commit);
     let facts = [
@@ -83,7 +85,8 @@ impl Started {
         Self { memory, cpus: server.cpus.clone() }
     }
 
-    /// CPUs that the kernel gave differ beyond what the plans say where these say the same: a container may have fewer.
+    /// CPUs that the kernel gave differ beyond what the plans say where these say the same: a
+    /// container may have fewer.
     fn differences(&self, new: &Self, with_cpus: bool) -> Vec<(&'static str, String, String)> {
         let mut all = Vec::new();
         if self.memory != new.memory {
@@ -129,8 +132,9 @@ fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<String> {
     all
 }
 
-/// Keys of a plan that decide what the client costs and does, with what holds for a plan that does not say them. What other
-/// keys of these tables change is in the server's own description, or in no rate.
+/// Keys of a plan that decide what the client costs and does, with what holds for a plan that does
+/// not say them. What other keys of these tables change is in the server's own description, or in
+/// no rate.
 const PLAN_KEYS: [(&str, &str, &str); 8] = [
     ("clients", "hosts", "not set"),
     ("host", "sampling", "true"),
@@ -156,7 +160,8 @@ const HOST_CLASS: [(&str, HostFact); 7] = [
     ("filesystem of the data", |host| host.data_filesystem.clone()),
 ];
 
-/// What the class of a host is made of, by name: runs on hosts of one class can be compared, and scatter alike.
+/// What the class of a host is made of, by name: runs on hosts of one class can be compared, and
+/// scatter alike.
 pub fn host_class(host: &HostInfo) -> BTreeMap<String, String> {
     HOST_CLASS.iter().map(|(what, value)| ((*what).to_owned(), value(host))).collect()
 }
@@ -174,7 +179,8 @@ fn workload_differences(base: &WorkloadInfo, new: &WorkloadInfo) -> Vec<String> 
     all
 }
 
-/// Options that hold others, such as `settle`, are compared one by one: `insert-benchmark.settle.wait "0s" and "1s"`.
+/// Options that hold others, such as `settle`, are compared one by one:
+/// `insert-benchmark.settle.wait "0s" and "1s"`.
 fn option_differences(
     path: &str,
     base: &Map<String, Value>,
@@ -197,7 +203,8 @@ fn option_differences(
     }
 }
 
-/// Steps that ended and whose files could not be compared with what they were then; `None` without any.
+/// Steps that ended and whose files could not be compared with what they were then; `None` without
+/// any.
 pub(crate) fn unchecked_steps(run: &Run) -> Option<usize> {
     let steps = run.cells.iter().flat_map(|cell| &cell.steps);
     let unchecked = steps.filter(|step| step.outcome().is_some() && !step.has_checksums).count();

@@ -32,9 +32,9 @@ pub struct CompareChoices {
 
 /// Compares `new` with `base`.
 ///
-/// Two runs must be alike: same plan name, workloads with their versions and options (which hold the size of the data), seed,
-/// class of host, memory of the servers, load client and kind of build. [`Error::NotAlike`] says what differs, unless
-/// `anyway` was chosen; then it is a note.
+/// Two runs must be alike: same plan name, workloads with their versions and options (which hold
+/// the size of the data), seed, class of host, memory of the servers, load client and kind of
+/// build. [`Error::NotAlike`] says what differs, unless `anyway` was chosen; then it is a note.
 pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result<Comparison, Error> {
     // Ids of runs on two machines can be equal: they are a second and a name.
     let one_run = base.run.manifest == new.run.manifest;
@@ -237,7 +237,8 @@ fn is_missed(
     base.background_rate.is_some() && !base_step.misses(base) && new_step.misses(new)
 }
 
-/// What does not depend on how the two are compared. A step that ran on both sides but has no ratio is invalid.
+/// What does not depend on how the two are compared. A step that ran on both sides but has no ratio
+/// is invalid.
 fn both(
     workload: &str,
     (step, base): (&StepFindings, &VariantStep),

@@ -1,9 +1,10 @@
 //! What a difference of rates is made of: CPU an operation, and how much of the CPUs was used.
 //!
-//! rate = CPUs × utilisation ÷ CPU an operation, for every run. Both variants have the same CPUs, so the logarithm of the
-//! ratio is a difference of utilisation and one of CPU an operation. Each is split further by the logarithmic mean
-//! (Ang, Energy Policy 32, 2004: LMDI-I), whose parts add up to the whole without a remainder, zeros included:
-//! ln(x ÷ y) = Σ (xᵢ − yᵢ) ÷ L(x, y), where L(x, y) = (x − y) ÷ ln(x ÷ y).
+//! rate = CPUs × utilisation ÷ CPU an operation, for every run. Both variants have the same CPUs,
+//! so the logarithm of the ratio is a difference of utilisation and one of CPU an operation. Each
+//! is split further by the logarithmic mean (Ang, Energy Policy 32, 2004: LMDI-I), whose parts add
+//! up to the whole without a remainder, zeros included: ln(x ÷ y) = Σ (xᵢ − yᵢ) ÷ L(x, y), where
+//! L(x, y) = (x − y) ÷ ln(x ÷ y).
 
 use dbdyno_record::HostInfo;
 
@@ -57,8 +58,8 @@ pub(crate) fn cost_breakdown(
     Some(CostBreakdown { cpus, parts })
 }
 
-/// CPUs that the database may use; `None` where they are not this host's. One that others have started is bound to
-/// none by the plan.
+/// CPUs that the database may use; `None` where they are not this host's. One that others have
+/// started is bound to none by the plan.
 pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Option<u32> {
     let list = match hosting {
         Hosting::Process if is_external => &None,
@@ -83,7 +84,8 @@ fn use_of(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
     };
     let share = |us: f64| us * run.rate / (1e6 * f64::from(cpus));
     let used = share(user_us + kernel_us);
-    // Ticks of the whole host next to an exact clock of one process: together they may exceed the whole a little.
+    // Ticks of the whole host next to an exact clock of one process: together they may exceed the
+    // whole a little.
     let io_wait = share(cost.host_iowait_us?).min((1.0 - used).max(0.0));
     (used > 0.0).then_some(Use { user_us, kernel_us, used, io_wait, idle: 1.0 - used - io_wait })
 }

@@ -1,4 +1,5 @@
-//! Which blocks of a step are in no comparison, and why: invalid, failed, interrupted, or never run.
+//! Which blocks of a step are in no comparison, and why: invalid, failed, interrupted, or never
+//! run.
 
 use dbdyno_record::{CellRecord, Outcome};
 
@@ -6,8 +7,9 @@ use crate::model::failure::{end_message, words};
 use crate::model::{ComparedStep, Comparison, LeftOut, LeftOutKind, Side, StepFindings, StepRun, Validity};
 
 impl ComparedStep {
-    /// Of two runs, whose blocks have nothing to do with each other: base is valid in a block, and new went wrong in a greater share of
-    /// its blocks. One that did not run or was stopped says nothing.
+    /// Of two runs, whose blocks have nothing to do with each other: base is valid in a block, and
+    /// new went wrong in a greater share of its blocks. One that did not run or was stopped says
+    /// nothing.
     fn new_breaks_more(&self) -> bool {
         let of_side = |with_a_rate: usize, left_out: &[LeftOut]| {
             let faults = left_out.iter().filter(|one| one.kind.is_fault()).count();
@@ -21,8 +23,9 @@ impl ComparedStep {
 }
 
 impl Comparison {
-    /// Steps in which new is invalid or failed in a block in which base is valid, each with the first such block. Blocks of two runs
-    /// are no pairs: there it is steps in which new went wrong in a greater share of its blocks than base.
+    /// Steps in which new is invalid or failed in a block in which base is valid, each with the
+    /// first such block. Blocks of two runs are no pairs: there it is steps in which new went wrong
+    /// in a greater share of its blocks than base.
     pub fn broken(&self) -> Vec<(&ComparedStep, &LeftOut)> {
         let of_step = |step: &ComparedStep, one: &LeftOut| {
             let is_measured = match self.paired {
@@ -69,7 +72,8 @@ fn of_run(run: &StepRun) -> Option<(LeftOutKind, String)> {
     }
 }
 
-/// Of a cell without the step. One that completed had none to run: loads whose data are restored run once.
+/// Of a cell without the step. One that completed had none to run: loads whose data are restored
+/// run once.
 fn of_cell(cell: Option<&CellRecord>) -> Option<(LeftOutKind, String)> {
     let Some(cell) = cell else { return Some((LeftOutKind::DidNotRun, String::new())) };
     match cell.outcome() {

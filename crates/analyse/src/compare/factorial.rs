@@ -1,9 +1,11 @@
-//! Effects of single settings, where the variants combine settings in every way: doublewrite × binlog.
+//! Effects of single settings, where the variants combine settings in every way: doublewrite ×
+//! binlog.
 //!
-//! A full factorial design: factors with levels, and one variant for each combination. All variants name a level of every
-//! factor, so an effect rests on all of them and not on one pair. Effects are computed block by block on log rates, as
-//! contrasts of cell means (Box, Hunter and Hunter, *Statistics for Experimenters*, 2nd edition, 2005, chapter 5), and
-//! given as ratios. Levels are compared with the base's level.
+//! A full factorial design: factors with levels, and one variant for each combination. All variants
+//! name a level of every factor, so an effect rests on all of them and not on one pair. Effects are
+//! computed block by block on log rates, as contrasts of cell means (Box, Hunter and Hunter,
+//! *Statistics for Experimenters*, 2nd edition, 2005, chapter 5), and given as ratios. Levels are
+//! compared with the base's level.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,8 +30,9 @@ pub(crate) struct Design {
 type Contrast = Vec<(String, f64)>;
 
 impl Design {
-    /// `Ok(None)` when no variant has factors; else what keeps the variants from being a full factorial, in a sentence.
-    /// `again` is the name of the variant that is another one under a second name, and no combination of its own.
+    /// `Ok(None)` when no variant has factors; else what keeps the variants from being a full
+    /// factorial, in a sentence. `again` is the name of the variant that is another one under a
+    /// second name, and no combination of its own.
     pub(crate) fn of(
         variants: &[VariantInfo],
         base: &str,
@@ -90,8 +93,8 @@ impl Design {
         main.chain(interactions).collect()
     }
 
-    /// +1 for a changed level, −1 for the base's, 0 for any other; multiplied over the factors, shared out over the
-    /// combinations of the rest.
+    /// +1 for a changed level, −1 for the base's, 0 for any other; multiplied over the factors,
+    /// shared out over the combinations of the rest.
     fn contrast(&self, changes: &[(&str, &str)]) -> Contrast {
         let sign = |levels: &BTreeMap<String, String>| -> f64 {
             let of = |(factor, level): &(&str, &str)| match levels[*factor].as_str() {
@@ -150,8 +153,8 @@ pub(crate) fn judge_effects(
     open_unlike(steps);
 }
 
-/// An effect that lacks a block in which a variant answered nothing is of the others alone, and one of rates with unequal writes is
-/// not of its factors alone.
+/// An effect that lacks a block in which a variant answered nothing is of the others alone, and one
+/// of rates with unequal writes is not of its factors alone.
 fn open_unlike(steps: &mut [&mut StepFindings]) {
     for step in steps.iter_mut().filter(|step| step.less_is_better) {
         for effect in &mut step.effects {
@@ -182,7 +185,8 @@ fn judge_at_looks(steps: &mut [&mut StepFindings], looks: &[Look]) {
     judge_at(looks, &mut compared.collect::<Vec<_>>());
 }
 
-/// Over the blocks in which every variant of the contrast is valid; `None` when there is no such block.
+/// Over the blocks in which every variant of the contrast is valid; `None` when there is no such
+/// block.
 fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect> {
     // Logarithm of the effect in one block: −∞, ∞ or no number where a variant answered nothing.
     let in_block = |block: u32| -> Option<f64> {
@@ -206,7 +210,8 @@ fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect
     Some(Effect { name: name.to_owned(), ratio, stalled, missed: missed(step, contrast), verdict: None })
 }
 
-/// Variants of the contrast that did not keep the background rate; none where no other of them kept it.
+/// Variants of the contrast that did not keep the background rate; none where no other of them kept
+/// it.
 fn missed(step: &StepFindings, contrast: &Contrast) -> Vec<String> {
     let has_part = |name: &str| contrast.iter().any(|(variant, _)| variant == name);
     let own =

@@ -1,4 +1,5 @@
-//! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response times show which is quicker.
+//! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response
+//! times show which is quicker.
 
 use crate::model::runs::valid;
 use crate::model::{
@@ -7,8 +8,9 @@ use crate::model::{
 use crate::statistics::describe::median;
 use crate::words::listed;
 
-/// Share of the operations due that may be left where a schedule counts as kept. They are the slowest ones, in no response time; and a
-/// server that lastingly answers fewer than arrive is overloaded, however little it lacks.
+/// Share of the operations due that may be left where a schedule counts as kept. They are the
+/// slowest ones, in no response time; and a server that lastingly answers fewer than arrive is
+/// overloaded, however little it lacks.
 const MOST_LEFT: f64 = 0.01;
 /// By how many standard deviations of their number operations may be on their way above the mean.
 const DEVIATIONS: f64 = 3.0;
@@ -27,8 +29,9 @@ pub struct Pace {
     pub left_share: f64,
     /// The part of it that was dropped.
     pub dropped_share: f64,
-    /// By how much more operations waited or were on their way at the window's end than at its beginning, as a share of those due; 0
-    /// where it is no more than a server that keeps up has on its way.
+    /// By how much more operations waited or were on their way at the window's end than at its
+    /// beginning, as a share of those due; 0 where it is no more than a server that keeps up has on
+    /// its way.
     pub queue_share: f64,
 }
 
@@ -55,9 +58,10 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
     ])
 }
 
-/// How many operations a server that keeps up may have on their way at one moment: their mean, by Little's law arrivals a second times
-/// service time, and chance, as of a Poisson distribution. Where it would be most of what was due, the window is too short to judge
-/// slow answers from arrears, and no more than half of it is taken for the former.
+/// How many operations a server that keeps up may have on their way at one moment: their mean, by
+/// Little's law arrivals a second times service time, and chance, as of a Poisson distribution.
+/// Where it would be most of what was due, the window is too short to judge slow answers from
+/// arrears, and no more than half of it is taken for the former.
 fn on_its_way(kind: &KindResult, schedule: &Schedule) -> f64 {
     let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;
     (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(LEAST_ON_ITS_WAY)
@@ -68,7 +72,8 @@ impl StepFindings {
         run.kinds.iter().find(|kind| kind.kind == self.headline_kind)
     }
 
-    /// How a variant kept the schedule of the step's headline; `None` for a closed loop and without a valid block.
+    /// How a variant kept the schedule of the step's headline; `None` for a closed loop and without
+    /// a valid block.
     pub fn pace(&self, variant: &VariantStep) -> Option<Pace> {
         let runs: Vec<[f64; 5]> =
             valid(&variant.runs).filter_map(|run| of_run(self.headline(run)?)).collect();
@@ -86,7 +91,8 @@ impl StepFindings {
         self.pace(self.variants.iter().find(|variant| variant.variant == name)?)
     }
 
-    /// Whether `base` kept the step's schedule: its rate is then the plan's, and no measure of what it can do.
+    /// Whether `base` kept the step's schedule: its rate is then the plan's, and no measure of what
+    /// it can do.
     pub fn is_paced(&self, base: &str) -> bool {
         self.pace_of(base).is_some_and(Pace::is_kept)
     }
@@ -96,13 +102,15 @@ impl StepFindings {
         self.is_paced(base) && self.pace_of(variant).is_some_and(|pace| !pace.is_kept())
     }
 
-    /// Of one run: a percentile of the headline's response times, in microseconds; `None` where nothing was answered.
+    /// Of one run: a percentile of the headline's response times, in microseconds; `None` where
+    /// nothing was answered.
     pub(crate) fn response_p99_us_in(&self, run: &StepRun) -> Option<f64> {
         let answered = self.headline(run).filter(|kind| kind.response.count > 0);
         answered.map(|kind| kind.response.p99_us as f64)
     }
 
-    /// Median over the valid blocks of a percentile of the headline's response times, in microseconds.
+    /// Median over the valid blocks of a percentile of the headline's response times, in
+    /// microseconds.
     pub fn response_p99_us(&self, variant: &VariantStep) -> Option<f64> {
         median(&valid(&variant.runs).filter_map(|run| self.response_p99_us_in(run)).collect::<Vec<_>>())
     }

@@ -10,7 +10,8 @@ use crate::compare::noise::noise;
 use crate::fixtures::{cell, open_loop, run, said, texts};
 use crate::model::{Comparison, Findings, KindResult, Latency, Schedule, Side, Verdict};
 
-/// An open loop of 1,000 operations a second of which what is not answered waits, and is given up only after the window.
+/// An open loop of 1,000 operations a second of which what is not answered waits, and is given up
+/// only after the window.
 fn overloaded(reached: u64) -> StepRecord {
     let mut step = open_loop(reached, true, 1_000);
     for (interval, second) in step.intervals.iter_mut().zip(1..) {
@@ -98,7 +99,8 @@ fn one_block_is_enough_for_a_schedule_and_a_standstill_comes_first() {
     assert_eq!(word(&found(&a, &open_loop(0, true, 1_000))), Some(Verdict::Stalled));
 }
 
-/// The share left of an open loop of `asked` a second, of which `due` were due and so many more waited at the window's end.
+/// The share left of an open loop of `asked` a second, of which `due` were due and so many more
+/// waited at the window's end.
 fn left(asked: f64, due: u64, queue_growth: i64, service_mean_us: f64) -> f64 {
     let schedule = Schedule {
         process: "constant".to_owned(),

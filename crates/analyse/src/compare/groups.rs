@@ -10,8 +10,9 @@ use crate::statistics::student::Estimate;
 /// One table's worth: a grouping, and the number of connections where there are several.
 type Setup = (String, Option<u32>);
 
-/// All groups, in the order of published tables or of their steps, by grouping, number of connections, variant and group. Nothing for the
-/// base; the base under a second name has a table of its own.
+/// All groups, in the order of published tables or of their steps, by grouping, number of
+/// connections, variant and group. Nothing for the base; the base under a second name has a table
+/// of its own.
 pub(crate) fn groups(steps: &[StepFindings], rules: Rules<'_>) -> Vec<GroupFindings> {
     let mut found = Vec::new();
     for (grouping, connections) in setups(steps) {
@@ -40,7 +41,8 @@ fn rung(step: &StepFindings) -> Option<u32> {
     Rung::of(step).map(|rung| rung.connections)
 }
 
-/// Groupings by name. Steps that always run with the same number of connections belong to every setup.
+/// Groupings by name. Steps that always run with the same number of connections belong to every
+/// setup.
 fn setups(steps: &[StepFindings]) -> Vec<Setup> {
     let mut groupings: Vec<String> = unique(steps.iter().flat_map(|step| step.groups.keys().cloned()));
     groupings.sort();
@@ -84,15 +86,16 @@ fn group_findings<'a>(
     }
 }
 
-/// A ratio that leaves out rates of zero would make the mean better than the variant, and one of rates that the plan gives is none.
+/// A ratio that leaves out rates of zero would make the mean better than the variant, and one of
+/// rates that the plan gives is none.
 fn is_counted(step: &StepFindings, found: &VariantStep) -> bool {
     let is_paced =
         step.pace(found).is_some() && matches!(found.verdict, Some(Verdict::Paced | Verdict::Missed));
     found.zero_rates.is_empty() && !is_paced
 }
 
-/// Each block has one geometric mean over the steps, and these are the observations: steps of a block are not independent
-/// repetitions of anything.
+/// Each block has one geometric mean over the steps, and these are the observations: steps of a
+/// block are not independent repetitions of anything.
 fn interval(ratios: &[&Ratio]) -> Option<Interval> {
     let blocks: Vec<u32> = ratios.first()?.blocks.iter().map(|(block, _)| *block).collect();
     let same = |ratio: &&Ratio| ratio.blocks.iter().map(|(block, _)| *block).eq(blocks.iter().copied());
@@ -104,7 +107,8 @@ fn interval(ratios: &[&Ratio]) -> Option<Interval> {
     Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
 }
 
-/// Groups that have parts, in the order of published tables: point, range, writes. Others stay as their steps ran.
+/// Groups that have parts, in the order of published tables: point, range, writes. Others stay as
+/// their steps ran.
 pub fn in_published_order<T>(items: &mut [T], group: impl Fn(&T) -> &str) {
     if items.iter().any(|item| group(item).contains("part ")) {
         items.sort_by(|one, other| group(one).cmp(group(other)));
@@ -140,7 +144,8 @@ mod tests {
         step
     }
 
-    /// The published "point, part 2" of one comparison: its figures are printed as 0.75, 0.72, 0.69, 0.84 and 0.07.
+    /// The published "point, part 2" of one comparison: its figures are printed as 0.75, 0.72,
+    /// 0.69, 0.84 and 0.07.
     const PUBLISHED: [u64; 6] = [6_900, 6_900, 7_200, 7_200, 8_400, 8_400];
 
     fn published(blocks: &[u64]) -> Run {
@@ -168,7 +173,8 @@ mod tests {
 
     #[test]
     fn the_interval_is_that_of_the_blocks_geometric_means() {
-        // All six ratios are 1 % lower, as they are, 1 % higher: three observations whose logs are known.
+        // All six ratios are 1 % lower, as they are, 1 % higher: three observations whose logs are
+        // known.
         let found = analyse(&published(&[99, 100, 101])).workloads[0].groups.clone();
         let centre = (0.69_f64 * 0.72 * 0.84).cbrt();
         let logs: Vec<f64> = [0.99, 1.0, 1.01].iter().map(|factor: &f64| (factor * centre).ln()).collect();
@@ -180,7 +186,8 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_truth_though_steps_share_their_blocks_and_scatter_unequally() {
-        // Six steps whose true ratios differ; a block moves all of them together, and each by itself, one far more than others.
+        // Six steps whose true ratios differ; a block moves all of them together, and each by
+        // itself, one far more than others.
         const STUDIES: u64 = 4_000;
         let truth = |step: u64| 0.02 * step as f64;
         let of_step = |study: u64, step: u64, blocks: u64| {

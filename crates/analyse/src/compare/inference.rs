@@ -1,8 +1,9 @@
-//! Faster, slower, same, missed, paced, stalled, undecided, invalid: ratios over blocks turned into words.
+//! Faster, slower, same, missed, paced, stalled, undecided, invalid: ratios over blocks turned into
+//! words.
 //!
-//! A verdict needs two things: a p-value, adjusted over all comparisons that are made at once so that of the differences that
-//! are reported at most 5 % are false, and a margin, below which a difference does not matter. docs/concepts/statistics.md
-//! explains both.
+//! A verdict needs two things: a p-value, adjusted over all comparisons that are made at once so
+//! that of the differences that are reported at most 5 % are false, and a margin, below which a
+//! difference does not matter. docs/concepts/statistics.md explains both.
 
 use crate::model::{CONFIDENCE, Inference, LEVEL, Paired, Verdict};
 use crate::statistics::bootstrap::bca;
@@ -13,7 +14,8 @@ use crate::statistics::power::{USUAL_POWER, blocks_needed, detectable};
 use crate::statistics::signed_rank::hodges_lehmann;
 use crate::statistics::student::Estimate;
 
-/// What the ratios of several blocks say together, with `q` as yet unadjusted. `None` for fewer than two blocks.
+/// What the ratios of several blocks say together, with `q` as yet unadjusted. `None` for fewer
+/// than two blocks.
 pub(crate) fn paired(ratios: &[f64], margin: f64, seed: u64) -> Option<Inference> {
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
     let inference = of_estimate(Estimate::of_mean(&logs)?, margin);
@@ -38,7 +40,8 @@ pub(crate) fn paired(ratios: &[f64], margin: f64, seed: u64) -> Option<Inference
     Some(Inference { paired: Some(paired), ..inference })
 }
 
-/// What rates that were measured in two runs say of their ratio. `None` when a run has fewer than two valid blocks.
+/// What rates that were measured in two runs say of their ratio. `None` when a run has fewer than
+/// two valid blocks.
 pub(crate) fn unpaired(base_rates: &[f64], new_rates: &[f64], margin: f64) -> Option<Inference> {
     let logs = |rates: &[f64]| rates.iter().map(|rate| rate.ln()).collect::<Vec<f64>>();
     Some(of_estimate(Estimate::of_difference(&logs(base_rates), &logs(new_rates))?, margin))
@@ -63,14 +66,15 @@ pub(crate) fn is_within(estimate: Estimate, margin: f64) -> bool {
     within.low <= estimate.value && estimate.value <= within.high
 }
 
-/// The p-value of a difference that would be reported: 1 of one that lies inside the margin. Were such ones counted as found,
-/// they would lower the bar for the others, and of those that are reported more than 5 % could be false.
+/// The p-value of a difference that would be reported: 1 of one that lies inside the margin. Were
+/// such ones counted as found, they would lower the bar for the others, and of those that are
+/// reported more than 5 % could be false.
 pub(crate) fn p_of_telling(estimate: Estimate, margin: f64) -> f64 {
     if is_within(estimate, margin) { 1.0 } else { estimate.p_of_difference() }
 }
 
-/// Adjusts the p-values of all comparisons that are made at once: differences that would be reported as one family, sameness
-/// as another.
+/// Adjusts the p-values of all comparisons that are made at once: differences that would be
+/// reported as one family, sameness as another.
 pub(crate) fn adjust(all: &mut [&mut Inference]) {
     let p =
         |inference: &&mut Inference| if inference.is_within_margin { 1.0 } else { inference.p_difference };
@@ -84,8 +88,8 @@ pub(crate) fn adjust(all: &mut [&mut Inference]) {
 
 /// The word for a ratio whose p-values are adjusted.
 ///
-/// A difference that is certain but smaller than the margin, and not yet shown to be, is undecided: more blocks will make it
-/// `same`, or show that it is greater.
+/// A difference that is certain but smaller than the margin, and not yet shown to be, is undecided:
+/// more blocks will make it `same`, or show that it is greater.
 pub(crate) fn verdict(ratio: f64, inference: &Inference, margin: f64) -> Verdict {
     let within = bounds(margin).exp();
     match ratio {

@@ -1,11 +1,14 @@
-//! Verdicts of a run that was looked at while it went on: how much error each look may spend, and what was decided at which.
+//! Verdicts of a run that was looked at while it went on: how much error each look may spend, and
+//! what was decided at which.
 //!
-//! A run with a budget is looked at after the plan's blocks and after each further block, and stops when all is decided. Each
-//! comparison has a p-value that holds at whatever look the run ends (`statistics::repeated_t`): the least over its looks so far, by
-//! the number of its own blocks. At each look those of all comparisons of the run are one family, and what is found remains.
+//! A run with a budget is looked at after the plan's blocks and after each further block, and stops
+//! when all is decided. Each comparison has a p-value that holds at whatever look the run ends
+//! (`statistics::repeated_t`): the least over its looks so far, by the number of its own blocks. At
+//! each look those of all comparisons of the run are one family, and what is found remains.
 //!
-//! Runs whose record names no rule spent the error of 5 % by the time that had passed (K. K. G. Lan, D. L. DeMets, "Group sequential
-//! procedures: calendar versus information time", Statistics in Medicine 8 (1989)), and are judged so.
+//! Runs whose record names no rule spent the error of 5 % by the time that had passed (K. K. G.
+//! Lan, D. L. DeMets, "Group sequential procedures: calendar versus information time", Statistics
+//! in Medicine 8 (1989)), and are judged so.
 
 use dbdyno_record::{Run, RunEvent};
 
@@ -91,7 +94,8 @@ pub(crate) fn looks_note(looks: &[Look]) -> Option<String> {
     })
 }
 
-/// What a comparison of two runs says of looks at either of them. Its test is for numbers of blocks that were fixed beforehand.
+/// What a comparison of two runs says of looks at either of them. Its test is for numbers of blocks
+/// that were fixed beforehand.
 pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<String> {
     let of_run = |run: &Run| {
         let count = looks(run).len();
@@ -119,7 +123,8 @@ struct SoFar {
     p_same: f64,
 }
 
-/// Fills in adjusted p-values, verdicts and, where they are corrected, intervals. Of each comparison the first verdict holds.
+/// Fills in adjusted p-values, verdicts and, where they are corrected, intervals. Of each
+/// comparison the first verdict holds.
 pub(crate) fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
     for compared in all.iter_mut() {
         (compared.inference.q_difference, compared.inference.q_same) = (1.0, 1.0);

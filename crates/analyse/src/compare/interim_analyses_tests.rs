@@ -46,8 +46,8 @@ fn heavy(of: u64, block: u64) -> f64 {
     0.01 * part(0) / (squares / 3.0).sqrt()
 }
 
-/// A machine that is slower by 1 % from one measurement to the next, each of which scatters by 1 %; which side is measured first is
-/// drawn.
+/// A machine that is slower by 1 % from one measurement to the next, each of which scatters by 1 %;
+/// which side is measured first is drawn.
 fn drifting(of: u64, block: u64) -> f64 {
     let side = if normal(of ^ 0xd41f, block) > 0.0 { 1.0 } else { -1.0 };
     0.01 * (side + 2.0_f64.sqrt() * normal(of, block))
@@ -160,7 +160,8 @@ fn intervals_hold_the_truth_in_95_percent_of_runs_whatever_ended_them() {
     assert!(share >= 0.95 - chance(0.05, 1_500), "{share}");
 }
 
-/// Mean number of blocks until a difference is decided, and the share decided at the end, of runs of `most` blocks.
+/// Mean number of blocks until a difference is decided, and the share decided at the end, of runs
+/// of `most` blocks.
 fn cost(truth: f64, deviation: f64, most: u32) -> (f64, f64) {
     const STUDIES: u64 = 300;
     // The noise of `calm` is 1 %: everything is measured in it.
@@ -195,8 +196,8 @@ fn differences_cost_few_more_blocks_than_if_their_number_had_been_known() {
 
 #[test]
 fn a_query_25_percent_slower_is_decided_after_the_fourth_block() {
-    // Three blocks of MariaDB 10.2 against 11.4 gave point select a 95 % interval of 0.67 to 0.82; here as one of six ratios, the
-    // others of which show nothing yet.
+    // Three blocks of MariaDB 10.2 against 11.4 gave point select a 95 % interval of 0.67 to 0.82;
+    // here as one of six ratios, the others of which show nothing yet.
     let logs = [-0.2527, -0.2995, -0.3463, -0.2995];
     let mut all: Vec<Simulated> = (0..6).map(|_| Simulated::new(0.0)).collect();
     for (block, log) in (1..).zip(logs) {

@@ -1,4 +1,5 @@
-//! Verdicts for response times: the 99th percentile against the base's, by block, judged as rates are.
+//! Verdicts for response times: the 99th percentile against the base's, by block, judged as rates
+//! are.
 
 use crate::compare::inference::{adjust, paired, unpaired, verdict};
 use crate::compare::interim_analyses::{Compared, Look, judge_at};
@@ -8,7 +9,8 @@ use crate::model::runs::valid;
 use crate::model::{PercentileRatio, Ratio, StepFindings, StepRun, VariantStep, Verdict};
 use crate::statistics::describe::geometric_mean;
 
-/// The ratio of the 99th percentiles of the response times of `kind`, in blocks in which both are valid.
+/// The ratio of the 99th percentiles of the response times of `kind`, in blocks in which both are
+/// valid.
 pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Option<PercentileRatio> {
     let of_block = |run: &StepRun| {
         let base = valid(base).find(|base| base.block == run.block)?;
@@ -38,8 +40,8 @@ pub(crate) fn p99_us(run: &StepRun, kind: &str) -> Option<f64> {
     response.known_p99_us().filter(|p99| *p99 > 0).map(|p99| p99 as f64)
 }
 
-/// Fills in inference and verdict of every percentile. All of a run are one family, apart from those of the base under its
-/// second name, as with rates.
+/// Fills in inference and verdict of every percentile. All of a run are one family, apart from
+/// those of the base under its second name, as with rates.
 pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
     for step in steps.iter_mut() {
         let margin = step.margin;
@@ -132,7 +134,8 @@ mod tests {
         assert!(p99_ratio(&many, &many, "insert").is_none(), "another kind");
     }
 
-    /// A/A: percentiles whose logarithms scatter by 10 % from block to block, as p99 does on a busy machine.
+    /// A/A: percentiles whose logarithms scatter by 10 % from block to block, as p99 does on a busy
+    /// machine.
     #[test]
     fn of_equal_variants_at_most_one_in_twenty_is_called_different() {
         let scattered = |study, number| (1_000.0 * (0.1 * normal(study, number)).exp()) as u64;

@@ -5,8 +5,8 @@ use crate::model::runs::valid;
 use crate::model::{LoadVariant, LoadWithIndexes, StepFindings, StepRun, VariantStep};
 use crate::statistics::describe::median;
 
-/// Of the first step that inserts and is followed by one that builds indexes; `None` without one. Both rates are in rows a second, so a
-/// row takes the sum of both times.
+/// Of the first step that inserts and is followed by one that builds indexes; `None` without one.
+/// Both rates are in rows a second, so a row takes the sum of both times.
 pub(crate) fn load_with_indexes(steps: &[StepFindings], base: &str) -> Option<LoadWithIndexes> {
     let is_pair = |pair: &&[StepFindings]| {
         let kinds = [pair[0].headline_kind.as_str(), pair[1].headline_kind.as_str()];

@@ -38,13 +38,14 @@ impl<'a> Margins<'a> {
     }
 }
 
-/// Margin of a step of a run, as a fraction: its own name goes before a pattern, a pattern with more letters before one with
-/// fewer.
+/// Margin of a step of a run, as a fraction: its own name goes before a pattern, a pattern with
+/// more letters before one with fewer.
 pub fn margin_of(manifest: &Manifest, step: &str) -> f64 {
     Margins::planned(manifest).of(step)
 }
 
-/// Patterns of a run's margins that fit no step of its workloads: no one writes one that means nothing.
+/// Patterns of a run's margins that fit no step of its workloads: no one writes one that means
+/// nothing.
 pub fn margins_without_step(manifest: &Manifest) -> Vec<String> {
     let fits_none = |pattern: &&String| {
         !manifest.workloads.iter().flat_map(|workload| &workload.steps).any(|step| fits(pattern, step))

@@ -26,8 +26,9 @@ pub struct StepNoise {
     pub seconds: f64,
 }
 
-/// The noise of every step with two blocks or more: of the A/A where there is one, else of all variants pooled. A difference
-/// between variants is no noise: each variant's ratios scatter around their own mean.
+/// The noise of every step with two blocks or more: of the A/A where there is one, else of all
+/// variants pooled. A difference between variants is no noise: each variant's ratios scatter around
+/// their own mean.
 pub fn noise(findings: &Findings) -> Vec<StepNoise> {
     let again = findings.run.again.as_deref();
     let of_step = |workload: &str, step: &StepFindings| {
@@ -69,8 +70,8 @@ fn median_window(step: &StepFindings) -> f64 {
     median(&runs.map(|run| run.window_seconds).collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
-/// Seconds that a step should be long, by its noise, when it costs `cost` seconds besides: `None` where that is not known, infinite
-/// where blocks do not scatter by themselves.
+/// Seconds that a step should be long, by its noise, when it costs `cost` seconds besides: `None`
+/// where that is not known, infinite where blocks do not scatter by themselves.
 pub fn best_step_seconds(noise: &StepNoise, cost: f64) -> Option<f64> {
     Some(best_seconds(noise.deviation, noise.within?, noise.seconds, cost))
 }

@@ -1,4 +1,5 @@
-//! What the operators of a query did when it was executed once more for that: rows, and the time of each without those below it.
+//! What the operators of a query did when it was executed once more for that: rows, and the time of
+//! each without those below it.
 
 use dbdyno_record::{QueryPlan, StepEvent, StepRecord};
 use serde_json::Value;
@@ -60,7 +61,8 @@ fn own_times(all: &mut [Operator]) {
     }
 }
 
-/// `  ->  Seq Scan on t  (cost=0.0..1.0 rows=9 width=4) (actual time=0.1..2.5 rows=6 loops=2)`: MySQL's tree and PostgreSQL's.
+/// `  ->  Seq Scan on t  (cost=0.0..1.0 rows=9 width=4) (actual time=0.1..2.5 rows=6 loops=2)`:
+/// MySQL's tree and PostgreSQL's.
 fn of_line(line: &str) -> Option<Operator> {
     let text = line.trim_start();
     let (name, depth) = match text.strip_prefix("->") {

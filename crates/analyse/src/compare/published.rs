@@ -1,4 +1,5 @@
-//! Published figures next to the measured ones: each in the interval, in the same direction, or against it.
+//! Published figures next to the measured ones: each in the interval, in the same direction, or
+//! against it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,8 @@ use crate::statistics::student::Estimate;
 /// A published ratio has two decimals: half of the last one.
 const ROUNDED: f64 = 0.005;
 
-/// The plan's table `[report]` and the names of its variants, as far as published figures need them.
+/// The plan's table `[report]` and the names of its variants, as far as published figures need
+/// them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PlanText {
@@ -122,7 +124,8 @@ struct Ratio {
     blocks: usize,
 }
 
-/// The published report that the plan names, compared with the run; `None` for a plan that names none.
+/// The published report that the plan names, compared with the run; `None` for a plan that names
+/// none.
 pub(crate) fn published(manifest: &Manifest, workloads: &[WorkloadFindings]) -> Option<PublishedComparison> {
     let plan: PlanText = toml::from_str(&manifest.plan_toml).ok()?;
     let figures = plan.report.published?;
@@ -218,8 +221,8 @@ impl Measured<'_> {
         self.workloads.iter().filter(of_setup).flat_map(WorkloadFindings::judged_steps)
     }
 
-    /// By block: the variant's figure ÷ the base's, where both are valid. `with_bounds`: also where a time limit cut off the
-    /// variant, so that its ratio is more than this.
+    /// By block: the variant's figure ÷ the base's, where both are valid. `with_bounds`: also where
+    /// a time limit cut off the variant, so that its ratio is more than this.
     fn blocks(
         &self,
         step: &StepFindings,

@@ -86,7 +86,8 @@ fn joined(row: &[Option<String>]) -> String {
     row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(" ")
 }
 
-/// Places of table, access type, key and remarks among the columns of EXPLAIN: MySQL 5.7 added `partitions` and `filtered`.
+/// Places of table, access type, key and remarks among the columns of EXPLAIN: MySQL 5.7 added
+/// `partitions` and `filtered`.
 fn mysql_places(columns: usize) -> Option<[usize; 4]> {
     match columns {
         10 => Some([2, 3, 5, 9]),
@@ -95,7 +96,8 @@ fn mysql_places(columns: usize) -> Option<[usize; 4]> {
     }
 }
 
-/// `index k_1 range, covering`; of a join, where the order of tables is a part of the plan, with the table: `orders: ...`.
+/// `index k_1 range, covering`; of a join, where the order of tables is a part of the plan, with
+/// the table: `orders: ...`.
 fn mysql_row(row: &[Option<String>], is_join: bool) -> String {
     let Some(places) = mysql_places(row.len()) else { return joined(row) };
     let [table, access, key, extra] = places.map(|place| row[place].as_deref().unwrap_or_default());
@@ -125,7 +127,8 @@ fn mysql_row(row: &[Option<String>], is_join: bool) -> String {
     if is_join && !table.is_empty() { format!("{table}: {words}") } else { words }
 }
 
-/// Remarks that are work of their own. `Using where` says only that rows are filtered, and versions differ in when they say it.
+/// Remarks that are work of their own. `Using where` says only that rows are filtered, and versions
+/// differ in when they say it.
 const MYSQL_REMARKS: [(&str, &str); 11] = [
     ("Using index condition", "index condition"),
     ("Using index for group-by", "loose scan"),
@@ -140,7 +143,8 @@ const MYSQL_REMARKS: [(&str, &str); 11] = [
     ("Using sort_union", "union of indexes"),
 ];
 
-/// The last column of EXPLAIN QUERY PLAN; before 3.36 it says `TABLE` before a table's name, and once gave estimates.
+/// The last column of EXPLAIN QUERY PLAN; before 3.36 it says `TABLE` before a table's name, and
+/// once gave estimates.
 fn sqlite_row(row: &[Option<String>]) -> Option<String> {
     let detail = row.last()?.as_deref()?.replace(" TABLE ", " ");
     Some(detail.split(" (~").next().unwrap_or_default().to_owned())

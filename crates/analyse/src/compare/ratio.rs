@@ -8,10 +8,11 @@ use crate::words::grouped;
 
 /// Headline ÷ the base's headline, block by block, over the blocks in which both are valid.
 ///
-/// Pairing takes out what the blocks differ in (a warmer disk, a noisy neighbour); the geometric mean makes
-/// a ratio of a to b the reciprocal of that of b to a. A block in which one of the two answered nothing has no ratio; it is one of
-/// the blocks of rate zero. `None` when no block has both. Where one of two times was cut off the ratio is a bound, and where both
-/// were the block has none.
+/// Pairing takes out what the blocks differ in (a warmer disk, a noisy neighbour); the geometric
+/// mean makes a ratio of a to b the reciprocal of that of b to a. A block in which one of the two
+/// answered nothing has no ratio; it is one of the blocks of rate zero. `None` when no block has
+/// both. Where one of two times was cut off the ratio is a bound, and where both were the block has
+/// none.
 pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let mut bounds = Vec::new();
     let of_block = |run: &StepRun| {
@@ -45,9 +46,10 @@ pub(crate) fn interval_of_blocks(blocks: &[(u32, f64)]) -> Option<Interval> {
     Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
 }
 
-/// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three figures need. Small ratios would
-/// be hidden by decimals, even with an interval that shows them. From 1000 on decimals say nothing. Intervals of a few blocks that
-/// hardly agree may reach beyond all sense; of them only that is reported.
+/// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three
+/// figures need. Small ratios would be hidden by decimals, even with an interval that shows them.
+/// From 1000 on decimals say nothing. Intervals of a few blocks that hardly agree may reach beyond
+/// all sense; of them only that is reported.
 pub fn ratio_text(ratio: f64, decimals: usize) -> String {
     const LEAST: f64 = 1e-6;
     const GREATEST: f64 = 1e6;
@@ -60,7 +62,8 @@ pub fn ratio_text(ratio: f64, decimals: usize) -> String {
     if (1_000.0..=GREATEST).contains(&ratio) {
         return grouped(&format!("{ratio:.0}"));
     }
-    // Half up by way of whole hundredths, so that what is shown with two decimals is the number that is coloured.
+    // Half up by way of whole hundredths, so that what is shown with two decimals is the number
+    // that is coloured.
     let shown = if decimals == 2 { whole_percent(ratio) / 100.0 } else { ratio };
     if !(ratio > 0.0 && ratio < 0.0995) {
         return format!("{shown:.decimals$}");

@@ -1,4 +1,5 @@
-//! Every metric of a variant divided by the base's: the relative version of the metric row, of the costs and of the efficiency.
+//! Every metric of a variant divided by the base's: the relative version of the metric row, of the
+//! costs and of the efficiency.
 
 use crate::model::metrics::{Better, Figures, Metric};
 use crate::model::runs::valid;
@@ -36,8 +37,8 @@ fn group<G: Figures>(pairs: Pairs<'_>, name: &str, of: fn(&StepRun) -> &G, infin
     G::from_values(G::METRICS.iter().enumerate().map(ratio))
 }
 
-/// Geometric mean of the blocks' ratios, as of rates; 0 ÷ 0 is 1. With a 0 in a block it is 0 or infinite, and nothing where
-/// one block would make it 0 and another infinite.
+/// Geometric mean of the blocks' ratios, as of rates; 0 ÷ 0 is 1. With a 0 in a block it is 0 or
+/// infinite, and nothing where one block would make it 0 and another infinite.
 fn quotient(both: &[(f64, f64)]) -> Option<f64> {
     let log = |(new, base): &(f64, f64)| if new == base { 0.0 } else { (new / base).ln() };
     let mean = both.iter().map(log).sum::<f64>() / both.len() as f64;

@@ -1,4 +1,5 @@
-//! Sweeps: one test on a ladder of connections, rung by rung, as published comparisons of scaling show it.
+//! Sweeps: one test on a ladder of connections, rung by rung, as published comparisons of scaling
+//! show it.
 
 use crate::compare::sweep_point::Rung;
 use crate::model::runs::valid;
@@ -143,7 +144,8 @@ mod tests {
         assert_eq!(sweeps[0].variants[0].rungs.iter().filter(|rung| rung.is_none()).count(), 1);
     }
 
-    /// Millions of rows a second of each rung of 1, 2 and 4 connections, whose scans of a million rows each take so long.
+    /// Millions of rows a second of each rung of 1, 2 and 4 connections, whose scans of a million
+    /// rows each take so long.
     fn scan_rates(scan_us: u64, window: (u64, u64)) -> Vec<f64> {
         let ladder = [1, 2, 4].map(|connections| {
             let mut step = scan_step(&vec![(scan_us, 1_000_000); connections], window);
@@ -157,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_rung_of_scans_has_the_rate_of_the_window_which_counts_their_parts() {
-        // Scans of 37.8 s, in most seconds of which nothing is answered; of 0.6 s and 90 ms; and of 70 s, of which the window has no answer at all.
+        // Scans of 37.8 s, in most seconds of which nothing is answered; of 0.6 s and 90 ms; and of
+        // 70 s, of which the window has no answer at all.
         for scan_us in [37_800_000, 600_000, 90_000, 70_000_000] {
             let rates = scan_rates(scan_us, (0, 60_000_000));
             for (rate, connections) in rates.iter().zip([1.0, 2.0, 4.0]) {

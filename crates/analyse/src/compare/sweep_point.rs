@@ -5,7 +5,8 @@ use crate::model::StepFindings;
 /// A step of a test that ran with several numbers of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rung {
-    /// The steps' common name: of `read-only.c16` it is `read-only`, of `read-only.c16.r500` it is `read-only.r500`.
+    /// The steps' common name: of `read-only.c16` it is `read-only`, of `read-only.c16.r500` it is
+    /// `read-only.r500`.
     pub(crate) test: String,
     pub(crate) connections: u32,
 }

@@ -1,18 +1,20 @@
-//! Background rates that were not kept: a rate with fewer concurrent writes than planned is no answer to the step's question.
+//! Background rates that were not kept: a rate with fewer concurrent writes than planned is no
+//! answer to the step's question.
 
 use crate::measure::rates::{keeps_target, least_accepted};
 use crate::model::runs::valid;
 use crate::model::{Code, Notice, StepFindings, VariantStep, Verdict};
 
 impl StepFindings {
-    /// Whether `variant` did not keep the step's background rate. `false` for a step without one, and where nothing was measured.
+    /// Whether `variant` did not keep the step's background rate. `false` for a step without one,
+    /// and where nothing was measured.
     pub fn misses(&self, variant: &VariantStep) -> bool {
         let judged = self.target.zip(variant.judged_background_rate);
         judged.is_some_and(|((target, share), rate)| !keeps_target(rate, target, share))
     }
 
-    /// Whether the variant of this name did not keep a background rate that `base` kept: its ratio to the base is that of rates
-    /// with unequal writes.
+    /// Whether the variant of this name did not keep a background rate that `base` kept: its ratio
+    /// to the base is that of rates with unequal writes.
     pub fn misses_target_of(&self, base: &str, variant: &str) -> bool {
         let named = |name: &str| self.variants.iter().find(|variant| variant.variant == name);
         let base_keeps = |base: &VariantStep| base.background_rate.is_some() && !self.misses(base);
@@ -20,8 +22,9 @@ impl StepFindings {
     }
 }
 
-/// The word for a variant that did not keep the background rate that the base kept. To be slower with fewer writes is slower all
-/// the same, and what is undecided more blocks may show to be slower.
+/// The word for a variant that did not keep the background rate that the base kept. To be slower
+/// with fewer writes is slower all the same, and what is undecided more blocks may show to be
+/// slower.
 pub(crate) fn beside_fewer_writes(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Faster | Verdict::Same => Verdict::Missed,
@@ -62,7 +65,8 @@ mod tests {
     use crate::fixtures::{cell, interval, query_step, run, shown_all};
     use crate::model::Findings;
 
-    /// Three blocks of `qr100` (200 rows/s are to be written, 190 are enough) with a base of 400 queries/s.
+    /// Three blocks of `qr100` (200 rows/s are to be written, 190 are enough) with a base of 400
+    /// queries/s.
     fn findings(base_writes: u64, queries: u64, writes: u64) -> Findings {
         let cells = (1..=3).flat_map(|block| {
             let base = cell(block, "base", vec![query_step(400 + u64::from(block), base_writes)]);
@@ -92,7 +96,8 @@ mod tests {
         assert_eq!(notices(step).len(), 2);
     }
 
-    /// `qr100` of two clients in blocks of 2 s: rows a second of the second client, of 100; the first keeps its part.
+    /// `qr100` of two clients in blocks of 2 s: rows a second of the second client, of 100; the
+    /// first keeps its part.
     fn of_two_clients(second_client: &[u64]) -> Findings {
         let step = |rows: u64| {
             let mut step = query_step(400, 100);

@@ -27,8 +27,9 @@ pub(crate) struct Rules<'a> {
     pub(crate) looks: &'a [Look],
 }
 
-/// Fills in inference, verdict and drift of all steps of a run. Its comparisons are one family: the more of them there are,
-/// the surer each must be. The base under its second name is a family of its own: it is the test of the others.
+/// Fills in inference, verdict and drift of all steps of a run. Its comparisons are one family: the
+/// more of them there are, the surer each must be. The base under its second name is a family of
+/// its own: it is the test of the others.
 pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
     // Intervals and power are most of the work of judging, and no comparison needs another.
     let mut inferences =
@@ -75,7 +76,8 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
     }
 }
 
-/// Of times less is better; and where some were cut off, several blocks decide if each of their bounds lies beyond the margin.
+/// Of times less is better; and where some were cut off, several blocks decide if each of their
+/// bounds lies beyond the margin.
 fn judge_times(step: &mut StepFindings) {
     let margin = step.margin;
     if !step.less_is_better {
@@ -112,8 +114,8 @@ fn judge_paced(step: &mut StepFindings, base: &str) {
     }
 }
 
-/// Variants that answered nothing in a block, or whose base did. The base under its second name is not spared: if that stood
-/// still, the machine is not fit to compare on.
+/// Variants that answered nothing in a block, or whose base did. The base under its second name is
+/// not spared: if that stood still, the machine is not fit to compare on.
 fn judge_zero_rates(step: &mut StepFindings, base: &str) {
     let others = step.variants.iter_mut().filter(|variant| variant.variant != base);
     for variant in others.filter(|variant| !variant.zero_rates.is_empty()) {
@@ -124,8 +126,8 @@ fn judge_zero_rates(step: &mut StepFindings, base: &str) {
     }
 }
 
-/// Variants that did not keep the background rate that the base kept. The base under its second name is no subject of the
-/// comparison, but its test.
+/// Variants that did not keep the background rate that the base kept. The base under its second
+/// name is no subject of the comparison, but its test.
 fn judge_targets(step: &mut StepFindings, rules: Rules<'_>) {
     let names = step.variants.iter().map(|variant| &variant.variant);
     let missed: Vec<bool> = names
@@ -136,7 +138,8 @@ fn judge_targets(step: &mut StepFindings, rules: Rules<'_>) {
     }
 }
 
-/// The blocks' ratios of every variant but the base, with the step's margin; not of steps whose rate is the plan's.
+/// The blocks' ratios of every variant but the base, with the step's margin; not of steps whose
+/// rate is the plan's.
 fn ratios_of(steps: &[&mut StepFindings], base: &str) -> Vec<(Vec<f64>, f64)> {
     let of_step = |step: &StepFindings| {
         let others = step.variants.iter().filter(|variant| variant.variant != base);
@@ -161,7 +164,8 @@ fn compared(variant: &mut VariantStep, margin: f64) -> Option<Compared<'_>> {
     })
 }
 
-/// Adjusts the p-values of comparisons that are made at once, at one end or at several looks, and finds the words.
+/// Adjusts the p-values of comparisons that are made at once, at one end or at several looks, and
+/// finds the words.
 fn judge_family(all: &mut [Compared<'_>], looks: &[Look]) {
     if !looks.is_empty() {
         return judge_at(looks, all);
@@ -196,8 +200,9 @@ pub(crate) fn drift_notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     common.into_iter().chain(of_steps).collect()
 }
 
-/// The trend of the blocks' mean log rates over all steps and variants that are valid in every block: one test of what they
-/// have in common, where so few blocks can show nothing of each of many steps.
+/// The trend of the blocks' mean log rates over all steps and variants that are valid in every
+/// block: one test of what they have in common, where so few blocks can show nothing of each of
+/// many steps.
 fn common_trend(workloads: &[WorkloadFindings]) -> Option<Trend> {
     let variants = || workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| &step.variants);
     let blocks: BTreeSet<u32> = variants().flat_map(|variant| &variant.runs).map(|run| run.block).collect();

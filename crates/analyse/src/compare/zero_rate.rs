@@ -1,5 +1,5 @@
-//! Blocks in which one of the two answered nothing. They have no ratio, and must not vanish for it: a server that stalled
-//! in two blocks of six is not as fast as the other four say.
+//! Blocks in which one of the two answered nothing. They have no ratio, and must not vanish for it:
+//! a server that stalled in two blocks of six is not as fast as the other four say.
 
 use crate::model::runs::valid;
 use crate::model::{Code, ComparedStep, Notice, StepFindings, StepRun, VariantStep, Verdict, ZeroRates};
@@ -21,7 +21,8 @@ impl ZeroRates {
         found
     }
 
-    /// Of two runs, whose blocks have nothing to do with each other. The side has stalled that did so in more of its blocks.
+    /// Of two runs, whose blocks have nothing to do with each other. The side has stalled that did
+    /// so in more of its blocks.
     pub(crate) fn apart(runs: &[StepRun], base: &[StepRun]) -> Self {
         let (of_new, of_base) = (zero_blocks(runs), zero_blocks(base));
         let (all, all_of_base) = (valid(runs).count(), valid(base).count());
@@ -36,8 +37,9 @@ impl ZeroRates {
         self.stalled.is_empty() && self.base_stalled.is_empty()
     }
 
-    /// The word of a step with such blocks, from that of its other blocks. That the variant stalled is a fact and comes before
-    /// anything that ratios say. Against a base that did, nothing is shown to be faster than it or the same.
+    /// The word of a step with such blocks, from that of its other blocks. That the variant stalled
+    /// is a fact and comes before anything that ratios say. Against a base that did, nothing is
+    /// shown to be faster than it or the same.
     pub(crate) fn judged(&self, verdict: Option<Verdict>) -> Option<Verdict> {
         if !self.stalled.is_empty() {
             return Some(Verdict::Stalled);

@@ -1,8 +1,10 @@
-//! Many runs of one plan in order: where the rate of a step changed its level, and whether noise would do that too.
+//! Many runs of one plan in order: where the rate of a step changed its level, and whether noise
+//! would do that too.
 //!
-//! Two values a run and step: of the rate, and of the 99th percentile of response times; or of their ratios to the plan's base,
-//! which what the machine does from night to night is not in. Changes are judged by permutations of the series, adjusted over all series; docs/concepts/statistics.md
-//! has the sources.
+//! Two values a run and step: of the rate, and of the 99th percentile of response times; or of
+//! their ratios to the plan's base, which what the machine does from night to night is not in.
+//! Changes are judged by permutations of the series, adjusted over all series;
+//! docs/concepts/statistics.md has the sources.
 
 pub(crate) mod values;
 
@@ -19,7 +21,8 @@ use crate::statistics::changes::{Changes, Found, changes_of_all};
 use crate::statistics::describe::{geometric_mean, median};
 use crate::statistics::equivalence::bounds;
 
-/// How many runs it takes to find a change, however great it is: the shuffled series are too few otherwise.
+/// How many runs it takes to find a change, however great it is: the shuffled series are too few
+/// otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Reach {
     /// Series that are judged together.
@@ -29,7 +32,8 @@ pub struct Reach {
     /// Runs from which on a change of one series alone can be found, and one that all series have.
     pub least_runs: usize,
     pub least_runs_of_all: usize,
-    /// Newest runs at another level from which on that of one series alone can be found; `None` with fewer than `least_runs`.
+    /// Newest runs at another level from which on that of one series alone can be found; `None`
+    /// with fewer than `least_runs`.
     pub least_newest: Option<usize>,
 }
 
@@ -70,8 +74,8 @@ pub enum Followed {
     Rate,
     /// The seconds of the headline: less is better.
     Seconds,
-    /// The 99th percentile of its response times, in microseconds. The only one of an open loop whose schedule was kept in any run: its
-    /// rate is the plan's, night after night.
+    /// The 99th percentile of its response times, in microseconds. The only one of an open loop
+    /// whose schedule was kept in any run: its rate is the plan's, night after night.
     ResponseP99,
 }
 
@@ -81,7 +85,8 @@ pub struct HistoryChoices<'a> {
     /// `None` = every variant.
     pub variant: Option<&'a str>,
     pub measure: Measure,
-    /// Changes of any step below this fraction have no verdict; `None` = the last run's, step by step.
+    /// Changes of any step below this fraction have no verdict; `None` = the last run's, step by
+    /// step.
     pub margin: Option<f64>,
     /// Put runs that are not alike into one series too, and say so.
     pub anyway: bool,
@@ -118,7 +123,8 @@ pub struct Series {
     pub step: String,
     pub variant: String,
     pub follows: Followed,
-    /// Another series follows the rate of this step. What the step lacks is said there, and changes are a family of their own.
+    /// Another series follows the rate of this step. What the step lacks is said there, and changes
+    /// are a family of their own.
     #[serde(skip)]
     pub is_beside_rate: bool,
     /// Unit of the values, where they are no ratios.
@@ -143,12 +149,14 @@ pub struct Change {
     /// Position of the first run at the new level, and its name.
     pub at: usize,
     pub run_id: String,
-    /// Levels before and after, each up to the neighbouring change: geometric means, or medians where a run in it stalled.
+    /// Levels before and after, each up to the neighbouring change: geometric means, or medians
+    /// where a run in it stalled.
     pub before: f64,
     pub after: f64,
     /// Infinite, in JSON `null`, where the level before is 0.
     pub ratio: f64,
-    /// Its own, in the stretch in which it was found; and the same adjusted over all that was tested with it.
+    /// Its own, in the stretch in which it was found; and the same adjusted over all that was
+    /// tested with it.
     pub p: f64,
     pub adjusted_p: f64,
     /// Faster, slower, or same for a change within the margin.
@@ -164,7 +172,8 @@ impl Series {
         }
     }
 
-    /// The newest change is to slower and nothing has mended it since, or the newest run stalls or has no value.
+    /// The newest change is to slower and nothing has mended it since, or the newest run stalls or
+    /// has no value.
     pub fn is_worse_now(&self) -> bool {
         self.newest.is_some() || self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
     }
@@ -172,8 +181,9 @@ impl Series {
 
 /// The history of `runs`, in the order given.
 ///
-/// Each run must be like the first one, as for a comparison. [`Error::NotAlike`] says what differs, unless `anyway` was
-/// chosen; then it is a note. One that is still going on is left out, with a note.
+/// Each run must be like the first one, as for a comparison. [`Error::NotAlike`] says what differs,
+/// unless `anyway` was chosen; then it is a note. One that is still going on is left out, with a
+/// note.
 pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<History, Error> {
     let (going_on, runs): (Vec<&RunValues>, Vec<&RunValues>) =
         runs.iter().copied().partition(|run| run.is_going_on);
@@ -338,8 +348,9 @@ fn judge(series: &mut [&mut Series], runs: &[HistoryRun], seed: u64) {
     }
 }
 
-/// Of a series' speeds. 0 has no logarithm: a run of rate zero counts as the least rate above it. Put anywhere lower, how low would
-/// decide what is found, and a single one could hide changes of all other runs.
+/// Of a series' speeds. 0 has no logarithm: a run of rate zero counts as the least rate above it.
+/// Put anywhere lower, how low would decide what is found, and a single one could hide changes of
+/// all other runs.
 fn logs(series: &Series) -> Vec<f64> {
     let values = || series.values.iter().flatten().map(|value| series.speed(*value));
     let least = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);

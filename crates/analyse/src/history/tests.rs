@@ -232,7 +232,8 @@ fn too_few_runs_to_find_any_change_are_reported_with_the_least_number() {
     assert_eq!((all.notes, all.reach.least_newest), (Vec::<String>::new(), Some(3)));
 }
 
-/// Nights of an open loop that `a` answers in about 1 ms, and `b` from the eighth night on in 500 ms.
+/// Nights of an open loop that `a` answers in about 1 ms, and `b` from the eighth night on in 500
+/// ms.
 fn paced_nights() -> Vec<Run> {
     let night = |n: u64| {
         let p99_us = |side: u64, level: f64| (level * (0.01 * normal(30 + side, n)).exp()) as u64;

@@ -1,4 +1,5 @@
-//! What one run says about a series: its value, or why it has none, and which of its blocks stalled.
+//! What one run says about a series: its value, or why it has none, and which of its blocks
+//! stalled.
 
 use dbdyno_record::{Manifest, Run};
 use serde::Serialize;
@@ -26,8 +27,8 @@ pub enum Lapse {
 }
 
 impl Lapse {
-    /// Of the newest of `values`: `None` where it has a rate, and where no earlier run had one. `is_planned`: the newest run
-    /// was to run the step.
+    /// Of the newest of `values`: `None` where it has a rate, and where no earlier run had one.
+    /// `is_planned`: the newest run was to run the step.
     pub(crate) fn of_newest(values: &[Option<f64>], is_planned: bool) -> Option<Self> {
         let (newest, earlier) = values.split_last()?;
         let had_rate = earlier.iter().flatten().any(|value| *value > 0.0);
@@ -134,8 +135,8 @@ impl RunValues {
     }
 }
 
-/// The value of one step of one variant in one run: 0 as soon as one of its valid blocks stalled, as the geometric mean
-/// is. A block in which the base stalled has no ratio.
+/// The value of one step of one variant in one run: 0 as soon as one of its valid blocks stalled,
+/// as the geometric mean is. A block in which the base stalled has no ratio.
 fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     let base = || step.variants.iter().find(|other| other.variant == base);
     let base_ran = |block: u32| {
@@ -151,7 +152,8 @@ fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measur
 }
 
 /// The same of response times: 99th percentile in microseconds, or its ratio to the base's in the
-/// same block; geometric mean over the blocks. 0 as soon as a block stalled, as above: then there are no times.
+/// same block; geometric mean over the blocks. 0 as soon as a block stalled, as above: then there
+/// are no times.
 fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     if value(step, variant, base, measure) == Some(0.0) {
         return Some(0.0);

@@ -2,7 +2,8 @@
 
 use dbdyno_record::{ClientHost, StepEvent};
 
-/// Share of the time in which a load thread had work from which its host is called the limit; as of a client of one host.
+/// Share of the time in which a load thread had work from which its host is called the limit; as of
+/// a client of one host.
 const LIMIT: f64 = 0.90;
 /// A host that begins later than this has put less load on than the others, in seconds that count.
 const LATE_US: u64 = 1_000;

@@ -14,7 +14,8 @@ use crate::model::Cost;
 
 /// The statement as which a planned reconnection is counted.
 const RECONNECT: &str = "reconnect";
-/// New threads for each connection that was opened again, from which on the switches of those that ended are missed.
+/// New threads for each connection that was opened again, from which on the switches of those that
+/// ended are missed.
 const NEW_THREADS_SHARE: f64 = 0.01;
 
 /// CPU of one process for one unit of the headline, in microseconds.
@@ -25,8 +26,8 @@ pub(crate) struct Cpu {
     pub(crate) kernel_us: Option<f64>,
 }
 
-/// Each figure is `None` where its source was not sampled or nothing was done. `syncs` and `events` are what
-/// [`fsyncs::per_commit`] asks for.
+/// Each figure is `None` where its source was not sampled or nothing was done. `syncs` and `events`
+/// are what [`fsyncs::per_commit`] asks for.
 pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
@@ -69,8 +70,8 @@ fn per_unit(step: &Measured<'_>, source: &str, keys: &[&str]) -> Option<f64> {
     step.change(source, keys).and_then(|change| step.per_headline_unit(change))
 }
 
-/// Share of the time of all the host's CPUs in which they had something to run and were not there for it; `None` where the host
-/// was not sampled.
+/// Share of the time of all the host's CPUs in which they had something to run and were not there
+/// for it; `None` where the host was not sampled.
 fn stolen_share(step: &Measured<'_>) -> Option<f64> {
     let stolen = step.change("host", &["cpu_steal_us"])?;
     Some(stolen.value / (f64::from(step.cpus) * stolen.between.seconds() * 1e6))
@@ -93,9 +94,10 @@ fn client(step: &Measured<'_>) -> Cpu {
     Cpu { total_us: work.and_then(|work| step.per_headline_unit(work)), ..Cpu::default() }
 }
 
-/// Whether connections of the load ended in the step and took their switches along: what a process or thread did between the last
-/// reading and its end is seen by no one. PostgreSQL has a process for each. Other servers keep threads for the next connection, and
-/// report how many they have made anew.
+/// Whether connections of the load ended in the step and took their switches along: what a process
+/// or thread did between the last reading and its end is seen by no one. PostgreSQL has a process
+/// for each. Other servers keep threads for the next connection, and report how many they have made
+/// anew.
 fn loses_switches(step: &Measured<'_>, events: &[StepEvent]) -> bool {
     let reopened: u64 = events.iter().map(reopened).sum();
     let by_process = || {
@@ -128,8 +130,9 @@ fn write_amplification(step: &Measured<'_>) -> Option<f64> {
     Some(written / user_bytes)
 }
 
-/// What a process used between the samples nearest to `span`: its exact CPU clock, split in the proportion of its tick-based user
-/// and kernel times. The clock knows no split, and the ticks (10 ms each) do not add up to the clock.
+/// What a process used between the samples nearest to `span`: its exact CPU clock, split in the
+/// proportion of its tick-based user and kernel times. The clock knows no split, and the ticks (10
+/// ms each) do not add up to the clock.
 pub(crate) fn process(step: &Measured<'_>, source: &str, span: Span) -> Cpu {
     let change = |key: &str| change(step.counters, source, &[key], span);
     let total_us = change("cpu_us").and_then(|change| step.per_headline_unit(change));
@@ -145,8 +148,9 @@ pub(crate) fn process(step: &Measured<'_>, source: &str, span: Span) -> Cpu {
     Cpu { total_us, user_us: Some(total * user / ticks), kernel_us: Some(total * kernel / ticks) }
 }
 
-/// Host minus server minus client: the kernel's own threads and other programs. Not below 0, since the host counts
-/// in ticks and the processes exactly. `None` for another's server: it may or may not be on this host.
+/// Host minus server minus client: the kernel's own threads and other programs. Not below 0, since
+/// the host counts in ticks and the processes exactly. `None` for another's server: it may or may
+/// not be on this host.
 fn rest(step: &Measured<'_>, server: Cpu, client: Cpu) -> Option<f64> {
     let known = match step.hosting {
         Hosting::Process => server.total_us? + client.total_us?,
@@ -170,7 +174,8 @@ mod tests {
     const INTERRUPTS: [&str; 4] =
         ["server_rescheduling", "server_function_call", "client_rescheduling", "client_function_call"];
 
-    /// Samples at 0 and at the window's end (2.5 s): 500 queries, 10 inserts and 10 deletes between them.
+    /// Samples at 0 and at the window's end (2.5 s): 500 queries, 10 inserts and 10 deletes between
+    /// them.
     fn counters() -> Counters {
         let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_500_000, values)];
         let mut all = series("server", &PROCESS, &two(vec![1_000_000, 600_000, 200_000]));
@@ -323,7 +328,8 @@ mod tests {
 
     #[test]
     fn numerator_and_denominator_cover_the_time_between_the_same_samples() {
-        // The last sample came at 2.25 s: 450 queries by then, so 900,000 us are 2000 us each, not 1800.
+        // The last sample came at 2.25 s: 450 queries by then, so 900,000 us are 2000 us each, not
+        // 1800.
         let samples = [(0, vec![0; 3]), (2_250_000, vec![900_000, 0, 0])];
         let cost = cost_of(Hosting::Process, &series("server", &PROCESS, &samples));
         assert_eq!(cost.server_cpu_us, Some(2_000.0));

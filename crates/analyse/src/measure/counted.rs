@@ -1,7 +1,8 @@
-//! Steps that end when the last connection has done its share: are they one piece of work, and which of their seconds had all
-//! connections at work.
+//! Steps that end when the last connection has done its share: are they one piece of work, and
+//! which of their seconds had all connections at work.
 //!
-//! A window that ends with the first connection has neither question: until then all are at work, and it is as long as it is.
+//! A window that ends with the first connection has neither question: until then all are at work,
+//! and it is as long as it is.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use crate::measure::span::{Span, tally};
 
 const SECOND_US: u64 = 1_000_000;
 
-/// Fewer operations than these are a piece of work, or a few: an index build, one scan a connection.
+/// Fewer operations than these are a piece of work, or a few: an index build, one scan a
+/// connection.
 const MIN_OPERATIONS: f64 = 10.0;
 /// Where fewer are answered in a second on average, whole seconds are counts of single answers.
 const MIN_PER_SECOND: f64 = 10.0;
@@ -21,8 +23,8 @@ pub(crate) fn is_one_piece(spec: &StepSpec, intervals: &[Interval], window: Span
     spec.window == WindowRule::LastEnded && operations(spec, intervals, window) < MIN_OPERATIONS
 }
 
-/// Whether its answers are so few that single seconds say nothing, and that a counter's samples and the answers between them
-/// need not cover the same work.
+/// Whether its answers are so few that single seconds say nothing, and that a counter's samples and
+/// the answers between them need not cover the same work.
 pub(crate) fn is_too_sparse(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
     spec.window == WindowRule::LastEnded
         && operations(spec, intervals, window) < (MIN_PER_SECOND * window.seconds()).max(MIN_OPERATIONS)
@@ -32,12 +34,13 @@ fn operations(spec: &StepSpec, intervals: &[Interval], window: Span) -> f64 {
     tally(intervals, &spec.headline.kind, window).operations
 }
 
-/// The whole second in which the first client had done its share; `None` where all were at work in all whole seconds of the
-/// window.
+/// The whole second in which the first client had done its share; `None` where all were at work in
+/// all whole seconds of the window.
 ///
-/// Each connection has its share of the operations, or of the rows to load. One whose answers came later than the others'
-/// goes on alone, and seconds of one connection of many are no stalls of the server. A client that is stuck is at work: its
-/// last answer is yet to come. Of more than 64 connections some are one client in the record, which ends with the last of them.
+/// Each connection has its share of the operations, or of the rows to load. One whose answers came
+/// later than the others' goes on alone, and seconds of one connection of many are no stalls of the
+/// server. A client that is stuck is at work: its last answer is yet to come. Of more than 64
+/// connections some are one client in the record, which ends with the last of them.
 pub(crate) fn tail_from(spec: &StepSpec, intervals: &[Interval], window: Span) -> Option<u64> {
     if spec.window != WindowRule::LastEnded {
         return None;
@@ -81,7 +84,8 @@ mod tests {
     #[test]
     fn seconds_in_which_a_client_had_done_its_share_are_the_tail() {
         let (spec, intervals) = counted(&[&[20, 20, 20, 0, 0], &[15, 15, 15, 15, 0]]);
-        // Client 1 ended somewhere in second 2. Second 4 of the window had no one at work, but for what the step waits for.
+        // Client 1 ended somewhere in second 2. Second 4 of the window had no one at work, but for
+        // what the step waits for.
         let window = Span::new(0, 5_000_000);
         assert_eq!(tail_from(&spec, &intervals, window), Some(2));
         assert_eq!(all_at_work(&spec, &intervals, window), Span::new(0, 2_000_000));

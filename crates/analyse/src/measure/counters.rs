@@ -35,9 +35,10 @@ impl Change {
 
 /// The increase of the sum of `keys` of `source` over `window`.
 ///
-/// `None` when the source or one of the keys was not sampled, when both edges have the same nearest sample, when the
-/// server's process ended in the window, or when a counter went back (its server was restarted): a server's own at any sample
-/// between, for it may have passed its old value again. The kernel's may: its time of waiting for IO goes back a little now and then.
+/// `None` when the source or one of the keys was not sampled, when both edges have the same nearest
+/// sample, when the server's process ended in the window, or when a counter went back (its server
+/// was restarted): a server's own at any sample between, for it may have passed its old value
+/// again. The kernel's may: its time of waiting for IO goes back a little now and then.
 pub(crate) fn change(counters: &Counters, source: &str, keys: &[&str], window: Span) -> Option<Change> {
     let series = counters.get(source)?;
     let is_restarted = source == STATUS && falls(series, UPTIME, window.from_us, window.to_us);
@@ -57,7 +58,8 @@ pub(crate) fn change(counters: &Counters, source: &str, keys: &[&str], window: S
     Some(Change { value: value as f64, between: between? })
 }
 
-/// Whether there is no sample at the end of the window, as there is of a process that lives: one is taken when the window ends.
+/// Whether there is no sample at the end of the window, as there is of a process that lives: one is
+/// taken when the window ends.
 fn ends_before(series: &CounterSeries, key: &str, end_us: i64) -> bool {
     series.values(key).last().is_some_and(|(last_us, _)| last_us < end_us - ENDED_US)
 }

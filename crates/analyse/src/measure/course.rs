@@ -21,7 +21,8 @@ const CHECKPOINTS: [&str; 4] = [
 ];
 /// Redo that a restart would apply, of InnoDB: MariaDB's name, and that of MySQL from 8.0.30 on.
 const AGES: [&str; 2] = ["Innodb_checkpoint_age", "Innodb_redo_log_logical_size"];
-/// A fall of the age from one sample to the next by such a share of its greatest value is a checkpoint, and no trickle.
+/// A fall of the age from one sample to the next by such a share of its greatest value is a
+/// checkpoint, and no trickle.
 const FALL: f64 = 0.25;
 const UPTIME: &str = "Uptime";
 

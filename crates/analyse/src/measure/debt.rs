@@ -7,7 +7,8 @@ use crate::model::{Code, Debt, DebtLevel, Notice, StepFindings, StepRun, Workloa
 /// Less growth than this is an idle server's.
 const LEAST_BYTES: i64 = 1 << 20;
 const LEAST_COUNT: i64 = 1_000;
-/// Growth of a level in bytes that is reported, as a share of what was written: below it, later steps hardly pay.
+/// Growth of a level in bytes that is reported, as a share of what was written: below it, later
+/// steps hardly pay.
 const REPORTED_SHARE: f64 = 0.05;
 /// Steps that a warning names; the report's tables have all.
 const STEPS_NAMED: usize = 3;
@@ -31,8 +32,8 @@ impl Debt {
         level.is_bytes().then(|| level.more() as f64 / written as f64)
     }
 
-    /// What of it was still there when the step after it began: a restore, a restart or a cleanup between the two takes it away.
-    /// All of it where that step's own reading is missing.
+    /// What of it was still there when the step after it began: a restore, a restart or a cleanup
+    /// between the two takes it away. All of it where that step's own reading is missing.
     fn left_to(&self, next: &StepRun) -> Self {
         let found = next.debt.as_ref().map_or(&[][..], |debt| &debt.levels);
         let mut left = self.clone();
@@ -75,7 +76,8 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// One sentence a variant: the steps that left more debt to the ones after them than they had found, the greatest first.
+/// One sentence a variant: the steps that left more debt to the ones after them than they had
+/// found, the greatest first.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);

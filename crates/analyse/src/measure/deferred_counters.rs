@@ -1,11 +1,12 @@
-//! Counters that a server's sessions report late: their change over a whole step, where all of it was reported.
+//! Counters that a server's sessions report late: their change over a whole step, where all of it
+//! was reported.
 
 use crate::measure::counters::{Change, STATUS, change as change_between};
 use crate::measure::measured::Measured;
 use crate::measure::span::Span;
 
-/// Sessions of the load that had not ended at the last sample. That sample alone has it, and only of servers whose sessions
-/// tell late.
+/// Sessions of the load that had not ended at the last sample. That sample alone has it, and only
+/// of servers whose sessions tell late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
 /// What the names of all counters begin with that are reported late: PostgreSQL's.
@@ -16,10 +17,12 @@ pub(crate) fn is_reported_late(key: &str) -> bool {
     key.starts_with(PREFIX)
 }
 
-/// The increase of the sum of `keys` from the first sample, before the load, to the last, when its sessions have ended.
+/// The increase of the sum of `keys` from the first sample, before the load, to the last, when its
+/// sessions have ended.
 ///
-/// Nothing between the two can be trusted: at the window's end sessions may owe a second of what they did, which is all that a
-/// step of a second has. `None` where sessions were left at the last sample, or no one looked.
+/// Nothing between the two can be trusted: at the window's end sessions may owe a second of what
+/// they did, which is all that a step of a second has. `None` where sessions were left at the last
+/// sample, or no one looked.
 pub(crate) fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
     let series = step.counters.get(STATUS)?;
     let (to_us, left) = series.values(LOAD_SESSIONS).last()?;
@@ -38,8 +41,8 @@ mod tests {
 
     const FSYNCS: &str = "pg_stat_io.fsyncs";
 
-    /// 12 inserts and 12 deletes in 3 s. At the window's end (2.5 s) their sessions have reported 3 of their fsyncs, when they have ended
-    /// all 24.
+    /// 12 inserts and 12 deletes in 3 s. At the window's end (2.5 s) their sessions have reported 3
+    /// of their fsyncs, when they have ended all 24.
     fn step(left: Option<i64>) -> StepRecord {
         let mut step = read_write_step();
         let last = [31].into_iter().chain(left).collect();

@@ -9,8 +9,8 @@ const KIB: f64 = 1024.0;
 const US_PER_MS: f64 = 1e3;
 const US_PER_SECOND: f64 = 1e6;
 
-/// Times are counted in whole milliseconds. So many requests without one were not timed: the kernel counts no times of some stacked
-/// devices.
+/// Times are counted in whole milliseconds. So many requests without one were not timed: the kernel
+/// counts no times of some stacked devices.
 const UNTIMED_FROM: f64 = 1000.0;
 
 /// `None` where the device was not sampled.
@@ -51,8 +51,9 @@ fn timed(us: Change, requests: Change) -> Option<Change> {
     (us.value > 0.0 || requests.value < UNTIMED_FROM).then_some(us)
 }
 
-/// Time that all requests took, added up over them: ÷ time it is how many were under way (Little's law). What iostat reads from one
-/// figure of the kernel is the sum of these. Discards and flushes are in it where the device's own line counts them.
+/// Time that all requests took, added up over them: ÷ time it is how many were under way (Little's
+/// law). What iostat reads from one figure of the kernel is the sum of these. Discards and flushes
+/// are in it where the device's own line counts them.
 fn time_of_requests(step: &Measured<'_>) -> Option<Change> {
     let series = step.counters.get(SOURCE)?;
     let about = &series.header.about;

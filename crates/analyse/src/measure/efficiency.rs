@@ -5,8 +5,9 @@ use dbdyno_record::Unit;
 use crate::measure::measured::Measured;
 use crate::model::{Efficiency, MetricRow};
 
-/// What the host used between two samples ÷ operations between the same two, as all figures for one unit. Averages of each
-/// second divided by the window's rate, as the original has them, are the same where samples lie at the window's edges.
+/// What the host used between two samples ÷ operations between the same two, as all figures for one
+/// unit. Averages of each second divided by the window's rate, as the original has them, are the
+/// same where samples lie at the window's edges.
 pub(crate) fn efficiency(step: &Measured<'_>, row: &MetricRow) -> Efficiency {
     let statements = statements(step);
     let of = |of_unit: Option<f64>| of_unit.map(|value| value / statements);

@@ -24,7 +24,8 @@ pub(crate) fn executions(step: &StepRecord) -> Vec<Execution> {
     step.events.iter().filter_map(of).collect()
 }
 
-/// The one figure that a step is about: a rate over the window, or a time, and whether that is only a bound of it.
+/// The one figure that a step is about: a rate over the window, or a time, and whether that is only
+/// a bound of it.
 pub(crate) fn headline(step: &StepRecord, executions: &[Execution], window: Span) -> (f64, bool) {
     match step.spec.headline.unit {
         Unit::Operations | Unit::Rows => {
@@ -34,7 +35,8 @@ pub(crate) fn headline(step: &StepRecord, executions: &[Execution], window: Span
         Unit::Seconds => {
             let seconds: Vec<f64> = executions.iter().map(|execution| execution.seconds).collect();
             let middle = median(&seconds).unwrap_or(0.0);
-            // What was cut off is longer than its time: where the median lies among such, or next to one, it is a bound.
+            // What was cut off is longer than its time: where the median lies among such, or next
+            // to one, it is a bound.
             let ended = executions.iter().filter(|execution| !execution.cut_off).count();
             (middle, !seconds.is_empty() && ended <= seconds.len() / 2)
         }

@@ -10,11 +10,13 @@ use crate::measure::span::{Span, tally};
 use crate::model::{Code, Notice};
 use crate::servers::servers_of;
 
-/// Where servers count the fsyncs of their logs and data files: the first of these sets that a server has all of is summed.
+/// Where servers count the fsyncs of their logs and data files: the first of these sets that a
+/// server has all of is summed.
 ///
-/// InnoDB counts each fsync(2) and fdatasync(2) it makes, data files and redo log alike. `Innodb_os_log_fsyncs` is a part
-/// of it, so adding the two would count the log twice. MyRocks, which runs next to it, counts those of its own log.
-/// PostgreSQL 16 and 17 count the log and the data files apart, 14 and 15 the log only, from 18 on both are in one.
+/// InnoDB counts each fsync(2) and fdatasync(2) it makes, data files and redo log alike.
+/// `Innodb_os_log_fsyncs` is a part of it, so adding the two would count the log twice. MyRocks,
+/// which runs next to it, counts those of its own log. PostgreSQL 16 and 17 count the log and the
+/// data files apart, 14 and 15 the log only, from 18 on both are in one.
 const FSYNCS: [&[&str]; 5] = [
     &["Innodb_data_fsyncs", "Rocksdb_wal_synced"],
     &["Innodb_data_fsyncs"],
@@ -23,13 +25,14 @@ const FSYNCS: [&[&str]; 5] = [
     &["pg_stat_io.fsyncs"],
 ];
 
-/// Groups of transactions that went to the binary log together: MariaDB, and Percona Server 5.5. Of each `sync_binlog`th
-/// group the file is synced.
+/// Groups of transactions that went to the binary log together: MariaDB, and Percona Server 5.5. Of
+/// each `sync_binlog`th group the file is synced.
 const GROUPS: &str = "Binlog_group_commits";
-/// What MySQL from 5.6 on did with binary logs besides reading and writing, by its performance schema. Those are the syncs, and
-/// a few operations for each file that is opened or closed.
+/// What MySQL from 5.6 on did with binary logs besides reading and writing, by its performance
+/// schema. Those are the syncs, and a few operations for each file that is opened or closed.
 const FILE_OPERATIONS: &str = "binlog.COUNT_MISC";
-/// Before 5.6 each transaction was written and synced alone: those that changed tables with transactions, and others.
+/// Before 5.6 each transaction was written and synced alone: those that changed tables with
+/// transactions, and others.
 const TRANSACTIONS: [&str; 2] = ["Binlog_cache_use", "Binlog_stmt_cache_use"];
 const GROUPS_SINCE: [u32; 2] = [5, 6];
 
@@ -38,7 +41,8 @@ const WRITERS: [&str; 2] = ["insert", "delete"];
 
 /// Ends a transaction, which is one commit however many statements it has.
 const COMMIT: &str = "commit";
-/// Statements that write, each a commit of its own outside of a transaction if it has changed a row.
+/// Statements that write, each a commit of its own outside of a transaction if it has changed a
+/// row.
 const WRITING: [&str; 5] = ["index-update", "non-index-update", "list-update", "delete", "insert"];
 
 /// Engines whose fsyncs are in [`FSYNCS`].
@@ -103,7 +107,8 @@ impl Binlog {
     }
 }
 
-/// What is synced in addition to the engine on the cell's server; `None` where commits are made safe in a way that it does not count.
+/// What is synced in addition to the engine on the cell's server; `None` where commits are made
+/// safe in a way that it does not count.
 pub(crate) fn syncs_of(cell: &CellRecord) -> Option<Binlog> {
     is_counted(servers_of(cell).next()).then(|| Binlog::of_cell(cell))
 }
@@ -118,8 +123,9 @@ fn is_counted(server: Option<&ServerInfo>) -> bool {
 
 /// fsyncs for one commit.
 ///
-/// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too) or its sessions had not reported all of
-/// them, and for a step that is one piece of work: it has no commits to speak of.
+/// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too) or its
+/// sessions had not reported all of them, and for a step that is one piece of work: it has no
+/// commits to speak of.
 pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Option<f64> {
     if !has_commits(step.spec, step.intervals, step.window) {
         return None;
@@ -152,8 +158,9 @@ fn writes(kind: &KindSpec) -> bool {
     kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str())
 }
 
-/// Commits of an operation of `kind` that had something to make safe, on average over the window: one of a transaction,
-/// else one of each statement that has changed a row. 1 where a record does not count the operation's statements.
+/// Commits of an operation of `kind` that had something to make safe, on average over the window:
+/// one of a transaction, else one of each statement that has changed a row. 1 where a record does
+/// not count the operation's statements.
 fn commits_per_operation(step: &Measured<'_>, kind: &str, events: &[StepEvent]) -> f64 {
     let mut changed = None;
     for event in events {
@@ -216,7 +223,8 @@ mod tests {
         per_commit(&measured, Some(binlog), &[])
     }
 
-    /// 20 fsyncs for 10 inserts and 10 deletes, of which the record counts these statements: kind, name, done, empty.
+    /// 20 fsyncs for 10 inserts and 10 deletes, of which the record counts these statements: kind,
+    /// name, done, empty.
     fn found_with(syncs: Option<Binlog>, statements: &[(&str, &str, u64, u64)]) -> Option<f64> {
         let step = read_write_step();
         let counters = series("status", &[INNODB.0], &[(0, vec![0]), (2_500_000, vec![INNODB.1])]);
@@ -286,7 +294,8 @@ mod tests {
     #[test]
     fn each_statement_outside_of_a_transaction_is_a_commit_and_a_transaction_is_one() {
         let alone = Some(Binlog::NotSynced);
-        // Each of the 10 inserts is an operation of three updates, one in ten of which found its row changed already.
+        // Each of the 10 inserts is an operation of three updates, one in ten of which found its
+        // row changed already.
         let updates = [
             ("insert", "index-update", 20, 2),
             ("insert", "point-select", 90, 0),

@@ -1,4 +1,5 @@
-//! Memory of a server whose memory is limited: its own, the page cache of its files, and how often the limit was hit.
+//! Memory of a server whose memory is limited: its own, the page cache of its files, and how often
+//! the limit was hit.
 
 use crate::measure::counters::{at_end, greatest};
 use crate::measure::measured::Measured;

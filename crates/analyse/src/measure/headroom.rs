@@ -1,8 +1,8 @@
 //! How near the load client was to its own limit: how long its threads ran or waited for a CPU.
 //!
-//! A load thread serves its connections one after the other. While it is on a CPU, or would be if one were free, an
-//! answer that arrives waits for it and not for the server. When it is so nearly all the time, the figures are the
-//! client's and not the server's.
+//! A load thread serves its connections one after the other. While it is on a CPU, or would be if
+//! one were free, an answer that arrives waits for it and not for the server. When it is so nearly
+//! all the time, the figures are the client's and not the server's.
 
 use crate::measure::counters::{Counters, change};
 use crate::measure::measured::{Hosting, Measured};
@@ -10,8 +10,8 @@ use crate::measure::span::Span;
 
 /// Share of the common window from which a load thread is called the limit.
 const LIMIT: f64 = 0.90;
-/// Share of the common window for which a load thread may wait for a CPU where it has CPUs of its own: what others do on them
-/// holds up answers, and a closed loop sends less by up to as much.
+/// Share of the common window for which a load thread may wait for a CPU where it has CPUs of its
+/// own: what others do on them holds up answers, and a closed loop sends less by up to as much.
 const WAITING_LIMIT: f64 = 0.10;
 
 /// The busiest load thread over the common window.
@@ -30,12 +30,14 @@ impl Busiest {
     }
 }
 
-/// `None` where load threads were not sampled, or where the database works in them, so that they are the server.
+/// `None` where load threads were not sampled, or where the database works in them, so that they
+/// are the server.
 pub(crate) fn busiest(step: &Measured<'_>) -> Option<Busiest> {
     of_threads(step).into_iter().max_by(|a, b| a.wanted().total_cmp(&b.wanted()))
 }
 
-/// Part of the window in which the load thread that waited longest for a CPU did so. `None` as for [`busiest`].
+/// Part of the window in which the load thread that waited longest for a CPU did so. `None` as for
+/// [`busiest`].
 pub(crate) fn longest_wait(step: &Measured<'_>) -> Option<f64> {
     of_threads(step).into_iter().map(|thread| thread.waiting).max_by(f64::total_cmp)
 }
@@ -47,7 +49,8 @@ fn of_threads(step: &Measured<'_>) -> Vec<Busiest> {
     }
     let of_thread = |thread: &str| {
         let cpu = format!("{thread}.cpu_us");
-        // Load threads end with the window; a sample after that shows what they were last seen with.
+        // Load threads end with the window; a sample after that shows what they were last seen
+        // with.
         let seen_us = last_change_us(step.counters, &cpu)?;
         let window = Span { to_us: step.window.to_us.min(seen_us), ..step.window };
         let share = |key: &str| Some(change(step.counters, "load", &[key], window)?.per_second() / 1e6);
@@ -74,7 +77,8 @@ pub(crate) fn fault(busiest: Busiest) -> Option<String> {
     })
 }
 
-/// Why a step was held up by what else ran on the client's own CPUs, by its [`longest_wait`]; `None` when it was not.
+/// Why a step was held up by what else ran on the client's own CPUs, by its [`longest_wait`];
+/// `None` when it was not.
 pub(crate) fn wait_fault(longest_wait: f64) -> Option<String> {
     (longest_wait >= WAITING_LIMIT).then(|| {
         format!(

@@ -8,10 +8,12 @@ use crate::model::runs::judged_runs;
 use crate::model::{Code, Notice};
 use crate::model::{HostCheck, WorkloadFindings};
 
-/// Share of the host's CPU below which an unexplained rest is not reported: what published tables do not colour either. Above it,
-/// a figure of the whole host (`cpups`, `cpupq`) may differ between variants by something that is neither server nor client.
+/// Share of the host's CPU below which an unexplained rest is not reported: what published tables
+/// do not colour either. Above it, a figure of the whole host (`cpups`, `cpupq`) may differ between
+/// variants by something that is neither server nor client.
 const BOUND: f64 = 0.05;
-/// A second source of error: the host counts busy ticks, so of n ticks about √n may be chance. Three of these are certain.
+/// A second source of error: the host counts busy ticks, so of n ticks about √n may be chance.
+/// Three of these are certain.
 const STANDARD_ERRORS: f64 = 3.0;
 /// Users see ticks of 10 ms (USER_HZ); the kernel's own are as long or shorter.
 const TICK_US: f64 = 10_000.0;
@@ -74,7 +76,8 @@ mod tests {
     use crate::measure::counters::Counters;
     use crate::simulations::close;
 
-    /// Over the 2 s of `query_step` with 500 queries a second: the host's busy and interrupt time, all processes, kernel threads.
+    /// Over the 2 s of `query_step` with 500 queries a second: the host's busy and interrupt time,
+    /// all processes, kernel threads.
     fn counters(user_us: i64, interrupts_us: i64, processes_us: i64, kernel_threads_us: i64) -> Counters {
         let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_000_000, values)];
         let process = ["cpu_us", "cpu_user_us", "cpu_kernel_us"];
@@ -98,7 +101,8 @@ mod tests {
 
     #[test]
     fn the_parts_add_up_to_the_host() {
-        // 2 s of CPU and 0.1 s of interrupts over 1,000 queries; processes 1.8 s, kernel threads 0.1 s.
+        // 2 s of CPU and 0.1 s of interrupts over 1,000 queries; processes 1.8 s, kernel threads
+        // 0.1 s.
         let check = check(counters(2_000_000, 100_000, 1_800_000, 100_000)).unwrap();
         assert_eq!((check.host_us, check.others_us, check.kernel_threads_us), (2_100.0, 300.0, 100.0));
         // 0.2 s are left; half of that are interrupts.

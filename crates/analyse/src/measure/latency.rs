@@ -22,8 +22,8 @@ const BUCKETS: [(&str, u64); 10] = [
 
 /// The histograms of one kind and clock that lie in the window, as one; `None` when there is none.
 ///
-/// A histogram cannot be cut: one that straddles the window's edge counts if more than half of its time is inside.
-/// Fails when one of them cannot be unpacked.
+/// A histogram cannot be cut: one that straddles the window's edge counts if more than half of its
+/// time is inside. Fails when one of them cannot be unpacked.
 pub(crate) fn merge(
     spans: &[HistogramSpan],
     kind: &str,
@@ -49,8 +49,8 @@ pub(crate) fn counts_in(window: Span, from_us: u64, to_us: u64) -> bool {
     window.share_of(from_us, to_us) > 0.5
 }
 
-/// Whether service and response times were recorded as the same, which they are in a closed loop: what is due when it is
-/// sent has no other time. Unpacking them is most of an analysis.
+/// Whether service and response times were recorded as the same, which they are in a closed loop:
+/// what is due when it is sent has no other time. Unpacking them is most of an analysis.
 pub(crate) fn is_one_on_both_clocks(spans: &[HistogramSpan], kind: &str, window: Span) -> bool {
     let service = inside(spans, kind, Clock::Service, window);
     let response = inside(spans, kind, Clock::Response, window);

@@ -1,4 +1,5 @@
-//! Statements outside a step's operations, by what they ask for: the least id, the greatest id, the INSERT before the indexes.
+//! Statements outside a step's operations, by what they ask for: the least id, the greatest id, the
+//! INSERT before the indexes.
 
 use dbdyno_record::{StepEvent, StepRecord};
 

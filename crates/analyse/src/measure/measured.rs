@@ -1,4 +1,5 @@
-//! One step with everything its figures are computed from, and the two divisions that all of them use.
+//! One step with everything its figures are computed from, and the two divisions that all of them
+//! use.
 
 use dbdyno_record::{Interval, StepSpec, Unit, VariantInfo};
 
@@ -21,7 +22,8 @@ pub(crate) enum Hosting {
 }
 
 impl Hosting {
-    /// Of a variant in one step. A server that others run is a process like any other where it was sampled.
+    /// Of a variant in one step. A server that others run is a process like any other where it was
+    /// sampled.
     pub(crate) fn in_step(variant: &VariantInfo, counters: &Counters) -> Self {
         match Self::of(variant) {
             Self::External if counters.contains_key("server") => Self::Process,
@@ -60,8 +62,8 @@ impl Measured<'_> {
         rates::rate(self.spec, self.intervals, &self.spec.headline.kind, self.window)
     }
 
-    /// The kind whose rows are inserts: the headline where that counts rows that come in or are indexed, else the
-    /// background inserts, if any. A scan's rows are neither.
+    /// The kind whose rows are inserts: the headline where that counts rows that come in or are
+    /// indexed, else the background inserts, if any. A scan's rows are neither.
     pub(crate) fn insert_kind(&self) -> Option<&str> {
         if self.spec.headline.unit == Unit::Rows && self.spec.headline.kind != SCAN {
             return Some(&self.spec.headline.kind);
@@ -82,7 +84,8 @@ impl Measured<'_> {
         self.per_unit_of(&self.spec.headline.kind, change)
     }
 
-    /// A counter's increase for one unit of `kind` done between the same two samples; `None` when there was none.
+    /// A counter's increase for one unit of `kind` done between the same two samples; `None` when
+    /// there was none.
     pub(crate) fn per_unit_of(&self, kind: &str, change: Change) -> Option<f64> {
         let work = rates::work(self.spec, self.intervals, kind, self.window, change.between);
         (work > 0.0).then(|| change.value / work)

@@ -1,4 +1,5 @@
-//! The original's 21 columns, from our counters. What each is and where it differs: docs/reference/metrics.md.
+//! The original's 21 columns, from our counters. What each is and where it differs:
+//! docs/reference/metrics.md.
 
 use dbdyno_record::Unit;
 
@@ -17,7 +18,8 @@ const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 pub(crate) const HOST_BUSY: [&str; 5] =
     ["cpu_user_us", "cpu_nice_us", "cpu_system_us", "cpu_irq_us", "cpu_softirq_us"];
 
-/// Figures are not rounded here; `None` where a source was not sampled or nothing was done to divide by.
+/// Figures are not rounded here; `None` where a source was not sampled or nothing was done to
+/// divide by.
 pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
     let queries = step.spec.headline.unit == Unit::Operations;
     let mut row = MetricRow {
@@ -86,7 +88,8 @@ mod tests {
     use crate::measure::counters::Counters;
     use crate::measure::span::Span;
 
-    /// Samples at 0 and 2.5 s, the window of `read_write_step`: 500 queries and 500 inserted rows between them.
+    /// Samples at 0 and 2.5 s, the window of `read_write_step`: 500 queries and 500 inserted rows
+    /// between them.
     fn counters() -> Counters {
         let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_500_000, values)];
         let mut all = series(
@@ -128,7 +131,8 @@ mod tests {
         assert_eq!((row.csps, row.cspq), (Some(8_000.0), Some(40.0))); // 20000 / 2.5, 20000 / 500
         assert_eq!((row.cpups, row.cpupq), (Some(40.0), Some(8_000.0))); // 4 s of 10 CPU s, 4e6 us / 500
         assert_eq!((row.dbgb1, row.dbgb2, row.rss), (Some(1.0), Some(1.5), Some(0.5)));
-        // The window's last interval ends at 2.5 s: the 9 s after it is not its affair. Two seconds: no percentiles.
+        // The window's last interval ends at 2.5 s: the 9 s after it is not its affair. Two
+        // seconds: no percentiles.
         assert_eq!((row.maxop, row.median_second_rate, row.slow_second_rate), (Some(0.0), None, None));
         assert_eq!(row.tag, "a");
     }

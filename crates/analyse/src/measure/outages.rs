@@ -66,8 +66,8 @@ fn union_us(mut spans: Vec<(u64, u64)>) -> u64 {
 /// The sentence that a reader must know before the step's figures.
 pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     let outage = outage(step)?;
-    // Which figures hold an outage: an operation that failed has no time, and a connection that is lost sends nothing. In a closed
-    // loop nothing is due meanwhile.
+    // Which figures hold an outage: an operation that failed has no time, and a connection that is
+    // lost sends nothing. In a closed loop nothing is due meanwhile.
     let has_schedule = step.spec.kinds.iter().any(|kind| !kind.pace.starts_with("closed"));
     let code = if has_schedule { Code::OutageOfSchedule } else { Code::OutageOfClosedLoop };
     let notice = Notice::new(code)
@@ -79,7 +79,8 @@ pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     Some(notice.with_some("at_least", outage.is_cut.then_some("at least ")))
 }
 
-/// The longest time within `window` in which every connection of the headline's kind was lost, so that nothing can have been answered.
+/// The longest time within `window` in which every connection of the headline's kind was lost, so
+/// that nothing can have been answered.
 pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
     let headline = &step.spec.headline.kind;
     let per_client = step.spec.kinds.iter().find(|kind| kind.kind == *headline);

@@ -1,10 +1,12 @@
-//! CPU time that a client that spins spent on asking for answers when there were none: it is no work, and kept apart from it.
+//! CPU time that a client that spins spent on asking for answers when there were none: it is no
+//! work, and kept apart from it.
 
 use crate::measure::counters::{Change, change};
 use crate::measure::measured::Measured;
 use crate::measure::span::Span;
 
-/// What the load threads polled in vain between the samples nearest to `span`. `None` of a client that sleeps.
+/// What the load threads polled in vain between the samples nearest to `span`. `None` of a client
+/// that sleeps.
 pub(crate) fn polled(step: &Measured<'_>, span: Span) -> Option<Change> {
     change(step.counters, "load", &["polled_us"], span)
 }

@@ -1,4 +1,5 @@
-//! Rates over the common window: headline, background, each second, and the seconds that kept the target.
+//! Rates over the common window: headline, background, each second, and the seconds that kept the
+//! target.
 
 use dbdyno_record::{Interval, StepSpec, Target, Unit};
 
@@ -50,10 +51,12 @@ pub(crate) fn rate(spec: &StepSpec, intervals: &[Interval], kind: &str, window: 
     per_second(amount(unit_of(spec, kind), &done(spec, intervals, kind, window)), window)
 }
 
-/// Units that `kind` did between two counter samples, so that a cost and the work it paid for cover the same time.
+/// Units that `kind` did between two counter samples, so that a cost and the work it paid for cover
+/// the same time.
 ///
-/// A step that is one piece of work answers once, at the end: its units are spread evenly over the window instead. Long scans
-/// count with the parts that lie between the samples, in the warm-up too.
+/// A step that is one piece of work answers once, at the end: its units are spread evenly over the
+/// window instead. Long scans count with the parts that lie between the samples, in the warm-up
+/// too.
 pub(crate) fn work(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span, between: Span) -> f64 {
     let tally = if scans::are_cut(spec, kind) {
         let end_us = intervals.iter().map(|interval| interval.to_us).max().unwrap_or(0);
@@ -66,8 +69,8 @@ pub(crate) fn work(spec: &StepSpec, intervals: &[Interval], kind: &str, window: 
     amount(unit_of(spec, kind), &tally)
 }
 
-/// Rate and greatest times of each whole second, the headline kind first, all clients together. Seconds are counted from the
-/// window's first whole one.
+/// Rate and greatest times of each whole second, the headline kind first, all clients together.
+/// Seconds are counted from the window's first whole one.
 pub(crate) fn seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> Vec<SecondPoint> {
     let mut kinds: Vec<&str> = spec.kinds.iter().map(|kind| kind.kind.as_str()).collect();
     kinds.sort_by_key(|kind| *kind != spec.headline.kind);
@@ -88,16 +91,17 @@ pub(crate) fn seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> 
     kinds.into_iter().flat_map(of_kind).collect()
 }
 
-/// Whether single seconds of the headline kind say something: not of one piece of work, and not of long scans.
+/// Whether single seconds of the headline kind say something: not of one piece of work, and not of
+/// long scans.
 pub(crate) fn has_telling_seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
     !is_too_sparse(spec, intervals, window) && !scans::are_long(spec, intervals, window)
 }
 
-/// The original's p50 and p99: throughput of client 1 in each whole second, sorted from high to low, at rank
-/// `round(percent / 100 * n)`, counted from 1. A high percentile is a *slow* second.
+/// The original's p50 and p99: throughput of client 1 in each whole second, sorted from high to
+/// low, at rank `round(percent / 100 * n)`, counted from 1. A high percentile is a *slow* second.
 ///
-/// Of a step that ends by a count, the seconds in which all clients were at work. `None` for fewer than 10 of these seconds, for a
-/// step that is one piece of work, and for long scans.
+/// Of a step that ends by a count, the seconds in which all clients were at work. `None` for fewer
+/// than 10 of these seconds, for a step that is one piece of work, and for long scans.
 pub(crate) fn throughput_percentile(
     spec: &StepSpec,
     intervals: &[Interval],
@@ -124,21 +128,24 @@ fn at_rank(mut rates: Vec<f64>, percent: f64) -> Option<f64> {
     rates.get(rank.clamp(1, rates.len()) - 1).copied()
 }
 
-/// The least whole number of rows per second that counts as having kept the target: `round(share * target)`.
+/// The least whole number of rows per second that counts as having kept the target:
+/// `round(share * target)`.
 pub fn least_accepted(target_rows_per_second: f64, share: f64) -> f64 {
     (share * target_rows_per_second).round()
 }
 
-/// The original's service level rule, on rounded figures: a target of 1000 at 95 % is kept by 949.5 and missed by 949.4.
+/// The original's service level rule, on rounded figures: a target of 1000 at 95 % is kept by 949.5
+/// and missed by 949.4.
 pub fn keeps_target(rows_per_second: f64, target_rows_per_second: f64, share: f64) -> bool {
     rows_per_second.round() >= least_accepted(target_rows_per_second, share)
 }
 
-/// Share of the window's whole seconds in which the background rate was kept; `None` when there is no whole second.
+/// Share of the window's whole seconds in which the background rate was kept; `None` when there is
+/// no whole second.
 ///
-/// An even pace of few large statements is quantised: 2 statements a second of 50 rows give 50, 100 or 150 rows in a
-/// second, by where its borders fall. A second is therefore kept if one more statement of each client would reach
-/// `share * target`.
+/// An even pace of few large statements is quantised: 2 statements a second of 50 rows give 50, 100
+/// or 150 rows in a second, by where its borders fall. A second is therefore kept if one more
+/// statement of each client would reach `share * target`.
 pub(crate) fn seconds_on_target(
     spec: &StepSpec,
     target: &Target,
@@ -189,7 +196,8 @@ mod tests {
 
     #[test]
     fn one_piece_of_work_is_spread_over_its_window() {
-        // 1000 rows indexed by the one answer at 4 s; a sample at 3 s has seen three quarters of the work.
+        // 1000 rows indexed by the one answer at 4 s; a sample at 3 s has seen three quarters of
+        // the work.
         let intervals =
             [interval(0, 1_000_000, 1, "index", 0, 0), interval(3_000_000, 4_000_000, 1, "index", 1, 1000)];
         let window = Span::new(0, 4_000_000);

@@ -1,4 +1,5 @@
-//! How near a step came to what the client could reach when it was calibrated against a server that only answers.
+//! How near a step came to what the client could reach when it was calibrated against a server that
+//! only answers.
 
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 
@@ -9,12 +10,12 @@ use crate::words::numbered;
 
 /// Share of the client's calibrated rate from which a step is called the client's own.
 const LIMIT: f64 = 0.90;
-/// Above it the client has done what it could not: the calibration is wrong, not the step. A client without time left is seen
-/// by its load threads.
+/// Above it the client has done what it could not: the calibration is wrong, not the step. A client
+/// without time left is seen by its load threads.
 const PROVED_WRONG: f64 = 1.0;
 
-/// Statements a second of a step compared with what the client could reach with as many connections; `None` where nothing was
-/// calibrated for the driver.
+/// Statements a second of a step compared with what the client could reach with as many
+/// connections; `None` where nothing was calibrated for the driver.
 pub(crate) fn reach(
     calibration: &ClientCalibration,
     driver: &str,
@@ -31,8 +32,9 @@ pub(crate) fn reach(
     })
 }
 
-/// The greater of the rates at the nearest calibrated numbers of connections not above and not below. Taking the lower
-/// one alone would condemn sound steps: eight connections reach several times what one does.
+/// The greater of the rates at the nearest calibrated numbers of connections not above and not
+/// below. Taking the lower one alone would condemn sound steps: eight connections reach several
+/// times what one does.
 fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> Option<&'a ClientRate> {
     let of_driver = || rates.iter().filter(|rate| rate.driver == driver);
     let below =
@@ -43,8 +45,8 @@ fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> O
     both.max_by(|a, b| a.statements_per_second.total_cmp(&b.statements_per_second))
 }
 
-/// Why the step says more about the client than about the server; `None` when it does not, where the client could do
-/// more than what was calibrated, and where it did.
+/// Why the step says more about the client than about the server; `None` when it does not, where
+/// the client could do more than what was calibrated, and where it did.
 pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
     let share = reach.share();
     (!reach.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(|| {
@@ -62,8 +64,8 @@ pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
     })
 }
 
-/// A calibration that says less than what steps have reached. That a step with more connections reaches more proves nothing
-/// where the client was not the limit.
+/// A calibration that says less than what steps have reached. That a step with more connections
+/// reaches more proves nothing where the client was not the limit.
 pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let is_wrong = |reach: &ClientReach| {
         let is_bound = !reach.at_least || reach.connections <= reach.could_connections;

@@ -1,21 +1,23 @@
-//! Reads of the data's device charged to the server by the kernel's account of its processes, and what others read.
+//! Reads of the data's device charged to the server by the kernel's account of its processes, and
+//! what others read.
 //!
-//! Of reads only: a read is charged to the process that asks for it when it goes to the device. A write through the page cache is
-//! charged when the page becomes dirty, whatever of it reaches the device and when, so writes are not distinguished.
+//! Of reads only: a read is charged to the process that asks for it when it goes to the device. A
+//! write through the page cache is charged when the page becomes dirty, whatever of it reaches the
+//! device and when, so writes are not distinguished.
 
 use crate::measure::counters::{Change, change};
 use crate::measure::measured::{Hosting, Measured};
 
 const KIB: f64 = 1024.0;
 
-/// What the server's processes had fetched from storage, for one unit of the headline; of an embedded database dbdyno's own
-/// process. `None` where the kernel does not report.
+/// What the server's processes had fetched from storage, for one unit of the headline; of an
+/// embedded database dbdyno's own process. `None` where the kernel does not report.
 pub(crate) fn server_read_kib(step: &Measured<'_>) -> Option<f64> {
     step.per_headline_unit(of_server(step)?).map(|bytes| bytes / KIB)
 }
 
-/// The device's reads less the server's, as a share of the device's; below 0 where the server read from other devices as well.
-/// `None` also where the device read nothing.
+/// The device's reads less the server's, as a share of the device's; below 0 where the server read
+/// from other devices as well. `None` also where the device read nothing.
 pub(crate) fn others_share(step: &Measured<'_>) -> Option<f64> {
     let server = of_server(step)?;
     // A server of many processes may be sampled less often than the device.

@@ -1,4 +1,5 @@
-//! Scans of whole tables, which may be long against the window that cuts them: what of them lies in it.
+//! Scans of whole tables, which may be long against the window that cuts them: what of them lies in
+//! it.
 
 use dbdyno_record::{Interval, StepSpec, WindowRule};
 
@@ -10,23 +11,26 @@ pub(crate) const SCAN: &str = "scan";
 /// Scans that take longer come in too few a second for its count to be a rate.
 const LONG_SCAN_US: f64 = 100_000.0;
 
-/// Whether `kind` scans over and over until a time is over, which cuts the scans that are then on their way.
+/// Whether `kind` scans over and over until a time is over, which cuts the scans that are then on
+/// their way.
 pub(crate) fn are_cut(spec: &StepSpec, kind: &str) -> bool {
     kind == SCAN && spec.window == WindowRule::FirstEnded
 }
 
 /// Scans and rows in `window`, parts of scans included, with everything else that [`tally`] counts.
 ///
-/// A count of answers is a whole number: of scans of 37.8 s a window of 600 s holds 15 or 16, and which of them a server
-/// gets may hang on a thousandth of its speed. A connection scans all the time, so the number of its scans is its time ÷
-/// their mean service time, the rate "by average latency" of the published microbenchmarks since 2025. It differs from the
-/// count by less than one scan, because no more is cut at either end. That is also a bound where scans are so short that
+/// A count of answers is a whole number: of scans of 37.8 s a window of 600 s holds 15 or 16, and
+/// which of them a server gets may hang on a thousandth of its speed. A connection scans all the
+/// time, so the number of its scans is its time ÷ their mean service time, the rate "by average
+/// latency" of the published microbenchmarks since 2025. It differs from the count by less than one
+/// scan, because no more is cut at either end. That is also a bound where scans are so short that
 /// the client's time between them counts.
 ///
-/// Each connection scans one table, and tables may differ in size. So each client is counted by its own scans and
-/// their rows, and the clients are added up: a mean over all of them would be that of those with the most answers. Of
-/// more than 64 connections some are one client in the record, of which only the sums are known; they have the same table
-/// wherever the number of tables divides that of clients.
+/// Each connection scans one table, and tables may differ in size. So each client is counted by its
+/// own scans and their rows, and the clients are added up: a mean over all of them would be that of
+/// those with the most answers. Of more than 64 connections some are one client in the record, of
+/// which only the sums are known; they have the same table wherever the number of tables divides
+/// that of clients.
 pub(crate) fn scanned(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span) -> Tally {
     let all = tally(intervals, kind, window);
     let clients = clients(spec, intervals, kind, window);
@@ -49,15 +53,16 @@ struct Client {
     connections: f64,
     /// What ended in the window.
     counted: Tally,
-    /// The scans whose times and rows count: those that ended in the window, if there are at least as many as connections,
-    /// else all since it began. The engine waits for scans that are under way when the window ends, so that is one for each
-    /// connection at least, but for scans that failed.
+    /// The scans whose times and rows count: those that ended in the window, if there are at least
+    /// as many as connections, else all since it began. The engine waits for scans that are under
+    /// way when the window ends, so that is one for each connection at least, but for scans that
+    /// failed.
     known: Tally,
 }
 
 impl Client {
-    /// Scans and rows in the window. Of a client none of whose scans ever ended it is unknown how far they came: it has
-    /// none.
+    /// Scans and rows in the window. Of a client none of whose scans ever ended it is unknown how
+    /// far they came: it has none.
     fn in_window(&self, window: Span) -> (f64, f64) {
         let Self { connections, counted, known } = self;
         let busy_us = connections * window.seconds() * 1e6 - counted.down_us;
@@ -97,7 +102,8 @@ mod tests {
     const SECOND: u64 = 1_000_000;
     const ROWS: u64 = 1_000_000;
 
-    /// Rows a second that this many connections are said to scan in a window, each scan of so many microseconds.
+    /// Rows a second that this many connections are said to scan in a window, each scan of so many
+    /// microseconds.
     fn rows_per_second(connections: usize, scan_us: u64, window: (u64, u64)) -> f64 {
         let step = scan_step(&vec![(scan_us, ROWS); connections], window);
         rate(&step.spec, &step.intervals, SCAN, Span::new(window.0, window.1))
@@ -105,7 +111,8 @@ mod tests {
 
     #[test]
     fn servers_that_differ_by_a_hundredth_differ_so_on_both_sides_of_a_whole_number_of_scans() {
-        // 600 s hold 15.9 scans of 37.8 s and 15.7 of 38.18 s: 15 answers each. Of 37.4 s they hold 16.04: 16 answers.
+        // 600 s hold 15.9 scans of 37.8 s and 15.7 of 38.18 s: 15 answers each. Of 37.4 s they hold
+        // 16.04: 16 answers.
         for (scan_us, slower_us) in
             [(37_400_000, 37_774_000), (37_800_000, 38_178_000), (299_000_000, 301_990_000)]
         {
@@ -134,7 +141,8 @@ mod tests {
 
     #[test]
     fn cost_and_rows_between_two_samples_fit_together() {
-        // A sample at 599.2 s instead of 600: the rows of 599.2 s, not those of the answers that came in them.
+        // A sample at 599.2 s instead of 600: the rows of 599.2 s, not those of the answers that
+        // came in them.
         let window = (0, 600 * SECOND);
         let step = scan_step(&[(37_800_000, ROWS)], window);
         let between = Span { from_us: -1_000, to_us: 599_200_000 };
@@ -144,7 +152,8 @@ mod tests {
 
     #[test]
     fn samples_that_hold_the_warm_up_hold_its_scans() {
-        // Window of 10 s after a warm-up of 5 s, samples at the step's beginning and a little after the window's end.
+        // Window of 10 s after a warm-up of 5 s, samples at the step's beginning and a little after
+        // the window's end.
         let window = (5 * SECOND, 15 * SECOND);
         let step = scan_step(&[(3 * SECOND, ROWS)], window);
         let between = Span { from_us: -50_000, to_us: 15_040_000 };
@@ -154,7 +163,8 @@ mod tests {
 
     #[test]
     fn of_short_scans_the_count_stands() {
-        // 10 ms of service, and 10 ms of the client's own between two scans: 50 scans a second, not 100.
+        // 10 ms of service, and 10 ms of the client's own between two scans: 50 scans a second, not
+        // 100.
         let mut step = scan_step(&[(20_000, ROWS)], (0, 20 * SECOND));
         for interval in &mut step.intervals {
             interval.service_sum_us /= 2;
@@ -190,7 +200,8 @@ mod tests {
             let step = scan_step(connections, window);
             scanned(&step.spec, &step.intervals, SCAN, Span::new(0, window.1)).rows / 1e6
         };
-        // Of the large table no scan ends in the window, or one: 0.6 of 100 million rows, 1.5 times 10 million.
+        // Of the large table no scan ends in the window, or one: 0.6 of 100 million rows, 1.5 times
+        // 10 million.
         for (large, rows) in [((100 * SECOND, 100 * ROWS), 60.0), ((40 * SECOND, 10 * ROWS), 15.0)] {
             let found = of(&[large, (SECOND, ROWS)]);
             assert!((found - (rows + 60.0)).abs() < 1e-6, "{large:?}: {found} million rows");
@@ -199,7 +210,8 @@ mod tests {
 
     #[test]
     fn connections_that_are_recorded_as_one_client_share_their_mean() {
-        // More than 64 connections are groups: two of 90 s in a window of 60 s, neither of which is answered in it.
+        // More than 64 connections are groups: two of 90 s in a window of 60 s, neither of which is
+        // answered in it.
         let mut step = scan_step(&[(90 * SECOND, ROWS); 2], (0, 60 * SECOND));
         step.spec.clients = 1;
         step.spec.kinds[0].connections_per_client = 2;

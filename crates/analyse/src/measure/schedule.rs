@@ -33,7 +33,8 @@ pub(crate) fn schedule(step: &StepRecord, kind: &str, window: Span, lag: Latency
     Some(Schedule { process, asked_per_second, due, backlog_max, queue_growth, lag })
 }
 
-/// Operations of all clients together that were due and not ended at a moment; at the last cut before it, where there was none then.
+/// Operations of all clients together that were due and not ended at a moment; at the last cut
+/// before it, where there was none then.
 fn queue(intervals: &[Interval], kind: &str, at_us: i64) -> i64 {
     let mut last: BTreeMap<u32, &Interval> = BTreeMap::new();
     let until = |interval: &&Interval| Span::new(0, interval.to_us).to_us <= at_us;

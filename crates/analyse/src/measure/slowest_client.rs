@@ -5,8 +5,9 @@ use dbdyno_record::{StepEvent, StepRecord, Target};
 use crate::measure::rates::per_second;
 use crate::measure::span::{Span, tally_by_client};
 
-/// What all clients would write a second if each wrote as little as the slowest. The original's rate is over the time to its last
-/// client's exit, so that one slow client fails the step; the common window ends with the first.
+/// What all clients would write a second if each wrote as little as the slowest. The original's
+/// rate is over the time to its last client's exit, so that one slow client fails the step; the
+/// common window ends with the first.
 pub(crate) fn judged_rate(step: &StepRecord, target: &Target, window: Span) -> f64 {
     let inside = tally_by_client(&step.intervals, &target.kind, window);
     let until_done = tally_by_client(&step.intervals, &target.kind, Span { to_us: i64::MAX, ..window });
@@ -22,8 +23,8 @@ pub(crate) fn judged_rate(step: &StepRecord, target: &Target, window: Span) -> f
     least.unwrap_or(0.0) * f64::from(step.spec.clients)
 }
 
-/// Rows of the statement that was sent in the window and is under way at its end. Of a client's few statements in a short step one is
-/// several percent.
+/// Rows of the statement that was sent in the window and is under way at its end. Of a client's few
+/// statements in a short step one is several percent.
 fn rows_under_way(step: &StepRecord, target: &Target, client: u32, window: Span) -> f64 {
     let kind = step.spec.kinds.iter().find(|kind| kind.kind == target.kind);
     let mut own =
@@ -32,8 +33,8 @@ fn rows_under_way(step: &StepRecord, target: &Target, client: u32, window: Span)
     last.zip(kind).map_or(0.0, |(last, kind)| last.in_flight as f64 * f64::from(kind.rows_per_operation))
 }
 
-/// From the window's begin to when the client was done, which is the time that the original takes. The window may cut the last
-/// burst of a client that is a moment after the first.
+/// From the window's begin to when the client was done, which is the time that the original takes.
+/// The window may cut the last burst of a client that is a moment after the first.
 fn own_time(step: &StepRecord, target: &Target, client: u32, window: Span) -> Option<Span> {
     let ends = step.events.iter().filter_map(|event| match event {
         StepEvent::LaneEnded { at_us, client: of, kind, .. } if *of == client && *kind == target.kind => {
@@ -55,8 +56,9 @@ mod tests {
 
     const WINDOW: Span = Span { from_us: 0, to_us: 10_000_000 };
 
-    /// `qr100` of four clients, target 400 rows/s, over a window of 10 s. The last client writes `done` of its 20 statements in it and
-    /// has one more under way where `in_flight` says so; the others write all.
+    /// `qr100` of four clients, target 400 rows/s, over a window of 10 s. The last client writes
+    /// `done` of its 20 statements in it and has one more under way where `in_flight` says so; the
+    /// others write all.
     fn step(done: u64, in_flight: u64) -> StepRecord {
         let mut step = read_write_step();
         step.spec.clients = 4;
@@ -73,7 +75,8 @@ mod tests {
 
     #[test]
     fn one_slow_client_misses_the_target_of_all() {
-        // 17 of 20 statements are 85 % of the client's own part; all together wrote 385 of 400 rows a second, 96 %.
+        // 17 of 20 statements are 85 % of the client's own part; all together wrote 385 of 400 rows
+        // a second, 96 %.
         assert_eq!(judged(&step(17, 0)), 340.0);
         assert!(!keeps_target(340.0, 400.0, 0.95) && keeps_target(385.0, 400.0, 0.95));
         assert_eq!(judged(&step(19, 0)), 380.0);

@@ -7,7 +7,8 @@ use dbdyno_record::{ErrorCounts, Interval};
 
 const SECOND_US: u64 = 1_000_000;
 
-/// From one moment to another, in microseconds since the step's barrier. Counter samples may lie before the barrier.
+/// From one moment to another, in microseconds since the step's barrier. Counter samples may lie
+/// before the barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from_us: i64,
@@ -32,9 +33,11 @@ impl Span {
         Self { from_us, to_us: self.to_us.min(other.to_us).max(from_us) }
     }
 
-    /// Fraction of `[from_us, to_us)` that lies in this span: 1 for one wholly inside, 0 for one outside.
+    /// Fraction of `[from_us, to_us)` that lies in this span: 1 for one wholly inside, 0 for one
+    /// outside.
     ///
-    /// An interval that straddles an edge is thereby prorated, as if its work were spread evenly over it.
+    /// An interval that straddles an edge is thereby prorated, as if its work were spread evenly
+    /// over it.
     pub(crate) fn share_of(self, from_us: u64, to_us: u64) -> f64 {
         let part = Self::new(from_us, to_us);
         if part.from_us >= part.to_us {
@@ -123,9 +126,11 @@ pub(crate) struct Second {
     pub(crate) response_max_us: Option<u64>,
 }
 
-/// What `kind` did in each whole second of `window`: one entry a second, also where nothing was done.
+/// What `kind` did in each whole second of `window`: one entry a second, also where nothing was
+/// done.
 ///
-/// `client` picks one client; `None` sums all. An interval longer than a second is spread over the seconds it covers.
+/// `client` picks one client; `None` sums all. An interval longer than a second is spread over the
+/// seconds it covers.
 pub(crate) fn by_second(
     intervals: &[Interval],
     kind: &str,

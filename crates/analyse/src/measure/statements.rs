@@ -7,8 +7,8 @@ use crate::measure::rates::per_second;
 use crate::measure::span::Span;
 use crate::model::{Latency, StatementResult};
 
-/// The statements that were counted within operations of `kind`. Times of an operation that is one statement are
-/// `operation`'s. What is wrong with a histogram goes to `faults`.
+/// The statements that were counted within operations of `kind`. Times of an operation that is one
+/// statement are `operation`'s. What is wrong with a histogram goes to `faults`.
 pub(crate) fn statements(
     step: &StepRecord,
     kind: &str,

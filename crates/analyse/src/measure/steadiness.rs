@@ -1,4 +1,5 @@
-//! How steady one execution of a step was, second by second. Figures of one run: its seconds are no repetitions.
+//! How steady one execution of a step was, second by second. Figures of one run: its seconds are no
+//! repetitions.
 
 use crate::measure::span::Span;
 use crate::model::{SecondPoint, Steadiness};
@@ -9,7 +10,8 @@ use crate::statistics::warm_up::{WarmUp, warm_up};
 /// Figures of fewer whole seconds say nothing, and are not given.
 const MIN_SECONDS: usize = 10;
 
-/// Rates of the whole seconds of `kind` before the second `tail_from`, from which on not all clients were at work.
+/// Rates of the whole seconds of `kind` before the second `tail_from`, from which on not all
+/// clients were at work.
 pub(crate) fn rates_of(points: &[SecondPoint], kind: &str, tail_from: Option<u64>) -> Vec<f64> {
     let all_at_work = |second: u64| tail_from.is_none_or(|tail| second < tail);
     let wanted = points.iter().filter(|point| point.kind == kind && all_at_work(point.second));

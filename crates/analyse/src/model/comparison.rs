@@ -50,10 +50,12 @@ pub struct ComparedStep {
     pub less_is_better: bool,
     /// Differences below this fraction count as none.
     pub margin: f64,
-    /// Median over the valid blocks; `None` for a side that has none, and for both where no block is valid on both sides.
+    /// Median over the valid blocks; `None` for a side that has none, and for both where no block
+    /// is valid on both sides.
     pub base_rate: Option<f64>,
     pub new_rate: Option<f64>,
-    /// 99th percentiles of the response times of all valid blocks; `None` for fewer than 100 operations.
+    /// 99th percentiles of the response times of all valid blocks; `None` for fewer than 100
+    /// operations.
     pub base_p99_us: Option<u64>,
     pub new_p99_us: Option<u64>,
     /// New's 99th percentile ÷ base's.

@@ -53,7 +53,8 @@ pub struct StatementPlans {
     pub sql: String,
     /// `mysql`, `postgres`, `sqlite`: plans of different forms cannot be compared.
     pub form: String,
-    /// Without costs, row estimates and values: one entry for each plan that occurred, with the blocks in which it did.
+    /// Without costs, row estimates and values: one entry for each plan that occurred, with the
+    /// blocks in which it did.
     pub plans: Vec<(String, Vec<u32>)>,
 }
 

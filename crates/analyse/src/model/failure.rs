@@ -1,4 +1,5 @@
-//! What failed in a cell: its own words on one line, and apart from them the lines of a log after them.
+//! What failed in a cell: its own words on one line, and apart from them the lines of a log after
+//! them.
 
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, StepEvent};
 use serde::Serialize;
@@ -44,7 +45,8 @@ fn log_of_step(cell: &CellRecord) -> Option<String> {
     messages.find_map(log)
 }
 
-/// What a message says itself: its first line, with the decisive line of a log after it and the log's path, without a full stop.
+/// What a message says itself: its first line, with the decisive line of a log after it and the
+/// log's path, without a full stop.
 pub fn words(message: &str) -> String {
     let line = message.trim_start().lines().next().unwrap_or_default();
     let line = line.trim_end().trim_end_matches(['.', ':']);
@@ -57,7 +59,8 @@ pub fn words(message: &str) -> String {
 /// How servers mark errors in their logs.
 const MARKS: [&str; 4] = ["[ERROR] ", "FATAL: ", "PANIC: ", "ERROR: "];
 
-/// The first error of a log, without its time and its codes in brackets: what follows is mostly a result of it.
+/// The first error of a log, without its time and its codes in brackets: what follows is mostly a
+/// result of it.
 fn decisive(log: &str) -> Option<String> {
     let after_mark =
         |line: &str| MARKS.iter().find_map(|mark| Some(line.split_once(mark)?.1.trim().to_owned()));

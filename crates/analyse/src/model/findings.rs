@@ -1,4 +1,5 @@
-//! What a run says: the one type that reports are made from. Everything in it is computed from the records.
+//! What a run says: the one type that reports are made from. Everything in it is computed from the
+//! records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,10 +28,12 @@ pub struct Findings {
     /// A published report, figure by figure; `None` for a plan that names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedComparison>,
-    /// How the variants are configured, and in what they differ; `None` when the plan does not want to know.
+    /// How the variants are configured, and in what they differ; `None` when the plan does not want
+    /// to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parity: Option<Parity>,
-    /// What a reader must know before any number, worst first: failed cells, invalid steps, debug build, damaged files.
+    /// What a reader must know before any number, worst first: failed cells, invalid steps, debug
+    /// build, damaged files.
     pub warnings: Vec<Notice>,
     /// Cells that failed, each with the end of its server's log.
     pub failures: Vec<Failure>,
@@ -72,7 +75,8 @@ pub struct RunSummary {
     /// Cells that completed, and cells that were planned.
     pub cells_completed: usize,
     pub cells_planned: usize,
-    /// Steps that ended and whose files have no checksums, of a run that has such: an earlier dbdyno recorded them.
+    /// Steps that ended and whose files have no checksums, of a run that has such: an earlier
+    /// dbdyno recorded them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchecked_steps: Option<usize>,
     /// Of tables of ratios.
@@ -132,7 +136,8 @@ pub struct VariantSummary {
     pub version_text: String,
     /// Storage engine of the workload's tables; the server's default where tables ask for none.
     pub engine: Option<String>,
-    /// Limit on the memory of its server and the page cache of the server's files, as the kernel rounds it; `None` without one.
+    /// Limit on the memory of its server and the page cache of the server's files, as the kernel
+    /// rounds it; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
     pub config: String,
@@ -185,7 +190,8 @@ impl WorkloadFindings {
         self.steps.iter().filter(|step| !step.is_warm_up)
     }
 
-    /// The most blocks that a ratio to `base` is made of, over all steps and variants; 0 where there is no ratio.
+    /// The most blocks that a ratio to `base` is made of, over all steps and variants; 0 where
+    /// there is no ratio.
     pub fn most_ratio_blocks(&self, base: &str) -> usize {
         let variants = self.steps.iter().flat_map(|step| &step.variants);
         let ratios =

@@ -1,4 +1,5 @@
-//! What the plan says of its report, and what comes of it: prose, and published figures next to the measured ones.
+//! What the plan says of its report, and what comes of it: prose, and published figures next to the
+//! measured ones.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@ use crate::model::notice::{Code, Notice};
 use crate::model::step_run::{StepRun, Validity};
 use crate::model::steps::{StepFindings, VariantStep};
 
-/// In a shorter window a tick of the kernel's clocks (10 ms), a single hold-up or the samples at its two ends are most of a share
-/// that is reported.
+/// In a shorter window a tick of the kernel's clocks (10 ms), a single hold-up or the samples at
+/// its two ends are most of a share that is reported.
 pub(crate) const JUDGED_FROM_SECONDS: f64 = 2.0;
 
 /// A run of a step with where it belongs.
@@ -50,8 +50,8 @@ pub(crate) struct Worst {
     pub(crate) all: usize,
 }
 
-/// Of the valid runs whose window is long enough for a share of time, by `share_of`, from `reported_share` on; `None` where no run has
-/// so much.
+/// Of the valid runs whose window is long enough for a share of time, by `share_of`, from
+/// `reported_share` on; `None` where no run has so much.
 pub(crate) fn worst(
     workloads: &[WorkloadFindings],
     reported_share: f64,

@@ -6,9 +6,10 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Debt {
     pub levels: Vec<DebtLevel>,
-    /// Bytes written to the data directory's device between its first and last sample of the step; `None` where it is
-    /// not seen. Not the kernel's `write_bytes` of the server's process, which counts whole folios of the page cache for
-    /// each small write to one: ten times what was written was seen.
+    /// Bytes written to the data directory's device between its first and last sample of the step;
+    /// `None` where it is not seen. Not the kernel's `write_bytes` of the server's process, which
+    /// counts whole folios of the page cache for each small write to one: ten times what was
+    /// written was seen.
     pub written_bytes: Option<i64>,
 }
 
@@ -22,23 +23,27 @@ pub struct DebtLevel {
     pub after: i64,
 }
 
-/// What the server's control group held: the kernel counts a page to the group that was first to touch it.
+/// What the server's control group held: the kernel counts a page to the group that was first to
+/// touch it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct GroupMemory {
-    /// The most in any sample of the step: own memory, page cache and what the kernel holds for the group.
+    /// The most in any sample of the step: own memory, page cache and what the kernel holds for the
+    /// group.
     pub greatest_bytes: Option<i64>,
-    /// At the end of the window: heaps and buffer pools. PostgreSQL's buffers are shared memory, which counts as page cache.
+    /// At the end of the window: heaps and buffer pools. PostgreSQL's buffers are shared memory,
+    /// which counts as page cache.
     pub own_bytes: Option<i64>,
     /// At the end of the window: page cache of files, and shared memory.
     pub page_cache_bytes: Option<i64>,
     /// Of the page cache, what is not on the disk yet.
     pub dirty_bytes: Option<i64>,
-    /// How often in a second a page was wanted and the limit was reached, so that others had to be taken back first.
+    /// How often in a second a page was wanted and the limit was reached, so that others had to be
+    /// taken back first.
     pub limit_hits_per_second: Option<f64>,
 }
 
-/// CPU of the host for one unit of the headline, in µs, and the parts that are known: what it says of itself, against the sum
-/// over all processes.
+/// CPU of the host for one unit of the headline, in µs, and the parts that are known: what it says
+/// of itself, against the sum over all processes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HostCheck {
     /// What the host says: user, nice, system, interrupts.
@@ -50,8 +55,8 @@ pub struct HostCheck {
     pub others_us: f64,
     /// The kernel's own threads: write-back, encryption, network.
     pub kernel_threads_us: f64,
-    /// Interrupts, as far as they are in no process. Kernels without CONFIG_IRQ_TIME_ACCOUNTING charge them to whom they
-    /// interrupt.
+    /// Interrupts, as far as they are in no process. Kernels without CONFIG_IRQ_TIME_ACCOUNTING
+    /// charge them to whom they interrupt.
     pub interrupts_us: f64,
     /// Host minus all parts. Below 0: the parts are more than the host says.
     pub unexplained_us: f64,
@@ -94,8 +99,8 @@ impl Lookups {
     }
 }
 
-/// Whole seconds of the common window, headline kind, all clients together. Of a step that ends by a count, those in which all
-/// clients were at work.
+/// Whole seconds of the common window, headline kind, all clients together. Of a step that ends by
+/// a count, those in which all clients were at work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Steadiness {
     pub seconds: usize,
@@ -105,12 +110,13 @@ pub struct Steadiness {
     pub worst_rate: f64,
     /// The slowest second's rate ÷ the median second's; `None` when the median is 0.
     pub worst_share: Option<f64>,
-    /// Longest run of whole seconds in which nothing was done; or the longest time in which all connections were lost, where that is
-    /// longer, without its part of a second.
+    /// Longest run of whole seconds in which nothing was done; or the longest time in which all
+    /// connections were lost, where that is longer, without its part of a second.
     pub longest_gap_seconds: usize,
     /// Share of seconds below half of the median.
     pub share_below_half_median: f64,
-    /// Seconds before the steady state (MSER-5); `None` for fewer than 40 seconds, and when it was never steady.
+    /// Seconds before the steady state (MSER-5); `None` for fewer than 40 seconds, and when it was
+    /// never steady.
     pub warm_up_seconds: Option<usize>,
     /// No steady state was found: the best cut would lose more than half of the seconds.
     pub never_steady: bool,

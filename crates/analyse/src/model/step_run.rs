@@ -40,23 +40,26 @@ pub struct StepRun {
     pub client_reach: Option<ClientReach>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
     pub seconds_on_target: Option<f64>,
-    /// What is judged against the target: rows a second of the client whose background writer did least, times the clients.
-    /// `None` for a step without a target.
+    /// What is judged against the target: rows a second of the client whose background writer did
+    /// least, times the clients. `None` for a step without a target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_background_rate: Option<f64>,
     /// What was asked outside the operations, by name.
     pub lookups: Vec<Lookups>,
     /// Rate by second of the headline kind and the others, whole seconds of the window only.
     pub seconds: Vec<SecondPoint>,
-    /// Whether single seconds of the headline kind say something: not of one piece of work, nor of long scans.
+    /// Whether single seconds of the headline kind say something: not of one piece of work, nor of
+    /// long scans.
     pub has_telling_seconds: bool,
-    /// The second, counted as those of `seconds`, from which on clients had done their share, in a step that ends by a count: the rate counts the rest, figures by
-    /// second do not.
+    /// The second, counted as those of `seconds`, from which on clients had done their share, in a
+    /// step that ends by a count: the rate counts the rest, figures by second do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail_from_second: Option<u64>,
-    /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of work.
+    /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of
+    /// work.
     pub steadiness: Option<Steadiness>,
-    /// The device of the data directory, second by second of the window; empty where it was not sampled.
+    /// The device of the data directory, second by second of the window; empty where it was not
+    /// sampled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device_seconds: Vec<DeviceSecond>,
     /// What happened to the server in the window, in order.
@@ -70,7 +73,8 @@ pub struct StepRun {
     pub group_memory: Option<GroupMemory>,
 }
 
-/// Statements a second of all kinds together compared with what the client could reach, by its calibration for this host.
+/// Statements a second of all kinds together compared with what the client could reach, by its
+/// calibration for this host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClientReach {
     pub statements_per_second: f64,
@@ -78,7 +82,8 @@ pub struct ClientReach {
     pub could_per_second: f64,
     /// The calibrated number of connections at which it could.
     pub could_connections: u32,
-    /// The client was not the limit of the calibration there, but the server that answered, or the round trip: it could do more.
+    /// The client was not the limit of the calibration there, but the server that answered, or the
+    /// round trip: it could do more.
     pub at_least: bool,
 }
 
@@ -139,15 +144,19 @@ pub struct Schedule {
     pub asked_per_second: f64,
     /// Operations that came due in the window.
     pub due: u64,
-    /// Greatest number of operations that were due and not sent, at the end of any second of the window.
+    /// Greatest number of operations that were due and not sent, at the end of any second of the
+    /// window.
     pub backlog_max: u64,
-    /// Operations that waited or were on their way at the window's end, less those at its beginning.
+    /// Operations that waited or were on their way at the window's end, less those at its
+    /// beginning.
     pub queue_growth: i64,
-    /// From due to sent, of operations for which a connection was free: how late the client itself was.
+    /// From due to sent, of operations for which a connection was free: how late the client itself
+    /// was.
     pub lag: Latency,
 }
 
-/// Percentiles of a latency histogram, in microseconds; all `None`-free: an empty histogram has `count` 0.
+/// Percentiles of a latency histogram, in microseconds; all `None`-free: an empty histogram has
+/// `count` 0.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Latency {
     pub count: u64,
@@ -158,7 +167,8 @@ pub struct Latency {
     pub p99_us: u64,
     pub p999_us: u64,
     pub max_us: u64,
-    /// Pairs of percentile and microseconds, as far as there are operations to tell them, for a curve; only of all blocks together.
+    /// Pairs of percentile and microseconds, as far as there are operations to tell them, for a
+    /// curve; only of all blocks together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(f64, u64)>,
 }
@@ -184,7 +194,8 @@ pub struct Bucket {
 /// One whole second of the window.
 #[derive(Debug, Clone, Serialize)]
 pub struct SecondPoint {
-    /// From 0, the first whole second of the window: what the clients did before it, such as a warm-up, is not counted.
+    /// From 0, the first whole second of the window: what the clients did before it, such as a
+    /// warm-up, is not counted.
     pub second: u64,
     pub kind: String,
     /// Rows for writers, operations for queries.

@@ -25,13 +25,13 @@ pub struct GroupFindings {
     /// Those of them whose ratios are only bounds, because of a time limit: `> 3.1`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<(String, Bound)>,
-    /// Steps of the group without a ratio, without that of all blocks because one of the two answered nothing in some, and those
-    /// whose rate is the plan's.
+    /// Steps of the group without a ratio, without that of all blocks because one of the two
+    /// answered nothing in some, and those whose rate is the plan's.
     pub without: Vec<String>,
     /// `None` when no step has a ratio.
     pub figures: Option<describe::Group>,
-    /// 95 % interval of the geometric mean over the blocks; `None` for one block, for bounds, and where not all steps have the
-    /// same blocks.
+    /// 95 % interval of the geometric mean over the blocks; `None` for one block, for bounds, and
+    /// where not all steps have the same blocks.
     pub interval: Option<Interval>,
 }
 
@@ -80,7 +80,8 @@ pub struct SweepVariant {
 pub struct SweepRung {
     /// The step's: the median over the valid blocks.
     pub median_rate: f64,
-    /// Response times of the headline's kind, all valid blocks together; `None` where nothing was answered.
+    /// Response times of the headline's kind, all valid blocks together; `None` where nothing was
+    /// answered.
     pub mean_us: Option<f64>,
     pub p50_us: Option<f64>,
     pub p95_us: Option<f64>,
@@ -135,7 +136,8 @@ pub struct Aging {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AgingVariant {
     pub variant: String,
-    /// Rate after ÷ rate before, in the same block; the geometric mean over the blocks. `None` where no block has both.
+    /// Rate after ÷ rate before, in the same block; the geometric mean over the blocks. `None`
+    /// where no block has both.
     pub ratio: Option<f64>,
     /// One for each block in which both are valid and answered something, as (block, ratio).
     pub blocks: Vec<(u32, f64)>,

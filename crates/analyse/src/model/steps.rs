@@ -25,7 +25,8 @@ pub struct StepFindings {
     pub connections: u32,
     /// Differences below this fraction count as none.
     pub margin: f64,
-    /// The groups over which published reports sum steps up: name of the grouping to name of the group.
+    /// The groups over which published reports sum steps up: name of the grouping to name of the
+    /// group.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, String>,
     /// It only prepares the next step: it is in no summary and gets no verdict.
@@ -33,7 +34,8 @@ pub struct StepFindings {
     pub is_warm_up: bool,
     /// Statement shapes by kind.
     pub statements: Vec<(String, String)>,
-    /// Target of the background writers in rows per second over all clients, and the share that counts as kept.
+    /// Target of the background writers in rows per second over all clients, and the share that
+    /// counts as kept.
     pub target: Option<(f64, f64)>,
     pub variants: Vec<VariantStep>,
     /// Of a full factorial design: what each factor, and each two together, do to the rate.
@@ -57,10 +59,12 @@ pub struct VariantStep {
     /// The ratio on each machine of a fleet; `None` where fewer than two have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_machine: Option<ByMachine>,
-    /// Response times of the headline operations of all valid blocks together; `None` where none was timed.
+    /// Response times of the headline operations of all valid blocks together; `None` where none
+    /// was timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// The 99th percentile against the base's; `None` for the base itself, and without a block in which both had 100 operations.
+    /// The 99th percentile against the base's; `None` for the base itself, and without a block in
+    /// which both had 100 operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99: Option<PercentileRatio>,
     /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
@@ -74,18 +78,22 @@ pub struct VariantStep {
     /// Of executions of their own, by block; empty unless the plan asks for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub executed_plans: Vec<ExecutedPlan>,
-    /// All metrics against the base; `None` for the base itself and without a block in which both are valid.
+    /// All metrics against the base; `None` for the base itself and without a block in which both
+    /// are valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative: Option<RelativeMetrics>,
     /// Blocks that are in no ratio because one of the two answered nothing in them.
     #[serde(skip_serializing_if = "ZeroRates::is_empty")]
     pub zero_rates: ZeroRates,
-    /// `None` for the base itself, for one block unless it says enough, and for a step that did not run.
+    /// `None` for the base itself, for one block unless it says enough, and for a step that did not
+    /// run.
     pub verdict: Option<Verdict>,
-    /// At which look the verdict was reached; `None` for a run without a budget and for what is undecided.
+    /// At which look the verdict was reached; `None` for a run without a budget and for what is
+    /// undecided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided: Option<Decided>,
-    /// Whether the rate rises or falls from block to block; `None` for fewer than three valid blocks.
+    /// Whether the rate rises or falls from block to block; `None` for fewer than three valid
+    /// blocks.
     pub drift: Option<Trend>,
     /// Median background rate over valid blocks, for steps with a target.
     pub background_rate: Option<f64>,
@@ -102,12 +110,13 @@ pub struct VariantStep {
 pub struct ByMachine {
     /// In the order of their names.
     pub machines: Vec<MachineRatio>,
-    /// Probability of means so far apart if the ratio were one on all machines (F test of machine × variant); `None` where fewer than
-    /// two machines have two blocks.
+    /// Probability of means so far apart if the ratio were one on all machines (F test of machine ×
+    /// variant); `None` where fewer than two machines have two blocks.
     pub p_interaction: Option<f64>,
     /// The same, adjusted (Benjamini and Hochberg) over all steps and variants of the run.
     pub q_interaction: Option<f64>,
-    /// The machine that lies farthest from the others; `None` of two, which lie equally far from each other.
+    /// The machine that lies farthest from the others; `None` of two, which lie equally far from
+    /// each other.
     pub farthest: Option<FarthestMachine>,
 }
 
@@ -126,7 +135,8 @@ pub struct FarthestMachine {
     pub ratio: f64,
     /// Geometric mean over the blocks of the others.
     pub others: f64,
-    /// Probability that any machine lies so far from the others if the ratio were one on all (Bonferroni).
+    /// Probability that any machine lies so far from the others if the ratio were one on all
+    /// (Bonferroni).
     pub p: f64,
     /// The same, adjusted over all steps and variants of the run.
     pub q: f64,
@@ -161,8 +171,8 @@ pub struct ZeroRates {
 /// Ratios to the base under the names of the figures: 1.1 in `cpupq` is a tenth more CPU a query.
 #[derive(Debug, Clone, Serialize)]
 pub struct RelativeMetrics {
-    /// Figures of which the base has none and the variant some, as `metrics.rps`. Their ratio is infinite, for which JSON has no
-    /// number: it is `null` there, like one that is not known.
+    /// Figures of which the base has none and the variant some, as `metrics.rps`. Their ratio is
+    /// infinite, for which JSON has no number: it is `null` there, like one that is not known.
     pub infinite: Vec<String>,
     pub metrics: MetricRow,
     pub efficiency: Efficiency,

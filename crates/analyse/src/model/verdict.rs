@@ -1,4 +1,5 @@
-//! What a comparison says: the ratio of two rates or times, what several blocks say of it, and the verdict.
+//! What a comparison says: the ratio of two rates or times, what several blocks say of it, and the
+//! verdict.
 
 use serde::Serialize;
 
@@ -20,8 +21,8 @@ pub enum Verdict {
     Slower,
     /// The ratio was shown to be within the margin.
     Same,
-    /// It did not keep the background rate that the base kept: its rate, which is not slower, has fewer concurrent writes. Or it did
-    /// not keep the schedule of an open loop that the base kept.
+    /// It did not keep the background rate that the base kept: its rate, which is not slower, has
+    /// fewer concurrent writes. Or it did not keep the schedule of an open loop that the base kept.
     Missed,
     /// The rate is the plan's, and both kept it: response times can tell what rates cannot.
     Paced,
@@ -88,7 +89,8 @@ pub struct Inference {
     pub p_difference: f64,
     /// The same, adjusted (Benjamini and Hochberg) over all comparisons that are made at once.
     pub q_difference: f64,
-    /// Probability of so small a difference if it were as great as the margin (two one-sided tests).
+    /// Probability of so small a difference if it were as great as the margin (two one-sided
+    /// tests).
     pub p_same: f64,
     pub q_same: f64,
     /// The ratio lies inside the margin, so no difference is reported whatever its p.
@@ -111,12 +113,14 @@ pub struct Paired {
     pub robust_confidence: f64,
     /// A ratio so far above 1 gets its verdict from as many blocks as these in 80 % of studies.
     pub detectable_ratio: f64,
-    /// Blocks that tell a difference of twice the margin in 80 % of studies; `None` for more than 1,000. Of one as great as the margin
-    /// itself half of all estimates lie within it, however many blocks there are.
+    /// Blocks that tell a difference of twice the margin in 80 % of studies; `None` for more than
+    /// 1,000. Of one as great as the margin itself half of all estimates lie within it, however
+    /// many blocks there are.
     pub blocks_for_twice_margin: Option<u32>,
 }
 
-/// Ratio to the base: geometric mean of the per-block ratios of blocks in which both are valid and answered something.
+/// Ratio to the base: geometric mean of the per-block ratios of blocks in which both are valid and
+/// answered something.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratio {
     pub value: f64,
@@ -125,7 +129,8 @@ pub struct Ratio {
     /// Some of the blocks' ratios are only bounds, on this side, and so is the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// What the blocks say beyond the value; `None` for one block, for a bound, and for the base itself.
+    /// What the blocks say beyond the value; `None` for one block, for a bound, and for the base
+    /// itself.
     pub inference: Option<Inference>,
 }
 
@@ -145,15 +150,16 @@ pub struct Decided {
 pub struct Effect {
     /// `binlog: on against off`, `binlog on × doublewrite off`
     pub name: String,
-    /// Main effect: the rate at a level ÷ the rate at the base's level, over all combinations of the other factors.
-    /// Interaction: by what the ratio of the one factor changes when the other changes too; 1 = they do not meet.
+    /// Main effect: the rate at a level ÷ the rate at the base's level, over all combinations of
+    /// the other factors. Interaction: by what the ratio of the one factor changes when the other
+    /// changes too; 1 = they do not meet.
     pub ratio: Ratio,
-    /// Blocks in which all of its variants are valid and one answered nothing: they have no ratio, and the verdict is at best
-    /// undecided.
+    /// Blocks in which all of its variants are valid and one answered nothing: they have no ratio,
+    /// and the verdict is at best undecided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<u32>,
-    /// Its variants that did not keep the step's background rate, where others of them did: their rates have fewer concurrent writes, and
-    /// the verdict is at best undecided.
+    /// Its variants that did not keep the step's background rate, where others of them did: their
+    /// rates have fewer concurrent writes, and the verdict is at best undecided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<String>,
     pub verdict: Option<Verdict>,

@@ -1,4 +1,5 @@
-//! What a reader must know of a run's cells: those that failed, did not end, did not run or were repeated.
+//! What a reader must know of a run's cells: those that failed, did not end, did not run or were
+//! repeated.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +39,8 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     all
 }
 
-/// Cells that the run says have completed and whose records are not all there: a directory that was copied in part. Steps that load
-/// are left out of a cell whose data came from a snapshot.
+/// Cells that the run says have completed and whose records are not all there: a directory that was
+/// copied in part. Steps that load are left out of a cell whose data came from a snapshot.
 fn lost_records(run: &Run) -> Vec<Notice> {
     let lost = |id: &CellId| {
         let Some(cell) = run.cells.iter().find(|cell| cell.id == *id) else {
@@ -85,7 +86,8 @@ fn going_on(run: &Run) -> Notice {
         .with_some("under_way", under_way.map(|cell| cell.id.to_string()))
 }
 
-/// Cells that failed and were run again in their place of the order: what is reported of them is the later attempt.
+/// Cells that failed and were run again in their place of the order: what is reported of them is
+/// the later attempt.
 fn repeated(run: &Run) -> Vec<Notice> {
     let mut failures: BTreeMap<String, &str> = BTreeMap::new();
     let mut all = Vec::new();

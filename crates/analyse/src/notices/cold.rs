@@ -1,4 +1,5 @@
-//! Steps that were to begin with empty caches and read nothing from storage: something had filled them again.
+//! Steps that were to begin with empty caches and read nothing from storage: something had filled
+//! them again.
 
 use dbdyno_record::Run;
 use serde_json::Value;
@@ -47,7 +48,8 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, query_seconds_step, run, series, texts};
 
-    /// What a server's process had read at the beginning and the end of a cold query of two seconds.
+    /// What a server's process had read at the beginning and the end of a cold query of two
+    /// seconds.
     fn reported(read_bytes: [i64; 2], cold: serde_json::Value) -> String {
         let mut step = query_seconds_step("q6", &[(2.0, false)]);
         step.intervals.push(crate::fixtures::interval(0, 1_000_000, 1, "query", 0, 0));

@@ -12,8 +12,8 @@ const OVER_A_WIRE: [&str; 2] = ["mysql", "postgres"];
 
 const IN_CLEAR: &str = "in clear";
 
-/// How the connections of `variant` were encrypted: `TLSv1.3 TLS_AES_256_GCM_SHA384`, with the classes of connections where
-/// they differ. `None` where TLS was not asked for.
+/// How the connections of `variant` were encrypted: `TLSv1.3 TLS_AES_256_GCM_SHA384`, with the
+/// classes of connections where they differ. `None` where TLS was not asked for.
 pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
     let mut classes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for connection in connections(run, variant) {

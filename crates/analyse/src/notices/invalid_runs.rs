@@ -1,4 +1,5 @@
-//! Runs of steps that are not used, summed up by why: a reason that a hundred runs share is reported once.
+//! Runs of steps that are not used, summed up by why: a reason that a hundred runs share is
+//! reported once.
 
 use std::collections::HashSet;
 
@@ -70,7 +71,8 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     shared.iter().map(|reason| reason.notice(all)).collect()
 }
 
-/// The reasons of one run by what they have in common: one for each table, or for each client, are one.
+/// The reasons of one run by what they have in common: one for each table, or for each client, are
+/// one.
 fn by_class(reasons: &[String]) -> Vec<(String, Vec<&str>)> {
     let mut classes: Vec<(String, Vec<&str>)> = Vec::new();
     for reason in reasons {

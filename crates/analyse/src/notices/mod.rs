@@ -137,8 +137,8 @@ fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
     run.cells.iter().flat_map(|cell| cell.steps.iter().map(move |step| (cell, step)))
 }
 
-/// Operations of any kind that ended with an error, in the whole step: background writes that fail make the queries
-/// next to them faster, deletes that fail let a table grow.
+/// Operations of any kind that ended with an error, in the whole step: background writes that fail
+/// make the queries next to them faster, deletes that fail let a table grow.
 fn failed_operations(run: &Run) -> Vec<Notice> {
     let of_kind = |cell: &CellRecord, step: &StepRecord, kind: &str| {
         let intervals = step.intervals.iter().filter(|interval| interval.kind == kind);
@@ -158,7 +158,8 @@ fn failed_operations(run: &Run) -> Vec<Notice> {
     steps(run).flat_map(of_step).collect()
 }
 
-/// Warnings that were recorded while the run went on; one that recurs is reported once, with how often and where first.
+/// Warnings that were recorded while the run went on; one that recurs is reported once, with how
+/// often and where first.
 fn recorded(run: &Run) -> Vec<Notice> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut reported: Vec<(&str, String)> = Vec::new();
@@ -201,7 +202,8 @@ fn recorded(run: &Run) -> Vec<Notice> {
     reported.into_iter().map(notice).collect()
 }
 
-/// Whether a resume said that it would not run the load of a cell again, and a later one had to: the load is in the cell then.
+/// Whether a resume said that it would not run the load of a cell again, and a later one had to:
+/// the load is in the cell then.
 fn is_over(run: &Run, text: &str) -> bool {
     let is_of = |cell: &&CellRecord| text.starts_with(&format!("the load of {} was done before", cell.id));
     run.cells.iter().find(is_of).is_some_and(|cell| {

@@ -1,6 +1,8 @@
-//! Runs that were stopped and gone on with: how often, where, and which blocks hold cells of more than one time.
+//! Runs that were stopped and gone on with: how often, where, and which blocks hold cells of more
+//! than one time.
 //!
-//! A ratio is formed within a block so that what changes from hour to hour hits both of its sides. In a block that was cut off it does not.
+//! A ratio is formed within a block so that what changes from hour to hour hits both of its sides.
+//! In a block that was cut off it does not.
 
 use std::collections::BTreeMap;
 

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use crate::measure::levels;
 use crate::model::{Code, Notice};
 
-/// Why the server was not quiet when the time for it was over, from the `details` of a cell's `work` event; `None` when it
-/// was, and for work that does not wait for it.
+/// Why the server was not quiet when the time for it was over, from the `details` of a cell's
+/// `work` event; `None` when it was, and for work that does not wait for it.
 pub fn restless(details: &Map<String, Value>) -> Option<String> {
     let settling = settling(details).filter(|settling| !settling.quiet)?;
     let last = settling.samples.last();

@@ -1,4 +1,5 @@
-//! What others took of a step's time or device, as a share: the step in which it was most, and how many there are.
+//! What others took of a step's time or device, as a share: the step in which it was most, and how
+//! many there are.
 
 use crate::model::runs::worst;
 use crate::model::{Code, Notice, StepRun, WorkloadFindings};
@@ -16,9 +17,11 @@ const SHARES: [Share; 3] = [
         let is_noticed = share * run.metrics.rmbps? >= READS_FROM_MIB_PER_SECOND;
         Some(if is_noticed { share } else { 0.0 })
     }),
-    // Of all CPUs' time, what a hypervisor gave to others: half of the margin within which rates count as the same by default.
+    // Of all CPUs' time, what a hypervisor gave to others: half of the margin within which rates
+    // count as the same by default.
     (Code::Steal, 0.01, |run| run.cost.host_steal_share),
-    // Of the window, what load threads waited for a CPU: answers waited with them, and the server seems slower than it is.
+    // Of the window, what load threads waited for a CPU: answers waited with them, and the server
+    // seems slower than it is.
     (Code::ClientWait, 0.02, |run| run.cost.load_thread_wait_share),
 ];
 

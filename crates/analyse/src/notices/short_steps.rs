@@ -1,4 +1,5 @@
-//! Steps that were too short for their connections: a closed loop in which not every connection was answered once.
+//! Steps that were too short for their connections: a closed loop in which not every connection was
+//! answered once.
 
 use crate::measure::scans::SCAN;
 use crate::model::runs::{RunOfStep, valid_runs};
@@ -6,9 +7,9 @@ use crate::model::{Code, KindResult, Notice, StepRun, WorkloadFindings};
 
 /// A sentence for all such runs, which names the worst, and one for those that scan.
 ///
-/// Operations that are under way when a window ends are in no figure. With many slow ones and few answered, the rate is low by
-/// them, and the percentiles are of the fast ones only. Of scans the rate counts the parts that lie in the window, but by few
-/// answers, some of which came after it.
+/// Operations that are under way when a window ends are in no figure. With many slow ones and few
+/// answered, the rate is low by them, and the percentiles are of the fast ones only. Of scans the
+/// rate counts the parts that lie in the window, but by few answers, some of which came after it.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
     let short = runs.filter_map(|found| Some((found, starved(found.run, &found.step.headline_kind)?)));

@@ -22,7 +22,8 @@ struct File {
     class: Vec<Class>,
 }
 
-/// One class: something that settings mean, whatever they are called. The data file says what the fields are.
+/// One class: something that settings mean, whatever they are called. The data file says what the
+/// fields are.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {

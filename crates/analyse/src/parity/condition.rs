@@ -1,8 +1,9 @@
 //! Conditions of traps: a small language over settings, classes, versions and the run's size.
 //!
-//! `NAME OP VALUE` with `=`, `!=`, `<`, `<=`, `>`, `>=`, where VALUE is words, or `@NAME`, or `N * @NAME`; `NAME set`, `NAME not set`,
-//! `NAME there`, `NAME absent`; `file FATE`. NAME is a setting, `class.ID`, `version`, `product`, `engine`, `run.data` (bytes),
-//! `run.connections` or `run.cpus` (of the server). What is not known makes a condition false.
+//! `NAME OP VALUE` with `=`, `!=`, `<`, `<=`, `>`, `>=`, where VALUE is words, or `@NAME`, or
+//! `N * @NAME`; `NAME set`, `NAME not set`, `NAME there`, `NAME absent`; `file FATE`. NAME is a
+//! setting, `class.ID`, `version`, `product`, `engine`, `run.data` (bytes), `run.connections` or
+//! `run.cpus` (of the server). What is not known makes a condition false.
 
 use super::classes::classes;
 use super::defaults::parts;
@@ -81,7 +82,8 @@ impl Condition {
 }
 
 impl Condition {
-    /// Whether it can be said at all that the condition does not hold: `innodb_file_per_table = on` says nothing of PostgreSQL.
+    /// Whether it can be said at all that the condition does not hold: `innodb_file_per_table = on`
+    /// says nothing of PostgreSQL.
     pub(super) fn applies(&self, subject: &Subject, run: Circumstances) -> bool {
         match self {
             Self::Compare { name, .. } => name == "version" || text_of(subject, run, name).is_some(),

@@ -1,6 +1,8 @@
-//! How a variant was configured: the lines of an option file, a `postgresql.conf` or the pragmas, as the servers read them.
+//! How a variant was configured: the lines of an option file, a `postgresql.conf` or the pragmas,
+//! as the servers read them.
 //!
-//! Reading here never fails: what starts a server has been checked before, and a report must be possible of any record.
+//! Reading here never fails: what starts a server has been checked before, and a report must be
+//! possible of any record.
 
 use std::collections::BTreeMap;
 
@@ -65,8 +67,9 @@ const POSTGRES_UNITS: &[(&str, f64)] = &[
 ];
 
 impl ConfiguredLine {
-    /// The setting that the line means among those of a server, and its value there: `skip_log_bin` is `log_bin = OFF`, `log_bin = x`
-    /// is `log_bin = ON`. `None` when the server has no such setting.
+    /// The setting that the line means among those of a server, and its value there: `skip_log_bin`
+    /// is `log_bin = OFF`, `log_bin = x` is `log_bin = ON`. `None` when the server has no such
+    /// setting.
     pub(super) fn setting(&self, settings: &BTreeMap<String, String>) -> Option<(String, String)> {
         let (name, negated) = self.base_name();
         let known = known_name(&name, settings)?;
@@ -97,7 +100,8 @@ impl ConfiguredLine {
     }
 }
 
-/// The name under which the server has what `name` says: itself, an alias, or the only one that begins so.
+/// The name under which the server has what `name` says: itself, an alias, or the only one that
+/// begins so.
 fn known_name(name: &str, settings: &BTreeMap<String, String>) -> Option<String> {
     if settings.contains_key(name) {
         return Some(name.to_owned());
@@ -162,8 +166,8 @@ const INITDB: &[(&str, &str, &str)] = &[
     ("(initdb --no-data-checksums)", "data_checksums", "off"),
 ];
 
-/// Lines of a `postgresql.conf`. A bare number gets its unit, so that it means the same as what the server shows. What intents made
-/// of the data directory is in comments.
+/// Lines of a `postgresql.conf`. A bare number gets its unit, so that it means the same as what the
+/// server shows. What intents made of the data directory is in comments.
 pub(super) fn postgresql_conf(text: &str) -> Vec<ConfiguredLine> {
     let mut configured = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {

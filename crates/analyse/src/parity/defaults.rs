@@ -1,4 +1,5 @@
-//! Default settings by product and version, and what a server would say after it was configured: a prediction.
+//! Default settings by product and version, and what a server would say after it was configured: a
+//! prediction.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -34,7 +35,8 @@ pub(super) struct Defaults {
     pub(super) assumed_from: Option<String>,
 }
 
-/// Of the nearest version that is not newer, or of the oldest known one. `None` for a product that is not known.
+/// Of the nearest version that is not newer, or of the oldest known one. `None` for a product that
+/// is not known.
 pub(super) fn defaults(product: Product, version: [u32; 3], engine: &str) -> Option<Defaults> {
     let entries = DEFAULTS.get(product.name())?;
     let last = entries.iter().rposition(|entry| parts(&entry.version) <= cut(product, version)).unwrap_or(0);
@@ -54,7 +56,8 @@ pub(super) fn defaults(product: Product, version: [u32; 3], engine: &str) -> Opt
     Some(Defaults { settings, assumed_from: (!is_known).then(|| known.clone()) })
 }
 
-/// Whether a version has the values of entry `last`: it is that version, or lies between two that have the same.
+/// Whether a version has the values of entry `last`: it is that version, or lies between two that
+/// have the same.
 fn is_surely(entries: &[Entry], last: usize, version: [u32; 3]) -> bool {
     parts(&entries[last].version) == version
         || (parts(&entries[last].version) <= version
@@ -149,7 +152,8 @@ fn collation_follows(
     settings.insert("collation_server".to_owned(), collation.to_owned());
 }
 
-/// The greatest rate of background writes is twice the planned one and at least 2000, unless it is set.
+/// The greatest rate of background writes is twice the planned one and at least 2000, unless it is
+/// set.
 fn greatest_io_follows(settings: &mut Settings, is_configured: &dyn Fn(&str) -> bool) {
     const LEAST: u64 = 2000;
     let (planned, greatest) = ("innodb_io_capacity", "innodb_io_capacity_max");

@@ -1,4 +1,5 @@
-//! Classes that are more than one setting: small functions from settings to a value, one a name in `classes.toml`.
+//! Classes that are more than one setting: small functions from settings to a value, one a name in
+//! `classes.toml`.
 
 use std::cell::RefCell;
 
@@ -7,7 +8,8 @@ use super::subject::{Knowledge, Subject};
 use super::value::{Value, size, switch};
 use crate::servers::engine_name;
 
-/// Reads settings of one variant and remembers which, so that a value can be called configured or left to a default.
+/// Reads settings of one variant and remembers which, so that a value can be called configured or
+/// left to a default.
 pub(super) struct Reader<'a> {
     pub(super) subject: &'a Subject,
     read: RefCell<Vec<String>>,
@@ -237,8 +239,8 @@ fn isolation(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
 }
 
-/// What the connection agreed on is known of a server that runs; MariaDB can leave definitions out since 10.6, of statements
-/// that are prepared.
+/// What the connection agreed on is known of a server that runs; MariaDB can leave definitions out
+/// since 10.6, of statements that are prepared.
 fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     let subject = reader.subject;
     if subject.extra.sends_text_only {
@@ -254,8 +256,8 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if is_once { "once" } else { "with each answer" }))
 }
 
-/// What the connection agreed on is known of a server that runs. Before it runs, it is what the plan asks for, else the product's
-/// own client library, as far as the server can.
+/// What the connection agreed on is known of a server that runs. Before it runs, it is what the
+/// plan asks for, else the product's own client library, as far as the server can.
 fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     let Subject { product, version, extra, knowledge, .. } = reader.subject;
     if *knowledge == Knowledge::Effective {
@@ -283,8 +285,8 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3" } else { charset }))
 }
 
-/// What a database has that is created with the server's default, which is what can be configured. A default that the database does
-/// not have has no effect.
+/// What a database has that is created with the server's default, which is what can be configured.
+/// A default that the database does not have has no effect.
 fn of_database<'a>(reader: &Reader<'a>, of_database: &str, of_server: &str) -> Option<&'a str> {
     let Some(own) = reader.text(of_database) else { return reader.text(of_server) };
     let is_default = reader.subject.value(of_server).is_some_and(|default| default.eq_ignore_ascii_case(own));

@@ -1,4 +1,5 @@
-//! What became of each line of a variant's configuration: not read, given again, not taken, changed by the server.
+//! What became of each line of a variant's configuration: not read, given again, not taken, changed
+//! by the server.
 
 use super::configured::ConfiguredLine;
 use super::product::Product;

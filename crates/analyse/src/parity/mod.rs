@@ -1,9 +1,11 @@
-//! Parity: were the variants configured equally, did the servers take it, and in what do they differ all the same?
+//! Parity: were the variants configured equally, did the servers take it, and in what do they
+//! differ all the same?
 //!
-//! Option files become lines (`configured`), lines and defaults become settings (`defaults`) or settings come from the record, settings
-//! become semantic classes (`classes`, `derive`), and classes and traps become remarks (`compared`, `traps`). The same code
-//! judges a run that was recorded and predicts one that was not. The three data files are `classes.toml`, `traps.toml` and
-//! `defaults.toml`; docs/reference/parity.md is written from them.
+//! Option files become lines (`configured`), lines and defaults become settings (`defaults`) or
+//! settings come from the record, settings become semantic classes (`classes`, `derive`), and
+//! classes and traps become remarks (`compared`, `traps`). The same code judges a run that was
+//! recorded and predicts one that was not. The three data files are `classes.toml`, `traps.toml`
+//! and `defaults.toml`; docs/reference/parity.md is written from them.
 
 mod classes;
 mod compared;
@@ -39,11 +41,12 @@ pub use subject::{Build, Extra, Knowledge, Subject};
 pub use traps::{Fires, Trap, traps};
 pub use value::{Value, size_text};
 
-/// Bytes that a row of the Insert Benchmark takes with its indexes, and one of the sbtest tables: of InnoDB, measured.
+/// Bytes that a row of the Insert Benchmark takes with its indexes, and one of the sbtest tables:
+/// of InnoDB, measured.
 const ROW_BYTES: [(&str, &str, u64); 2] = [("clients", "load_rows", 225), ("tables", "table_size", 220)];
 
-/// How a run's variants were configured and what came of it; `None` when the plan does not want to know, and when no server was
-/// ever read back.
+/// How a run's variants were configured and what came of it; `None` when the plan does not want to
+/// know, and when no server was ever read back.
 pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     let words = PlanWords::read(&run.manifest.plan_toml);
     if words.mode == Mode::Off {
@@ -57,8 +60,8 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     Some(compared(&subjects, &words.differs, circumstances_of(&run.manifest)))
 }
 
-/// Where a prediction was wrong, one phrase a setting or class: settings that were predicted, and all classes. Empty for a
-/// perfect one.
+/// Where a prediction was wrong, one phrase a setting or class: settings that were predicted, and
+/// all classes. Empty for a perfect one.
 pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, value) in &predicted.settings {
@@ -78,7 +81,8 @@ pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
     wrong
 }
 
-/// Size of the cache of pages that a variant's tables are in, and whether it was configured; `None` where it is not known.
+/// Size of the cache of pages that a variant's tables are in, and whether it was configured; `None`
+/// where it is not known.
 pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     let found = classes().iter().find(|class| class.id == "buffer-pool")?.of(subject)?;
     match found.value {
@@ -87,7 +91,8 @@ pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     }
 }
 
-/// In what two variants, of one run or of two, are not set alike, one sentence a class that decides results.
+/// In what two variants, of one run or of two, are not set alike, one sentence a class that decides
+/// results.
 pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
     let words = [base, new].map(|(run, _)| PlanWords::read(&run.manifest.plan_toml));
     let [base_subject, new_subject] =
@@ -121,7 +126,8 @@ fn circumstances_of(manifest: &Manifest) -> Circumstances {
     circumstances(&manifest.workloads, manifest.host.server_cpus.as_deref())
 }
 
-/// What the workloads of a run need, as far as traps look at it: the largest of each; and the CPUs of its servers, as `0-3,8`.
+/// What the workloads of a run need, as far as traps look at it: the largest of each; and the CPUs
+/// of its servers, as `0-3,8`.
 pub fn circumstances(workloads: &[WorkloadInfo], server_cpus: Option<&str>) -> Circumstances {
     let number =
         |workload: &WorkloadInfo, key: &str| workload.options.get(key).and_then(serde_json::Value::as_u64);

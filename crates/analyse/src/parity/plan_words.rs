@@ -1,4 +1,5 @@
-//! What a plan says about parity. The record holds the plan's text; this reads the few keys that matter here.
+//! What a plan says about parity. The record holds the plan's text; this reads the few keys that
+//! matter here.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +54,8 @@ impl PlanWords {
     }
 }
 
-/// Whether a workload of the plan prepares statements on MariaDB and MySQL, where the Insert Benchmark sends text by itself.
+/// Whether a workload of the plan prepares statements on MariaDB and MySQL, where the Insert
+/// Benchmark sends text by itself.
 fn prepares(plan: &Table) -> bool {
     let workloads = plan.get("workload").and_then(Value::as_table);
     workloads.into_iter().flatten().any(|(name, options)| {

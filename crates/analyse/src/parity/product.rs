@@ -29,7 +29,8 @@ impl Product {
         }
     }
 
-    /// The name under which the defaults are kept. Percona Server has MySQL's, as far as classes look.
+    /// The name under which the defaults are kept. Percona Server has MySQL's, as far as classes
+    /// look.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::MariaDb => "MariaDB",

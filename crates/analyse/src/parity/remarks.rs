@@ -39,7 +39,8 @@ pub struct ClassRow {
 pub struct ClassCell {
     /// `128 MiB`, `off`; empty where there is nothing of the kind, or nothing is known.
     pub text: String,
-    /// Not configured: the server's own choice. Never so for a server that others run, whose option file is not known.
+    /// Not configured: the server's own choice. Never so for a server that others run, whose option
+    /// file is not known.
     pub is_default: bool,
 }
 

@@ -1,4 +1,5 @@
-//! One variant as parity sees it: which product and version, how it was configured, and how it is set or would be.
+//! One variant as parity sees it: which product and version, how it was configured, and how it is
+//! set or would be.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ use super::product::{Product, Settings};
 pub enum Knowledge {
     /// Read back from the running server.
     Effective,
-    /// From the defaults of its version and its configuration; `assumed_from` is the version whose defaults were taken when
-    /// those of the very version are not known.
+    /// From the defaults of its version and its configuration; `assumed_from` is the version whose
+    /// defaults were taken when those of the very version are not known.
     Predicted { assumed_from: Option<String> },
     /// Neither its settings nor its defaults are known.
     Unknown,
@@ -85,8 +86,9 @@ impl Subject {
         subject
     }
 
-    /// A variant that has not run: its settings are those of its version's defaults and of its configuration. `config` of
-    /// `variant` is the text of its configuration; an option file rendered from intents will do.
+    /// A variant that has not run: its settings are those of its version's defaults and of its
+    /// configuration. `config` of `variant` is the text of its configuration; an option file
+    /// rendered from intents will do.
     pub fn predicted(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
         let mut subject = Self::bare(variant, build, extra);
         if subject.is_external {

@@ -1,4 +1,5 @@
-//! Values of settings: the forms that servers and option files write them in, and when two of them are the same.
+//! Values of settings: the forms that servers and option files write them in, and when two of them
+//! are the same.
 
 use std::fmt;
 
@@ -69,8 +70,8 @@ pub(super) fn switch(text: &str) -> Option<bool> {
     is(&["off", "0", "false", "no", "disabled"]).then_some(false)
 }
 
-/// A number with or without the suffix of a size (`K`, `kB`, `M`, `MB`, `GiB`) or of a time (`ms`, `s`, `min`, `h`, `d`), in bytes or
-/// milliseconds. `None` for words.
+/// A number with or without the suffix of a size (`K`, `kB`, `M`, `MB`, `GiB`) or of a time (`ms`,
+/// `s`, `min`, `h`, `d`), in bytes or milliseconds. `None` for words.
 pub(super) fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -102,7 +103,8 @@ fn factor(suffix: &str) -> Option<f64> {
     }
 }
 
-/// Whether two texts of one setting say the same: `1G` and `1073741824`, `ON` and `1`, `O_DIRECT` and `o_direct`.
+/// Whether two texts of one setting say the same: `1G` and `1073741824`, `ON` and `1`, `O_DIRECT`
+/// and `o_direct`.
 pub(super) fn says_the_same(a: &str, b: &str) -> bool {
     let (a, b) = (plain(a), plain(b));
     if a.eq_ignore_ascii_case(b) {
@@ -118,7 +120,8 @@ fn plain(text: &str) -> &str {
     text.trim().trim_matches(['\'', '"'])
 }
 
-/// `128 MiB`: the largest unit of which it is a whole number, or two decimals of the largest that fits.
+/// `128 MiB`: the largest unit of which it is a whole number, or two decimals of the largest that
+/// fits.
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let fits = UNITS.iter().find(|(_, shift)| bytes >> shift > 0);

@@ -1,15 +1,15 @@
 //! Whether several groups have one mean: the F test of a one-way analysis of variance.
 //!
-//! Source: R. A. Fisher, "Statistical Methods for Research Workers" (1925), chapter VII. The incomplete beta function after
-//! the distribution of F is that of the crate `statrs`.
+//! Source: R. A. Fisher, "Statistical Methods for Research Workers" (1925), chapter VII. The
+//! incomplete beta function after the distribution of F is that of the crate `statrs`.
 
 use statrs::function::beta::beta_reg;
 
 use super::describe::mean;
 
-/// Probability of means at least this far apart if all values were of one normal distribution. With two groups it is Student's t test
-/// with the pooled variance, so one of them may have a single value. `None` for fewer than two groups, for an empty one, and where
-/// each has one value.
+/// Probability of means at least this far apart if all values were of one normal distribution. With
+/// two groups it is Student's t test with the pooled variance, so one of them may have a single
+/// value. `None` for fewer than two groups, for an empty one, and where each has one value.
 pub fn p_of_one_mean(groups: &[&[f64]]) -> Option<f64> {
     let all = groups.concat();
     let between_degrees = groups.len().checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
@@ -36,7 +36,8 @@ mod tests {
     use crate::simulations::close;
     use crate::statistics::student::Estimate;
 
-    /// Shell lengths of mussels from five places: the example of SciPy's `f_oneway`, from McDonald, Seed, Koehn (1991).
+    /// Shell lengths of mussels from five places: the example of SciPy's `f_oneway`, from McDonald,
+    /// Seed, Koehn (1991).
     const MUSSELS: [&[f64]; 5] = [
         &[0.0571, 0.0813, 0.0831, 0.0976, 0.0817, 0.0859, 0.0735, 0.0659, 0.0923, 0.0836],
         &[0.0873, 0.0662, 0.0672, 0.0819, 0.0749, 0.0649, 0.0835, 0.0725],

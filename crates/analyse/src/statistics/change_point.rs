@@ -1,15 +1,18 @@
 //! Where a series changes its level, and how surprising that would be in noise.
 //!
-//! The statistic is the greatest between-groups sum of squares over all splits (the same split as the greatest t and the
-//! greatest scaled CUSUM). Its p is the share of shuffled series whose *greatest* is as great: a t-test after choosing the
-//! split looks up a table for a split that was not chosen, and finds something in most series of noise.
+//! The statistic is the greatest between-groups sum of squares over all splits (the same split as
+//! the greatest t and the greatest scaled CUSUM). Its p is the share of shuffled series whose
+//! *greatest* is as great: a t-test after choosing the split looks up a table for a split that was
+//! not chosen, and finds something in most series of noise.
 //!
-//! Sources: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied Statistics 28 (1979), for the
-//! question; M. Hušková, A. Slabý, "Permutation tests for multiple changes", Kybernetika 37 (2001), for the permutations.
-//! The count ends early where p is great (J. Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991)), so
-//! that many series can have as many permutations as a small p among many needs: [`permutations_for`].
+//! Sources: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied
+//! Statistics 28 (1979), for the question; M. Hušková, A. Slabý, "Permutation tests for multiple
+//! changes", Kybernetika 37 (2001), for the permutations. The count ends early where p is great (J.
+//! Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991)), so that many
+//! series can have as many permutations as a small p among many needs: [`permutations_for`].
 //!
-//! The values of one run's seconds depend on each other and are not for this test; those of runs or blocks are.
+//! The values of one run's seconds depend on each other and are not for this test; those of runs or
+//! blocks are.
 
 use serde::Serialize;
 
@@ -18,7 +21,8 @@ use super::draw;
 
 /// Shuffled series that the measured one is compared with at most, if it is the only one.
 pub const PERMUTATIONS: u64 = 999;
-/// Shuffled series with so great a change that end the count: p is then great, and known well enough.
+/// Shuffled series with so great a change that end the count: p is then great, and known well
+/// enough.
 const ENOUGH: u64 = 100;
 /// Values on either side of a split at least.
 const LEAST_SIDE: usize = 2;
@@ -34,14 +38,15 @@ pub struct ChangePoint {
     pub p: f64,
 }
 
-/// Permutations with which one series among `series` can be found at the level of 5 %: the least p, 1 ÷ (permutations + 1),
-/// lies under 5 % ÷ `series` twice over.
+/// Permutations with which one series among `series` can be found at the level of 5 %: the least p,
+/// 1 ÷ (permutations + 1), lies under 5 % ÷ `series` twice over.
 pub fn permutations_for(series: usize) -> u64 {
     (40 * series as u64).max(PERMUTATIONS)
 }
 
-/// The least p that `newer` of `values` at another level can have, however far apart the levels are: of all orders, those
-/// count that have the newer ones together at the end or at the beginning. 1 where a side has fewer than two.
+/// The least p that `newer` of `values` at another level can have, however far apart the levels
+/// are: of all orders, those count that have the newer ones together at the end or at the
+/// beginning. 1 where a side has fewer than two.
 pub fn least_p(values: usize, newer: usize) -> f64 {
     if newer < LEAST_SIDE || newer + LEAST_SIDE > values {
         return 1.0;
@@ -50,7 +55,8 @@ pub fn least_p(values: usize, newer: usize) -> f64 {
     2.0 * (1..=newer).map(|k| k as f64 / (values - newer + k) as f64).product::<f64>()
 }
 
-/// Values from which on a change of one series among `series` can be found at `level`, at best: with half of them at either level.
+/// Values from which on a change of one series among `series` can be found at `level`, at best:
+/// with half of them at either level.
 pub fn least_values(series: usize, level: f64) -> usize {
     let mut values = 2 * LEAST_SIDE;
     while least_p(values, values / 2) * series as f64 > level {
@@ -59,12 +65,14 @@ pub fn least_values(series: usize, level: f64) -> usize {
     values
 }
 
-/// The fewest of `values`, the newest ones, whose other level can be found at `level` in one series among `series`.
+/// The fewest of `values`, the newest ones, whose other level can be found at `level` in one series
+/// among `series`.
 pub fn least_newer(values: usize, series: usize, level: f64) -> Option<usize> {
     (LEAST_SIDE..values).find(|newer| least_p(values, *newer) * series as f64 <= level)
 }
 
-/// The greatest change of `values`, whatever its p; `None` for fewer than four values and for equal ones.
+/// The greatest change of `values`, whatever its p; `None` for fewer than four values and for equal
+/// ones.
 pub fn greatest_change(values: &[f64], seed: u64, permutations: u64) -> Option<ChangePoint> {
     let (at, statistic) = greatest_split(values)?;
     if statistic <= 0.0 {

@@ -1,8 +1,9 @@
 //! All changes of level of many series, so that noise seldom has one in any of them.
 //!
-//! First the greatest change of each whole series is tested. Where there is one, the parts before and after it are tested
-//! in the same way, then the parts of those. All tests of such a round are one family, adjusted together by Benjamini and
-//! Hochberg: of series that have no further change, however many, one more is reported in at most 5 % of all histories.
+//! First the greatest change of each whole series is tested. Where there is one, the parts before
+//! and after it are tested in the same way, then the parts of those. All tests of such a round are
+//! one family, adjusted together by Benjamini and Hochberg: of series that have no further change,
+//! however many, one more is reported in at most 5 % of all histories.
 
 use dbdyno_record::parallel;
 
@@ -134,7 +135,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_all_series_are_one_family() {
-        // The part after the first change has its own: of 20 values the last 2, which 2 of 190 orders have at an end.
+        // The part after the first change has its own: of 20 values the last 2, which 2 of 190
+        // orders have at an end.
         let mut last = levels(&[5.0, 20.0, 20.0]);
         last[28..].copy_from_slice(&[22.0, 22.1]);
         let alone = changes_of_all(std::slice::from_ref(&last), 0.05, 1);

@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn a_group_is_summarised_as_published_tables_do() {
-        // Squares of the distances from 5: 9 + 1 + 1 + 1 + 0 + 0 + 4 + 16 = 32, over 7. Product 2 * 4^3 * 5^2 * 7 * 9 = 201600.
+        // Squares of the distances from 5: 9 + 1 + 1 + 1 + 0 + 0 + 4 + 16 = 32, over 7. Product
+        // 2 * 4^3 * 5^2 * 7 * 9 = 201600.
         let found = group(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert_eq!((found.count, found.average, found.median, found.min, found.max), (8, 5.0, 4.5, 2.0, 9.0));
         assert!((found.deviation.unwrap() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);

@@ -1,7 +1,8 @@
-//! Numbers drawn by address: a pure function of seed and position, so that a result never depends on an order of work.
+//! Numbers drawn by address: a pure function of seed and position, so that a result never depends
+//! on an order of work.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014). Written out, so that no
-//! update of a dependency changes a report.
+//! SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
+//! Written out, so that no update of a dependency changes a report.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -18,7 +19,8 @@ pub(crate) fn below(seed: u64, position: u64, limit: usize) -> usize {
     ((u128::from(number(seed, position)) * limit as u128) >> 64) as usize
 }
 
-/// `values` in an order that is chosen evenly among all: Fisher and Yates, from the last place to the second.
+/// `values` in an order that is chosen evenly among all: Fisher and Yates, from the last place to
+/// the second.
 pub(crate) fn shuffle(values: &mut [f64], seed: u64) {
     for last in (1..values.len()).rev() {
         values.swap(last, below(seed, last as u64, last + 1));

@@ -1,21 +1,23 @@
 //! Equal for practical purposes: two one-sided tests against a margin.
 //!
-//! Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure and the power approach for assessing the
-//! equivalence of average bioavailability", J. Pharmacokinetics and Biopharmaceutics 15 (1987).
+//! Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure and the power
+//! approach for assessing the equivalence of average bioavailability", J. Pharmacokinetics and
+//! Biopharmaceutics 15 (1987).
 
 use super::Interval;
 use super::student::Estimate;
 
 /// Differences that count as none, as log ratios: from −ln(1 + margin) to ln(1 + margin).
 ///
-/// Symmetric on the log scale, so that a against b and b against a get the same answer; 2 % is a ratio from 0.9804 to 1.02.
+/// Symmetric on the log scale, so that a against b and b against a get the same answer; 2 % is a
+/// ratio from 0.9804 to 1.02.
 pub fn bounds(margin: f64) -> Interval {
     let log = margin.max(0.0).ln_1p();
     Interval { low: -log, high: log }
 }
 
-/// The greater p of the two tests "not below the lower bound" and "not above the upper bound". At most 0.05 exactly when
-/// the 90 % interval of the estimate lies within the bounds.
+/// The greater p of the two tests "not below the lower bound" and "not above the upper bound". At
+/// most 0.05 exactly when the 90 % interval of the estimate lies within the bounds.
 pub fn p_of_equivalence(estimate: Estimate, bounds: Interval) -> f64 {
     estimate.p_above(bounds.low).max(estimate.p_below(bounds.high))
 }

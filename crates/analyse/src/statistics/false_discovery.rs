@@ -1,14 +1,15 @@
 //! Many tests at once: p-values adjusted so that of all findings at most a given share is false.
 //!
-//! Sources: Y. Benjamini, Y. Hochberg, "Controlling the False Discovery Rate", J. R. Statist. Soc. B 57 (1995);
-//! Y. Benjamini, D. Yekutieli, "The control of the false discovery rate in multiple testing under dependency", Annals of
-//! Statistics 29 (2001).
+//! Sources: Y. Benjamini, Y. Hochberg, "Controlling the False Discovery Rate", J. R. Statist. Soc.
+//! B 57 (1995); Y. Benjamini, D. Yekutieli, "The control of the false discovery rate in multiple
+//! testing under dependency", Annals of Statistics 29 (2001).
 
-/// Adjusted p-values in the order of `p`: those at most 0.05 form a set of which on average at most 5 % are false.
+/// Adjusted p-values in the order of `p`: those at most 0.05 form a set of which on average at most
+/// 5 % are false.
 ///
-/// Benjamini and Hochberg's: the minimum over ranks ≥ own of p × m ÷ rank, at most 1. It holds for tests that are independent
-/// and, by the proof of Benjamini and Yekutieli, for those that depend on each other positively, as comparisons with one
-/// base do.
+/// Benjamini and Hochberg's: the minimum over ranks ≥ own of p × m ÷ rank, at most 1. It holds for
+/// tests that are independent and, by the proof of Benjamini and Yekutieli, for those that depend
+/// on each other positively, as comparisons with one base do.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*b].total_cmp(&p[*a]));

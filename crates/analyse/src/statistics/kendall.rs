@@ -1,8 +1,8 @@
 //! Drift over blocks: whether values rise or fall in the order in which they were measured.
 //!
-//! Sources: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945); M. G. Kendall, "Rank Correlation
-//! Methods" (1948). Exact without ties up to [`EXACT`] values, otherwise by the normal approximation with ties and continuity
-//! taken into account.
+//! Sources: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945); M. G. Kendall,
+//! "Rank Correlation Methods" (1948). Exact without ties up to [`EXACT`] values, otherwise by the
+//! normal approximation with ties and continuity taken into account.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -19,7 +19,8 @@ pub struct Trend {
     pub p: f64,
 }
 
-/// The trend of `values` in their order; `None` for fewer than three. At least 5 are needed for a p below 0.05.
+/// The trend of `values` in their order; `None` for fewer than three. At least 5 are needed for a p
+/// below 0.05.
 pub fn trend(values: &[f64]) -> Option<Trend> {
     if values.len() < 3 {
         return None;

@@ -1,7 +1,8 @@
 //! Statistics of repeated measurements: pure functions, one file a method, each with its source.
 //!
-//! Values are log ratios or log rates unless a function says otherwise. Nothing here is random: what resamples draws its
-//! numbers from a seed. The reader's explanation of all of it is docs/concepts/statistics.md.
+//! Values are log ratios or log rates unless a function says otherwise. Nothing here is random:
+//! what resamples draws its numbers from a seed. The reader's explanation of all of it is
+//! docs/concepts/statistics.md.
 
 pub mod analysis_of_variance;
 pub mod bootstrap;

@@ -1,12 +1,14 @@
-//! What so many blocks can show: power, smallest difference that is reported, blocks for a wanted one.
+//! What so many blocks can show: power, smallest difference that is reported, blocks for a wanted
+//! one.
 //!
-//! A difference is reported when the two-sided t-test of the mean of paired log ratios finds it and the estimate lies beyond the
-//! margin. Given the sample deviation s the estimate must exceed the larger of c s and the margin, all in standard errors, which
-//! is a normal tail; the power is the mean of these tails over the distribution of the sample deviation:
-//! E[Φ(δ − max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation × √blocks and m in the same way of
-//! the margin. With no margin that is the noncentral t's. Source: J. Cohen, "Statistical Power Analysis for the Behavioral
-//! Sciences" (1988), chapter 2; the integral: D. B. Owen, "A Survey of Properties and Applications of the Noncentral
-//! t-Distribution", Technometrics 10 (1968).
+//! A difference is reported when the two-sided t-test of the mean of paired log ratios finds it and
+//! the estimate lies beyond the margin. Given the sample deviation s the estimate must exceed the
+//! larger of c s and the margin, all in standard errors, which is a normal tail; the power is the
+//! mean of these tails over the distribution of the sample deviation: E[Φ(δ − max(c s, m)) + Φ(−δ −
+//! max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation × √blocks and m in the same way
+//! of the margin. With no margin that is the noncentral t's. Source: J. Cohen, "Statistical Power
+//! Analysis for the Behavioral Sciences" (1988), chapter 2; the integral: D. B. Owen, "A Survey of
+//! Properties and Applications of the Noncentral t-Distribution", Technometrics 10 (1968).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,9 +26,10 @@ pub const MOST_BLOCKS: u32 = 1_000;
 /// Panels of Simpson's rule; even.
 const PANELS: u32 = 400;
 
-/// Probability that a study of `blocks` detects a true `difference` at `level` (0.05), when log ratios scatter from block to block
-/// with `deviation` and estimates within ± `margin` are not reported. Difference and margin are log ratios; with a margin of 0 it is
-/// the power of the t-test alone. 0 for fewer than two blocks.
+/// Probability that a study of `blocks` detects a true `difference` at `level` (0.05), when log
+/// ratios scatter from block to block with `deviation` and estimates within ± `margin` are not
+/// reported. Difference and margin are log ratios; with a margin of 0 it is the power of the t-test
+/// alone. 0 for fewer than two blocks.
 pub fn power(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f64) -> f64 {
     if blocks < 2 {
         return 0.0;
@@ -38,8 +41,9 @@ pub fn power(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f
     power_at(difference.abs() / error, margin / error, blocks, level)
 }
 
-/// The least true difference (log ratio, positive) that a study of `blocks` detects with `wanted` power: always more than the
-/// margin, since half of all estimates of a difference of just the margin lie within it. `None` for fewer than two blocks.
+/// The least true difference (log ratio, positive) that a study of `blocks` detects with `wanted`
+/// power: always more than the margin, since half of all estimates of a difference of just the
+/// margin lie within it. `None` for fewer than two blocks.
 pub fn detectable(margin: f64, deviation: f64, blocks: u32, level: f64, wanted: f64) -> Option<f64> {
     if blocks < 2 {
         return None;
@@ -51,8 +55,8 @@ pub fn detectable(margin: f64, deviation: f64, blocks: u32, level: f64, wanted: 
     Some(error * detectable_shift(margin / error, blocks, level, wanted))
 }
 
-/// The noncentrality that is reported with `wanted` power: regula falsi in its Illinois form, since every comparison of a run asks
-/// for one, and each step takes an integral.
+/// The noncentrality that is reported with `wanted` power: regula falsi in its Illinois form, since
+/// every comparison of a run asks for one, and each step takes an integral.
 fn detectable_shift(margin: f64, blocks: u32, level: f64, wanted: f64) -> f64 {
     let beyond = |shift: f64| power_at(shift, margin, blocks, level) - wanted;
     let (mut low, mut high) = (0.0, margin + 4.0);
@@ -77,8 +81,9 @@ fn detectable_shift(margin: f64, blocks: u32, level: f64, wanted: f64) -> f64 {
     high
 }
 
-/// The least number of blocks that detect a true `difference` (log ratio) with `wanted` power; `None` when even [`MOST_BLOCKS`] do
-/// not, as for every difference that is no greater than the margin.
+/// The least number of blocks that detect a true `difference` (log ratio) with `wanted` power;
+/// `None` when even [`MOST_BLOCKS`] do not, as for every difference that is no greater than the
+/// margin.
 pub fn blocks_needed(difference: f64, margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
     least_blocks(MOST_BLOCKS, |blocks| power(difference, margin, deviation, blocks, level) >= wanted)
 }
@@ -114,12 +119,14 @@ fn critical(degrees: f64, level: f64) -> f64 {
     *known.entry(asked).or_insert_with(|| quantile(1.0 - level / 2.0, degrees))
 }
 
-/// Φ. Beyond nine deviations, where most of the integral lies for few blocks, it is 0 or 1 to the last digit of a sum.
+/// Φ. Beyond nine deviations, where most of the integral lies for few blocks, it is 0 or 1 to the
+/// last digit of a sum.
 fn normal_below(x: f64) -> f64 {
     if x.abs() < 9.0 { Normal::standard().cdf(x) } else { f64::from(u8::from(x > 0.0)) }
 }
 
-/// Mean of `of` over the distribution of a sample's deviation ÷ the true one, which is that of √(χ² ÷ `degrees`).
+/// Mean of `of` over the distribution of a sample's deviation ÷ the true one, which is that of √(χ²
+/// ÷ `degrees`).
 pub(super) fn mean_over_deviation(degrees: f64, of: impl Fn(f64) -> f64) -> f64 {
     nodes(degrees).iter().map(|(s, weight)| weight * of(*s)).sum::<f64>().clamp(0.0, 1.0)
 }
@@ -142,7 +149,8 @@ fn weighted(degrees: f64) -> Nodes {
         let power_of_s = if degrees > 1.0 { (degrees - 1.0) * s.max(f64::MIN_POSITIVE).ln() } else { 0.0 };
         (log_scale + power_of_s - degrees * s * s / 2.0).exp()
     };
-    // s lies around 1 with a deviation of about 1 ÷ √(2 degrees); beyond nine of them there is nothing.
+    // s lies around 1 with a deviation of about 1 ÷ √(2 degrees); beyond nine of them there is
+    // nothing.
     let reach = 9.0 / (2.0 * degrees).sqrt();
     let (from, to) = ((1.0 - reach).max(0.0), 1.0 + reach);
     let width = (to - from) / f64::from(PANELS);

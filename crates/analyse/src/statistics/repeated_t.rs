@@ -1,16 +1,20 @@
-//! A t-test after every further block: how small its p must be, so that all of them together err no more often than one.
+//! A t-test after every further block: how small its p must be, so that all of them together err no
+//! more often than one.
 //!
-//! After n blocks 1 − 2 ÷ n of the error may have been spent (a third at 3, half at 4, 0.8 at 10); a look that is known to be
-//! the last spends the rest. Early looks get much, because a difference that needs only three or four blocks is one of many
-//! deviations, and there t's quantiles are what costs. No number of blocks has to be planned. Spending: K. K. G. Lan, D. L.
-//! DeMets, "Discrete Sequential Boundaries for Clinical Trials", Biometrika 70 (1983).
+//! After n blocks 1 − 2 ÷ n of the error may have been spent (a third at 3, half at 4, 0.8 at 10);
+//! a look that is known to be the last spends the rest. Early looks get much, because a difference
+//! that needs only three or four blocks is one of many deviations, and there t's quantiles are what
+//! costs. No number of blocks has to be planned. Spending: K. K. G. Lan, D. L. DeMets, "Discrete
+//! Sequential Boundaries for Clinical Trials", Biometrika 70 (1983).
 //!
-//! The limits that spend exactly that are computed by recursion over the blocks: P. Armitage, C. K. McPherson, B. C. Rowe,
-//! "Repeated Significance Tests on Accumulating Data", J. R. Statist. Soc. A 132 (1969); for Student's t: C. Jennison, B. W.
-//! Turnbull, "Exact Calculations for Repeated t, χ² and F Tests", Biometrika 78 (1991). With U = Σx ÷ √Σx² of n equal normal
-//! values, U of n + 1 values is (U + W) ÷ √(1 + W²), where √n × W has Student's t distribution with n degrees of freedom and
-//! does not depend on what U was before (D. Basu, Sankhyā 15 (1955)): one number is all that must be followed. What is spent
-//! after [`EXACT_BLOCKS`] blocks is added up instead, which is a bound.
+//! The limits that spend exactly that are computed by recursion over the blocks: P. Armitage, C. K.
+//! McPherson, B. C. Rowe, "Repeated Significance Tests on Accumulating Data", J. R. Statist. Soc. A
+//! 132 (1969); for Student's t: C. Jennison, B. W. Turnbull, "Exact Calculations for Repeated t, χ²
+//! and F Tests", Biometrika 78 (1991). With U = Σx ÷ √Σx² of n equal normal values, U of n + 1
+//! values is (U + W) ÷ √(1 + W²), where √n × W has Student's t distribution with n degrees of
+//! freedom and does not depend on what U was before (D. Basu, Sankhyā 15 (1955)): one number is all
+//! that must be followed. What is spent after [`EXACT_BLOCKS`] blocks is added up instead, which is
+//! a bound.
 
 use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, PI};
@@ -44,8 +48,9 @@ fn spent_after(blocks: u32) -> f64 {
     1.0 - 2.0 / f64::from(blocks.max(2))
 }
 
-/// One-sided: what the looks up to this one may spend so that a `t` as great as this is a finding; 1 when it is none at a
-/// level of 0.25. The least of these values over the looks is a p-value, however many there were and why ever they ended.
+/// One-sided: what the looks up to this one may spend so that a `t` as great as this is a finding;
+/// 1 when it is none at a level of 0.25. The least of these values over the looks is a p-value,
+/// however many there were and why ever they ended.
 pub fn p_above(at: At, t: f64) -> f64 {
     let alone = || cdf(-t, f64::from(at.blocks.max(2) - 1));
     match newly_spent(at) {
@@ -55,7 +60,8 @@ pub fn p_above(at: At, t: f64) -> f64 {
     }
 }
 
-/// The t that this look must reach for a finding at a one-sided `level`: the half width of intervals that hold at all looks.
+/// The t that this look must reach for a finding at a one-sided `level`: the half width of
+/// intervals that hold at all looks.
 pub fn critical(at: At, level: f64) -> f64 {
     let alone = |level: f64| quantile(1.0 - level, f64::from(at.blocks.max(2) - 1));
     match newly_spent(at) {
@@ -76,9 +82,9 @@ pub fn p_of_equivalence(at: At, estimate: Estimate, bounds: Interval) -> f64 {
     above.max(p_above(at, t(bounds.high - estimate.value, estimate)))
 }
 
-/// The interval of a look. The intervals of all looks together hold the truth with this `confidence`, so that the last one does
-/// whatever ended the run: C. Jennison, B. W. Turnbull, "Interim Analyses: The Repeated Confidence Interval Approach", J. R.
-/// Statist. Soc. B 51 (1989).
+/// The interval of a look. The intervals of all looks together hold the truth with this
+/// `confidence`, so that the last one does whatever ended the run: C. Jennison, B. W. Turnbull,
+/// "Interim Analyses: The Repeated Confidence Interval Approach", J. R. Statist. Soc. B 51 (1989).
 pub fn interval(at: At, estimate: Estimate, confidence: f64) -> Interval {
     let error = estimate.standard_error;
     let half = if error > 0.0 { critical(at, (1.0 - confidence) / 2.0) * error } else { 0.0 };
@@ -109,7 +115,8 @@ fn level_at(index: usize) -> f64 {
     0.25 * 0.5_f64.powi(index as i32)
 }
 
-/// Between two levels the logarithm of the error goes with the square of the deviation, as normal tails do.
+/// Between two levels the logarithm of the error goes with the square of the deviation, as normal
+/// tails do.
 fn level_of(limits: &Limits, deviation: f64) -> f64 {
     if deviation < limits[0] {
         return 1.0;
@@ -130,8 +137,8 @@ fn limit_of(limits: &Limits, level: f64) -> f64 {
     (low * low + (place - below as f64) * (high * high - low * low)).max(0.0).sqrt()
 }
 
-/// t in about normal deviations, by a form that can be turned round (D. L. Wallace, Ann. Math. Statist. 30 (1959)). It only
-/// chooses the cells, so that it need not be exact.
+/// t in about normal deviations, by a form that can be turned round (D. L. Wallace, Ann. Math.
+/// Statist. 30 (1959)). It only chooses the cells, so that it need not be exact.
 fn deviation(t: f64, blocks: u32) -> f64 {
     let degrees = f64::from(blocks - 1);
     let size = (8.0 * degrees + 1.0) / (8.0 * degrees + 3.0) * (degrees * (t * t / degrees).ln_1p()).sqrt();
@@ -246,7 +253,8 @@ impl Undecided {
     }
 }
 
-/// The deviation beyond which `share` lies: between edges its logarithm is taken as a straight line.
+/// The deviation beyond which `share` lies: between edges its logarithm is taken as a straight
+/// line.
 fn limit(beyond: &[f64], share: f64) -> f64 {
     let at = beyond.partition_point(|beyond| *beyond > share);
     if at == 0 || at > CELLS {
@@ -280,8 +288,8 @@ fn steps(from: f64, blocks: u32) -> Vec<f64> {
     (0..=CELLS).map(passed).collect()
 }
 
-/// P(atan(T ÷ √degrees) ≤ `angle`) for Student's T with a whole number of degrees: M. Abramowitz, I. A. Stegun, Handbook of
-/// Mathematical Functions (1964), 26.7.3 and 26.7.4.
+/// P(atan(T ÷ √degrees) ≤ `angle`) for Student's T with a whole number of degrees: M. Abramowitz,
+/// I. A. Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
 fn angle_cdf(angle: f64, degrees: u32) -> f64 {
     let (sine, cosine) = angle.sin_cos();
     let is_odd = degrees % 2 == 1;
@@ -305,8 +313,9 @@ mod tests {
     use super::*;
     use crate::simulations::{chance, close, normal, share};
 
-    /// One-sided p of a single t-test at the limit of each look after the third block on, computed with SciPy 1.17 by the same
-    /// recursion over 2,400 cells up to the seventh block and 1,200 after: level, limits.
+    /// One-sided p of a single t-test at the limit of each look after the third block on, computed
+    /// with SciPy 1.17 by the same recursion over 2,400 cells up to the seventh block and 1,200
+    /// after: level, limits.
     const PUBLISHED: [(f64, [f64; 10]); 3] = [
         (
             0.025,
@@ -412,7 +421,8 @@ mod tests {
             let squares: f64 = (1..4).map(|number| part(number) * part(number)).sum();
             part(0) / (squares / 3.0).sqrt()
         };
-        // The machine slows from cell to cell by as much as a rate scatters; which side is first is drawn.
+        // The machine slows from cell to cell by as much as a rate scatters; which side is first is
+        // drawn.
         let drifting = |study: u64, block: u64| {
             let side = if normal(study ^ 0x5eed, block) > 0.0 { 1.0 } else { -1.0 };
             2.0_f64.sqrt() * normal(study, block) + side

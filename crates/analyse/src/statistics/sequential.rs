@@ -1,15 +1,18 @@
-//! Looking more than once, by a bound for runs from before `repeated_t`: how small a p must be at each look, so that all looks together err no more often than one.
+//! Looking more than once, by a bound for runs from before `repeated_t`: how small a p must be at
+//! each look, so that all looks together err no more often than one.
 //!
-//! Lan and DeMets' spending of the error with Pocock's form, α × ln(1 + (e − 1) × share of all blocks), and each look gets
-//! what is newly spent. Adding up the looks' errors is a bound that holds whatever the looks have in common (Bonferroni), so it
-//! holds for Student's t with few blocks, for which published boundaries, made for normal values, do not. The price: with
-//! eight looks an error of about 3 % instead of 5 %.
+//! Lan and DeMets' spending of the error with Pocock's form, α × ln(1 + (e − 1) × share of all
+//! blocks), and each look gets what is newly spent. Adding up the looks' errors is a bound that
+//! holds whatever the looks have in common (Bonferroni), so it holds for Student's t with few
+//! blocks, for which published boundaries, made for normal values, do not. The price: with eight
+//! looks an error of about 3 % instead of 5 %.
 //!
-//! Sources: K. K. G. Lan, D. L. DeMets, "Discrete Sequential Boundaries for Clinical Trials", Biometrika 70 (1983);
-//! S. J. Pocock, "Group sequential methods in the design and analysis of clinical trials", Biometrika 64 (1977).
+//! Sources: K. K. G. Lan, D. L. DeMets, "Discrete Sequential Boundaries for Clinical Trials",
+//! Biometrika 70 (1983); S. J. Pocock, "Group sequential methods in the design and analysis of
+//! clinical trials", Biometrika 64 (1977).
 
-/// How small a p must be at each of the looks at these shares of the whole: `level` (0.05) is spent by the end. Shares should rise;
-/// a look at no greater share than one before gets nothing.
+/// How small a p must be at each of the looks at these shares of the whole: `level` (0.05) is spent
+/// by the end. Shares should rise; a look at no greater share than one before gets nothing.
 pub fn levels_at(shares: &[f64], level: f64) -> Vec<f64> {
     let mut spent = 0.0;
     let newly = |share: &f64| {
@@ -33,7 +36,8 @@ mod tests {
 
     #[test]
     fn spending_is_the_published_function() {
-        // By hand: ln(1 + 1.71828 × 0.2) × 0.05 = 0.295395 × 0.05, and ln(1 + 1.71828 × 0.5) × 0.05 = 0.620115 × 0.05.
+        // By hand: ln(1 + 1.71828 × 0.2) × 0.05 = 0.295395 × 0.05, and ln(1 + 1.71828 × 0.5) ×
+        // 0.05 = 0.620115 × 0.05.
         close(spending(0.2, 0.05), 0.014_769_7, 1e-7);
         close(spending(0.5, 0.05), 0.031_005_7, 1e-7);
         close(spending(1.0, 0.05), 0.05, 1e-15);

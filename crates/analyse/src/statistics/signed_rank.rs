@@ -1,8 +1,8 @@
 //! The Hodges–Lehmann estimate: a centre that one wild block cannot move far, with its interval.
 //!
-//! Sources: J. L. Hodges, E. L. Lehmann, "Estimates of Location Based on Rank Tests", Ann. Math. Statist. 34 (1963); the
-//! interval: J. W. Tukey; see M. Hollander, D. A. Wolfe, "Nonparametric Statistical Methods", section 3.3. It assumes a
-//! symmetric distribution and nothing else.
+//! Sources: J. L. Hodges, E. L. Lehmann, "Estimates of Location Based on Rank Tests", Ann. Math.
+//! Statist. 34 (1963); the interval: J. W. Tukey; see M. Hollander, D. A. Wolfe, "Nonparametric
+//! Statistical Methods", section 3.3. It assumes a symmetric distribution and nothing else.
 
 use serde::Serialize;
 
@@ -14,20 +14,22 @@ use super::describe::median;
 pub struct HodgesLehmann {
     pub value: f64,
     pub interval: Interval,
-    /// Confidence of the interval: at least what was asked for, where so few values can give it. All that 5 values can
-    /// give is 0.9375.
+    /// Confidence of the interval: at least what was asked for, where so few values can give it.
+    /// All that 5 values can give is 0.9375.
     pub confidence: f64,
 }
 
-/// Median of all pairwise means (Walsh averages), and the interval between two of them by the exact distribution of
-/// Wilcoxon's signed-rank statistic. `None` for no values.
+/// Median of all pairwise means (Walsh averages), and the interval between two of them by the exact
+/// distribution of Wilcoxon's signed-rank statistic. `None` for no values.
 pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Option<HodgesLehmann> {
     let averages = walsh_averages(values);
     let value = median(&averages)?;
     let tails = lower_tails(values.len());
-    // As many averages are cut off at each end as leave P(W < cut) within half of what may be missed.
+    // As many averages are cut off at each end as leave P(W < cut) within half of what may be
+    // missed.
     let cut = tails.iter().take_while(|tail| **tail <= (1.0 - confidence) / 2.0).count();
-    // Cutting off `cut` averages misses with P(W ≤ cut − 1); with too few values not even the outermost may be cut.
+    // Cutting off `cut` averages misses with P(W ≤ cut − 1); with too few values not even the
+    // outermost may be cut.
     let missed = tails[cut.max(1) - 1];
     let outermost = cut.max(1) - 1;
     Some(HodgesLehmann {
@@ -69,7 +71,8 @@ mod tests {
     use super::*;
     use crate::simulations::close;
 
-    /// Hamilton's depression scale before and after, from Hollander and Wolfe's table 3.1: after minus before.
+    /// Hamilton's depression scale before and after, from Hollander and Wolfe's table 3.1: after
+    /// minus before.
     const HAMILTON: [f64; 9] = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];
 
     #[test]

@@ -1,17 +1,20 @@
-//! How long a step should be: long enough that the scatter within it matters little, short enough for many blocks.
+//! How long a step should be: long enough that the scatter within it matters little, short enough
+//! for many blocks.
 //!
-//! A block's log ratio scatters with b² + w² ÷ T, b from block to block and w within a step of T seconds. Blocks cost T + c seconds a
-//! step, c being all that is not measured. The variance of the mean after a given time is least at T = w √c ÷ b: W. G. Cochran,
-//! "Sampling Techniques", 3rd edition (1977), section 10.6 (two-stage sampling). What scatters within is found from the means of
-//! parts of a step, which neighbours' dependence hardly touches: G. S. Fishman, "Grouping Observations in Digital Simulation",
-//! Management Science 24 (1978).
+//! A block's log ratio scatters with b² + w² ÷ T, b from block to block and w within a step of T
+//! seconds. Blocks cost T + c seconds a step, c being all that is not measured. The variance of the
+//! mean after a given time is least at T = w √c ÷ b: W. G. Cochran, "Sampling Techniques", 3rd
+//! edition (1977), section 10.6 (two-stage sampling). What scatters within is found from the means
+//! of parts of a step, which neighbours' dependence hardly touches: G. S. Fishman, "Grouping
+//! Observations in Digital Simulation", Management Science 24 (1978).
 
 use super::describe::{deviation, mean};
 
 /// Parts that a step is cut into.
 const PARTS: usize = 5;
 
-/// Variance of the mean of `logs`, a value a second, from what scatters within them; `None` for fewer than two values a part.
+/// Variance of the mean of `logs`, a value a second, from what scatters within them; `None` for
+/// fewer than two values a part.
 pub fn variance_within(logs: &[f64]) -> Option<f64> {
     let length = logs.len() / PARTS;
     if length < 2 {
@@ -21,8 +24,9 @@ pub fn variance_within(logs: &[f64]) -> Option<f64> {
     Some(deviation(&means?)?.powi(2) / PARTS as f64)
 }
 
-/// The best number of seconds for a step: `total` and `within` are the deviations of a block's log ratio, in all and from within
-/// steps of `seconds`; `cost` is what a step costs besides. Infinite when blocks do not scatter by themselves.
+/// The best number of seconds for a step: `total` and `within` are the deviations of a block's log
+/// ratio, in all and from within steps of `seconds`; `cost` is what a step costs besides. Infinite
+/// when blocks do not scatter by themselves.
 pub fn best_seconds(total: f64, within: f64, seconds: f64, cost: f64) -> f64 {
     let between = (total.powi(2) - within.powi(2)).max(0.0);
     (within.powi(2) * seconds * cost / between).sqrt()

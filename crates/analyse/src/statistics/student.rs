@@ -1,15 +1,17 @@
-//! Means and their intervals by Student's t: of paired differences, and of two independent groups (Welch).
+//! Means and their intervals by Student's t: of paired differences, and of two independent groups
+//! (Welch).
 //!
-//! Sources: Student, "The Probable Error of a Mean", Biometrika 6 (1908); B. L. Welch, "The Generalization of 'Student's'
-//! Problem when Several Different Population Variances are Involved", Biometrika 34 (1947). The incomplete beta function
-//! after both is that of the crate `statrs`.
+//! Sources: Student, "The Probable Error of a Mean", Biometrika 6 (1908); B. L. Welch, "The
+//! Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
+//! Biometrika 34 (1947). The incomplete beta function after both is that of the crate `statrs`.
 
 use statrs::function::beta::beta_reg;
 
 use super::Interval;
 use super::describe::{deviation, mean};
 
-/// An estimate with its standard error and degrees of freedom: all that intervals and tests by t need.
+/// An estimate with its standard error and degrees of freedom: all that intervals and tests by t
+/// need.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     pub value: f64,
@@ -18,7 +20,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Mean of one group, for instance of the log ratios of paired blocks. `None` for fewer than two values.
+    /// Mean of one group, for instance of the log ratios of paired blocks. `None` for fewer than
+    /// two values.
     pub fn of_mean(values: &[f64]) -> Option<Self> {
         let count = values.len() as f64;
         Some(Self {
@@ -28,8 +31,8 @@ impl Estimate {
         })
     }
 
-    /// Mean of `new` minus mean of `base`, which were measured apart: Welch's standard error, degrees of freedom by
-    /// Welch and Satterthwaite. `None` when either has fewer than two values.
+    /// Mean of `new` minus mean of `base`, which were measured apart: Welch's standard error,
+    /// degrees of freedom by Welch and Satterthwaite. `None` when either has fewer than two values.
     pub fn of_difference(base: &[f64], new: &[f64]) -> Option<Self> {
         let part =
             |values: &[f64]| Some((deviation(values)?.powi(2) / values.len() as f64, values.len() as f64));
@@ -40,7 +43,8 @@ impl Estimate {
         Some(Self { value: mean(new)? - mean(base)?, standard_error: (a + b).sqrt(), degrees })
     }
 
-    /// The interval that holds the true value with this confidence (0.95), if the values are normally distributed.
+    /// The interval that holds the true value with this confidence (0.95), if the values are
+    /// normally distributed.
     pub fn interval(self, confidence: f64) -> Interval {
         let half = quantile(f64::midpoint(1.0, confidence), self.degrees) * self.standard_error;
         Interval { low: self.value - half, high: self.value + half }
@@ -51,12 +55,14 @@ impl Estimate {
         (2.0 * self.p_above(0.0).min(self.p_below(0.0))).min(1.0)
     }
 
-    /// Probability of an estimate at least this great if the truth were `bound`: small speaks for more than `bound`.
+    /// Probability of an estimate at least this great if the truth were `bound`: small speaks for
+    /// more than `bound`.
     pub fn p_above(self, bound: f64) -> f64 {
         self.p_below_zero(bound - self.value)
     }
 
-    /// Probability of an estimate at most this great if the truth were `bound`: small speaks for less than `bound`.
+    /// Probability of an estimate at most this great if the truth were `bound`: small speaks for
+    /// less than `bound`.
     pub fn p_below(self, bound: f64) -> f64 {
         self.p_below_zero(self.value - bound)
     }
@@ -81,8 +87,8 @@ pub fn cdf(t: f64, degrees: f64) -> f64 {
     if t > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The t with P(T ≤ t) = `probability`: [`cdf`] turned round by halving until no number lies between, which is slow, simple and
-/// exact to 1e-12.
+/// The t with P(T ≤ t) = `probability`: [`cdf`] turned round by halving until no number lies
+/// between, which is slow, simple and exact to 1e-12.
 pub fn quantile(probability: f64, degrees: f64) -> f64 {
     if probability < 0.5 {
         return -quantile(1.0 - probability, degrees);
@@ -131,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_mean_of_paired_differences_has_students_interval() {
-        // Student's own data of 1908: hours of sleep gained by one drug over another; published t = -4.0621, p = 0.00283.
+        // Student's own data of 1908: hours of sleep gained by one drug over another; published
+        // t = -4.0621, p = 0.00283.
         let gained = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
         let estimate = Estimate::of_mean(&gained).unwrap();
         close(estimate.value / estimate.standard_error, 4.062_127_683_382_037, 1e-12);

@@ -1,9 +1,10 @@
 //! How much of a series is warm-up: MSER-5.
 //!
-//! Source: K. P. White Jr., "An effective truncation heuristic for bias reduction in simulation output", Simulation 69 (1997);
-//! K. P. White Jr., M. J. Cobb, S. C. Spratt, "A comparison of five steady-state truncation heuristics for simulation", Winter
-//! Simulation Conference 2000. The start is cut where the rest's mean is known best. Unlike a test, it may be asked of seconds
-//! that depend on each other.
+//! Source: K. P. White Jr., "An effective truncation heuristic for bias reduction in simulation
+//! output", Simulation 69 (1997); K. P. White Jr., M. J. Cobb, S. C. Spratt, "A comparison of five
+//! steady-state truncation heuristics for simulation", Winter Simulation Conference 2000. The start
+//! is cut where the rest's mean is known best. Unlike a test, it may be asked of seconds that
+//! depend on each other.
 
 /// Values in one batch.
 pub const BATCH: usize = 5;
@@ -26,7 +27,8 @@ pub fn warm_up(values: &[f64]) -> Option<WarmUp> {
     if batches.len() < LEAST_BATCHES {
         return None;
     }
-    // Variance of the mean of what is left: sum of squares ÷ count². The last few batches may be alike by chance.
+    // Variance of the mean of what is left: sum of squares ÷ count². The last few batches may be
+    // alike by chance.
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     let shift = batches[batches.len() - 1];

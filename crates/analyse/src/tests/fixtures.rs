@@ -46,7 +46,8 @@ fn kind(kind: &str, pace: &str, rows_per_operation: u32) -> KindSpec {
     }
 }
 
-/// `qr100` of two clients: queries in a closed loop, 100 inserts and 100 deletes per second and client.
+/// `qr100` of two clients: queries in a closed loop, 100 inserts and 100 deletes per second and
+/// client.
 pub(crate) fn read_write_spec() -> StepSpec {
     StepSpec {
         name: "qr100".to_owned(),
@@ -99,9 +100,10 @@ pub(crate) fn load_spec() -> StepSpec {
     }
 }
 
-/// Connections, each a client of its own, that scan a table over and over from the barrier to the window's end, in records
-/// cut as the engine cuts them; each scan that is then on its way is answered after it. Of each connection: how long a scan
-/// takes, in microseconds, and the rows of its table.
+/// Connections, each a client of its own, that scan a table over and over from the barrier to the
+/// window's end, in records cut as the engine cuts them; each scan that is then on its way is
+/// answered after it. Of each connection: how long a scan takes, in microseconds, and the rows of
+/// its table.
 pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepRecord {
     let mut spec = load_spec();
     spec.name = "scan".to_owned();
@@ -176,8 +178,8 @@ pub(crate) fn load_step(rows_per_second: u64) -> StepRecord {
     completed(load_spec(), vec![second(0), second(1)], (0, 2_000_000), BTreeMap::new())
 }
 
-/// `l.i0` as an open loop of 1,000 operations a second for two seconds, of which `reached` a second were answered, with a p99 of
-/// response times; the rest was dropped, or lost with its connection.
+/// `l.i0` as an open loop of 1,000 operations a second for two seconds, of which `reached` a second
+/// were answered, with a p99 of response times; the rest was dropped, or lost with its connection.
 pub(crate) fn open_loop(reached: u64, dropped: bool, p99_us: u64) -> StepRecord {
     let mut step = load_step(reached * 100);
     for interval in &mut step.intervals {

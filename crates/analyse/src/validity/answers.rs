@@ -1,11 +1,13 @@
-//! Answers of queries that are not those of the base: which of the two is wrong is not known, and neither time may be used as if
-//! they were the same query.
+//! Answers of queries that are not those of the base: which of the two is wrong is not known, and
+//! neither time may be used as if they were the same query.
 
 use crate::model::{Execution, StepRun};
 
-/// What is wrong with the answers of a run, by the answers of the base's runs; a sentence for each query.
+/// What is wrong with the answers of a run, by the answers of the base's runs; a sentence for each
+/// query.
 ///
-/// Streams that run at the same time as refresh functions see rows come and go, and have no common answer.
+/// Streams that run at the same time as refresh functions see rows come and go, and have no common
+/// answer.
 pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<String> {
     let has_streams = run.executions.iter().any(|execution| execution.client > 1);
     let known = |name: &str| {

@@ -1,23 +1,25 @@
-//! Whether dbdyno itself stalled in a step: stopped (Ctrl-Z), frozen with its container or machine, or kept off the CPUs for so long
-//! that its figures are its own.
+//! Whether dbdyno itself stalled in a step: stopped (Ctrl-Z), frozen with its container or machine,
+//! or kept off the CPUs for so long that its figures are its own.
 //!
-//! The sampler's first thread sleeps from one whole second to the next and writes down how late it woke (`late_us`). It has nothing to
-//! wait for but a CPU, whatever the server, a disk or a file does: next to a hundred busy programs on its only CPU it wakes two tenths of a
-//! second late. While it does not run, neither do the load threads, and the server is not to blame for what it did not answer.
+//! The sampler's first thread sleeps from one whole second to the next and writes down how late it
+//! woke (`late_us`). It has nothing to wait for but a CPU, whatever the server, a disk or a file
+//! does: next to a hundred busy programs on its only CPU it wakes two tenths of a second late.
+//! While it does not run, neither do the load threads, and the server is not to blame for what it
+//! did not answer.
 
 use crate::model::{Code, Notice};
 use dbdyno_record::{CellRecord, StepRecord};
 
 use crate::measure::span::Span;
 
-/// One as long as this makes a step invalid. They are not added up: in hours of a machine that is far too busy there may be two of half
-/// a second.
+/// One as long as this makes a step invalid. They are not added up: in hours of a machine that is
+/// far too busy there may be two of half a second.
 const LIMIT_US: i64 = 1_000_000;
 /// From here on it is reported.
 const REPORTED_US: i64 = 500_000;
 
-/// How long dbdyno stalled at most at once within the common window, and up to a second less than it did: what lies before the
-/// sampler was due is not seen.
+/// How long dbdyno stalled at most at once within the common window, and up to a second less than
+/// it did: what lies before the sampler was due is not seen.
 fn longest_us(step: &StepRecord) -> i64 {
     let Some(((from_us, to_us), sampler)) = step.window().zip(step.counters.get("sampler")) else { return 0 };
     let window = Span::new(from_us, to_us);

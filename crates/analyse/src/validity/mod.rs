@@ -14,9 +14,10 @@ use crate::model::Validity;
 
 /// Judges one step from its records alone.
 ///
-/// A step that did not end is interrupted, unless it is damaged. One that ran to its end is valid unless a record says otherwise: damage, an
-/// `invalid` event, a failed content check, no common window, records that are not whole, operations that do not add up, or a
-/// time in which dbdyno itself stalled.
+/// A step that did not end is interrupted, unless it is damaged. One that ran to its end is valid
+/// unless a record says otherwise: damage, an `invalid` event, a failed content check, no common
+/// window, records that are not whole, operations that do not add up, or a time in which dbdyno
+/// itself stalled.
 pub(crate) fn validity(step: &StepRecord) -> Validity {
     match (step.outcome(), &step.damaged) {
         // A crash damages nothing, and the true end may be among what cannot be read.
@@ -60,7 +61,8 @@ fn account_faults(step: &StepRecord) -> Vec<String> {
     if missing.is_empty() { accounting_faults(&step.intervals) } else { missing }
 }
 
-/// Whether the record itself calls the step invalid for this check: it does so for each that failed.
+/// Whether the record itself calls the step invalid for this check: it does so for each that
+/// failed.
 fn is_reported(step: &StepRecord, check: &Check) -> bool {
     let of_table = format!("table {}: ", check.table);
     step.invalid_reasons().iter().any(|reason| reason.starts_with(&of_table))
@@ -84,10 +86,12 @@ struct CostBreakdown {
     faulty: bool,
 }
 
-/// The first moment, for each client and kind, at which `due = done + failed + dropped + backlog + in flight` does not
-/// hold for all that was counted up to then, or at which the step's end leaves operations open.
+/// The first moment, for each client and kind, at which
+/// `due = done + failed + dropped + backlog + in flight` does not hold for all that was counted up
+/// to then, or at which the step's end leaves operations open.
 ///
-/// An operation lost here is one whose time is in no figure, which is how a load generator flatters a server.
+/// An operation lost here is one whose time is in no figure, which is how a load generator flatters
+/// a server.
 pub(crate) fn accounting_faults(intervals: &[Interval]) -> Vec<String> {
     let mut sorted: Vec<&Interval> = intervals.iter().collect();
     sorted.sort_by_key(|interval| interval.to_us);

@@ -1,7 +1,9 @@
-//! Whether a step's files hold all of what was done: intervals without gap and overlap up to the window's end, as many operations as
-//! the connections say that they sent, and a time for each operation that was answered.
+//! Whether a step's files hold all of what was done: intervals without gap and overlap up to the
+//! window's end, as many operations as the connections say that they sent, and a time for each
+//! operation that was answered.
 //!
-//! A line that is lost or doubled breaks no other rule: in a closed loop what is due in an interval is done in it.
+//! A line that is lost or doubled breaks no other rule: in a closed loop what is due in an interval
+//! is done in it.
 
 use std::collections::BTreeMap;
 
@@ -69,9 +71,11 @@ fn lanes_fault(step: &StepRecord) -> Option<String> {
     }
 }
 
-/// The first place where the intervals of one client and kind leave something out, or hold it twice.
+/// The first place where the intervals of one client and kind leave something out, or hold it
+/// twice.
 ///
-/// Their order in the file says nothing: seconds that a blocked thread has held up may be written after later ones.
+/// Their order in the file says nothing: seconds that a blocked thread has held up may be written
+/// after later ones.
 fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<String> {
     intervals.sort_by_key(|interval| (interval.from_us, interval.to_us));
     let mut reached_us = 0;
@@ -92,8 +96,9 @@ fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<String> {
         .then(|| format!("it ends at {}, and the window at {}", seconds(reached_us), seconds(end_us)))
 }
 
-/// What is wrong when the histograms of `kind` hold so many operations of the window, by clock: of the first clock that is at odds.
-/// `None` for a record that was not made by connections: it has no times.
+/// What is wrong when the histograms of `kind` hold so many operations of the window, by clock: of
+/// the first clock that is at odds. `None` for a record that was not made by connections: it has no
+/// times.
 pub(crate) fn times_fault(
     step: &StepRecord,
     kind: &str,
@@ -103,7 +108,8 @@ pub(crate) fn times_fault(
     if !step.events.iter().any(|event| matches!(event, StepEvent::LaneEnded { .. })) {
         return None;
     }
-    // The same rule for both, so that an interval that straddles the window's edge is on the same side of it.
+    // The same rule for both, so that an interval that straddles the window's edge is on the same
+    // side of it.
     let inside =
         |interval: &&Interval| interval.kind == kind && counts_in(window, interval.from_us, interval.to_us);
     let done: u64 = step.intervals.iter().filter(inside).map(|interval| interval.done).sum();
@@ -128,7 +134,8 @@ mod tests {
     use crate::model::Validity;
     use crate::validity::validity;
 
-    /// Three seconds of two clients' connections, 10 operations a second each, as the load engine records them.
+    /// Three seconds of two clients' connections, 10 operations a second each, as the load engine
+    /// records them.
     fn step() -> StepRecord {
         let mut step = load_step(1_000);
         let second =

@@ -1,4 +1,5 @@
-//! Operations of the headline that failed: a rate and percentiles of those that a server did answer flatter it.
+//! Operations of the headline that failed: a rate and percentiles of those that a server did answer
+//! flatter it.
 
 use dbdyno_record::{ErrorClass, StepEvent};
 
@@ -7,8 +8,9 @@ use crate::model::KindResult;
 /// Share of its operations of which a step may fail: its p99 is still that of nearly all of them.
 const MOST_FAILED_SHARE: f64 = 0.01;
 
-/// Why the step's figures must not be used, if the server refused too many operations of `kind`. Those that were lost with their connection
-/// do not count: a plan that opens connections again asks for the outage, and its length is reported.
+/// Why the step's figures must not be used, if the server refused too many operations of `kind`.
+/// Those that were lost with their connection do not count: a plan that opens connections again
+/// asks for the outage, and its length is reported.
 pub(crate) fn fault(kind: &KindResult, events: &[StepEvent]) -> Option<String> {
     let failed = kind.failed.saturating_sub(kind.errors.lost);
     let ended = kind.operations + failed;

@@ -1,4 +1,5 @@
-//! Other spellings that are accepted: a command has `--json` or `--format`, and takes the other one too.
+//! Other spellings that are accepted: a command has `--json` or `--format`, and takes the other one
+//! too.
 
 use std::ffi::OsString;
 

@@ -14,9 +14,10 @@ use dbdyno_plan::{CpuList, PlanDuration};
 /// `[host]` of a plan: client_wait, server_cpus and client_cpus. The status is 3 when something is
 /// bad. Nothing is changed; a small file is written and removed to time an fsync.
 ///
-/// With --client it runs point selects against servers that only answer (`dbdyno known-answer`, MySQL's and PostgreSQL's
-/// protocol), prints the rates, and keeps them in client-calibration.json in the cache folder. `dbdyno run` finds them there
-/// and has steps in which the client was the limit marked invalid.
+/// With --client it runs point selects against servers that only answer (`dbdyno known-answer`,
+/// MySQL's and PostgreSQL's protocol), prints the rates, and keeps them in client-calibration.json
+/// in the cache folder. `dbdyno run` finds them there and has steps in which the client was the
+/// limit marked invalid.
 #[derive(Debug, Parser)]
 pub(crate) struct DoctorArgs {
     /// Calibrate the load client.
@@ -34,7 +35,8 @@ pub(crate) struct DoctorArgs {
     /// Load threads, as `client_threads` of a plan. dbdyno's own choice when left out.
     #[arg(long, value_name = "N", requires = "client")]
     pub(crate) client_threads: Option<u32>,
-    /// How load threads wait for answers, as `client_wait` of a plan: "sleep" or "spin". As in a plan when left out.
+    /// How load threads wait for answers, as `client_wait` of a plan: "sleep" or "spin". As in a
+    /// plan when left out.
     #[arg(long, value_name = "HOW", requires = "client", value_parser = ["sleep", "spin"])]
     pub(crate) client_wait: Option<String>,
     /// Numbers of connections.

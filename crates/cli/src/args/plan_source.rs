@@ -8,9 +8,10 @@ use dbdyno_plan::PlanDuration;
 /// Which plan.
 #[derive(Debug, Default, Parser)]
 pub(crate) struct PlanSource {
-    /// Plan file (TOML), or `@NAME` of a plan that ships; `dbdyno plans` lists these. Without one, and without --server or
-    /// --address: the quickstart, which runs the Insert Benchmark on SQLite with a rollback journal and with a write-ahead log.
-    /// It takes about a minute and needs no server.
+    /// Plan file (TOML), or `@NAME` of a plan that ships; `dbdyno plans` lists these. Without one,
+    /// and without --server or --address: the quickstart, which runs the Insert Benchmark on SQLite
+    /// with a rollback journal and with a write-ahead log. It takes about a minute and needs no
+    /// server.
     #[arg(conflicts_with_all = ["servers", "addresses"])]
     pub(crate) plan: Option<PathBuf>,
     /// The plan in another size that it has, such as `small`; `dbdyno plan` lists them.
@@ -26,8 +27,8 @@ pub(crate) struct PlanSource {
 /// A plan in flags.
 #[derive(Debug, Default, Parser)]
 pub(crate) struct Spelt {
-    /// A variant instead of a plan: a server of the servers folder, or `sqlite`. The first one is the base. May be given more
-    /// than once, as --address, --config and --test.
+    /// A variant instead of a plan: a server of the servers folder, or `sqlite`. The first one is
+    /// the base. May be given more than once, as --address, --config and --test.
     #[arg(long = "server", value_name = "NAME", requires = "workload")]
     pub(crate) servers: Vec<String>,
     /// A variant instead of a plan: the address of a running server, `mysql://user@host/database`.
@@ -45,7 +46,8 @@ pub(crate) struct Spelt {
     /// Option `connections` of that workload: `16`, `1,4,16` or `1..64`.
     #[arg(long, alias = "threads", value_name = "N", requires = "workload")]
     pub(crate) connections: Option<String>,
-    /// How long each step of that workload takes: its option `time`, or those for reads and writes. Other options: --set workload.NAME.OPTION=VALUE.
+    /// How long each step of that workload takes: its option `time`, or those for reads and writes.
+    /// Other options: --set workload.NAME.OPTION=VALUE.
     #[arg(long, value_name = "TIME", requires = "workload")]
     pub(crate) time: Option<PlanDuration>,
 }
@@ -70,7 +72,8 @@ pub(crate) enum PlansVerb {
 
 /// Write a commented plan to a new file, from flags or, on a terminal, from a few questions.
 ///
-/// All options of the workload are in it, those that were not chosen as comments with their defaults.
+/// All options of the workload are in it, those that were not chosen as comments with their
+/// defaults.
 #[derive(Debug, Parser)]
 pub(crate) struct InitArgs {
     /// The new file.

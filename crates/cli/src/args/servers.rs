@@ -51,22 +51,22 @@ pub(crate) struct ServersGetArgs {
     /// Names in the catalogue; `dbdyno servers list` shows them.
     #[arg(required = true, value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Take the tarball from this file, or from this folder under the vendor's file name, instead of downloading it. It is checked and
-    /// started as if it had been downloaded.
+    /// Take the tarball from this file, or from this folder under the vendor's file name, instead
+    /// of downloading it. It is checked and started as if it had been downloaded.
     #[arg(long, value_name = "FILE|FOLDER")]
     pub(crate) from: Option<PathBuf>,
 }
 
 /// Name a server that you built or installed, for use in plans.
 ///
-/// It is started once on fresh data and asked what it can do. Its base directory stays where it is, and as it is. After a
-/// rebuild in place, add it again.
+/// It is started once on fresh data and asked what it can do. Its base directory stays where it is,
+/// and as it is. After a rebuild in place, add it again.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersAddArgs {
     /// Name for plans: letters, digits, dots, dashes and underscores.
     pub(crate) name: String,
-    /// What `make install`, a binary tarball or a package made: the folder with bin/mysqld, bin/mariadbd, sbin/mysqld,
-    /// usr/sbin/mariadbd, bin/postgres or the like.
+    /// What `make install`, a binary tarball or a package made: the folder with bin/mysqld,
+    /// bin/mariadbd, sbin/mysqld, usr/sbin/mariadbd, bin/postgres or the like.
     #[arg(long, value_name = "DIR")]
     pub(crate) basedir: PathBuf,
 }

@@ -1,4 +1,5 @@
-//! `dbdyno agent`: runs this host's part of each step for the one conductor that started it, and ends with it.
+//! `dbdyno agent`: runs this host's part of each step for the one conductor that started it, and
+//! ends with it.
 
 use std::io::{BufRead, Read};
 use std::sync::atomic::AtomicBool;
@@ -25,7 +26,8 @@ use crate::exit::{Ended, MACHINE, USAGE};
 use crate::manifest::tool;
 use crate::{host, limits, terminal, variants};
 
-/// An agent that no conductor has come to ends after this time, and one handshake takes no longer than a part of it.
+/// An agent that no conductor has come to ends after this time, and one handshake takes no longer
+/// than a part of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// A conductor says something every few seconds.

@@ -1,4 +1,5 @@
-//! Several client hosts on one server: an agent on each runs its part of the connections of a step, as the conductor says.
+//! Several client hosts on one server: an agent on each runs its part of the connections of a step,
+//! as the conductor says.
 
 mod agent;
 mod connections;
@@ -34,7 +35,8 @@ use wire::ToAgent;
 
 /// Folder of the agents' logs in the run directory.
 const FOLDER: &str = "clients";
-/// An agent that listens has said what it is after this time, and at the end of a step what it used.
+/// An agent that listens has said what it is after this time, and at the end of a step what it
+/// used.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Round trips by which clocks are compared: the quickest one counts.
 const ROUND_TRIPS: usize = 50;
@@ -116,7 +118,8 @@ impl ClientHosts {
         Ok(())
     }
 
-    /// Runs a step, its lanes of these `specs`, on all hosts. The part that `task` names is not looked at.
+    /// Runs a step, its lanes of these `specs`, on all hosts. The part that `task` names is not
+    /// looked at.
     ///
     /// # Errors
     /// As [`run_on_hosts`].
@@ -141,7 +144,8 @@ impl ClientHosts {
         let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         for (number, host) in (0..).zip(&self.hosts) {
             let task = Task { part: Part { host: number, hosts }, ..task.clone() };
-            // One that takes no orders has been lost since the clocks were compared, and that has been heard.
+            // One that takes no orders has been lost since the clocks were compared, and that has
+            // been heard.
             let _ = host.orders.send(ToAgent::Step(Box::new(task)));
         }
         let heard = (self.hosts.len(), &self.heard);

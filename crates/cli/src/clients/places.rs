@@ -1,4 +1,5 @@
-//! Where agents are started: on hosts that the plan names, or on those that Slurm or Ray gives, all at once and each alone on its host.
+//! Where agents are started: on hosts that the plan names, or on those that Slurm or Ray gives, all
+//! at once and each alone on its host.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -17,8 +18,8 @@ use crate::engines::gang;
 use crate::engines::launcher::{Gang, this_program};
 use crate::exit::{Ended, MACHINE};
 
-/// Variables that the plan's command gets next to those that all programs get: where ssh finds its agent, and (they begin so) what
-/// `srun` knows of its allocation. No password is among them.
+/// Variables that the plan's command gets next to those that all programs get: where ssh finds its
+/// agent, and (they begin so) what `srun` knows of its allocation. No password is among them.
 const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
 /// An engine gives hosts in this time, or says that it cannot.
 const PATIENCE: Duration = Duration::from_secs(90);

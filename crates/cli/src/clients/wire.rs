@@ -1,5 +1,5 @@
-//! What goes between the conductor of a run and an agent: frames of JSON over TLS, in which each side proves itself by a
-//! certificate that was made for this connection.
+//! What goes between the conductor of a run and an agent: frames of JSON over TLS, in which each
+//! side proves itself by a certificate that was made for this connection.
 
 use std::io;
 use std::sync::Arc;

@@ -1,11 +1,13 @@
-//! `dbdyno list workloads`: their steps, each with its statements, its parameters and what it is for.
+//! `dbdyno list workloads`: their steps, each with its statements, its parameters and what it is
+//! for.
 
 use dbdyno_report::document::Block;
 use dbdyno_workloads::{ALL, Card, Cards};
 
 use crate::exit::{Ended, USAGE};
 
-/// The steps of the workload called `name`; without one all workloads, with the names of their steps.
+/// The steps of the workload called `name`; without one all workloads, with the names of their
+/// steps.
 pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, Ended> {
     let lists = of(name)?;
     if name.is_some() {

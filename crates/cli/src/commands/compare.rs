@@ -1,4 +1,5 @@
-//! `dbdyno compare`: two variants of one run or of two, a short table, and an exit status for a CI job.
+//! `dbdyno compare`: two variants of one run or of two, a short table, and an exit status for a CI
+//! job.
 
 use std::path::Path;
 
@@ -37,7 +38,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Ended> {
     status(&comparison, args.fail_on, &args.gate)
 }
 
-/// Run directory and variant of `RUN:VARIANT`, `RUN` or `:VARIANT`. A directory whose name holds a colon is a directory.
+/// Run directory and variant of `RUN:VARIANT`, `RUN` or `:VARIANT`. A directory whose name holds a
+/// colon is a directory.
 fn place(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((run, variant)) if !Path::new(text).is_dir() => (run, Some(variant)),
@@ -73,7 +75,8 @@ fn first_left_out(comparison: &Comparison) -> Option<String> {
     Some(format!("block {} of {variant} {}: {}{reason}", one.block, step.step, one.kind.words()))
 }
 
-/// Steps in which new broke and base did not, or did less: of the first one why, of the others how many.
+/// Steps in which new broke and base did not, or did less: of the first one why, of the others how
+/// many.
 fn broken(comparison: &Comparison) -> Option<String> {
     let all = comparison.broken();
     let (step, one) = all.first()?;
@@ -123,8 +126,8 @@ fn is_failure(step: &ComparedStep, fail_on: FailOn, gate: &[Gate]) -> bool {
     by_rate || gate.contains(&Gate::P99) && p99_fails(step, fail_on)
 }
 
-/// A background rate or a schedule that base kept and new did not is a regression, whatever the concurrent queries gained; so is a
-/// block in which new answered nothing.
+/// A background rate or a schedule that base kept and new did not is a regression, whatever the
+/// concurrent queries gained; so is a block in which new answered nothing.
 fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
     match fail_on {
         FailOn::Slower => {

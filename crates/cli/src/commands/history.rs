@@ -22,7 +22,8 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
         let folders = runs_in(place)?;
         for (folder, run) in folders.iter().zip(parallel::map(&folders, |folder| Run::outline(folder))) {
             let Some(run) = read(args, folder, run)? else { continue };
-            // A run in a folder that is named too, a link to one, a copy of one: twice the same value would pass for a trend.
+            // A run in a folder that is named too, a link to one, a copy of one: twice the same
+            // value would pass for a trend.
             match runs.iter().find(|known| known.manifest == run.manifest) {
                 Some(known) => terminal::note(&format!(
                     "note: {} is the run of {}, and counts once",

@@ -77,7 +77,8 @@ fn tell(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), E
     written.map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
 }
 
-/// As many file descriptors as the system lets this process have; what it refuses is seen when they run out.
+/// As many file descriptors as the system lets this process have; what it refuses is seen when they
+/// run out.
 fn allow_many_connections() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);

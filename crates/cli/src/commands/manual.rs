@@ -1,4 +1,5 @@
-//! `dbdyno man` and `dbdyno completions`: the command line as manual pages and for shells, from its own texts.
+//! `dbdyno man` and `dbdyno completions`: the command line as manual pages and for shells, from its
+//! own texts.
 
 use clap::CommandFactory;
 use clap_mangen::Man;

@@ -1,4 +1,5 @@
-//! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs, what it can detect.
+//! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs, what it can
+//! detect.
 
 use std::path::Path;
 

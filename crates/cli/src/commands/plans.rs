@@ -18,7 +18,8 @@ pub(crate) fn plans(args: &PlansArgs) -> Result<(), Ended> {
     }
 }
 
-/// Each plan by its name and its first sentence. One that follows a published report says which, and its sizes.
+/// Each plan by its name and its first sentence. One that follows a published report says which,
+/// and its sizes.
 fn list() -> Vec<Block> {
     let about = |(name, text): (&str, &str)| {
         let origin = origin(text).map(|origin| (String::new(), origin));

@@ -69,7 +69,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
         _ => (format.render)(&findings),
     };
     terminal::deliver("report", &text, args.output.as_deref())?;
-    // The process ends here. Giving back the millions of pieces of a large run one by one would take a tenth of its time.
+    // The process ends here. Giving back the millions of pieces of a large run one by one would
+    // take a tenth of its time.
     std::mem::forget((run, findings));
     Ok(())
 }
@@ -89,7 +90,8 @@ fn directories(args: &ReportArgs) -> Result<Vec<PathBuf>, Ended> {
     args.runs.iter().map(|run| directory(run)).collect()
 }
 
-/// Two pages: the published one at --output, and, unless it is not wanted, the one with the evidence next to it.
+/// Two pages: the published one at --output, and, unless it is not wanted, the one with the
+/// evidence next to it.
 fn as_published(args: &ReportArgs) -> Result<(), Ended> {
     let is_page = |path: &&PathBuf| path.extension() == Some(OsStr::new("html"));
     let Some(path) = args.output.as_ref().filter(is_page) else {
@@ -119,7 +121,8 @@ fn as_parquet(args: &ReportArgs, runs: impl IntoIterator<Item = RunRows>) -> Res
     terminal::out(&lines.join("\n"))
 }
 
-/// The runs of a folder, the oldest first, each with findings of its own; one that cannot be read is left out.
+/// The runs of a folder, the oldest first, each with findings of its own; one that cannot be read
+/// is left out.
 fn many_as_parquet(args: &ReportArgs, folder: &Path) -> Result<(), Ended> {
     let dirs: Vec<PathBuf> = run_dirs(folder).into_iter().rev().collect();
     let rows = |dir: &PathBuf| match analysed(std::slice::from_ref(dir), args) {
@@ -155,7 +158,8 @@ fn part(args: &ReportArgs) -> Part {
     }
 }
 
-/// The format that the ending of a file asks for; text as on a terminal without a file or an ending.
+/// The format that the ending of a file asks for; text as on a terminal without a file or an
+/// ending.
 fn from_ending(output: Option<&Path>) -> Result<String, Ended> {
     let Some(ending) = output.and_then(Path::extension) else { return Ok("terminal".to_owned()) };
     let format = ALL.iter().find(|format| ending == format.extension);

@@ -155,7 +155,8 @@ fn conduct(
     let Conductor { holds, runtime, .. } = conductor;
     runtime.block_on(holds.release());
     if !plan.host.keep_data {
-        // Templates and snapshots are kept while the run goes on, data directories only while their cell does.
+        // Templates and snapshots are kept while the run goes on, data directories only while their
+        // cell does.
         remove_data_root(&data_root, &templates);
     }
     walked
@@ -168,7 +169,8 @@ fn metrics(address: &str) -> Result<Metrics, Ended> {
     Ok(metrics)
 }
 
-/// Refuses links in the place of the folders that a run makes for its data. The folders that the user names may be reached by links.
+/// Refuses links in the place of the folders that a run makes for its data. The folders that the
+/// user names may be reached by links.
 fn refuse_links(data_root: &Path) -> Result<(), Ended> {
     let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
     let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];
@@ -194,8 +196,8 @@ fn remove_data_root(data_root: &Path, templates: &Templates) {
     }
 }
 
-/// Flags of a run that goes on begin no other run. `requires` of the command line lapses with a plan, which `--resume`
-/// excludes.
+/// Flags of a run that goes on begin no other run. `requires` of the command line lapses with a
+/// plan, which `--resume` excludes.
 fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
     let given = [("--failed", args.failed), ("--anyway", args.anyway)].into_iter().find(|(_, given)| *given);
     match given {
@@ -345,8 +347,9 @@ fn write_anew(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(&unfinished, path)
 }
 
-/// What the client could reach in this run's way of using it, as far as that was measured. Of a run over the wire without
-/// one, a note says how to get one; not of development builds, whose client is not judged.
+/// What the client could reach in this run's way of using it, as far as that was measured. Of a run
+/// over the wire without one, a note says how to get one; not of development builds, whose client
+/// is not judged.
 fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibration> {
     let is_over_the_wire = |driver: &str| FAMILIES.iter().any(|family| family.name() == driver);
     // What one client could reach says nothing of several.
@@ -374,7 +377,8 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
     found
 }
 
-/// Data directories lie in the run directory unless the plan says where: its filesystem is part of what is measured.
+/// Data directories lie in the run directory unless the plan says where: its filesystem is part of
+/// what is measured.
 pub(super) fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
     let name = run_dir.file_name().unwrap_or_default();
     let root = plan.host.data_dir.as_ref().map_or_else(|| run_dir.join("data"), |folder| folder.join(name));

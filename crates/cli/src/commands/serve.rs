@@ -1,4 +1,5 @@
-//! `dbdyno serve`: the pages of a folder of runs for a browser on this machine, made from the records when they are asked for.
+//! `dbdyno serve`: the pages of a folder of runs for a browser on this machine, made from the
+//! records when they are asked for.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -56,7 +57,8 @@ fn answer(site: &Site, stream: &TcpStream) -> std::io::Result<()> {
     stream.write_all(text.as_bytes())
 }
 
-/// Status and body. Only names of this machine are answered: a page from elsewhere whose name leads here must not read results.
+/// Status and body. Only names of this machine are answered: a page from elsewhere whose name leads
+/// here must not read results.
 fn response(site: &Site, head: &[String]) -> (&'static str, String) {
     let mut words = head.first().map_or("", String::as_str).split(' ');
     let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));

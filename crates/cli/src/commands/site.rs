@@ -1,5 +1,6 @@
-//! The pages of a folder of runs: an index, a page for each run, and a history for each plan that ran more than once. As files
-//! (`dbdyno report RUNS`), or made when they are asked for (`dbdyno serve`).
+//! The pages of a folder of runs: an index, a page for each run, and a history for each plan that
+//! ran more than once. As files (`dbdyno report RUNS`), or made when they are asked for (`dbdyno
+//! serve`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,8 @@ impl Site {
         terminal::out(&format!("index: {}", index.display()))
     }
 
-    /// The page at this path of an address, made from what is recorded now; `None` where there is none.
+    /// The page at this path of an address, made from what is recorded now; `None` where there is
+    /// none.
     pub(super) fn page(&self, path: &str, live_seconds: u32) -> Option<String> {
         let path = path.trim_start_matches('/');
         if path.is_empty() || path == INDEX {

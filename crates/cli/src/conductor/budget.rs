@@ -1,4 +1,5 @@
-//! Spends a budget of time: looks at the run after the plan's blocks, and adds blocks of what is still undecided.
+//! Spends a budget of time: looks at the run after the plan's blocks, and adds blocks of what is
+//! still undecided.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,8 +30,9 @@ impl Conductor<'_> {
     }
 }
 
-/// Looks at a run, once all its blocks are over, and gives the cells of as many blocks as there is time for, but no more than
-/// `most`; `None` when there is none: no budget, no time, or everything is decided. The look is recorded in any case.
+/// Looks at a run, once all its blocks are over, and gives the cells of as many blocks as there is
+/// time for, but no more than `most`; `None` when there is none: no budget, no time, or everything
+/// is decided. The look is recorded in any case.
 pub(crate) fn further_blocks(
     plan: &Plan,
     writer: &mut RunWriter,
@@ -50,8 +52,8 @@ pub(crate) fn further_blocks(
     let mut next = next_block(plan, &open, blocks + 1);
     let each = next.duration(&run, plan.host.rest.0);
     let left = budget.0.saturating_sub(elapsed);
-    // For a comparison that is undecided this depends on time and on the others, not on what it has shown itself: else the
-    // last look could spend more error than it may.
+    // For a comparison that is undecided this depends on time and on the others, not on what it has
+    // shown itself: else the last look could spend more error than it may.
     let last = each > left;
     next.shows = shows(&findings, &open, left, each);
     if last {

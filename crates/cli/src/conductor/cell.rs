@@ -24,7 +24,8 @@ pub(super) struct Described {
 }
 
 impl Conductor<'_> {
-    /// Runs one cell and writes its record. Its server may stop while that of the `next` cell starts.
+    /// Runs one cell and writes its record. Its server may stop while that of the `next` cell
+    /// starts.
     pub(crate) fn cell(&mut self, id: &CellId, next: Option<&CellId>) -> Result<Ending, Ended> {
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
@@ -32,8 +33,8 @@ impl Conductor<'_> {
         // The look at the variant before the run is no part of its first cell.
         self.connections(id);
         let mut ending = ending(self.held_cell(id, next, &mut writer))?;
-        // A signal for everybody (a shutdown, a job's end) stops the server too: what fails then is not the server's fault, and
-        // the cell is to run again.
+        // A signal for everybody (a shutdown, a job's end) stops the server too: what fails then is
+        // not the server's fault, and the cell is to run again.
         if ending.0 == Outcome::Failed && self.cancelled() {
             ending.0 = Outcome::Interrupted;
         }
@@ -84,7 +85,8 @@ impl Conductor<'_> {
             }
             Err(taken) => taken,
         };
-        // Since when is not known: any of the steps may have run with the other run's load, and its rows in the tables.
+        // Since when is not known: any of the steps may have run with the other run's load, and its
+        // rows in the tables.
         writer.event(&CellEvent::Invalid { at: time::now(), reason: taken.clone() })?;
         Ok(match outcome {
             Outcome::Completed => (Outcome::Failed, Some(taken)),

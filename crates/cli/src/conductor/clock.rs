@@ -1,4 +1,5 @@
-//! How long a run has taken: by a clock that no one sets, and by what earlier sessions of it have recorded of theirs.
+//! How long a run has taken: by a clock that no one sets, and by what earlier sessions of it have
+//! recorded of theirs.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +74,8 @@ fn is_of_old(session: &[RunEvent]) -> bool {
     session.iter().any(is_bare)
 }
 
-/// Length of a session by the time of day, which someone may have set meanwhile: there is nothing else in runs of old.
+/// Length of a session by the time of day, which someone may have set meanwhile: there is nothing
+/// else in runs of old.
 fn by_times(session: &[RunEvent]) -> Duration {
     let length = |(first, last): (&RunEvent, &RunEvent)| time::between(at(first), at(last));
     session.first().zip(session.last()).and_then(length).unwrap_or_default()

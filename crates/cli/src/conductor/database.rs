@@ -53,7 +53,8 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Starts what has to be started, in `home` or in a new one, on fresh data or on those that lie at the place. Blocks for seconds.
+    /// Starts what has to be started, in `home` or in a new one, on fresh data or on those that lie
+    /// at the place. Blocks for seconds.
     pub(crate) async fn provide(
         variant: &Prepared,
         place: &Place,
@@ -162,16 +163,16 @@ impl Database {
         })
     }
 
-    /// A session during the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
-    /// than the server would leave it alone.
+    /// A session during the load, for set-up and checks. It has nothing to do while a step runs,
+    /// which may take longer than the server would leave it alone.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
         let mut session = self.endpoint.connect_as(CONDUCTOR).await?;
         session.stay_while_idle().await?;
         Ok(session)
     }
 
-    /// Ends what the server still does for connections that were dropped before their answers came, so that nothing is measured
-    /// next to it.
+    /// Ends what the server still does for connections that were dropped before their answers came,
+    /// so that nothing is measured next to it.
     pub(crate) async fn cancel_abandoned(&self, limit: Duration) -> Result<(), String> {
         self.endpoint.cancel_abandoned(limit).await
     }
@@ -202,8 +203,8 @@ impl Database {
         self.database_dir.clone()
     }
 
-    /// Where the server's own counters can be asked for while the load runs. Not of SQLite: a question would take a
-    /// lock on the very file that is being measured.
+    /// Where the server's own counters can be asked for while the load runs. Not of SQLite: a
+    /// question would take a lock on the very file that is being measured.
     pub(crate) fn status_endpoint(&self) -> Option<Endpoint> {
         self.endpoint.target.login().map(|_| self.endpoint.clone())
     }
@@ -224,14 +225,15 @@ impl Database {
         Some(format!("the server ended with {status}; the end of its log:\n{}", server.last_words()))
     }
 
-    /// What a server of ours that runs has logged as errors: it may wait for space on its disk, which looks like a slow one.
+    /// What a server of ours that runs has logged as errors: it may wait for space on its disk,
+    /// which looks like a slow one.
     pub(crate) fn complaints(&self) -> Option<String> {
         let errors = self.server.as_ref()?.logged_errors()?;
         Some(format!("last errors in the server's log:\n{errors}"))
     }
 
-    /// There is something that can be stopped, started and given other data: a server that dbdyno starts, or an embedded
-    /// database's files.
+    /// There is something that can be stopped, started and given other data: a server that dbdyno
+    /// starts, or an embedded database's files.
     pub(crate) fn can_turn(&self) -> bool {
         self.owned && self.data_dir.is_some()
     }
@@ -248,15 +250,16 @@ impl Database {
         self.server.as_ref().and_then(Running::cgroup)
     }
 
-    /// Stops the server cleanly and returns its home, in which it can be started again: the endpoint stays as it is. `None`
-    /// where there is no server of dbdyno's. All sessions must be closed.
+    /// Stops the server cleanly and returns its home, in which it can be started again: the
+    /// endpoint stays as it is. `None` where there is no server of dbdyno's. All sessions must be
+    /// closed.
     pub(crate) fn halt(&mut self, limit: Duration) -> Result<Option<Home>, String> {
         let halted = self.server.take().map(|server| server.halt(limit)).transpose();
         halted.map(|halted| halted.map(|(_, home)| home)).map_err(|error| error.to_string())
     }
 
-    /// Stops what was started and removes the data, unless it is to be kept. Returns what is odd about the end, and what could not be
-    /// removed.
+    /// Stops what was started and removes the data, unless it is to be kept. Returns what is odd
+    /// about the end, and what could not be removed.
     pub(crate) fn end(self, keep_data: bool, limit: Duration) -> (Option<String>, Option<String>) {
         let mut warning = None;
         if let Some(server) = self.server {
@@ -285,7 +288,8 @@ fn homed(home: Option<Home>, variant: &Prepared) -> Result<Home, dbdyno_provisio
     variant.certificates.iter().try_fold(home, Home::with_certificates)
 }
 
-/// The option file to start with, kept in the run: what the user's own says later on is for a later run.
+/// The option file to start with, kept in the run: what the user's own says later on is for a later
+/// run.
 fn option_file(
     base: &Base,
     is_configured: bool,

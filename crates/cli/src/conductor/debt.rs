@@ -32,8 +32,8 @@ pub(crate) async fn read(
     Ok((!debt.levels.is_empty()).then(|| Reading { at: Instant::now(), levels: debt.levels }))
 }
 
-/// Writes both readings, with their times from the barrier. Nothing of a step that never came to its barrier, nor when one
-/// of the two is missing: one alone says nothing.
+/// Writes both readings, with their times from the barrier. Nothing of a step that never came to
+/// its barrier, nor when one of the two is missing: one alone says nothing.
 pub(crate) fn write(
     writer: &StepWriter,
     barrier: Option<Instant>,

@@ -1,5 +1,5 @@
-//! What this run locks: itself on this host, so that others see it, and its databases at addresses, so that no other run makes and
-//! drops tables in them meanwhile.
+//! What this run locks: itself on this host, so that others see it, and its databases at addresses,
+//! so that no other run makes and drops tables in them meanwhile.
 
 use std::time::Duration;
 
@@ -32,10 +32,12 @@ struct Kept {
 }
 
 impl Holds {
-    /// Locks the databases of all variants that have an address, and makes the run known on this host.
+    /// Locks the databases of all variants that have an address, and makes the run known on this
+    /// host.
     ///
     /// # Errors
-    /// That one is in use, by whom; a server that refuses the connection; with `alone` another run on this host.
+    /// That one is in use, by whom; a server that refuses the connection; with `alone` another run
+    /// on this host.
     pub(crate) fn take(
         plan: &Plan,
         variants: &[Prepared],
@@ -96,7 +98,8 @@ impl Holds {
                     of(&kept.endpoint)
                 )))
             }
-            // The server has not noticed yet that our own connection is gone: no other can have had the lock.
+            // The server has not noticed yet that our own connection is gone: no other can have had
+            // the lock.
             Ok(Held::By(holder)) if holder.is(kept.hold.holder()) => Ok(None),
             Ok(Held::By(holder)) => Err(format!(
                 "{}; the connection that had it locked was lost",
@@ -112,7 +115,8 @@ impl Holds {
         self.others.new_ones()
     }
 
-    /// What to report where others are at work in the variant's database: what a run has left that was killed, for one.
+    /// What to report where others are at work in the variant's database: what a run has left that
+    /// was killed, for one.
     pub(crate) async fn company(&mut self, variant: &str) -> Option<String> {
         let kept = self.of_variant(variant)?;
         let others = kept.hold.others_at_work().await;

@@ -9,7 +9,8 @@ use crate::conductor::step::StepRun;
 use crate::progress::Watcher;
 
 impl StepRun<'_, '_> {
-    /// Loads and index builds are this process's; connections of other steps are shared out where there are client hosts.
+    /// Loads and index builds are this process's; connections of other steps are shared out where
+    /// there are client hosts.
     pub(super) fn load(
         &self,
         workload: &mut dyn AnyWorkload,

@@ -16,7 +16,8 @@ impl Loaded {
         json!({ "workload": self.knowledge, "faults": self.faults })
     }
 
-    /// What [`Loaded::to_json`] wrote. Anything else is the workload's alone, which is all that snapshots of old have.
+    /// What [`Loaded::to_json`] wrote. Anything else is the workload's alone, which is all that
+    /// snapshots of old have.
     pub(crate) fn from_json(value: &Value) -> Self {
         let (Some(knowledge), Some(faults)) = (value.get("workload"), value.get("faults")) else {
             return Self { knowledge: value.clone(), faults: Vec::new() };

@@ -16,7 +16,8 @@ use crate::variants::Prepared;
 use crate::{option_files, parity, time};
 
 impl Conductor<'_> {
-    /// Ends the run when the variants are not set alike in what decides results and the plan does not say so.
+    /// Ends the run when the variants are not set alike in what decides results and the plan does
+    /// not say so.
     pub(crate) fn refuse_unequal(&mut self) -> Result<(), Ended> {
         let words = parity::words(self.plan)?;
         let mut subjects = Vec::new();

@@ -1,4 +1,5 @@
-//! Walks blocks and cells in the recorded order. A cell that fails is recorded as failed, and the rest goes on.
+//! Walks blocks and cells in the recorded order. A cell that fails is recorded as failed, and the
+//! rest goes on.
 
 mod budget;
 mod cell;
@@ -47,8 +48,8 @@ pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) variants: &'a [Prepared],
     pub(crate) writer: RunWriter,
-    /// By which steps that have ended are judged. `None` where the client is driven to its limit on purpose, and each step's own record
-    /// says all.
+    /// By which steps that have ended are judged. `None` where the client is driven to its limit on
+    /// purpose, and each step's own record says all.
     pub(crate) manifest: Option<Manifest>,
     pub(crate) clock: RunClock,
     pub(crate) progress: Progress,
@@ -77,9 +78,9 @@ pub(crate) struct Tally {
 }
 
 impl Conductor<'_> {
-    /// Runs `cells` in order, then what a budget of time adds to them. `before` is how those went that an earlier process ran:
-    /// the run is complete when all of its cells are. Fails when the record cannot be written: figures that cannot be kept need not be
-    /// measured.
+    /// Runs `cells` in order, then what a budget of time adds to them. `before` is how those went
+    /// that an earlier process ran: the run is complete when all of its cells are. Fails when the
+    /// record cannot be written: figures that cannot be kept need not be measured.
     pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
         let walked = self.all(cells, before);
         // There is one only where the record could not be written.

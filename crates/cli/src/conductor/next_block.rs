@@ -1,4 +1,5 @@
-//! What a further block runs, and how long it takes: the undecided comparisons, and the steps that they need.
+//! What a further block runs, and how long it takes: the undecided comparisons, and the steps that
+//! they need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,13 +21,13 @@ pub(super) struct NextBlock {
     pub(super) steps: BTreeMap<String, Vec<String>>,
     /// Workload and step of the others.
     pub(super) left_out: BTreeSet<(String, String)>,
-    /// The least and the greatest of the smallest differences, as fractions, that the undecided comparisons can show in the time
-    /// that is left.
+    /// The least and the greatest of the smallest differences, as fractions, that the undecided
+    /// comparisons can show in the time that is left.
     pub(super) shows: Option<(f64, f64)>,
 }
 
-/// The comparisons that are undecided, without those that no further block decides: the base stalled, a cell of the last block
-/// failed, the base under its second name.
+/// The comparisons that are undecided, without those that no further block decides: the base
+/// stalled, a cell of the last block failed, the base under its second name.
 pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
     let mut open = Open::new();
     for workload in &findings.workloads {
@@ -44,7 +45,8 @@ pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
     without_failed(open, &failed(run, blocks), &run.manifest.base)
 }
 
-/// What fails once would fail until the budget is spent. Without its base nothing of a workload can be compared.
+/// What fails once would fail until the budget is spent. Without its base nothing of a workload can
+/// be compared.
 fn without_failed(mut open: Open, failed: &BTreeSet<(String, String)>, base: &str) -> Open {
     let has = |variant: &str, workload: &str| !failed.contains(&(variant.to_owned(), workload.to_owned()));
     open.retain(|(variant, workload, _)| has(variant, workload) && has(base, workload));
@@ -60,8 +62,8 @@ fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// The cells of what is open, and with them the base and, with A/A, the base under its second name. All of a workload run the
-/// same steps, so that what ran before a step is the same on both sides.
+/// The cells of what is open, and with them the base and, with A/A, the base under its second name.
+/// All of a workload run the same steps, so that what ran before a step is the same on both sides.
 pub(super) fn next_block(plan: &Plan, open: &Open, block: u32) -> NextBlock {
     let (base, again) = (plan.base_name(), plan.again_name());
     let cells = further_cells(plan, block, |cell| {
@@ -88,7 +90,8 @@ pub(super) fn next_block(plan: &Plan, open: &Open, block: u32) -> NextBlock {
     NextBlock { cells: cells.into_iter().map(id).collect(), steps, left_out, shows: None }
 }
 
-/// What the undecided comparisons can show with as many more blocks like `next`, which take `each`, as fit into `left`.
+/// What the undecided comparisons can show with as many more blocks like `next`, which take `each`,
+/// as fit into `left`.
 pub(super) fn shows(findings: &Findings, open: &Open, left: Duration, each: Duration) -> Option<(f64, f64)> {
     let further = (left.as_secs_f64() / each.as_secs_f64().max(1e-3)) as u32;
     let mut all: Vec<f64> = Vec::new();
@@ -107,7 +110,8 @@ pub(super) fn shows(findings: &Findings, open: &Open, left: Duration, each: Dura
 }
 
 impl NextBlock {
-    /// Time that it would take, by what its cells took last, with a rest before each of them. Cells that alternate take it together.
+    /// Time that it would take, by what its cells took last, with a rest before each of them. Cells
+    /// that alternate take it together.
     pub(super) fn duration(&self, run: &Run, rest: Duration) -> Duration {
         let cell = |id: &CellId| {
             let is_same = |other: &&dbdyno_record::CellRecord| {

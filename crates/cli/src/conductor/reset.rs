@@ -1,4 +1,5 @@
-//! What becomes of a cell's server and data before a measured step: stopped, put back, made anew, cold, started.
+//! What becomes of a cell's server and data before a measured step: stopped, put back, made anew,
+//! cold, started.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -96,14 +97,15 @@ impl Conductor<'_> {
         snapshot_dir(&self.data_root, id)
     }
 
-    /// The snapshot that this cell is to begin on, if its workload asks for one and an earlier block has taken it.
+    /// The snapshot that this cell is to begin on, if its workload asks for one and an earlier
+    /// block has taken it.
     pub(crate) fn snapshot(&self, id: &CellId) -> Option<Snapshot> {
         let mode = self.plan.workload.data_of(&id.workload).0;
         mode.uses_snapshot().then(|| Snapshot::open(&self.snapshot_dir(id))).flatten()
     }
 
-    /// A home for the cell's server with the memory limit of its variant; `None` without a limit. Where the limit cannot be
-    /// set and the plan says to go on, the record warns of it.
+    /// A home for the cell's server with the memory limit of its variant; `None` without a limit.
+    /// Where the limit cannot be set and the plan says to go on, the record warns of it.
     fn limited_home(&self, id: &CellId, writer: &mut CellWriter) -> Result<Option<Home>, Stop> {
         let Some(limit) = self.plan.server_memory(&id.variant) else { return Ok(None) };
         match Home::new().and_then(|home| home.with_memory_limit(limit.0)) {
@@ -140,8 +142,8 @@ impl Conductor<'_> {
         provided.ok_or_else(|| Stop::failed(STOPPED))?.map_err(Stop::failed)
     }
 
-    /// Stops the server, does what `reset` says, and starts it: each a piece of work in the record. Returns a new session next to
-    /// the load.
+    /// Stops the server, does what `reset` says, and starts it: each a piece of work in the record.
+    /// Returns a new session next to the load.
     pub(crate) fn reset_before(
         &mut self,
         id: &CellId,
@@ -235,7 +237,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Servers of MySQL and MariaDB that fill their buffer pool from the last one after each start do so during the first step.
+    /// Servers of MySQL and MariaDB that fill their buffer pool from the last one after each start
+    /// do so during the first step.
     pub(crate) fn warming_note(&self, id: &CellId, server: &ServerInfo) -> Option<String> {
         let mode = self.plan.workload.data_of(&id.workload).0;
         let setting = server.settings.get("innodb_buffer_pool_load_at_startup")?;

@@ -1,5 +1,6 @@
-//! Blocks of a plan with `design = "alternate"`: the servers of all variants stay up, and in each block every step runs on one after the
-//! other of them, so that what slows the machine for some seconds slows them all.
+//! Blocks of a plan with `design = "alternate"`: the servers of all variants stay up, and in each
+//! block every step runs on one after the other of them, so that what slows the machine for some
+//! seconds slows them all.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,8 @@ struct Open<'a> {
 }
 
 impl Conductor<'_> {
-    /// The cells of one block. Those of variants whose server is not up yet start it and load its data first, one after the other.
+    /// The cells of one block. Those of variants whose server is not up yet start it and load its
+    /// data first, one after the other.
     pub(super) fn round(&mut self, cells: &[CellId], up: &mut Up, tally: &mut Tally) -> Result<(), Ended> {
         let mut open = Vec::new();
         for id in cells {
@@ -68,7 +70,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Starts the server of a cell and loads its data; `None` when that failed, which ends the cell.
+    /// Starts the server of a cell and loads its data; `None` when that failed, which ends the
+    /// cell.
     fn brought_up(&mut self, cell: &mut Open<'_>) -> Result<Option<Server>, Ended> {
         self.progress.busy("starting on fresh data");
         let database = match self.provide(cell.id, &mut cell.writer, None) {
@@ -92,7 +95,8 @@ impl Conductor<'_> {
         Ok(Some(server))
     }
 
-    /// Every measured step of the block on one server after the other, in an order that is drawn for each step.
+    /// Every measured step of the block on one server after the other, in an order that is drawn
+    /// for each step.
     fn alternate(&mut self, open: &mut [Open<'_>], up: &mut Up) -> Result<(), Ended> {
         let Some(block) = open.first().map(|cell| cell.id.block) else { return Ok(()) };
         for index in self.measured(open, up) {

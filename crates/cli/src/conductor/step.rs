@@ -156,7 +156,8 @@ impl StepRun<'_, '_> {
         Ok(())
     }
 
-    /// What the server has put off now; `None` without sampling and of a server that does not report, which is recorded.
+    /// What the server has put off now; `None` without sampling and of a server that does not
+    /// report, which is recorded.
     fn debt(
         &self,
         session: &mut AnySession,
@@ -232,7 +233,8 @@ impl StepRun<'_, '_> {
         Ok(Ran { ending, mismatches })
     }
 
-    /// Asks the server how it executes the step's statements. Behind the clock, so that the question warms no cache.
+    /// Asks the server how it executes the step's statements. Behind the clock, so that the
+    /// question warms no cache.
     fn explain(
         &self,
         writer: &mut StepWriter,
@@ -259,7 +261,8 @@ impl StepRun<'_, '_> {
         Ok(())
     }
 
-    /// The sampler, ready to begin, or one that does nothing if the plan says so; the record reports what is not sampled.
+    /// The sampler, ready to begin, or one that does nothing if the plan says so; the record
+    /// reports what is not sampled.
     fn sampler(
         &self,
         writer: &mut StepWriter,
@@ -309,8 +312,8 @@ impl StepRun<'_, '_> {
         }
     }
 
-    /// A counter for each load thread of a client that spins, and no more of them than it has CPUs. `None` where threads sleep:
-    /// also where the database works in them.
+    /// A counter for each load thread of a client that spins, and no more of them than it has CPUs.
+    /// `None` where threads sleep: also where the database works in them.
     fn polled_ns(&self) -> Option<Arc<[AtomicU64]>> {
         let capabilities = &self.database.endpoint.capabilities;
         let answers_here = capabilities.blocking || !capabilities.stores_data;

@@ -1,4 +1,5 @@
-//! The steps of a cell, one after the other, each on the data and in the server that the plan asks for.
+//! The steps of a cell, one after the other, each on the data and in the server that the plan asks
+//! for.
 
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_provision::Snapshot;

@@ -1,4 +1,5 @@
-//! The server of a cell that is over stops while that of the next cell starts: nothing is measured meanwhile.
+//! The server of a cell that is over stops while that of the next cell starts: nothing is measured
+//! meanwhile.
 
 use std::thread::JoinHandle;
 

@@ -1,4 +1,5 @@
-//! Waiting for a server outside the clock: not beyond the user's wish to end, and not for long without a word.
+//! Waiting for a server outside the clock: not beyond the user's wish to end, and not for long
+//! without a word.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,8 +21,8 @@ impl Conductor<'_> {
         self.runtime.block_on(unless_cancelled(&self.cancel, work))
     }
 
-    /// The same for questions to a server, which may be long at work or may have stopped answering: the progress line counts
-    /// the time, and a line now and then reports it.
+    /// The same for questions to a server, which may be long at work or may have stopped answering:
+    /// the progress line counts the time, and a line now and then reports it.
     pub(crate) fn answered<T>(&self, what: &str, questions: impl Future<Output = T>) -> Option<T> {
         self.progress.busy(what);
         self.unless_cancelled(async {
@@ -33,18 +34,21 @@ impl Conductor<'_> {
         })
     }
 
-    /// [`Database::cancel_abandoned`], which waits for the end of the statements, and not long when the user waits for that of the run.
+    /// [`Database::cancel_abandoned`], which waits for the end of the statements, and not long when
+    /// the user waits for that of the run.
     pub(crate) fn cancel_abandoned(&self, database: &Database) -> Result<(), String> {
         let limit = Duration::from_secs(if self.cancelled() { 1 } else { 15 });
         self.runtime.block_on(database.cancel_abandoned(limit))
     }
 
-    /// From now on statements of `session` may take as long as the plan gives those whose time depends on the data.
+    /// From now on statements of `session` may take as long as the plan gives those whose time
+    /// depends on the data.
     pub(crate) fn let_work(&self, session: &mut AnySession) {
         session.limit_statements(Some(self.plan.host.statement_timeout.0));
     }
 
-    /// Leaves the machine alone between two cells, for as long as the plan says and the user does not want the run to end.
+    /// Leaves the machine alone between two cells, for as long as the plan says and the user does
+    /// not want the run to end.
     pub(super) fn rest(&mut self) -> Result<(), Ended> {
         let length = self.plan.host.rest.0;
         if length.is_zero() || self.cancelled() {

@@ -1,4 +1,5 @@
-//! A known-answer server as a child process: started on its CPUs, on a private socket, gone when dbdyno is.
+//! A known-answer server as a child process: started on its CPUs, on a private socket, gone when
+//! dbdyno is.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -16,8 +17,8 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// Starts a server that answers without delay and waits until it listens. `socket` is the path of the socket, for
-    /// PostgreSQL its folder.
+    /// Starts a server that answers without delay and waits until it listens. `socket` is the path
+    /// of the socket, for PostgreSQL its folder.
     pub(crate) fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, Ended> {
         let cannot = |why: String| {
             Ended::new(MACHINE, format!("cannot start the {protocol} server that answers: {why}"))

@@ -1,4 +1,5 @@
-//! Measures what the load client can reach: an ordinary run of point selects against servers that only answer.
+//! Measures what the load client can reach: an ordinary run of point selects against servers that
+//! only answer.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn make() -> Result<Self, Ended> {
-        // The path of a unix socket has at most 107 bytes, so it begins here and not in a run directory.
+        // The path of a unix socket has at most 107 bytes, so it begins here and not in a run
+        // directory.
         let path = std::env::temp_dir().join(format!("dbdyno-doctor-{}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
             Ended::new(
@@ -55,11 +57,13 @@ impl Drop for Folder {
     }
 }
 
-/// Calibrates the client as `args` say. Takes their time for each number of connections and protocol.
+/// Calibrates the client as `args` say. Takes their time for each number of connections and
+/// protocol.
 pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     let folder = Folder::make()?;
     let plan = plan(args, &folder)?;
-    // Servers end with the thread that starts them, and inherit its CPUs: first of all, and from this one.
+    // Servers end with the thread that starts them, and inherit its CPUs: first of all, and from
+    // this one.
     let cancel = signals::watch(signals::RUN_STOPS)?;
     host::check(&plan, &folder.0, 0)?;
     limits::check(&plan)?;
@@ -165,8 +169,8 @@ fn calibration(
     })
 }
 
-/// By driver, then by connections. That the client was the limit, which makes a step invalid elsewhere, is what is sought
-/// here.
+/// By driver, then by connections. That the client was the limit, which makes a step invalid
+/// elsewhere, is what is sought here.
 fn rates(findings: &Findings, server_cpus: usize) -> Vec<ClientRate> {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let of_test = steps.filter(|step| step.name.starts_with(TEST)).flat_map(|step| &step.variants);

@@ -17,7 +17,8 @@ pub(crate) use crate::doctor::checks::disk::existing;
 /// Over which other programs and steal are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Everything, with what has to be measured: takes about five seconds. `data_dir` is where data would lie.
+/// Everything, with what has to be measured: takes about five seconds. `data_dir` is where data
+/// would lie.
 pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
     let files = HostFiles::here();
     let before = load::ticks(&files);
@@ -50,7 +51,8 @@ pub(crate) fn at_once(data_dir: &Path) -> Vec<Finding> {
 const FACTS: [&str; 8] =
     ["physical cores", "SMT", "NUMA", "governor", "turbo", "virtualisation", "device", "filesystem"];
 
-/// Of what was found [`at_once`], as name and value, and what is measured for it in about a second: the CPU and an fsync.
+/// Of what was found [`at_once`], as name and value, and what is measured for it in about a second:
+/// the CPU and an fsync.
 pub(crate) fn facts(found: &[Finding], data_dir: &Path) -> (Vec<(String, String)>, HostCalibration) {
     let folder = existing(data_dir);
     let measured = disk::measure_fsync(&folder);

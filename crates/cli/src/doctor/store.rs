@@ -11,7 +11,8 @@ use crate::exit::Ended;
 /// Version of the file's shape. A file of another version counts as absent and is written anew.
 const FORMAT: u32 = 2;
 
-/// `client-calibration.json` in `dbdyno` below `$XDG_CACHE_HOME`, else below `~/.cache`; `None` without a home.
+/// `client-calibration.json` in `dbdyno` below `$XDG_CACHE_HOME`, else below `~/.cache`; `None`
+/// without a home.
 pub(crate) fn path() -> Option<PathBuf> {
     let cache = cache_file::folder("XDG_CACHE_HOME", ".cache")?;
     Some(cache.join("dbdyno/client-calibration.json"))
@@ -29,7 +30,8 @@ pub(crate) fn calibrated_host(host: &HostInfo, plan: &Plan) -> CalibratedHost {
     }
 }
 
-/// All that is stored. A file that cannot be read or understood holds nothing: what was measured can be measured again.
+/// All that is stored. A file that cannot be read or understood holds nothing: what was measured
+/// can be measured again.
 pub(crate) fn load(path: &Path) -> Vec<ClientCalibration> {
     cache_file::load(path, FORMAT)
 }
@@ -39,8 +41,8 @@ pub(crate) fn find(path: &Path, tool: &ToolInfo, host: &CalibratedHost) -> Optio
     load(path).into_iter().find(|calibration| calibration.holds_for(tool, host))
 }
 
-/// Adds a calibration; one for the same client is replaced, and so are those of other builds, which hold for nothing
-/// any more.
+/// Adds a calibration; one for the same client is replaced, and so are those of other builds, which
+/// hold for nothing any more.
 pub(crate) fn save(path: &Path, new: &ClientCalibration) -> Result<(), Ended> {
     let mut calibrations = load(path);
     calibrations.retain(|old| old.tool == new.tool && !old.holds_for(&new.tool, &new.host));

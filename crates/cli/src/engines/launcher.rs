@@ -9,7 +9,8 @@ use nix::unistd::Pid;
 
 use crate::exit::{Ended, MACHINE};
 
-/// Variables that tasks and the engine's programs get, next to those that all programs get. No password is among them.
+/// Variables that tasks and the engine's programs get, next to those that all programs get. No
+/// password is among them.
 const HANDED_ON: [&str; 6] =
     ["DBDYNO_CPUS", "DBDYNO_RUNTIME", "DBDYNO_SERVERS", "SLURM_CONF", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
 
@@ -18,10 +19,11 @@ pub(crate) trait Launcher {
     /// The machines that may run tasks, each one at a time.
     fn machines(&self) -> Vec<String>;
 
-    /// Starts the program and arguments `words` on one of [`Launcher::machines`], by its number. The process is on this host, whatever
-    /// the engine: it ends when the task does, and SIGTERM to it, or the end of this process, ends the task. What both say goes to the
-    /// end of `log`, in the folder of the run's tasks. With `is_piped` the standard input and output of the process are those of the
-    /// program.
+    /// Starts the program and arguments `words` on one of [`Launcher::machines`], by its number.
+    /// The process is on this host, whatever the engine: it ends when the task does, and SIGTERM to
+    /// it, or the end of this process, ends the task. What both say goes to the end of `log`, in
+    /// the folder of the run's tasks. With `is_piped` the standard input and output of the process
+    /// are those of the program.
     ///
     /// # Errors
     /// That the engine cannot be called.
@@ -33,12 +35,14 @@ pub(crate) trait Launcher {
     }
 }
 
-/// From the key of a host the words that start a program there, its standard input and output being those of the process.
+/// From the key of a host the words that start a program there, its standard input and output being
+/// those of the process.
 pub(crate) type Starting = dyn Fn(&[&str]) -> Option<Vec<String>>;
 
 /// How an engine gives hosts, all at once and each alone on its host.
 pub(crate) struct Gang {
-    /// The command that prints a line for each host, `host KEY... ADDRESS`, and keeps all until its standard input ends.
+    /// The command that prints a line for each host, `host KEY... ADDRESS`, and keeps all until its
+    /// standard input ends.
     pub(crate) words: Vec<String>,
     /// What it and programs on its hosts are started with.
     pub(crate) variables: Vec<(OsString, OsString)>,

@@ -1,4 +1,5 @@
-//! Machines of this host, for trying a fleet: each has a network namespace of its own, and a part of the CPUs and of the memory.
+//! Machines of this host, for trying a fleet: each has a network namespace of its own, and a part
+//! of the CPUs and of the memory.
 
 use std::path::Path;
 use std::process::Child;

@@ -1,4 +1,5 @@
-//! Nodes of a Ray cluster, each task with all CPUs of its node. Ray has no interface for Rust: a Python program speaks to it.
+//! Nodes of a Ray cluster, each task with all CPUs of its node. Ray has no interface for Rust: a
+//! Python program speaks to it.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -33,8 +34,8 @@ struct Node {
 }
 
 impl Ray {
-    /// The nodes of the cluster at `address` (`ray://HOST:PORT`), or of the one that Ray itself finds: that of `RAY_ADDRESS`, or of
-    /// this host.
+    /// The nodes of the cluster at `address` (`ray://HOST:PORT`), or of the one that Ray itself
+    /// finds: that of `RAY_ADDRESS`, or of this host.
     ///
     /// # Errors
     /// No Ray, no cluster, no node with CPUs, or a cluster that is open to the network.

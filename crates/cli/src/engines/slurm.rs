@@ -8,7 +8,8 @@ use dbdyno_provision::{calling, start_detached};
 use crate::engines::launcher::{Gang, Launcher, cannot_start, variables};
 use crate::exit::{Ended, MACHINE};
 
-/// What every call of srun says: one program on a node, with all of its memory, and dbdyno chooses among the CPUs.
+/// What every call of srun says: one program on a node, with all of its memory, and dbdyno chooses
+/// among the CPUs.
 const SRUN: [&str; 5] = ["srun", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none"];
 
 /// In an allocation: prints its hosts, and keeps them until standard input ends.
@@ -67,7 +68,8 @@ pub(super) fn gang(partition: Option<&str>, hosts: u32) -> Gang {
     Gang { words, variables: variables(), starting: Box::new(starting) }
 }
 
-/// The nodes that sinfo lists, each with its CPUs and a partition; the default one is marked with a star.
+/// The nodes that sinfo lists, each with its CPUs and a partition; the default one is marked with a
+/// star.
 fn nodes(listed: &str, only_default: bool) -> Vec<Node> {
     let node = |line: &str| {
         let mut words = line.split_whitespace().map(str::to_owned);
@@ -85,7 +87,8 @@ impl Launcher for Slurm {
     fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended> {
         let Node { name, cpus } = &self.nodes[machine];
         let mut line: Vec<String> = SRUN.map(str::to_owned).to_vec();
-        // A step of an allocation would get only the CPUs that it asks for (`--exact`), so `gang` does without.
+        // A step of an allocation would get only the CPUs that it asks for (`--exact`), so `gang`
+        // does without.
         line.extend(["--job-name=dbdyno", "--exclusive"].map(str::to_owned));
         line.extend([format!("--nodelist={name}"), format!("--cpus-per-task={cpus}")]);
         line.push(format!("--input={}", if is_piped { "all" } else { "none" }));

@@ -1,4 +1,5 @@
-//! Machines of another class than the first one: no block is taken from them unless the plan says so.
+//! Machines of another class than the first one: no block is taken from them unless the plan says
+//! so.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +33,8 @@ pub(super) fn none_is_left() -> Ended {
 }
 
 impl Fleet<'_> {
-    /// Asks a machine once what it is, as soon as its task has written that down. One of another class is reported, and its task ends.
+    /// Asks a machine once what it is, as soon as its task has written that down. One of another
+    /// class is reported, and its task ends.
     ///
     /// # Errors
     /// When the record cannot be written.

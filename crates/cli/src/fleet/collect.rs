@@ -9,7 +9,8 @@ use crate::fleet::task::Task;
 use crate::time;
 
 impl Fleet<'_> {
-    /// Takes the records of a task that has ended into the run; `false` when the task did not come to the end of its block.
+    /// Takes the records of a task that has ended into the run; `false` when the task did not come
+    /// to the end of its block.
     ///
     /// # Errors
     /// When the record cannot be written.

@@ -1,5 +1,5 @@
-//! Runs the blocks of a plan on several machines: each block is a task, a dbdyno of its own on one machine, and its records become
-//! those of the run when it has ended.
+//! Runs the blocks of a plan on several machines: each block is a task, a dbdyno of its own on one
+//! machine, and its records become those of the run when it has ended.
 
 mod class;
 mod collect;
@@ -112,10 +112,12 @@ pub(crate) fn resolve_links(plan: &mut Plan) {
 }
 
 impl Fleet<'_> {
-    /// Runs the blocks of `cells`, which are all cells of these blocks. `before` is how the others went.
+    /// Runs the blocks of `cells`, which are all cells of these blocks. `before` is how the others
+    /// went.
     ///
     /// # Errors
-    /// When the record cannot be written, the engine cannot be called, or a block was lost too often.
+    /// When the record cannot be written, the engine cannot be called, or a block was lost too
+    /// often.
     pub(crate) fn run(mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
         let mut tally = before;
         let walked = self.all(cells, &mut tally);
@@ -127,7 +129,8 @@ impl Fleet<'_> {
         Ok(tally)
     }
 
-    /// Removes what tasks have left that were killed: all have ended. Slurm kills those of a run that is interrupted.
+    /// Removes what tasks have left that were killed: all have ended. Slurm kills those of a run
+    /// that is interrupted.
     fn remove_data(&self) {
         let tasks = std::fs::read_dir(self.writer.dir().join(FOLDER)).into_iter().flatten().flatten();
         for task in tasks.filter(|_| !self.plan.host.keep_data) {
@@ -197,7 +200,8 @@ impl Fleet<'_> {
         }
     }
 
-    /// What becomes of a task that has ended. The inner result is an error when its block was lost too often.
+    /// What becomes of a task that has ended. The inner result is an error when its block was lost
+    /// too often.
     fn settle(
         &mut self,
         machine: &mut Machine,
@@ -251,7 +255,8 @@ impl Fleet<'_> {
     }
 }
 
-/// A machine that is free. One that has lost blocks gets no further one before all others have lost as many: it may be broken.
+/// A machine that is free. One that has lost blocks gets no further one before all others have lost
+/// as many: it may be broken.
 fn next(machines: &[Machine]) -> Option<usize> {
     let taken = machines.iter().filter(|machine| !machine.is_refused);
     let least = taken.map(|machine| machine.losses).min()?;

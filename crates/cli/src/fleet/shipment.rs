@@ -1,5 +1,5 @@
-//! Files for machines that lack those of a run. They travel over the standard input and output of tasks, once to each machine: it
-//! keeps them by the hash of their content.
+//! Files for machines that lack those of a run. They travel over the standard input and output of
+//! tasks, once to each machine: it keeps them by the hash of their content.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -70,8 +70,8 @@ impl Shipment {
         words
     }
 
-    /// Gives the machine of a task what it lacks and the files of the run in `dir`, and takes the records of the task into the folder
-    /// of tasks.
+    /// Gives the machine of a task what it lacks and the files of the run in `dir`, and takes the
+    /// records of the task into the folder of tasks.
     pub(super) fn attend(
         self: &Arc<Self>,
         child: &mut Child,
@@ -126,7 +126,8 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
 }
 
 impl Fleet<'_> {
-    /// Asks all machines at once whether they have the files of the run. What is to travel to those that lack some.
+    /// Asks all machines at once whether they have the files of the run. What is to travel to those
+    /// that lack some.
     ///
     /// # Errors
     /// When the engine cannot be called, or files cannot be read.
@@ -171,7 +172,8 @@ impl Fleet<'_> {
     }
 }
 
-/// The files that a plan names, as far as they are still here: a run that goes on has its own copies of option files.
+/// The files that a plan names, as far as they are still here: a run that goes on has its own
+/// copies of option files.
 fn named(plan: &mut Plan) -> BTreeSet<PathBuf> {
     plan.files_mut().into_iter().filter(|path| path.exists()).map(|path| path.clone()).collect()
 }
@@ -271,7 +273,8 @@ mod tests {
         assert_eq!(Archive::of("/".into(), Vec::new()).unwrap().names, Vec::<PathBuf>::new());
     }
 
-    /// Files to travel, the folder `run`, and the machine's folder `cache`. The task's records are what it has found.
+    /// Files to travel, the folder `run`, and the machine's folder `cache`. The task's records are
+    /// what it has found.
     fn desk() -> (tempfile::TempDir, Shipment) {
         let desk = tempfile::tempdir().unwrap();
         let path = |name: &str| desk.path().join(name);

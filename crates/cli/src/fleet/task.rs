@@ -72,7 +72,8 @@ impl Task {
         Ok(Self { block, dir, name, log, child, courier, lost: None, started, status: None })
     }
 
-    /// Asks whether it has ended. A process that cannot be asked counts as running; its end shows at the next look.
+    /// Asks whether it has ended. A process that cannot be asked counts as running; its end shows
+    /// at the next look.
     pub(super) fn look(&mut self) {
         let has_records = self.courier.as_ref().is_none_or(JoinHandle::is_finished);
         self.status = has_records.then(|| self.child.try_wait().ok().flatten()).flatten();

@@ -1,5 +1,5 @@
-//! What a run measures while it goes on, as OpenMetrics text over HTTP: counts since each step began, rates and percentiles of the
-//! last second.
+//! What a run measures while it goes on, as OpenMetrics text over HTTP: counts since each step
+//! began, rates and percentiles of the last second.
 
 mod serve;
 
@@ -77,7 +77,8 @@ impl Metrics {
         self.change(|state| state.step = Some(step));
     }
 
-    /// Response times of a kind of operation in the second that is about to be over, in microseconds.
+    /// Response times of a kind of operation in the second that is about to be over, in
+    /// microseconds.
     pub(crate) fn times(&self, kind: &str, response: &Histogram<u64>) {
         let quantiles_us = QUANTILES.map(|(_, quantile)| response.value_at_quantile(quantile));
         self.change(|state| {

@@ -15,8 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of a question that are read.
 const QUESTION_BYTES: u64 = 8 << 10;
 
-/// Listens at `address`, a port of the loopback interface or an address with one, and answers in a thread of its own. Where it
-/// listens.
+/// Listens at `address`, a port of the loopback interface or an address with one, and answers in a
+/// thread of its own. Where it listens.
 pub(crate) fn serve(address: &str, metrics: Metrics) -> Result<String, Ended> {
     let full = if address.contains(':') { address.to_owned() } else { format!("127.0.0.1:{address}") };
     let cannot = |error: std::io::Error| {

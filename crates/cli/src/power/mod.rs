@@ -21,15 +21,18 @@ const ASSUMED: [f64; 4] = [0.005, 0.01, 0.02, 0.05];
 #[derive(Debug, Serialize)]
 pub(crate) struct Power {
     pub(crate) blocks: u32,
-    /// Blocks that fit into the plan's budget. What they detect is what `blocks` of them would, had their number been fixed.
+    /// Blocks that fit into the plan's budget. What they detect is what `blocks` of them would, had
+    /// their number been fixed.
     pub(crate) most_blocks: Option<u32>,
     /// Steps that can have a verdict × variants other than the base, which are judged together.
     pub(crate) comparisons: usize,
-    /// Difference that blocks are counted for, as a fraction; twice the margin of each step when `None`.
+    /// Difference that blocks are counted for, as a fraction; twice the margin of each step when
+    /// `None`.
     pub(crate) wanted: Option<f64>,
     /// Where the noise is from, in words; `None` when it is not known.
     pub(crate) noise_from: Option<String>,
-    /// The plan's steps, without those that can have no verdict: warm-ups, and loads of the first block alone.
+    /// The plan's steps, without those that can have no verdict: warm-ups, and loads of the first
+    /// block alone.
     pub(crate) steps: Vec<StepPower>,
     /// By assumed noise, when none is known.
     pub(crate) assumed: Vec<StepPower>,
@@ -47,7 +50,8 @@ pub(crate) struct StepPower {
     pub(crate) forecast: Option<Forecast>,
 }
 
-/// The power of a plan, which would be recorded as `manifest`; `None` for one that compares nothing.
+/// The power of a plan, which would be recorded as `manifest`; `None` for one that compares
+/// nothing.
 pub(crate) fn of_plan(
     plan: &Plan,
     estimate: &Estimate,
@@ -103,10 +107,11 @@ pub(crate) fn of_plan(
     }))
 }
 
-/// The length of steps, in whole seconds, that decides most in the same time, and why; `None` where the noise is not known. `seconds`
-/// is how long the steps of `plan` are.
+/// The length of steps, in whole seconds, that decides most in the same time, and why; `None` where
+/// the noise is not known. `seconds` is how long the steps of `plan` are.
 pub(crate) fn best_time(plan: &Plan, manifest: &Manifest, seconds: u64) -> Option<(u64, String)> {
-    /// Shorter steps show little of a server; longer ones are for what changes slowly, which no one but the user knows.
+    /// Shorter steps show little of a server; longer ones are for what changes slowly, which no one
+    /// but the user knows.
     const RANGE: std::ops::RangeInclusive<f64> = 3.0..=120.0;
     let known = noise::of_host(manifest)?;
     let estimate = dbdyno_plan::estimate(plan);
@@ -127,8 +132,8 @@ pub(crate) fn best_time(plan: &Plan, manifest: &Manifest, seconds: u64) -> Optio
     Some((chosen as u64, why))
 }
 
-/// Keeps the noise of a run that has ended, for the next plan. What cannot be kept is no reason to fail: it can be had from the
-/// run again.
+/// Keeps the noise of a run that has ended, for the next plan. What cannot be kept is no reason to
+/// fail: it can be had from the run again.
 pub(crate) fn remember(manifest: &Manifest, findings: &Findings) {
     if let Some(path) = store::path()
         && let Err(ended) = store::save(&path, noise::stored(manifest, findings))

@@ -16,7 +16,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The median over the steps of a workload of their best length, each of which costs `cost` seconds besides.
+    /// The median over the steps of a workload of their best length, each of which costs `cost`
+    /// seconds besides.
     pub(super) fn best_seconds(&self, workload: &str, cost: f64) -> Option<f64> {
         let steps = self.steps.iter().filter(|noise| noise.workload == workload);
         let mut all: Vec<f64> = steps.filter_map(|noise| best_step_seconds(noise, cost)).collect();
@@ -24,7 +25,8 @@ impl Known {
         all.get(all.len() / 2).copied()
     }
 
-    /// Standard deviation of a block's log ratio in a step, pooled over the runs: of A/A where there is any.
+    /// Standard deviation of a block's log ratio in a step, pooled over the runs: of A/A where
+    /// there is any.
     pub(super) fn of(&self, workload: &str, step: &str) -> Option<f64> {
         let of_step = || self.steps.iter().filter(|noise| noise.workload == workload && noise.step == step);
         let again: Vec<_> = of_step().filter(|noise| noise.again).map(part).collect();
@@ -111,7 +113,8 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// What is remembered of runs on this class of host, of the plan's workloads: with the same options, else with any.
+/// What is remembered of runs on this class of host, of the plan's workloads: with the same
+/// options, else with any.
 pub(super) fn of_host(manifest: &Manifest) -> Option<Known> {
     let all = store::load(&store::path()?);
     let is_here = |stored: &&StoredNoise| {

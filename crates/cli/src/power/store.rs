@@ -30,7 +30,8 @@ pub(super) struct StoredNoise {
     pub(super) steps: Vec<StepNoise>,
 }
 
-/// `noise.json` in `dbdyno` below `$XDG_STATE_HOME`, else below `~/.local/state`; `None` without a home.
+/// `noise.json` in `dbdyno` below `$XDG_STATE_HOME`, else below `~/.local/state`; `None` without a
+/// home.
 pub(super) fn path() -> Option<PathBuf> {
     let state = cache_file::folder("XDG_STATE_HOME", ".local/state")?;
     Some(state.join("dbdyno/noise.json"))

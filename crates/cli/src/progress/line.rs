@@ -1,6 +1,8 @@
-//! The line of a run's progress, fitted to the terminal: its bar shrinks first, then names do; rate, latency and ETA stay.
+//! The line of a run's progress, fitted to the terminal: its bar shrinks first, then names do;
+//! rate, latency and ETA stay.
 
-/// Columns of the bar, where there is room for so many. It has few lengths, so that it does not follow each digit of the rate.
+/// Columns of the bar, where there is room for so many. It has few lengths, so that it does not
+/// follow each digit of the rate.
 const BARS: [usize; 2] = [20, 10];
 /// Names are cut down to so many characters, then to as many as these before they are left out.
 const SHORT_NAMES: [usize; 2] = [14, 8];
@@ -78,8 +80,8 @@ fn drawn(columns: usize, done: f64) -> String {
     format!("{}{head}{}", "━".repeat(full), "─".repeat(columns.saturating_sub(full + 1)))
 }
 
-/// `name` without `over` characters of its middle, as far as that leaves something to know it by: what is alike in names of
-/// variants is seldom at both of their ends.
+/// `name` without `over` characters of its middle, as far as that leaves something to know it by:
+/// what is alike in names of variants is seldom at both of their ends.
 fn shortened(name: &str, over: usize, least: usize) -> String {
     let length = name.chars().count();
     if over == 0 || length <= least {

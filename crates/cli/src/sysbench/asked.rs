@@ -1,4 +1,5 @@
-//! What sysbench's command line asks for, in the options of the workload, and where its database is.
+//! What sysbench's command line asks for, in the options of the workload, and where its database
+//! is.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -154,7 +155,8 @@ fn endpoint(words: &Words) -> Result<Endpoint, String> {
     }
 }
 
-/// Where and who, from the options that begin with `kind`. `socket_of` makes a socket's path, less the port, of a host.
+/// Where and who, from the options that begin with `kind`. `socket_of` makes a socket's path, less
+/// the port, of a host.
 fn login(
     words: &Words,
     kind: &str,

@@ -162,7 +162,8 @@ impl<'a> Seen<'a> {
         u64::try_from(self.asked.options.warmup.0.as_micros()).unwrap_or(0)
     }
 
-    /// Events and seconds of each thread; threads that are one client in the counts have equal parts of its time.
+    /// Events and seconds of each thread; threads that are one client in the counts have equal
+    /// parts of its time.
     fn threads(&self, end: &StepEnd) -> Vec<(f64, f64)> {
         let per_client = (self.asked.threads as usize / self.clients.len().max(1)).max(1);
         let of_clients = self.clients.values().flat_map(|&(events, us)| {

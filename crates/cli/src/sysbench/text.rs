@@ -1,4 +1,5 @@
-//! sysbench's text output, line by line as version 1.0.20 prints it, so that what reads it goes on working.
+//! sysbench's text output, line by line as version 1.0.20 prints it, so that what reads it goes on
+//! working.
 
 use std::fmt::Write;
 

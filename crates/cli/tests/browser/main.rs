@@ -1,5 +1,6 @@
-//! Real runs, their pages in a real browser, and their Parquet files in DuckDB. `cargo xtask test` installs what this needs: npm's
-//! packages by `cargo xtask page`, Chromium, DuckDB's Python package.
+//! Real runs, their pages in a real browser, and their Parquet files in DuckDB. `cargo xtask test`
+//! installs what this needs: npm's packages by `cargo xtask page`, Chromium, DuckDB's Python
+//! package.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

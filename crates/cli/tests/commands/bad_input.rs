@@ -1,4 +1,5 @@
-//! What is wrong with a plan, a flag, a name or the machine: one clear sentence, the right exit status, nothing begun.
+//! What is wrong with a plan, a flag, a name or the machine: one clear sentence, the right exit
+//! status, nothing begun.
 
 use crate::support::Desk;
 use crate::{TWO_VARIANTS, plan};

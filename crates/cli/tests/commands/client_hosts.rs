@@ -1,4 +1,5 @@
-//! Several client hosts, agents on this one, on a server with known answers: what they send, who is taken, who is lost.
+//! Several client hosts, agents on this one, on a server with known answers: what they send, who is
+//! taken, who is lost.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -154,8 +155,9 @@ fn agent(desk: &Desk, pem: &TlsPem) -> (Child, u16) {
     (child, port)
 }
 
-/// Connects as a conductor that trusts the authority of `trusted` and shows the certificate of `shown`; the first byte of what the
-/// agent says, whose connection stays open with the second value.
+/// Connects as a conductor that trusts the authority of `trusted` and shows the certificate of
+/// `shown`; the first byte of what the agent says, whose connection stays open with the second
+/// value.
 async fn greeted(
     port: u16,
     trusted: &TlsPem,

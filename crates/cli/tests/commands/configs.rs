@@ -1,4 +1,5 @@
-//! Config intents from outside: what `dbdyno plan` shows of them, and what is wrong with them before anything runs.
+//! Config intents from outside: what `dbdyno plan` shows of them, and what is wrong with them
+//! before anything runs.
 
 use std::path::Path;
 
@@ -102,7 +103,8 @@ fn sqlite_runs_with_the_pragmas_of_its_intents_and_its_own_win() {
     assert_eq!(info.intents["durability"], "off");
 }
 
-/// Each plan that is shipped can be rendered on the servers that it names, whether they are here or not.
+/// Each plan that is shipped can be rendered on the servers that it names, whether they are here or
+/// not.
 #[test]
 fn every_shipped_plan_can_be_rendered() {
     let desk = Desk::new();

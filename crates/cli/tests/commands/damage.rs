@@ -130,7 +130,8 @@ fn a_number_that_was_edited_is_found_and_neither_ends_nor_delays_a_report() {
         }
         let faults = faults(&findings(&dir));
         assert!(faults.len() == 1 && faults[0].starts_with("qr100 a 1: Invalid"), "{number}: {faults:?}");
-        // A number that no line of its kind can hold is found first, then what the checksum does not match.
+        // A number that no line of its kind can hold is found first, then what the checksum does
+        // not match.
         let is_possible = number != "9200000000000000000";
         let said =
             if has_checksums && is_possible { "qr100/events.jsonl was changed" } else { "events.jsonl line" };

@@ -1,4 +1,5 @@
-//! What measured steps find, by the plan's `data` and `cold`, on SQLite: the same verbs as on servers.
+//! What measured steps find, by the plan's `data` and `cold`, on SQLite: the same verbs as on
+//! servers.
 
 use std::path::Path;
 
@@ -17,7 +18,8 @@ fn oltp(options: &str) -> String {
     )
 }
 
-/// Names of the steps of a cell, in order, and of its upkeep that stops, changes or starts something.
+/// Names of the steps of a cell, in order, and of its upkeep that stops, changes or starts
+/// something.
 fn recorded(cell: &CellRecord) -> (String, String) {
     let steps: Vec<&str> = cell.steps.iter().map(|step| step.name.as_str()).collect();
     (steps.join(" "), works(cell))

@@ -122,7 +122,8 @@ fn a_fleet_that_is_interrupted_ends_its_tasks_and_keeps_no_part_of_a_block() {
     assert_eq!((run.cells.len(), measured(&run)), (0, Vec::new()));
 }
 
-/// A folder with the commands of a Slurm of two nodes, both on this host. What srun is asked for is in `asked.txt`.
+/// A folder with the commands of a Slurm of two nodes, both on this host. What srun is asked for is
+/// in `asked.txt`.
 fn slurm(desk: &Desk, sinfo: &str) -> PathBuf {
     std::fs::create_dir(desk.path("bin")).unwrap();
     desk.write_program("bin/sinfo", sinfo);
@@ -153,7 +154,8 @@ fn on_slurm_each_block_has_a_node_of_the_default_partition_for_itself() {
     }
 }
 
-/// Runs two blocks on two nodes, the second of which has another CPU; which of them begins first is chance.
+/// Runs two blocks on two nodes, the second of which has another CPU; which of them begins first is
+/// chance.
 fn on_unlike_nodes(desk: &Desk, unlike_machines: &str) -> Run {
     write_plan(desk, 2, 1);
     slurm(desk, "echo 'n1 2 perf*'; echo 'n2 2 perf*'");

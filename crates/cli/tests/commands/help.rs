@@ -89,8 +89,8 @@ fn help_explains_servers() {
     golden("help-servers", &format!("{}\n{}", said(&["servers", "--help"]), verbs.join("\n")));
 }
 
-/// The page with the text of each block of `$ dbdyno` or `$ dbdyno ... --help` as the command prints it. Options that
-/// an earlier block shows with the same text are only named.
+/// The page with the text of each block of `$ dbdyno` or `$ dbdyno ... --help` as the command
+/// prints it. Options that an earlier block shows with the same text are only named.
 fn with_texts_as_printed(page: &str) -> String {
     let mut parts = page.split("```console\n$ dbdyno");
     let mut anew = parts.next().unwrap_or_default().to_owned();
@@ -112,7 +112,8 @@ fn with_texts_as_printed(page: &str) -> String {
     anew
 }
 
-/// The lines of a help text without the options whose texts are `known`; their names are at its end.
+/// The lines of a help text without the options whose texts are `known`; their names are at its
+/// end.
 fn with_new_options(lines: Vec<String>, known: &mut BTreeSet<String>) -> Vec<String> {
     let is_option =
         |line: &str| line.trim_start().starts_with('-') && line.len() - line.trim_start().len() <= 6;

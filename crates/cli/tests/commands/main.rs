@@ -68,8 +68,9 @@ fn plan(variants: &str, options: &str) -> String {
 }
 
 impl support::Desk {
-    /// Writes a shell script that others run. A process of its own writes it: as long as anybody has a program open for writing
-    /// the kernel refuses to run it, and a process that another test starts meanwhile has what this one has open.
+    /// Writes a shell script that others run. A process of its own writes it: as long as anybody
+    /// has a program open for writing the kernel refuses to run it, and a process that another test
+    /// starts meanwhile has what this one has open.
     pub(crate) fn write_program(&self, name: &str, script: &str) {
         let text = self.write(&format!("{name}.text"), &format!("#!/bin/sh\n{script}\n"));
         let status = std::process::Command::new("install").arg(text).arg(self.path(name)).status().unwrap();

@@ -1,5 +1,6 @@
-//! `dbdyno run --metrics`, read by Prometheus itself: while a run goes on, and the file of its figures at the end. And the board
-//! for Grafana: Prometheus knows an answer to each of its questions.
+//! `dbdyno run --metrics`, read by Prometheus itself: while a run goes on, and the file of its
+//! figures at the end. And the board for Grafana: Prometheus knows an answer to each of its
+//! questions.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! The tables of the microbenchmarks on SQLite: what each step finds, ids beyond 32 bits, ways to load.
+//! The tables of the microbenchmarks on SQLite: what each step finds, ids beyond 32 bits, ways to
+//! load.
 
 use dbdyno_record::{CellRecord, StepEvent};
 

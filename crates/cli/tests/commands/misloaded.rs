@@ -1,4 +1,5 @@
-//! Tables that are not loaded as they must be: whatever is measured on them is invalid, in whichever step, cell and block.
+//! Tables that are not loaded as they must be: whatever is measured on them is invalid, in
+//! whichever step, cell and block.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use crate::support::{Desk, findings, wait_for};
 
 const FAULT: &str = "the tables were not loaded as they must be: table sbtest1: rows is ";
 
-/// Runs a plan with this `data`, and takes a row away while the load of the first block whose record is `load` goes on.
+/// Runs a plan with this `data`, and takes a row away while the load of the first block whose
+/// record is `load` goes on.
 fn tampered(desk: &Desk, data: &str, load: &str) {
     let plan = "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
          pragmas = { journal_mode = \"wal\", synchronous = \"off\" }\n[workload.oltp]\nsettle_wait = \"0s\"\n\

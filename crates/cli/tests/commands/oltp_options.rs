@@ -1,4 +1,5 @@
-//! Options of the OLTP tests that the original has for ends, connections and errors: events, reconnect, ignore_errors.
+//! Options of the OLTP tests that the original has for ends, connections and errors: events,
+//! reconnect, ignore_errors.
 
 use std::process::Stdio;
 

@@ -1,4 +1,5 @@
-//! A run that was never measured: ten steps of two servers in five blocks, written by the writer of records, always the same.
+//! A run that was never measured: ten steps of two servers in five blocks, written by the writer of
+//! records, always the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

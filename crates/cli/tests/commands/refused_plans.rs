@@ -5,7 +5,8 @@ use crate::{TWO_VARIANTS, plan};
 
 const MARIADB: &str = "echo 'mysqld  Ver 10.11.5-MariaDB for Linux on x86_64 (MariaDB Server)'";
 
-/// What `dbdyno plan` and `dbdyno run` say of a variant on a MariaDB that opens `connections`; the same.
+/// What `dbdyno plan` and `dbdyno run` say of a variant on a MariaDB that opens `connections`; the
+/// same.
 fn refused(desk: &Desk, variant: &str, connections: u32) -> String {
     desk.fake_server("server", MARIADB);
     let variant = format!("[[variant]]\nname = \"a\"\nbasedir = \"server\"\n{variant}\n");

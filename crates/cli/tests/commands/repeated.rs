@@ -7,7 +7,8 @@ use dbdyno_record::{CellId, Outcome, Run, RunEvent};
 use crate::support::{Desk, faults, findings, texts};
 use crate::{TWO_VARIANTS, plan};
 
-/// A run whose second cell fails, because its data directory is another's; returns its folder and the stranger's.
+/// A run whose second cell fails, because its data directory is another's; returns its folder and
+/// the stranger's.
 fn with_a_failed_cell(desk: &Desk) -> (PathBuf, PathBuf) {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
     let running = desk.start(&mut desk.command(&["run", "p.toml"]));

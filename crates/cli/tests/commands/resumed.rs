@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::support::{Desk, findings, texts, wait_until_in_step};
 use crate::{TWO_VARIANTS, plan};
 
-/// A run that was killed in the first of its two cells. Where this process was held up until the cell had ended, the run was too
-/// quick, and another one is made.
+/// A run that was killed in the first of its two cells. Where this process was held up until the
+/// cell had ended, the run was too quick, and another one is made.
 fn killed(desk: &Desk) -> PathBuf {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
     for _ in 0..5 {

@@ -1,4 +1,5 @@
-//! `dbdyno servers` without a real server: wrong names, wrong catalogues, downloads that fail or are stopped.
+//! `dbdyno servers` without a real server: wrong names, wrong catalogues, downloads that fail or
+//! are stopped.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! Servers that fall silent, tools that never end, texts that steer terminals: scripts in the place of servers.
+//! Servers that fall silent, tools that never end, texts that steer terminals: scripts in the place
+//! of servers.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +12,8 @@ use crate::support::{Desk, Running, wait_for};
 
 /// No one waits longer for an end that was asked for; the limits of the plan are all longer.
 const SOON: Duration = Duration::from_secs(200);
-/// Writes down its own number, its child's and its environment, takes no signal, and goes on for an hour.
+/// Writes down its own number, its child's and its environment, takes no signal, and goes on for an
+/// hour.
 const STAYS: &str = "trap '' TERM INT; env > environment; sleep 3600 & echo $$ $! > family.new; mv family.new family; wait; wait";
 
 /// A run of a server whose installer and whose server are these scripts, called in the desk.

@@ -1,4 +1,5 @@
-//! Names and flags that people write who know another tool or another command: accepted, or answered with the name that is meant.
+//! Names and flags that people write who know another tool or another command: accepted, or
+//! answered with the name that is meant.
 
 use serde_json::Value;
 

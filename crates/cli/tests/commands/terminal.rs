@@ -1,4 +1,5 @@
-//! What a person sees in a terminal of 80 and of 120 columns, with colours and without: sessions in tmux.
+//! What a person sees in a terminal of 80 and of 120 columns, with colours and without: sessions in
+//! tmux.
 
 use std::process::Command;
 use std::time::Duration;
@@ -40,7 +41,8 @@ impl<'a> Session<'a> {
         assert!(self.tmux(&["wait-for", "ended"]).status().unwrap().success());
     }
 
-    /// What is on the screen, with `‹strong green›` where the style changes. Versions of tmux write the same styles in other ways.
+    /// What is on the screen, with `‹strong green›` where the style changes. Versions of tmux write
+    /// the same styles in other ways.
     fn screen(&self) -> String {
         let shown = self.tmux(&["capture-pane", "-p", "-e"]).output().unwrap();
         let text = String::from_utf8(shown.stdout).unwrap();

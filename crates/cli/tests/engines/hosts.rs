@@ -1,5 +1,5 @@
-//! Hosts on this one: each has its own network, name, processes and folder `/media`, and no control groups: groups of processes that
-//! it does not see would be taken for left behind. They end with
+//! Hosts on this one: each has its own network, name, processes and folder `/media`, and no control
+//! groups: groups of processes that it does not see would be taken for left behind. They end with
 //! the thread that made them, however it ends.
 
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The first process of a host. All others end with it, and it takes note of the end of those that have lost their parent.
+/// The first process of a host. All others end with it, and it takes note of the end of those that
+/// have lost their parent.
 const FIRST: &str = "hostname \"$0\" && mount -t tmpfs none /media && mount -t tmpfs none /sys/fs/cgroup && ip link set lo up && echo up && while sleep 1; do :; done";
 
 pub(crate) struct Hosts(Vec<Host>);
@@ -21,7 +22,8 @@ struct Host {
 }
 
 impl Hosts {
-    /// Hosts of these names, with the addresses 10.99.0.1 and so on, all on a switch of the first one.
+    /// Hosts of these names, with the addresses 10.99.0.1 and so on, all on a switch of the first
+    /// one.
     pub(crate) fn new(names: &[&str]) -> Self {
         let hosts = Self(names.iter().map(|name| Host::new(name)).collect());
         hosts.network("link add switch type bridge");

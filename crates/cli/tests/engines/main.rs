@@ -1,4 +1,5 @@
-//! Blocks on clusters of real engines, Slurm and Ray: each has three hosts that are namespaces of this one.
+//! Blocks on clusters of real engines, Slurm and Ray: each has three hosts that are namespaces of
+//! this one.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -24,7 +25,8 @@ use blocks::{complete, measured, no_data_are_left, whole};
 use hosts::{Hosts, children};
 use support::{Desk, Running, findings, texts, wait_for};
 
-/// A cluster whose conductor is on the first host and whose tasks are on the two others, `n1` and `n2`.
+/// A cluster whose conductor is on the first host and whose tasks are on the two others, `n1` and
+/// `n2`.
 trait Cluster {
     fn hosts(&self) -> &Hosts;
 

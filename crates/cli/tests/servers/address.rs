@@ -1,4 +1,5 @@
-//! Runs at an address: one at a time, on a server that may be set otherwise than its clients need, and with nothing left at work.
+//! Runs at an address: one at a time, on a server that may be set otherwise than its clients need,
+//! and with nothing left at work.
 
 use std::time::Duration;
 
@@ -185,7 +186,8 @@ fn statements_at_work_are_cancelled_when_a_run_is_stopped_at_once() {
     check_cancelled(2);
 }
 
-/// Someone else has locked the table, and the server does not look whether who waits for it is still there.
+/// Someone else has locked the table, and the server does not look whether who waits for it is
+/// still there.
 fn check_cancelled(signals: u32) {
     let desk = Desk::new();
     let server = somebodys_server(&desk, MYSQL_8_0);

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use crate::support::{Desk, Running, wait_for};
 use crate::{POSTGRES_18, require};
 
-/// A folder for temporary files that the server's user can go through, with a short path, as sockets need.
+/// A folder for temporary files that the server's user can go through, with a short path, as
+/// sockets need.
 fn short_folder() -> TempDir {
     use std::os::unix::fs::PermissionsExt;
 

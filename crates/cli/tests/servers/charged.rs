@@ -1,4 +1,5 @@
-//! CPU that a server is charged with, against what the kernel says of its processes when all is over.
+//! CPU that a server is charged with, against what the kernel says of its processes when all is
+//! over.
 
 use dbdyno_record::{Run, StepRecord};
 
@@ -22,7 +23,8 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect()
 }
 
-/// CPU time of a server whose connections are all closed, up to now. Less by up to two ticks a process.
+/// CPU time of a server whose connections are all closed, up to now. Less by up to two ticks a
+/// process.
 fn used_us(pid: u32) -> i64 {
     let own: i64 = ticks(pid).unwrap().iter().sum();
     let of_children: i64 = children(pid).into_iter().filter_map(ticks).map(|ticks| ticks[0] + ticks[1]).sum();
@@ -40,8 +42,8 @@ fn sampled_us(step: &StepRecord) -> [i64; 3] {
 /// CPU time that the charge of a window has to differ by from nothing.
 const ENOUGH_US: i64 = 300_000;
 
-/// Runs two steps of so many seconds on the server whose first process is `pid` and which has `idle` others; the two, and the CPU
-/// time that the server had used when all was over.
+/// Runs two steps of so many seconds on the server whose first process is `pid` and which has
+/// `idle` others; the two, and the CPU time that the server had used when all was over.
 fn measured(desk: &Desk, socket: &str, seconds: u32, (pid, idle): (u32, usize)) -> (Vec<StepRecord>, i64) {
     desk.write(
         "p.toml",
@@ -61,7 +63,8 @@ fn measured(desk: &Desk, socket: &str, seconds: u32, (pid, idle): (u32, usize)) 
     (steps.into_iter().filter(|step| step.spec.name.ends_with(".c16")).collect(), after_us)
 }
 
-/// Each connection has a process, whose work is known by the process alone until its parent has asked for it.
+/// Each connection has a process, whose work is known by the process alone until its parent has
+/// asked for it.
 #[test]
 fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() {
     for prefix in [POSTGRES_9_6, POSTGRES_18] {

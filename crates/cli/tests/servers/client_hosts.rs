@@ -1,4 +1,5 @@
-//! Several client hosts on a real server: by its own log each connection sends what it sends from one host, to the letter.
+//! Several client hosts on a real server: by its own log each connection sends what it sends from
+//! one host, to the letter.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
@@ -36,7 +37,8 @@ fn port_to(socket: PathBuf) -> u16 {
     port
 }
 
-/// What each connection of the tests sent, in any order of connections, and what was found in the tables after each test.
+/// What each connection of the tests sent, in any order of connections, and what was found in the
+/// tables after each test.
 type Told = (Vec<Vec<String>>, Vec<Vec<Check>>);
 
 fn told(hosts: usize) -> Told {
@@ -61,7 +63,8 @@ fn told(hosts: usize) -> Told {
     assert_eq!(faults(&findings(&dir)), [""; 0]);
     let log = std::fs::read(server.data_dir.join("general.log")).unwrap();
     let sessions = of_mariadb(&String::from_utf8_lossy(&log)).into_iter();
-    // Connections of tests say all with values; those of the conductor do other things on the tables.
+    // Connections of tests say all with values; those of the conductor do other things on the
+    // tables.
     let is_of_test = |sql: &str| ["BEGIN", "COMMIT"].contains(&sql) || sql.contains("sbtest");
     let sent = sessions.filter(|session| {
         session

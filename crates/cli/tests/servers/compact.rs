@@ -1,5 +1,6 @@
-//! How full the pages of loaded tables are: in every way to load as full as one connection leaves them by INSERTs in the order
-//! of ids, since half-empty pages would be in all figures of the tests that follow.
+//! How full the pages of loaded tables are: in every way to load as full as one connection leaves
+//! them by INSERTs in the order of ids, since half-empty pages would be in all figures of the tests
+//! that follow.
 
 use dbdyno_drivers::{first_i64, mysql, postgres};
 
@@ -16,7 +17,8 @@ const WAYS: [(&str, &str); 4] = [
     ("one_stream", "load_connections = 1\nload_method = \"stream\""),
 ];
 
-/// Loads a table in each way, its index after it, and holds what `size_of` says of each database against the first.
+/// Loads a table in each way, its index after it, and holds what `size_of` says of each database
+/// against the first.
 fn check(what: &str, desk: &Desk, address: impl Fn(&str) -> String, size_of: impl Fn(&str) -> i64) {
     let mut measure = None;
     for (database, options) in WAYS {

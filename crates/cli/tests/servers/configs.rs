@@ -1,5 +1,5 @@
-//! Config intents on real servers: the option file is in the run, the server has what was asked for, and a server that does not
-//! like an option leads back to its intent.
+//! Config intents on real servers: the option file is in the run, the server has what was asked
+//! for, and a server that does not like an option leads back to its intent.
 
 use dbdyno_record::{CellEvent, Run};
 

@@ -1,4 +1,5 @@
-//! DBT3 on real servers: all queries with the same answers, limits, cold steps, other plans, refresh functions.
+//! DBT3 on real servers: all queries with the same answers, limits, cold steps, other plans,
+//! refresh functions.
 
 use std::path::Path;
 
@@ -19,7 +20,8 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// A server that does not wait for its disk, which most of an index build would be. Data directories do not outlive a cell.
+/// A server that does not wait for its disk, which most of an index build would be. Data
+/// directories do not outlive a cell.
 fn quick(desk: &Desk, name: &str, prefix: &str, more: &str) -> String {
     let (key, text) = match prefix {
         POSTGRES_16 => ("postgresql_conf", "shared_buffers = 64MB\nfsync = off\n"),
@@ -91,7 +93,8 @@ fn every_product_gives_the_same_answers_to_all_queries_and_refresh_functions_lea
 #[test]
 fn a_query_that_is_cut_off_counts_as_longer_and_leaves_the_server_usable() {
     let desk = Desk::new();
-    // A query that takes far longer than the limit, so that a client that wakes late still finds it at work.
+    // A query that takes far longer than the limit, so that a client that wakes late still finds it
+    // at work.
     let text = plan(&every_product(&desk), "queries = [1, 15]\ntime_limit = \"1ms\"\n");
     desk.write("p.toml", &text.replace("scale_factor = 0.01", "scale_factor = 0.05"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -127,7 +130,8 @@ fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
         "{:?}",
         findings.warnings
     );
-    // Of a query that ends between two samples nothing is known: none such reads all of its data from storage.
+    // Of a query that ends between two samples nothing is known: none such reads all of its data
+    // from storage.
     let step = findings.workloads[0].steps.iter().find(|step| step.name == "q6").unwrap();
     for variant in &step.variants {
         let read_kib = variant.runs[0].cost.server_read_kib;

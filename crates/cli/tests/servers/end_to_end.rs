@@ -1,4 +1,5 @@
-//! The whole way on each server: from a base directory and an option file to a valid record and a clean machine.
+//! The whole way on each server: from a base directory and an option file to a valid record and a
+//! clean machine.
 
 use dbdyno_record::{CellRecord, Run, StepRecord};
 
@@ -186,8 +187,9 @@ fn postgres_18() {
 
 #[test]
 fn the_size_of_a_database_on_myrocks_is_that_of_the_engines_own_files() {
-    // What is drawn of each row: one of 1000 cash registers, 10,000 products, 100,000 customers and 500 prices. No engine keeps
-    // it in less, however well it compresses, and the definitions of the tables have nothing of it.
+    // What is drawn of each row: one of 1000 cash registers, 10,000 products, 100,000 customers and
+    // 500 prices. No engine keeps it in less, however well it compresses, and the definitions of
+    // the tables have nothing of it.
     let least = 6000.0 * (1e3_f64 * 1e4 * 1e5 * 5e2).log2() / 8.0;
     let desk = Desk::new();
     desk.write("p.toml", &small_plan(&variant("a", MARIADB_11_8, "engine = \"rocksdb\""), ""));

@@ -1,4 +1,5 @@
-//! Variants whose servers choose different plans for a statement: the explanation of the difference names both.
+//! Variants whose servers choose different plans for a statement: the explanation of the difference
+//! names both.
 
 use dbdyno_analyse::{PlanDifference, Verdict};
 

@@ -22,7 +22,8 @@ fn deep(desk: &Desk) -> std::path::PathBuf {
     folder
 }
 
-/// Old installers start a server on a socket of its own, so each data directory is made below that folder too.
+/// Old installers start a server on a socket of its own, so each data directory is made below that
+/// folder too.
 #[test]
 fn servers_run_below_a_folder_that_is_deeper_than_the_path_of_a_socket_may_be() {
     let run = |prefix: &str| {
@@ -109,8 +110,8 @@ fn data_of_somebody_else_in_the_place_of_a_cells_data_are_left_alone_and_the_res
     assert_eq!(outcomes, expected);
 }
 
-/// A run whose first server was held while it stopped; `None` where it had ended before. MySQL 8.0 says when it begins to stop, and
-/// takes a second for it.
+/// A run whose first server was held while it stopped; `None` where it had ended before. MySQL 8.0
+/// says when it begins to stop, and takes a second for it.
 fn held_at_its_stop() -> Option<Desk> {
     let desk = Desk::new();
     let variants = variant("victim", MYSQL_8_0, "") + SQLITE;
@@ -153,7 +154,8 @@ fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
     assert!(!dir.join("data").exists());
 }
 
-/// 256 connections with nine statements on each of eight tables: more than the 16382 that a server holds by default.
+/// 256 connections with nine statements on each of eight tables: more than the 16382 that a server
+/// holds by default.
 #[test]
 fn a_plan_that_prepares_more_statements_than_the_server_holds_is_refused_before_the_load() {
     let desk = Desk::new();

@@ -1,4 +1,5 @@
-//! fsyncs per commit on real servers: one connection whose every statement is a commit, so that how many it takes is known.
+//! fsyncs per commit on real servers: one connection whose every statement is a commit, so that how
+//! many it takes is known.
 
 use std::ops::Range;
 
@@ -14,7 +15,8 @@ use crate::{
 const WORKLOAD: &str = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"update-non-index\"]\ntable_size = 100\nconnections = [1]\n\
     create_secondary = false\n";
 
-/// Pages that the server writes meanwhile are synced as well. On a slow disk, where commits are few, that shows.
+/// Pages that the server writes meanwhile are synced as well. On a slow disk, where commits are
+/// few, that shows.
 const MEANWHILE: f64 = 0.6;
 const ONCE: Range<f64> = 0.98..1.0 + MEANWHILE;
 
@@ -34,7 +36,8 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Strin
     let of = |variant: &VariantStep| {
         let cell = run.cells.iter().find(|cell| cell.id.variant == variant.variant).unwrap();
         let step = cell.steps.last().unwrap();
-        // Of the same samples as the analysis takes: between others the server's threads sync a few times more.
+        // Of the same samples as the analysis takes: between others the server's threads sync a few
+        // times more.
         let (from_us, to_us) = step.window().unwrap();
         let value = |key: &str, us: u64| {
             step.counters["status"].nearest(key, us.cast_signed()).map_or(0, |(_, value)| value)
@@ -47,8 +50,8 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Strin
     (step.variants.iter().map(of).collect(), texts(&findings))
 }
 
-/// Without a binary log, and with one that is synced at each commit, at each tenth, and not; and how often the engine syncs its
-/// redo log for a commit without and with it.
+/// Without a binary log, and with one that is synced at each commit, at each tenth, and not; and
+/// how often the engine syncs its redo log for a commit without and with it.
 fn binary_log(prefix: &str, (alone, beside): (Range<f64>, Range<f64>)) {
     let desk = Desk::new();
     let log = "log_bin = binlog\nserver_id = 1\nsync_binlog = ";
@@ -62,7 +65,8 @@ fn binary_log(prefix: &str, (alone, beside): (Range<f64>, Range<f64>)) {
         desk.write(&format!("{name}.cnf"), &format!("{MY_CNF}{options}"));
         variant(name, prefix, &format!("my_cnf = \"{name}.cnf\""))
     });
-    // Commits are counted by the client and syncs by the server, at moments that a hold-up sets apart: the longer, the less that is.
+    // Commits are counted by the client and syncs by the server, at moments that a hold-up sets
+    // apart: the longer, the less that is.
     let mut faults = Vec::new();
     for seconds in [3, 10, 30] {
         let (found, _) = measured(&desk, &variants.concat(), seconds);
@@ -75,7 +79,8 @@ fn binary_log(prefix: &str, (alone, beside): (Range<f64>, Range<f64>)) {
     panic!("{prefix}: {}", faults.join("; "));
 }
 
-/// Name, option file, and syncs for a commit: of the redo log, between bounds, and of the binary log.
+/// Name, option file, and syncs for a commit: of the redo log, between bounds, and of the binary
+/// log.
 type Expected = (&'static str, String, Range<f64>, f64);
 
 fn fault_of((Found { all, engine }, (name, _, redo, binlog)): (&Found, &Expected)) -> Option<String> {
@@ -145,7 +150,8 @@ fn postgres_syncs_its_log_once_a_commit_and_not_at_all_where_commits_do_not_wait
         })
     };
     let variants = [of("pg-15", POSTGRES_15), of("pg-18", POSTGRES_18)].concat().concat();
-    // Sessions report what they did once a second at most: in a step of a second hardly before they end.
+    // Sessions report what they did once a second at most: in a step of a second hardly before they
+    // end.
     for seconds in [1, 3] {
         let desk = Desk::new();
         desk.write("wait.conf", &format!("{POSTGRESQL_CONF}synchronous_commit = on\n"));

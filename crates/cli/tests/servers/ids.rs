@@ -1,4 +1,5 @@
-//! The ids that servers give out: without gaps in every way to load, also where a server counts in larger steps.
+//! The ids that servers give out: without gaps in every way to load, also where a server counts in
+//! larger steps.
 
 use dbdyno_record::Run;
 
@@ -10,7 +11,8 @@ use crate::{MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, small_plan, variant};
 /// What nodes of a cluster, or servers that replicate both ways, are set to.
 const IN_STEPS: &str = "[mysqld]\nauto_increment_increment = 3\nauto_increment_offset = 2\n";
 
-/// Whole tables for each connection, and several statements for each table whatever the way to load.
+/// Whole tables for each connection, and several statements for each table whatever the way to
+/// load.
 fn oltp(variants: &str, options: &str) -> String {
     format!(
         "name = \"test\"\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\"]\ntables = 2\nload_connections = 2\n\

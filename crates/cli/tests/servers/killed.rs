@@ -59,7 +59,8 @@ fn a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(prefix: &str)
     assert!(!dir.join("data").exists());
 }
 
-/// All of its processes are frozen in mid-step, and Ctrl-C is asked for: neither waits for the other.
+/// All of its processes are frozen in mid-step, and Ctrl-C is asked for: neither waits for the
+/// other.
 #[test]
 fn a_server_that_is_frozen_for_good_is_killed_with_its_children_and_its_data_go() {
     for prefix in [MARIADB_10_11, POSTGRES_15] {
@@ -85,7 +86,8 @@ fn a_server_that_is_frozen_for_good_is_killed_with_its_children_and_its_data_go(
     }
 }
 
-/// As at a shutdown of the machine: the server goes first, and its cell is to run again all the same.
+/// As at a shutdown of the machine: the server goes first, and its cell is to run again all the
+/// same.
 #[test]
 fn a_signal_to_dbdyno_and_its_server_interrupts_the_cell_and_a_resumed_run_repeats_it() {
     let desk = Desk::new();
@@ -158,7 +160,8 @@ fn a_killed_dbdyno_leaves_no_server_and_its_run_goes_on(prefix: &str) {
     assert!(!dir.join("data").exists());
 }
 
-/// An option file is read at every start, and a user who tunes while a run goes on must not tune its later cells.
+/// An option file is read at every start, and a user who tunes while a run goes on must not tune
+/// its later cells.
 #[test]
 fn an_option_file_that_changes_during_a_run_changes_none_of_its_cells() {
     let desk = Desk::new();

@@ -1,4 +1,5 @@
-//! Servers of a run that are stopped and started between steps, limited in memory, out of space, or left by a killed dbdyno.
+//! Servers of a run that are stopped and started between steps, limited in memory, out of space, or
+//! left by a killed dbdyno.
 
 use std::path::{Path, PathBuf};
 
@@ -105,7 +106,8 @@ fn larger(desk: &Desk, prefix: &str) -> String {
     text.replace("table_size = 2000", "table_size = 300000")
 }
 
-/// Words of a full disk. The server refuses the statement, or gives up: then the end of its log has the reason.
+/// Words of a full disk. The server refuses the statement, or gives up: then the end of its log has
+/// the reason.
 pub(crate) const DISK_FULL: &[&str] = &[
     "is full",
     "No space left",

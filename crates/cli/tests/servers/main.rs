@@ -1,8 +1,8 @@
-//! The command from outside, on real servers: MariaDB 10.1 with XtraDB, 10.11 and 11.8, MySQL 5.5, 5.6 and 8.0,
-//! PostgreSQL 9.6, 15 and 18.
+//! The command from outside, on real servers: MariaDB 10.1 with XtraDB, 10.11 and 11.8, MySQL 5.5,
+//! 5.6 and 8.0, PostgreSQL 9.6, 15 and 18.
 //!
-//! The servers are looked for in the servers folder (`$DBDYNO_SERVERS`, else below the cache folder). One that is
-//! absent fails its tests: a test that skips proves nothing.
+//! The servers are looked for in the servers folder (`$DBDYNO_SERVERS`, else below the cache
+//! folder). One that is absent fails its tests: a test that skips proves nothing.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

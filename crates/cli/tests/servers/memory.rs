@@ -1,4 +1,5 @@
-//! A limit on memory where this machine has no control groups: refused, or left out and said so, as the plan wants.
+//! A limit on memory where this machine has no control groups: refused, or left out and said so, as
+//! the plan wants.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! The tables of the microbenchmarks on real servers: put back before each step, with ids beyond 32 bits, streamed.
+//! The tables of the microbenchmarks on real servers: put back before each step, with ids beyond 32
+//! bits, streamed.
 
 use dbdyno_record::StepEvent;
 
@@ -31,8 +32,9 @@ fn each_step_of_each_block_finds_the_tables_of_mariadb_as_they_were_loaded() {
     }
 }
 
-/// Ids that no 32-bit number holds, in every statement, prepared and as text, given by the client and by the server. One
-/// connection: PostgreSQL finds no row that another one deletes and puts back in the same moment.
+/// Ids that no 32-bit number holds, in every statement, prepared and as text, given by the client
+/// and by the server. One connection: PostgreSQL finds no row that another one deletes and puts
+/// back in the same moment.
 #[test]
 fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
     let newer = || variant("maria", MARIADB_10_11, "") + &variant("pg", POSTGRES_18, "");

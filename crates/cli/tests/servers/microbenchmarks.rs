@@ -36,7 +36,8 @@ fn all_steps_are_valid(sequence: &str) {
     });
 }
 
-/// Few rows and several connections: deadlocks, and on PostgreSQL rows that two connections put back at once.
+/// Few rows and several connections: deadlocks, and on PostgreSQL rows that two connections put
+/// back at once.
 fn all_steps_of(sequence: &str, variants: &str) {
     let desk = Desk::new();
     let options = format!(

@@ -1,4 +1,5 @@
-//! The classic OLTP tests on real servers: statements that each of them takes, and rows that must be there.
+//! The classic OLTP tests on real servers: statements that each of them takes, and rows that must
+//! be there.
 
 use dbdyno_record::Run;
 
@@ -14,7 +15,8 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// Few rows and many connections: deadlocks, and on PostgreSQL rows that two connections put back at once.
+/// Few rows and many connections: deadlocks, and on PostgreSQL rows that two connections put back
+/// at once.
 #[test]
 fn all_tests_are_valid_with_prepared_statements_and_as_text() {
     for protocol in ["auto", "text", "prepared"] {

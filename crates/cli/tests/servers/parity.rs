@@ -1,5 +1,5 @@
-//! What is predicted of each server against what it says: its defaults, and an option file over them. And a plan that refuses
-//! variants that are not set alike.
+//! What is predicted of each server against what it says: its defaults, and an option file over
+//! them. And a plan that refuses variants that are not set alike.
 
 use dbdyno_analyse::parity::{Build, Extra, Subject, unforeseen};
 use dbdyno_provision::{list, servers_dir};
@@ -9,8 +9,9 @@ use crate::support::{Desk, findings};
 use crate::watch::server_of;
 use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_5_6, MYSQL_8_0, POSTGRES_15, POSTGRES_18, variant};
 
-/// Each changes a class, in the words of all versions. What a version does not have is `loose`. Statements in the binary log, which old
-/// versions write by default, are refused at this isolation.
+/// Each changes a class, in the words of all versions. What a version does not have is `loose`.
+/// Statements in the binary log, which old versions write by default, are refused at this
+/// isolation.
 const OPTION_FILE: &str = "[mysqld]\ninnodb_buffer_pool_size = 200M\ninnodb_flush_log_at_trx_commit = 2\ninnodb_doublewrite = 0\n\
      character_set_server = utf8mb4\ntransaction-isolation = READ-COMMITTED\ninnodb_flush_method = O_DIRECT\n\
      loose_innodb_log_file_size = 64M\nloose_performance_schema = OFF\nlog_bin = binlog\nloose_binlog_format = MIXED\nserver_id = 1\nsync_binlog = 0\n\
@@ -23,7 +24,8 @@ const POSTGRESQL_CONF: &str = "shared_buffers = 12800\nfsync = off\nsynchronous_
 const WORKLOAD: &str = "[workload.oltp]\ntests = [\"point-select\"]\ntables = 1\ntable_size = 100\nevents = 100\n\
      connections = [1]\nsettle_wait = \"0s\"\n";
 
-/// Runs every server whose name begins with `prefix` with its defaults and with `config`, and compares.
+/// Runs every server whose name begins with `prefix` with its defaults and with `config`, and
+/// compares.
 fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
     let desk = Desk::new();
     desk.write("configured.cnf", config);

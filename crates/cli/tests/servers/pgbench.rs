@@ -1,5 +1,5 @@
-//! Debian's pgbench and `dbdyno pgbench`: the same values, the same statements by the server's log, the same report; balances that
-//! agree.
+//! Debian's pgbench and `dbdyno pgbench`: the same values, the same statements by the server's log,
+//! the same report; balances that agree.
 
 use std::collections::BTreeMap;
 use std::process::Command;

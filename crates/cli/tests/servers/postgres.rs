@@ -1,4 +1,5 @@
-//! What is PostgreSQL's own: addresses and password files, keys of a plan that do not fit, text and ids beyond 31 bits.
+//! What is PostgreSQL's own: addresses and password files, keys of a plan that do not fit, text and
+//! ids beyond 31 bits.
 
 use dbdyno_drivers::postgres::{Options, PostgresSession};
 use dbdyno_drivers::{Session, first_i64};

@@ -17,7 +17,8 @@ const STEP: &str = "1/theirs/insert-benchmark/qr100";
 /// Small, and without a commit that a killed server would forget.
 const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\ninnodb_flush_log_at_trx_commit = 1\n";
 
-/// Runs a plan against a server that is killed in mid-step and started again on its data a second later.
+/// Runs a plan against a server that is killed in mid-step and started again on its data a second
+/// later.
 fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
     desk.write("my.cnf", MY_CNF);
     let base = find_named(&require(MARIADB_10_11)).unwrap();

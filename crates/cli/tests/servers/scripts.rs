@@ -1,5 +1,5 @@
-//! Debian's scripts by sysbench and by `dbdyno sysbench`, compared by the servers' own logs: the same statements, as many of
-//! each, and the same tables.
+//! Debian's scripts by sysbench and by `dbdyno sysbench`, compared by the servers' own logs: the
+//! same statements, as many of each, and the same tables.
 
 use std::collections::BTreeMap;
 
@@ -177,7 +177,8 @@ fn a_plan_runs_a_script_and_its_checks_on_mariadb_and_postgresql() {
     }
 }
 
-/// The consistency conditions 3.3.2.1 to 3.3.2.4 of the TPC-C specification, as docs/guides/tpcc.toml has them.
+/// The consistency conditions 3.3.2.1 to 3.3.2.4 of the TPC-C specification, as
+/// docs/guides/tpcc.toml has them.
 const CONDITIONS: &str = r#"checks = [
     { sql = "SELECT COUNT(*) FROM warehouse1 w JOIN (SELECT d_w_id, SUM(d_ytd) AS s FROM district1 GROUP BY d_w_id) d ON d_w_id = w_id WHERE w_ytd <> s", expect = "0" },
     { sql = "SELECT COUNT(*) FROM district1 JOIN (SELECT o_w_id, o_d_id, MAX(o_id) AS m FROM orders1 GROUP BY o_w_id, o_d_id) o ON o_w_id = d_w_id AND o_d_id = d_id WHERE d_next_o_id - 1 <> m", expect = "0" },

@@ -113,8 +113,8 @@ pub(crate) struct Fit {
     pub(crate) values: Vec<String>,
 }
 
-/// Whether `sql` is of this shape, to its last character. In a shape `?` is a number or a quoted text, `(?*10)` a list of ten,
-/// `sbtestN` any table.
+/// Whether `sql` is of this shape, to its last character. In a shape `?` is a number or a quoted
+/// text, `(?*10)` a list of ten, `sbtestN` any table.
 pub(crate) fn fit(shape: &str, sql: &str) -> Option<Fit> {
     let shape = spelt_out(shape);
     let (mut shape, mut rest) = (shape.as_str(), sql);

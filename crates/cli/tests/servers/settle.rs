@@ -1,11 +1,13 @@
-//! Runs that settle by state: what the record holds of it, and the debt of each step in the findings.
+//! Runs that settle by state: what the record holds of it, and the debt of each step in the
+//! findings.
 
 use dbdyno_record::{CellEvent, Run, SETTLING, Settling};
 
 use crate::support::{Desk, findings, texts};
 use crate::{MARIADB_10_11, MY_CNF, POSTGRES_15, POSTGRESQL_CONF, small_plan, variant};
 
-/// The plan of the other tests, with a rest by state; the device is shared with other tests, so it is not waited for.
+/// The plan of the other tests, with a rest by state; the device is shared with other tests, so it
+/// is not waited for.
 fn plan(variants: &str, settle: &str) -> String {
     let settle = format!("settle = {{ device_mb_per_second = 100000.0, {settle} }}");
     small_plan(variants, "").replace("settle_wait = \"0s\"", &settle)

@@ -1,6 +1,8 @@
-//! What each test must send, written down by hand from the original's statements: nothing here asks dbdyno's own code.
+//! What each test must send, written down by hand from the original's statements: nothing here asks
+//! dbdyno's own code.
 //!
-//! In a statement `?` stands for a value, `(?*10)` for a list of ten, `sbtestN` for any of the tables.
+//! In a statement `?` stands for a value, `(?*10)` for a list of ten, `sbtestN` for any of the
+//! tables.
 
 /// What a value of a statement must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +51,8 @@ pub(crate) enum Product {
     Postgres,
 }
 
-/// One operation of a test: all of its statements in order, prepared or as text; its length, and how many of them read, write
-/// and do neither, by published counts.
+/// One operation of a test: all of its statements in order, prepared or as text; its length, and
+/// how many of them read, write and do neither, by published counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
     pub(crate) is_prepared: bool,
@@ -60,7 +62,8 @@ pub(crate) struct Operation {
 
 use Value::{C, Deleted, Drawn, Exactly, Middle, Pad, Plus};
 
-/// A sequence in its order. After a name, `*` stands for as many connections as there are tables; all other steps have one.
+/// A sequence in its order. After a name, `*` stands for as many connections as there are tables;
+/// all other steps have one.
 pub(crate) const THE_42: [&str; 43] = [
     "point-query.warm *",
     "point-query.pre",
@@ -228,7 +231,8 @@ pub(crate) fn of_oltp(test: &str, product: Product) -> Operation {
     }
 }
 
-/// What version 0.5 sends in its place: text, one table for all statements of a transaction, and sums in ranges.
+/// What version 0.5 sends in its place: text, one table for all statements of a transaction, and
+/// sums in ranges.
 pub(crate) fn of_oltp_0_5(test: &str, product: Product) -> Operation {
     let mut operation = of_oltp(test, product);
     operation.is_prepared = false;

@@ -1,5 +1,5 @@
-//! The logs of MariaDB and PostgreSQL against what each test must send: order, number, lists, ranges, tables, values; and
-//! nothing else on the tables.
+//! The logs of MariaDB and PostgreSQL against what each test must send: order, number, lists,
+//! ranges, tables, values; and nothing else on the tables.
 
 use std::path::Path;
 
@@ -10,8 +10,9 @@ use crate::{MARIADB_10_11, POSTGRES_15, variant};
 
 const TABLES: u32 = 2;
 
-/// What is asked of the tables next to the statements of steps: the conductor makes them, has them analysed, and asks for dead rows
-/// and query plans; a load asks for the character set that it is to speak.
+/// What is asked of the tables next to the statements of steps: the conductor makes them, has them
+/// analysed, and asks for dead rows and query plans; a load asks for the character set that it is
+/// to speak.
 const BETWEEN_STEPS: [&str; 10] = [
     "DROP TABLE IF EXISTS sbtest",
     "CREATE TABLE sbtest",
@@ -69,7 +70,8 @@ fn is_of_a_step(sql: &str) -> bool {
     sql.contains("sbtest") && !BETWEEN_STEPS.iter().any(|begin| sql.starts_with(begin))
 }
 
-/// The rows of a load, `k`, `c` and `pad`, by statement, the sessions that did it, and those that built the indexes.
+/// The rows of a load, `k`, `c` and `pad`, by statement, the sessions that did it, and those that
+/// built the indexes.
 fn loaded(sessions: &[Session]) -> (Vec<Vec<[String; 3]>>, &[Session]) {
     let load: Vec<&str> = sessions[0].done().map(|sent| sent.sql.as_str()).collect();
     let rows = load.iter().filter(|sql| is_of_a_step(sql)).map(|sql| {
@@ -85,7 +87,8 @@ fn loaded(sessions: &[Session]) -> (Vec<Vec<[String; 3]>>, &[Session]) {
     (rows, &sessions[2..])
 }
 
-/// Every step in its order, each connection a session, each of them its operations, statement by statement.
+/// Every step in its order, each connection a session, each of them its operations, statement by
+/// statement.
 #[track_caller]
 fn compare(sessions: &[Session], steps: &[Step], size: i64, product: Product) {
     let mut sessions = sessions.iter();
@@ -93,7 +96,8 @@ fn compare(sessions: &[Session], steps: &[Step], size: i64, product: Product) {
         let mut tables = Vec::new();
         let mut of_step: Vec<&Session> = sessions.by_ref().take(step.operations.len()).collect();
         assert_eq!(of_step.len(), step.operations.len(), "{} has too few sessions", step.name);
-        // Connections of a step send side by side: they differ in how much they did, and on which table.
+        // Connections of a step send side by side: they differ in how much they did, and on which
+        // table.
         let first = |session: &Session| counted(session).next().map(|sent| sent.sql.clone());
         of_step.sort_by_key(|session| (std::cmp::Reverse(counted(session).count()), first(session)));
         for ((connection, operations), session) in (0..).zip(&step.operations).zip(of_step) {
@@ -203,7 +207,8 @@ fn is_value(found: &str, expected: Value, (size, before, deleted): (i64, i64, &s
     }
 }
 
-/// Tables are drawn: all of them come up, and statements of an operation that draw theirs do not always draw the same.
+/// Tables are drawn: all of them come up, and statements of an operation that draw theirs do not
+/// always draw the same.
 fn check_tables(operation: &Operation, drawn: &[Vec<u32>], name: &str) {
     let places = operation.statements.iter().filter(|of| of.table == Table::Drawn).count();
     for table in (1..=TABLES).filter(|_| places > 0) {

@@ -1,12 +1,13 @@
-//! Prepared statements as the server counts them: each session prepares its own once, and leaves none.
+//! Prepared statements as the server counts them: each session prepares its own once, and leaves
+//! none.
 
 use dbdyno_record::{CellRecord, Run};
 
 use crate::support::{Desk, faults, findings};
 use crate::{MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, small_plan, variant};
 
-/// How many statements the sessions of each step prepare: two clients with one to insert, from l.i1 on one to delete, and
-/// in read-write steps three to query or one.
+/// How many statements the sessions of each step prepare: two clients with one to insert, from l.i1
+/// on one to delete, and in read-write steps three to query or one.
 const STATEMENTS: [(&str, i64); 6] =
     [("l.i0", 2), ("l.x", 0), ("l.i1", 4), ("l.i2", 4), ("qr100", 10), ("qp100", 6)];
 
@@ -16,8 +17,9 @@ fn statements_are_prepared_once_and_end_with_their_step(cell: &CellRecord) {
         assert_eq!(step.name, name);
         let status = &step.counters["status"];
         let counter = |at: usize, name: &str| status.value(name, at).unwrap();
-        // The first sample is taken when all sessions are ready, so what it counts are theirs; those of the step before have said
-        // goodbye, which the server may not have read yet. Those of all earlier ones are gone.
+        // The first sample is taken when all sessions are ready, so what it counts are theirs;
+        // those of the step before have said goodbye, which the server may not have read yet. Those
+        // of all earlier ones are gone.
         let held = counter(0, "Prepared_stmt_count");
         assert!((statements..=statements + of_last_step).contains(&held), "{name}: {held}, not {statements}");
         of_last_step = statements;

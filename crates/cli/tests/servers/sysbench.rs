@@ -1,4 +1,5 @@
-//! Debian's sysbench on the tables that dbdyno loads, and dbdyno's tests on the tables that sysbench prepares.
+//! Debian's sysbench on the tables that dbdyno loads, and dbdyno's tests on the tables that
+//! sysbench prepares.
 
 use std::process::Command;
 
@@ -121,7 +122,8 @@ impl Theirs {
         desk.dbdyno(&line.collect::<Vec<_>>())
     }
 
-    /// What the server was sent since the last call, of all but this. From the first call on it writes that down.
+    /// What the server was sent since the last call, of all but this. From the first call on it
+    /// writes that down.
     pub(crate) fn logged(&self) -> Vec<String> {
         match self {
             Self::Mariadb(server) => {

@@ -1,4 +1,5 @@
-//! Templates that are kept between runs: made once, shared by runs at the same time, never half of one.
+//! Templates that are kept between runs: made once, shared by runs at the same time, never half of
+//! one.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! A shipped plan made tiny: few rows, short steps, one block, little memory, and for each server that is not here the nearest
-//! that is.
+//! A shipped plan made tiny: few rows, short steps, one block, little memory, and for each server
+//! that is not here the nearest that is.
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ pub(crate) struct Tiny {
     pub(crate) table: Table,
     /// `mariadb-10.2.11 by mariadb-10.1.23`, for messages.
     pub(crate) replaced: Vec<String>,
-    /// Variants that do not differ from one before them in anything but the name, since one server stands for both.
+    /// Variants that do not differ from one before them in anything but the name, since one server
+    /// stands for both.
     pub(crate) lost: Vec<String>,
 }
 

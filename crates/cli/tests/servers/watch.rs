@@ -43,7 +43,8 @@ pub(crate) fn process_is_there(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// The kernel's letter for what a process does, proc(5): `T` stopped, `Z` ended and not waited for. `None` when it is gone.
+/// The kernel's letter for what a process does, proc(5): `T` stopped, `Z` ended and not waited for.
+/// `None` when it is gone.
 pub(crate) fn state(pid: u32) -> Option<char> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     text.rsplit_once(')')?.1.trim_start().chars().next()

@@ -1,4 +1,5 @@
-//! What the record of a cell says: its steps, the work between them, and the rows that checks found.
+//! What the record of a cell says: its steps, the work between them, and the rows that checks
+//! found.
 
 use dbdyno_record::{CellEvent, CellRecord, Run, StepEvent, StepRecord};
 

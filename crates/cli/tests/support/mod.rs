@@ -1,4 +1,5 @@
-//! What tests of the command share: a folder of their own, the built `dbdyno` run in it, its output made comparable.
+//! What tests of the command share: a folder of their own, the built `dbdyno` run in it, its output
+//! made comparable.
 
 pub(crate) mod cells;
 
@@ -39,8 +40,8 @@ pub(crate) struct Running {
     err: PathBuf,
 }
 
-/// Templates are shared by all tests with servers: each build is initialised once. Tests of initialising itself have a folder of
-/// their own.
+/// Templates are shared by all tests with servers: each build is initialised once. Tests of
+/// initialising itself have a folder of their own.
 pub(crate) fn templates() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates")
 }
@@ -61,7 +62,8 @@ impl Desk {
         path
     }
 
-    /// `dbdyno ARGS` in this folder, with an environment that does not depend on who runs the tests.
+    /// `dbdyno ARGS` in this folder, with an environment that does not depend on who runs the
+    /// tests.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno"));
         self.prepare(&mut command);
@@ -123,8 +125,9 @@ impl Desk {
         text
     }
 
-    /// Exit status and what was said on standard error, as one text for a snapshot. Any dbdyno clears up what another one has
-    /// left that was killed, as some tests do at the same time, and says so.
+    /// Exit status and what was said on standard error, as one text for a snapshot. Any dbdyno
+    /// clears up what another one has left that was killed, as some tests do at the same time, and
+    /// says so.
     pub(crate) fn refusal(&self, ended: &Ended) -> String {
         assert_eq!(ended.out, "", "results together with an error");
         let is_its_own =

@@ -1,10 +1,12 @@
-//! Verdicts and accounts through the whole tool, against servers whose differences are programmed: what is reported must be what
-//! is true, and there is no way out for a busy machine. On one whose CPUs a hypervisor takes away no server keeps to its
-//! program: there the tool must report what the servers themselves say that they did, and no verdict may be wrong.
+//! Verdicts and accounts through the whole tool, against servers whose differences are programmed:
+//! what is reported must be what is true, and there is no way out for a busy machine. On one whose
+//! CPUs a hypervisor takes away no server keeps to its program: there the tool must report what the
+//! servers themselves say that they did, and no verdict may be wrong.
 //!
-//! A test binary of its own, since cargo runs one after the other and `cargo xtask test` leaves this one alone: no other test
-//! disturbs it, and its own take turns. What is programmed is made to stand noise: an answer goes out at its due time however
-//! late its CPU time was burnt, so that a rate moves only when no one runs the server for longer than it has to wait.
+//! A test binary of its own, since cargo runs one after the other and `cargo xtask test` leaves
+//! this one alone: no other test disturbs it, and its own take turns. What is programmed is made to
+//! stand noise: an answer goes out at its due time however late its CPU time was burnt, so that a
+//! rate moves only when no one runs the server for longer than it has to wait.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -59,8 +61,8 @@ const fn programmed(name: &'static str, burn_us: u32, delay_us: u32, verdict: Ve
 
 const BASE: Programmed = Programmed { name: "base", burn_us: 50_000, delay_us: 200_000, verdict: None };
 
-/// Equal, and 1, 3 and 8 % slower by waiting alone; the same by CPU, with the waiting in proportion, so that the utilisation
-/// stays; and one that has put CPU into waiting.
+/// Equal, and 1, 3 and 8 % slower by waiting alone; the same by CPU, with the waiting in
+/// proportion, so that the utilisation stays; and one that has put CPU into waiting.
 const VARIANTS: [Programmed; 8] = [
     programmed("equal", 50_000, 200_000, Verdict::Same),
     programmed("waits-1", 50_000, 202_500, Verdict::Same),
@@ -72,7 +74,8 @@ const VARIANTS: [Programmed; 8] = [
     programmed("trades", 40_000, 210_000, Verdict::Same),
 ];
 
-/// A fixed number of operations, of which the last one ends the clock: a fixed time would cut one in two.
+/// A fixed number of operations, of which the last one ends the clock: a fixed time would cut one
+/// in two.
 fn workload(operations: u64) -> String {
     format!(
         "[workload.microbenchmarks]\nsteps = [\"point-query\"]\noperations = {operations}\nconnections = [1]\n\
@@ -126,7 +129,8 @@ fn right_verdicts(wait: Wait) {
     });
 }
 
-/// `dbdyno compare` has the verdicts of the run for the step, and its status is that of all steps, the load included.
+/// `dbdyno compare` has the verdicts of the run for the step, and its status is that of all steps,
+/// the load included.
 fn compare_says_the_same(desk: &Desk, step: &StepFindings) {
     let run = desk.run_dir();
     for server in VARIANTS.iter().filter(|server| of(step, server.name).verdict == server.verdict) {
@@ -165,7 +169,8 @@ fn wrong(server: &Programmed, reported: &VariantStep, base: &VariantStep) -> Vec
     wrong
 }
 
-/// A statement costs twice the CPU, and nothing else takes time: that is what the account must hold.
+/// A statement costs twice the CPU, and nothing else takes time: that is what the account must
+/// hold.
 #[test]
 fn a_server_that_only_works_is_charged_for_all_of_its_time() {
     WAITS.into_iter().for_each(charged_for_all);
@@ -205,9 +210,9 @@ fn expect(wrong: &mut Vec<String>, what: &str, is: f64, truth: f64, tolerance: f
     }
 }
 
-/// Fails if something is wrong each of three times, with the evidence of the last. Where a hypervisor took this machine's CPUs
-/// away meanwhile, or the servers were late by their own clocks to the end, which no program can stand, the tool is held to what
-/// the servers say of themselves.
+/// Fails if something is wrong each of three times, with the evidence of the last. Where a
+/// hypervisor took this machine's CPUs away meanwhile, or the servers were late by their own clocks
+/// to the end, which no program can stand, the tool is held to what the servers say of themselves.
 fn on_a_machine_of_its_own(attempt: impl Fn() -> Attempt) {
     for is_last in [false, false, true] {
         let before = stolen();
@@ -229,7 +234,8 @@ fn on_a_machine_of_its_own(attempt: impl Fn() -> Attempt) {
     }
 }
 
-/// Ticks that this machine's CPUs were not there for it, and all its ticks: the first line of /proc/stat.
+/// Ticks that this machine's CPUs were not there for it, and all its ticks: the first line of
+/// /proc/stat.
 fn stolen() -> (f64, f64) {
     let text = std::fs::read_to_string("/proc/stat").unwrap();
     let ticks: Vec<f64> =
@@ -290,8 +296,8 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `dbdyno ARGS`, which gets a CPU before any ordinary program of this machine does, where that is allowed (root): what others
-/// do at the same time is no difference between servers.
+/// `dbdyno ARGS`, which gets a CPU before any ordinary program of this machine does, where that is
+/// allowed (root): what others do at the same time is no difference between servers.
 fn urgent(desk: &Desk, args: &[&str]) -> Command {
     static IS_ALLOWED: LazyLock<bool> = LazyLock::new(|| {
         Command::new("chrt").args(["-f", "1", "true"]).status().is_ok_and(|status| status.success())
@@ -309,7 +315,8 @@ fn urgent(desk: &Desk, args: &[&str]) -> Command {
 struct Server(Child);
 
 impl Server {
-    /// With its variant of a plan. What dbdyno asks in text (settings, status, tables) is answered at once.
+    /// With its variant of a plan. What dbdyno asks in text (settings, status, tables) is answered
+    /// at once.
     fn start(desk: &Desk, programmed: &Programmed, wait: Wait) -> (Self, String) {
         let name = programmed.name;
         let socket = desk.path(name);

@@ -1,4 +1,5 @@
-//! What a known-answer server says of itself, by its own clocks, and what the tool reports of it that cannot be so.
+//! What a known-answer server says of itself, by its own clocks, and what the tool reports of it
+//! that cannot be so.
 
 use dbdyno_analyse::VariantStep;
 use serde_json::Value;
@@ -40,11 +41,13 @@ impl OwnAccount {
         self.late_us > 0.001 * self.took_us
     }
 
-    /// All that is reported about a variant and not what its server says, which was asked `operations` times in all.
+    /// All that is reported about a variant and not what its server says, which was asked
+    /// `operations` times in all.
     ///
-    /// An operation takes the client as long as the server, and its own time on top: on a machine that is held up no less than 0,
-    /// and in most blocks no more than three times what servers are late there, `late_us` (as long for sending as for receiving,
-    /// each as a server). A single hold-up of the client, which no server sees, may fill one block.
+    /// An operation takes the client as long as the server, and its own time on top: on a machine
+    /// that is held up no less than 0, and in most blocks no more than three times what servers are
+    /// late there, `late_us` (as long for sending as for receiving, each as a server). A single
+    /// hold-up of the client, which no server sees, may fill one block.
     pub(crate) fn false_in(&self, reported: &VariantStep, operations: u64, late_us: f64) -> Vec<String> {
         let name = &reported.variant;
         let mut wrong = Vec::new();

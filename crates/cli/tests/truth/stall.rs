@@ -1,4 +1,5 @@
-//! The stall of one second: what a closed loop hides of it and an open loop shows, through the whole tool.
+//! The stall of one second: what a closed loop hides of it and an open loop shows, through the
+//! whole tool.
 
 use std::process::Stdio;
 
@@ -14,12 +15,12 @@ use crate::{turn, urgent};
 
 /// Answers take 1 ms, and once in this time nothing is served for a second.
 const PERIOD_SECONDS: f64 = 1.4;
-/// Operations a second of the open loop, over so many connections: few, so that what has waited is done long before the next stall
-/// on a slow machine too.
+/// Operations a second of the open loop, over so many connections: few, so that what has waited is
+/// done long before the next stall on a slow machine too.
 const RATE: f64 = 100.0;
 const CONNECTIONS: f64 = 4.0;
-/// One of so many runs must report what is true: a hold-up of a tenth of a second after any of a run's five stalls spoils it, and
-/// a tool that is wrong is wrong in all.
+/// One of so many runs must report what is true: a hold-up of a tenth of a second after any of a
+/// run's five stalls spoils it, and a tool that is wrong is wrong in all.
 const ATTEMPTS: usize = 8;
 
 /// What a run reports of its queries.
@@ -30,7 +31,8 @@ struct Stalled {
     longest_us: u64,
 }
 
-/// Starts the server and runs a step of `options` against it. `Err` says why the run is good for nothing.
+/// Starts the server and runs a step of `options` against it. `Err` says why the run is good for
+/// nothing.
 fn stalled(options: &str, wait: Wait) -> Result<Stalled, String> {
     let desk = Desk::new();
     let socket = desk.path("answers");
@@ -80,7 +82,8 @@ fn shows(report: &str, us: u64) -> bool {
         .any(|text| report.contains(text))
 }
 
-/// Makes the run again where something is `wrong` with what it reports: a hold-up in addition to the stall is not what was asked.
+/// Makes the run again where something is `wrong` with what it reports: a hold-up in addition to
+/// the stall is not what was asked.
 fn expect_once(options: &str, wrong: impl Fn(&Stalled) -> Vec<String>) {
     let _turn = turn();
     WAITS.into_iter().for_each(|wait| expect_once_of(wait, options, &wrong));
@@ -101,7 +104,8 @@ fn expect_once_of(wait: Wait, options: &str, wrong: impl Fn(&Stalled) -> Vec<Str
     }
 }
 
-/// Of a closed loop one operation in each period meets the stall: its 95th percentile is that of all others.
+/// Of a closed loop one operation in each period meets the stall: its 95th percentile is that of
+/// all others.
 #[test]
 fn acceptance_check_6_a_closed_loop_hides_the_stall() {
     expect_once("connections = 1", |Stalled { found, report, longest_us }| {
@@ -116,21 +120,24 @@ fn acceptance_check_6_a_closed_loop_hides_the_stall() {
     });
 }
 
-/// What is not about 1.1 ms: half of the answers come at once after their millisecond, and where others use the machine too the
-/// slowest twentieth of them some milliseconds later, which is nothing compared with a second.
+/// What is not about 1.1 ms: half of the answers come at once after their millisecond, and where
+/// others use the machine too the slowest twentieth of them some milliseconds later, which is
+/// nothing compared with a second.
 fn not_hidden(service: &Latency) -> Vec<String> {
     let bounds = [("p50", service.p50_us, 1_000..1_500), ("p95", service.p95_us, 1_000..20_000)];
     let outside = bounds.into_iter().filter(|(_, us, bounds)| !bounds.contains(us));
     outside.map(|(name, us, _)| format!("{name} of service {us} us, not about 1.1 ms")).collect()
 }
 
-/// What is due while nothing is served waits, and what comes after waits for that. An operation that is due t seconds after the
-/// stall's begin is answered when the stall is over and the rate × t before it are done, each connection its part of them:
-/// 1 - t × (1 - rate × service ÷ connections) seconds later. The slowest twentieth of the operations of a period are those of its
-/// first twentieth after the begin, so the percentile is 1 - 0.05 × period × (1 - rate × service ÷ connections) seconds:
-/// 0.93 s for a stall in 1.4 s and four connections. (In the original's demonstration one thread had a stall in 4 s, for which it
-/// is 0.90 s; it was 0.943 s, the edge of a bucket, over the operations that were answered before the end.) The service
-/// times show nothing of it.
+/// What is due while nothing is served waits, and what comes after waits for that. An operation
+/// that is due t seconds after the stall's begin is answered when the stall is over and the rate ×
+/// t before it are done, each connection its part of them: 1 - t × (1 - rate × service ÷
+/// connections) seconds later. The slowest twentieth of the operations of a period are those of its
+/// first twentieth after the begin, so the percentile is 1 - 0.05 × period × (1 - rate × service ÷
+/// connections) seconds: 0.93 s for a stall in 1.4 s and four connections. (In the original's
+/// demonstration one thread had a stall in 4 s, for which it is 0.90 s; it was 0.943 s, the edge of
+/// a bucket, over the operations that were answered before the end.) The service times show nothing
+/// of it.
 #[test]
 fn acceptance_check_6_an_open_loop_shows_the_stall() {
     let options = format!("connections = {CONNECTIONS:.0}\npace = \"constant\"\nrates = [{RATE:.0}]");

@@ -26,8 +26,8 @@ static CPUS: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 impl Wait {
-    /// The table `[host]` of a plan with these `keys`. The last CPU is the spinning client's, also where it is the only one: the plan
-    /// does not say where servers by address run.
+    /// The table `[host]` of a plan with these `keys`. The last CPU is the spinning client's, also
+    /// where it is the only one: the plan does not say where servers by address run.
     pub(crate) fn host(self, keys: &str) -> String {
         let wait = match self {
             Self::Sleep => String::new(),
@@ -46,7 +46,8 @@ impl Wait {
         }
     }
 
-    /// `dbdyno ARGS` for the client. One that spins is not put before all other programs: they would get no CPU where it runs.
+    /// `dbdyno ARGS` for the client. One that spins is not put before all other programs: they
+    /// would get no CPU where it runs.
     pub(crate) fn client(self, desk: &Desk, args: &[&str]) -> std::process::Command {
         match self {
             Self::Sleep => urgent(desk, args),
@@ -55,7 +56,8 @@ impl Wait {
     }
 }
 
-/// Below saturation a rate does not depend on how the client waits, and a comparison says of which kind each was.
+/// Below saturation a rate does not depend on how the client waits, and a comparison says of which
+/// kind each was.
 #[test]
 fn a_sleeping_and_a_spinning_client_have_the_same_rates() {
     let _turn = turn();
@@ -112,8 +114,8 @@ impl Wait {
     }
 }
 
-/// A thread that is always on its CPU has time to spare while it finds nothing, and the sampler keeps its seconds on the
-/// same CPU.
+/// A thread that is always on its CPU has time to spare while it finds nothing, and the sampler
+/// keeps its seconds on the same CPU.
 #[test]
 fn a_spinning_client_with_nothing_to_do_is_not_called_busy() {
     let _turn = turn();

@@ -6,8 +6,8 @@ use super::wire::Wire;
 use crate::Cells;
 use crate::stream::ByteStream;
 
-/// Reads the whole answer to a statement that was just sent. Where it has several results (a procedure), the rows of
-/// the first one that has columns are returned.
+/// Reads the whole answer to a statement that was just sent. Where it has several results (a
+/// procedure), the rows of the first one that has columns are returned.
 pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>, form: Form) -> Result<Cells, Fault> {
     let mut payload = Vec::new();
     let mut found: Option<Cells> = None;

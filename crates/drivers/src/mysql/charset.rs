@@ -2,9 +2,10 @@
 
 use crate::{Class, DbError, Session};
 
-/// Has the server take the texts of statements for what the columns of `table`, a name without quotes, hold, so that it converts
-/// none of them. For texts of ASCII only, which are the same bytes in every character set that a client can speak. The session
-/// stays as it is where the columns differ, where there is no such table, and where the server refuses, as for UTF-16.
+/// Has the server take the texts of statements for what the columns of `table`, a name without
+/// quotes, hold, so that it converts none of them. For texts of ASCII only, which are the same
+/// bytes in every character set that a client can speak. The session stays as it is where the
+/// columns differ, where there is no such table, and where the server refuses, as for UTF-16.
 ///
 /// # Errors
 /// [`Class::Lost`].

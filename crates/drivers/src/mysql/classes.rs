@@ -3,8 +3,9 @@
 use crate::Class;
 use crate::Class::{Fatal, Lost, Refused, Retry};
 
-/// Error numbers and their classes, by number; what is not here is [`Class::Refused`]. Numbers as in
-/// `mysqld_error.h` of both products; 2000 and above are the client library's, 3 and 20 `mysys`'s (disk).
+/// Error numbers and their classes, by number; what is not here is [`Class::Refused`]. Numbers as
+/// in `mysqld_error.h` of both products; 2000 and above are the client library's, 3 and 20
+/// `mysys`'s (disk).
 pub(super) const CLASSES: &[(u16, Class)] = &[
     (3, Fatal),      // EE_WRITE: a file cannot be written
     (20, Fatal),     // EE_DISK_FULL

@@ -29,8 +29,9 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Appends the message that executes the statement with `params`, whose number the caller has checked. The types
-    /// are sent only when the server does not know them from the execution before.
+    /// Appends the message that executes the statement with `params`, whose number the caller has
+    /// checked. The types are sent only when the server does not know them from the execution
+    /// before.
     pub(super) fn put(&mut self, out: &mut Vec<u8>, params: &[Param]) {
         out.push(EXECUTE);
         out.extend_from_slice(&self.server_id.to_le_bytes());

@@ -12,7 +12,8 @@ use crate::excerpt::said;
 /// Bytes of a nonce in every authentication plugin that is spoken here.
 pub(super) const NONCE: usize = 20;
 
-/// MariaDB before 11 writes this before its version, so that old replicas take it for something they know.
+/// MariaDB before 11 writes this before its version, so that old replicas take it for something
+/// they know.
 const MARIADB_PREFIX: &str = "5.5.5-";
 
 /// What a server says of itself when a client connects.
@@ -30,8 +31,8 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    /// Reads a greeting, or the error that is sent in its place when there are too many connections or the host is
-    /// blocked.
+    /// Reads a greeting, or the error that is sent in its place when there are too many connections
+    /// or the host is blocked.
     pub(super) fn parse(payload: &[u8]) -> Result<Self, Fault> {
         match payload.first() {
             Some(0xff) => return Err(packet::server_error(payload)),
@@ -84,7 +85,8 @@ fn extended(greeting: &HandshakePacket<'_>) -> MariadbCapabilities {
     greeting.mariadb_ext_capabilities()
 }
 
-/// The codec computes with the nonce's length as a signed byte and overflows beyond 127; no server sends that.
+/// The codec computes with the nonce's length as a signed byte and overflows beyond 127; no server
+/// sends that.
 fn check_nonce_length(payload: &[u8]) -> Result<(), Fault> {
     let mut reader = packet::Reader(payload);
     reader.u8()?;

@@ -7,11 +7,12 @@ use super::wire::Wire;
 use crate::Answer;
 use crate::stream::ByteStream;
 
-/// Bytes of one packet. The server reads each whole, and refuses one beyond `max_allowed_packet`, 1 MiB at least.
+/// Bytes of one packet. The server reads each whole, and refuses one beyond `max_allowed_packet`, 1
+/// MiB at least.
 const PIECE: usize = 256 << 10;
 
-/// Sends `rows` for the statement whose text was just sent, and reads its answer. Whatever file the server names, it gets
-/// these rows; one that says no to them reads them to their end first.
+/// Sends `rows` for the statement whose text was just sent, and reads its answer. Whatever file the
+/// server names, it gets these rows; one that says no to them reads them to their end first.
 pub(super) async fn send_rows<S: ByteStream>(
     wire: &mut Wire<S>,
     form: Form,

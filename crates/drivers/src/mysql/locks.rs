@@ -27,7 +27,8 @@ pub(super) fn of(database: &str) -> Locks {
     }
 }
 
-/// `dbdyno:` and the database's name, as a literal that means the same in every SQL mode. Of a long name a part of its hash.
+/// `dbdyno:` and the database's name, as a literal that means the same in every SQL mode. Of a long
+/// name a part of its hash.
 fn name(database: &str) -> String {
     let mut name = format!("dbdyno:{database}");
     if name.chars().count() > LONGEST_NAME {

@@ -1,8 +1,10 @@
-//! The conversation that opens a connection: greeting, answer, and whatever the authentication plugin still asks.
+//! The conversation that opens a connection: greeting, answer, and whatever the authentication
+//! plugin still asks.
 //!
-//! `caching_sha2_password` and `sha256_password` hand the password itself to the server: plainly inside TLS, the former
-//! over a unix socket too, as the protocol says; else encrypted with the server's public key. Over TCP that key must be known,
-//! or the user says that any will do: who poses as the server sends a key of its own.
+//! `caching_sha2_password` and `sha256_password` hand the password itself to the server: plainly
+//! inside TLS, the former over a unix socket too, as the protocol says; else encrypted with the
+//! server's public key. Over TCP that key must be known, or the user says that any will do: who
+//! poses as the server sends a key of its own.
 //!
 //! MariaDB's `client_ed25519` and `parsec` sign the server's nonce and hand nothing out.
 
@@ -22,8 +24,8 @@ use crate::channel::Channel;
 use crate::excerpt::said;
 use crate::stream::ByteStream;
 
-/// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD DATA LOCAL INFILE only
-/// where the options ask for it.
+/// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD
+/// DATA LOCAL INFILE only where the options ask for it.
 const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_LONG_FLAG)
     .union(CapabilityFlags::CLIENT_PROTOCOL_41)
@@ -110,7 +112,8 @@ fn put_response(
 ) -> Result<(), Fault> {
     let mut capabilities = wanted(greeting, options);
     capabilities.set(CapabilityFlags::CLIENT_SSL, login.channel.is_encrypted);
-    // Without it the server refuses such a statement; most take the flag whatever they have greeted with.
+    // Without it the server refuses such a statement; most take the flag whatever they have greeted
+    // with.
     capabilities.set(CapabilityFlags::CLIENT_LOCAL_FILES, options.local_infile);
     let offers_plugins = greeting.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);
     let response = HandshakeResponse::new(
@@ -127,9 +130,10 @@ fn put_response(
     Ok(())
 }
 
-/// The capabilities of both that are asked for. Without a word of the options, session tracking and results without EOF packets
-/// are those of the product's own client library: libmysqlclient asks for both since 5.7 (`CLIENT_CAPABILITIES` in its
-/// `client_settings.h`), MariaDB Connector/C for session tracking only (`mariadb_com.h`).
+/// The capabilities of both that are asked for. Without a word of the options, session tracking and
+/// results without EOF packets are those of the product's own client library: libmysqlclient asks
+/// for both since 5.7 (`CLIENT_CAPABILITIES` in its `client_settings.h`), MariaDB Connector/C for
+/// session tracking only (`mariadb_com.h`).
 fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
     let mut wanted = WANTED;
     let manner = &options.manner;
@@ -164,8 +168,9 @@ impl<'a> Login<'a> {
             ServerKey::Unknown if channel.is_local => &ServerKey::Retrieved,
             key => key,
         };
-        // The first answer is made for the server's default. Where that is not spoken here, or would ask for a key that may not
-        // be asked for, the account's own may be another, which the server then names.
+        // The first answer is made for the server's default. Where that is not spoken here, or
+        // would ask for a key that may not be asked for, the account's own may be another, which
+        // the server then names.
         let plugin = match &greeting.plugin {
             AuthPlugin::CachingSha2Password => AuthPlugin::CachingSha2Password,
             AuthPlugin::Sha256Password if channel.is_encrypted || *server_key != ServerKey::Unknown => {
@@ -213,7 +218,8 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// The password encrypted with the key that is known, or `request` for the server's key where any will do.
+    /// The password encrypted with the key that is known, or `request` for the server's key where
+    /// any will do.
     fn encrypted(&mut self, request: u8) -> Result<Vec<u8>, Fault> {
         match self.server_key {
             ServerKey::Known(pem) => rsa::encrypt(self.password, &self.nonce, pem),

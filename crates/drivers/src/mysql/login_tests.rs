@@ -52,8 +52,8 @@ async fn receive(stream: &mut DuplexStream) -> Vec<u8> {
     payload
 }
 
-/// Plays a server that greets with `plugin` and answers each packet of the client with the next of `script`. Returns
-/// the outcome and what the client said.
+/// Plays a server that greets with `plugin` and answers each packet of the client with the next of
+/// `script`. Returns the outcome and what the client said.
 async fn played(
     options: &Options,
     plugin: &str,
@@ -71,7 +71,8 @@ async fn played(
             sequence += 2;
             for payload in script.by_ref() {
                 server.write_all(&packet(sequence, payload)).await.expect("an answer is sent");
-                // The fast path of caching_sha2_password: the OK follows without a word of the client.
+                // The fast path of caching_sha2_password: the OK follows without a word of the
+                // client.
                 if payload != &[1, 3] {
                     break;
                 }

@@ -1,8 +1,9 @@
 //! MySQL, MariaDB and Percona Server: a lean session on the protocol crate's codecs.
 //!
-//! Answers are walked through where they lie in the input buffer and counted, not decoded; one statement costs one write
-//! and, for an answer that fits the buffer, one read. Formats: the client/server protocol of the MySQL source
-//! documentation, and the MariaDB knowledge base where MariaDB differs.
+//! Answers are walked through where they lie in the input buffer and counted, not decoded; one
+//! statement costs one write and, for an answer that fits the buffer, one read. Formats: the
+//! client/server protocol of the MySQL source documentation, and the MariaDB knowledge base where
+//! MariaDB differs.
 
 mod cells;
 mod charset;
@@ -43,8 +44,8 @@ use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream}
 #[derive(Debug)]
 pub(crate) struct Mysql;
 
-/// What a server does with tables of `engine` (`InnoDB`, `ROCKSDB`, ...; case does not matter). `owned` says that dbdyno
-/// started the server and may drop its binary logs.
+/// What a server does with tables of `engine` (`InnoDB`, `ROCKSDB`, ...; case does not matter).
+/// `owned` says that dbdyno started the server and may drop its binary logs.
 pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
     let rocksdb = engine.eq_ignore_ascii_case("rocksdb");
     Capabilities {

@@ -1,4 +1,5 @@
-//! Answers made by an encoder of their own, with what must come of them; the same answers damaged; hostile lengths.
+//! Answers made by an encoder of their own, with what must come of them; the same answers damaged;
+//! hostile lengths.
 
 use proptest::prelude::*;
 
@@ -235,7 +236,8 @@ pub(super) fn preparation(form: Form) -> Vec<u8> {
     framed(&payloads, 1)
 }
 
-/// What comes of `bytes` as the answer to each kind of statement, and the most room that was made for it.
+/// What comes of `bytes` as the answer to each kind of statement, and the most room that was made
+/// for it.
 fn outcomes(form: Form, bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
     block_on(async {
         let mut widest = 0;

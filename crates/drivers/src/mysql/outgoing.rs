@@ -1,4 +1,5 @@
-//! The one output buffer of a session: a message is built after its packet header and split where it is too long.
+//! The one output buffer of a session: a message is built after its packet header and split where
+//! it is too long.
 
 /// Longest payload of one packet; a packet of exactly this length says that another one follows.
 pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
@@ -6,7 +7,8 @@ pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
 /// Bytes of a packet header: three of length, one of sequence number.
 pub(super) const HEADER: usize = 4;
 
-/// A message under construction. The header's place is reserved from the start, so nothing is moved later.
+/// A message under construction. The header's place is reserved from the start, so nothing is moved
+/// later.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     bytes: Vec<u8>,

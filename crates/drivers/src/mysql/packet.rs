@@ -1,4 +1,5 @@
-//! The small packets that frame an answer: OK, EOF, ERR, and the length-encoded numbers inside them.
+//! The small packets that frame an answer: OK, EOF, ERR, and the length-encoded numbers inside
+//! them.
 
 use super::fault::{Fault, Said};
 use crate::excerpt::said;
@@ -108,14 +109,17 @@ pub(super) fn server_error(payload: &[u8]) -> Fault {
 /// The form of answers that a login agreed on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Form {
-    /// `CLIENT_DEPRECATE_EOF`: no EOF after the column definitions, and an OK in place of the one after the rows.
+    /// `CLIENT_DEPRECATE_EOF`: no EOF after the column definitions, and an OK in place of the one
+    /// after the rows.
     pub(super) deprecate_eof: bool,
-    /// `MARIADB_CLIENT_CACHE_METADATA`: after the number of columns is whether their definitions follow. They do not
-    /// when a prepared statement is executed again and they are those that the client got before.
+    /// `MARIADB_CLIENT_CACHE_METADATA`: after the number of columns is whether their definitions
+    /// follow. They do not when a prepared statement is executed again and they are those that the
+    /// client got before.
     pub(super) optional_definitions: bool,
 }
 
-/// Reads the first packet of a result set: how many columns its rows have, at least 1, and how many definitions follow.
+/// Reads the first packet of a result set: how many columns its rows have, at least 1, and how many
+/// definitions follow.
 pub(super) fn columns(payload: &[u8], form: Form) -> Result<(u64, u64), Fault> {
     let mut reader = Reader(payload);
     let count = reader.length()?;
@@ -126,8 +130,9 @@ pub(super) fn columns(payload: &[u8], form: Form) -> Result<(u64, u64), Fault> {
     Ok((count, count * u64::from(follow)))
 }
 
-/// Whether a packet of a result set ends its rows. A row may begin with 0xfe too, as the length of a value of 16 MB
-/// and more, but then its packet is a full one (new form) or longer than the old form's five bytes.
+/// Whether a packet of a result set ends its rows. A row may begin with 0xfe too, as the length of
+/// a value of 16 MB and more, but then its packet is a full one (new form) or longer than the old
+/// form's five bytes.
 pub(super) fn ends_rows(first: u8, length: usize, deprecate_eof: bool) -> bool {
     first == 0xfe && if deprecate_eof { length < super::outgoing::MAX_PAYLOAD } else { length < EOF_LONGEST }
 }

@@ -118,8 +118,8 @@ impl Product for Mysql {
     }
 }
 
-/// Whether a row of the server's list is of a connection with this login that does something: number, user, host, database,
-/// command.
+/// Whether a row of the server's list is of a connection with this login that does something:
+/// number, user, host, database, command.
 fn is_ours(row: &[Option<String>], login: &Options) -> bool {
     let column = |number: usize| row.get(number).and_then(Option::as_deref).unwrap_or_default();
     let database = login.database.as_deref().unwrap_or_default();

@@ -13,7 +13,8 @@ use crate::options::ServerKey;
 #[cfg(test)]
 pub(super) use super::testing::{TEST_KEY, WEAK_KEY};
 
-/// Bits of a key that are taken: MySQL makes 2048; fewer can be computed backwards, more than 16384 would be an attack on our time.
+/// Bits of a key that are taken: MySQL makes 2048; fewer can be computed backwards, more than 16384
+/// would be an attack on our time.
 const BITS: std::ops::RangeInclusive<usize> = 2048..=16384;
 
 /// Bytes that OAEP with SHA-1 adds to what it encrypts.
@@ -23,7 +24,8 @@ impl ServerKey {
     /// The key in the PEM file `path`.
     ///
     /// # Errors
-    /// A file that cannot be read, or holds no RSA key of 2048 bits or more: a sentence that names it.
+    /// A file that cannot be read, or holds no RSA key of 2048 bits or more: a sentence that names
+    /// it.
     pub fn load(path: &Path) -> Result<Self, String> {
         let wrong = |why: String| format!("server_public_key {}: {why}", path.display());
         let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
@@ -65,7 +67,8 @@ fn checked(pem: &[u8]) -> Result<(Vec<u8>, PubKeyFileType, usize), String> {
     }
 }
 
-/// Length of the modulus, `None` for a key that the codec would stumble over: it trusts every length inside.
+/// Length of the modulus, `None` for a key that the codec would stumble over: it trusts every
+/// length inside.
 fn modulus_bits(der: &[u8], kind: PubKeyFileType) -> Option<usize> {
     let (fields, _) = element(der, 0x30)?;
     let fields = match kind {

@@ -1,12 +1,13 @@
-//! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes nothing.
+//! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes
+//! nothing.
 
 use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD};
 use super::packet::{self, Finish, Form};
 use crate::Answer;
 
-/// Longest packet that is read whole (OK, ERR, column count). Real ones have at most some hundred bytes; the limit keeps
-/// a broken server from filling the memory.
+/// Longest packet that is read whole (OK, ERR, column count). Real ones have at most some hundred
+/// bytes; the limit keeps a broken server from filling the memory.
 const LONGEST_CONTROL: usize = 64 << 10;
 
 /// What the scanner wants next.
@@ -64,13 +65,14 @@ impl Scanner {
         self.sequence
     }
 
-    /// Informs the scanner that packets were sent to the server in the middle of the answer: the next one is number `next`.
+    /// Informs the scanner that packets were sent to the server in the middle of the answer: the
+    /// next one is number `next`.
     pub(super) fn sent_up_to(&mut self, next: u8) {
         self.sequence = next;
     }
 
-    /// Walks over `input`; returns how many bytes are done with, and what is wanted next. Bytes that are not done with
-    /// must be at the front of the next `input`.
+    /// Walks over `input`; returns how many bytes are done with, and what is wanted next. Bytes
+    /// that are not done with must be at the front of the next `input`.
     pub(super) fn scan(&mut self, input: &[u8]) -> Result<(usize, Step), Fault> {
         let mut at = 0;
         loop {
@@ -122,8 +124,9 @@ impl Scanner {
         }
     }
 
-    /// Packets are numbered within an exchange; a wrong number means that answers and questions no longer match. Errors
-    /// are exempt: a server that gives up sends them unasked, with a number of its own.
+    /// Packets are numbered within an exchange; a wrong number means that answers and questions no
+    /// longer match. Errors are exempt: a server that gives up sends them unasked, with a number of
+    /// its own.
     fn check_sequence(&mut self, number: u8, first: u8) -> Result<(), Fault> {
         if number != self.sequence && first != 0xff {
             return Err(Fault::Malformed("packets out of order"));

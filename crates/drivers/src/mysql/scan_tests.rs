@@ -6,8 +6,8 @@ use super::super::fault::Said;
 use super::super::testing::{eof, error, ok, ok_and_more, packet, packets, result_set};
 use super::*;
 
-/// Feeds `bytes` in pieces of the given lengths (the last one repeated), as reads would deliver them. `None` when the
-/// bytes end before the answer does.
+/// Feeds `bytes` in pieces of the given lengths (the last one repeated), as reads would deliver
+/// them. `None` when the bytes end before the answer does.
 fn fed(new_form: bool, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, Fault>> {
     let form = Form { deprecate_eof: new_form, optional_definitions: false };
     fed_in(form, bytes, pieces)

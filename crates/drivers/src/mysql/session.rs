@@ -25,8 +25,8 @@ const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const CLOSE_STATEMENT: u8 = 0x19;
 
-/// Where the server is set otherwise: a statement of a benchmark, a check or an upkeep that no one commits would hold its locks
-/// against the next.
+/// Where the server is set otherwise: a statement of a benchmark, a check or an upkeep that no one
+/// commits would hold its locks against the next.
 const AUTOCOMMIT: &str = "SET autocommit = 1";
 
 /// One connection to a MySQL, MariaDB or Percona server, over any byte stream.
@@ -38,12 +38,14 @@ pub struct MysqlSession<S = Stream> {
 }
 
 impl MysqlSession {
-    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until asked
-    /// otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3) or the options' `client_charset`.
+    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each
+    /// statement until asked otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3) or the
+    /// options' `client_charset`.
     ///
     /// # Errors
-    /// [`Class::Lost`] when no one answers in time, `Fatal` when the server refuses user, password or database,
-    /// `Refused` when it has too many connections. The message names address, user and database, and what to try.
+    /// [`Class::Lost`] when no one answers in time, `Fatal` when the server refuses user, password
+    /// or database, `Refused` when it has too many connections. The message names address, user and
+    /// database, and what to try.
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
         let place = options.place();
         let context = format!("connecting to {place}");
@@ -51,7 +53,8 @@ impl MysqlSession {
         connected(attempt, (options, "MySQL"), hint).await?.set_up(options, &context).await
     }
 
-    /// Sets in the session what the server's own settings do not: to commit after each statement, and the character set of the options.
+    /// Sets in the session what the server's own settings do not: to commit after each statement,
+    /// and the character set of the options.
     async fn set_up(mut self, options: &Options, context: &str) -> Result<Self, DbError> {
         if options.manner.sets_autocommit {
             self.configure(AUTOCOMMIT, options, context, "").await?;
@@ -84,7 +87,8 @@ impl MysqlSession {
         }
     }
 
-    /// The server's version as it reports it, without the prefix that MariaDB before 11 puts in front.
+    /// The server's version as it reports it, without the prefix that MariaDB before 11 puts in
+    /// front.
     pub fn server_version(&self) -> &str {
         &self.agreed.version
     }
@@ -94,13 +98,15 @@ impl MysqlSession {
         self.agreed.is_mariadb
     }
 
-    /// The server sends the column definitions of a prepared statement once, and not with each of its answers.
+    /// The server sends the column definitions of a prepared statement once, and not with each of
+    /// its answers.
     pub fn defines_columns_once(&self) -> bool {
         self.agreed.form.optional_definitions
     }
 
-    /// Which of `DEPRECATE_EOF` (results end in an OK packet, and no EOF packet follows their column definitions) and
-    /// `SESSION_TRACK` (OK packets report changes of the session's state) the login agreed on, or `none`.
+    /// Which of `DEPRECATE_EOF` (results end in an OK packet, and no EOF packet follows their
+    /// column definitions) and `SESSION_TRACK` (OK packets report changes of the session's state)
+    /// the login agreed on, or `none`.
     pub fn protocol_options(&self) -> &'static str {
         match (self.agreed.form.deprecate_eof, self.agreed.session_track) {
             (true, true) => "DEPRECATE_EOF, SESSION_TRACK",
@@ -233,8 +239,9 @@ impl<S: ByteStream> Session for MysqlSession<S> {
 }
 
 impl<S: ByteStream> MysqlSession<S> {
-    /// Runs `sql`, a `LOAD DATA LOCAL INFILE`, with `rows` in place of the file that it names; no file is read. The session's
-    /// options must allow it, and the server's `local_infile` be on. The answer's `affected` is the number of rows.
+    /// Runs `sql`, a `LOAD DATA LOCAL INFILE`, with `rows` in place of the file that it names; no
+    /// file is read. The session's options must allow it, and the server's `local_infile` be on.
+    /// The answer's `affected` is the number of rows.
     ///
     /// # Errors
     /// As [`Session::query`]; `Refused` when `sql` is no such statement.
@@ -256,7 +263,8 @@ impl<S: ByteStream> MysqlSession<S> {
         }
     }
 
-    /// The statement asks for a file, which is not sent: ends the exchange. What that means for the statement.
+    /// The statement asks for a file, which is not sent: ends the exchange. What that means for the
+    /// statement.
     async fn without_file(&mut self, mut scanner: Scanner) -> Fault {
         loop {
             // An empty packet says: no file. The server's verdict on that still has to be read.

@@ -1,4 +1,5 @@
-//! MariaDB's plugins that sign: `client_ed25519`, and `parsec` from MariaDB 11.6 on. The password never leaves.
+//! MariaDB's plugins that sign: `client_ed25519`, and `parsec` from MariaDB 11.6 on. The password
+//! never leaves.
 
 use mysql_common::auth::plugins::client_ed25519::{ClientEd25519, NONCE_BYTES};
 use mysql_common::auth::plugins::parsec::Parsec;
@@ -14,8 +15,8 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// The answer to a switch to `plugin`, whose nonce is 32 bytes, maybe with a NUL after them. `client_ed25519` signs at
-    /// once; `parsec` first asks for the salt that its key is made with.
+    /// The answer to a switch to `plugin`, whose nonce is 32 bytes, maybe with a NUL after them.
+    /// `client_ed25519` signs at once; `parsec` first asks for the salt that its key is made with.
     pub(super) fn first_answer(
         &mut self,
         plugin: &AuthPlugin<'_>,
@@ -104,7 +105,8 @@ mod tests {
         assert_eq!(signer.first_answer(&AuthPlugin::Parsec, "secret", &nonce).expect("a request"), b"");
         let answer = signer.signature("secret", b"P\x01salt of 18 bytes..").expect("a signature");
         let (own_nonce, signature) = answer.split_at(32);
-        // PBKDF2 of SHA-512, 2048 rounds, and the public key of what it gives, computed with Python and OpenSSL.
+        // PBKDF2 of SHA-512, 2048 rounds, and the public key of what it gives, computed with Python
+        // and OpenSSL.
         let public: Vec<u8> = (0..64)
             .step_by(2)
             .map(|at| &"7187bfae8cd5374bada082ce87b5f91f7bcf71d355d5fef564daecd0b6cfc577"[at..at + 2])

@@ -1,4 +1,5 @@
-//! Counters and settings of MariaDB, MySQL and Percona Server, and what a connection of the load gets.
+//! Counters and settings of MariaDB, MySQL and Percona Server, and what a connection of the load
+//! gets.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +7,20 @@ use super::Mysql;
 use crate::product::{self, Asked, Description, cell, name_value_pairs};
 use crate::{Class, DbError, Session};
 
-/// A counter of MySQL from 5.6 on, whose performance schema counts what is done with files, and one of MariaDB, which counts
-/// the groups that it writes to its binary log.
+/// A counter of MySQL from 5.6 on, whose performance schema counts what is done with files, and one
+/// of MariaDB, which counts the groups that it writes to its binary log.
 const HAS_FILE_COUNTS: &str = "Performance_schema_accounts_lost";
 const HAS_GROUP_COUNTS: &str = "Binlog_group_commits";
-/// Operations on binary logs that neither read nor write: syncs, and a few for each file that is opened or closed.
+/// Operations on binary logs that neither read nor write: syncs, and a few for each file that is
+/// opened or closed.
 const BINLOG_OPERATIONS: &str = "SELECT 'binlog.COUNT_MISC', COUNT_MISC FROM performance_schema.file_summary_by_event_name \
      WHERE EVENT_NAME = 'wait/io/file/sql/binlog'";
 
 /// Server variables that hold a password in some versions; their values are never kept.
 const SECRET_VARIABLES: &[&str] = &["report_password", "wsrep_sst_auth", "wsrep_sst_receive_auth"];
 
-/// Variables of MySQL's family that a session may have otherwise than the server, and that change what a load measures.
+/// Variables of MySQL's family that a session may have otherwise than the server, and that change
+/// what a load measures.
 const SESSION: &[&str] = &[
     "autocommit",
     "binlog_format",
@@ -37,7 +40,8 @@ const SESSION: &[&str] = &[
     "unique_checks",
 ];
 
-/// No variable of the server: whether it sends the column definitions of a prepared statement `once` or `always`.
+/// No variable of the server: whether it sends the column definitions of a prepared statement
+/// `once` or `always`.
 const COLUMN_DEFINITIONS: &str = "column_definitions";
 
 /// No variable of the server: see [`crate::mysql::MysqlSession::protocol_options`].
@@ -94,8 +98,8 @@ pub(super) async fn describe(session: &mut Asked<'_, Mysql>) -> Result<Descripti
     })
 }
 
-/// The first three numbers of a version. MariaDB, through some proxies, writes `5.5.5-` before its version, for old replication
-/// clients.
+/// The first three numbers of a version. MariaDB, through some proxies, writes `5.5.5-` before its
+/// version, for old replication clients.
 pub(super) fn version_numbers(text: &str) -> [u32; 3] {
     let text = if text.contains("MariaDB") { text.strip_prefix("5.5.5-").unwrap_or(text) } else { text };
     product::version_numbers(text)
@@ -121,8 +125,8 @@ fn engine(default: &str, is_xtradb: bool, innodb_version: &str) -> String {
     format!("{name} {innodb_version}").trim_end().to_owned()
 }
 
-/// Global variables of the MySQL family whose names match `pattern`, as text. A variable that the version does not
-/// have is absent, not an error.
+/// Global variables of the MySQL family whose names match `pattern`, as text. A variable that the
+/// version does not have is absent, not an error.
 pub(super) async fn variables(
     session: &mut impl Session,
     pattern: &str,

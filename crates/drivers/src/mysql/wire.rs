@@ -1,4 +1,5 @@
-//! Packets over a byte stream, with one output and one input buffer that are kept for the life of the session.
+//! Packets over a byte stream, with one output and one input buffer that are kept for the life of
+//! the session.
 
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -15,10 +16,12 @@ use crate::allowance::Allowance;
 use crate::input::{FIRST_SIZE, Input};
 use crate::stream::{ByteStream, write_whole};
 
-/// From this length on a body is not copied. Gathering two pieces costs the kernel about as much as copying this.
+/// From this length on a body is not copied. Gathering two pieces costs the kernel about as much as
+/// copying this.
 const WORTH_GATHERING: usize = 1024;
 
-/// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
+/// Time for reading what a server said before it closed the connection; it lies in the socket
+/// already or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A stream with its buffers.
@@ -58,8 +61,8 @@ impl<S: ByteStream> Wire<S> {
         self.allowance.take_row(values).map_err(Fault::TooLarge)
     }
 
-    /// The stream alone, and the number of the next packet, to go on with [`Wire::resumed`] once TLS is under it. Bytes that
-    /// came ahead of TLS are refused: anybody may have sent them.
+    /// The stream alone, and the number of the next packet, to go on with [`Wire::resumed`] once
+    /// TLS is under it. Bytes that came ahead of TLS are refused: anybody may have sent them.
     pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
         if self.consumed < self.input.len() {
             return Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"));
@@ -96,8 +99,8 @@ impl<S: ByteStream> Wire<S> {
         Ok(())
     }
 
-    /// Sends a command of one byte with `body` after it. A long body goes to the kernel from where it lies; a short one is
-    /// cheaper to copy after its header.
+    /// Sends a command of one byte with `body` after it. A long body goes to the kernel from where
+    /// it lies; a short one is cheaper to copy after its header.
     pub(super) async fn send_command(&mut self, command: u8, body: &[u8]) -> Result<(), Fault> {
         if body.len() < WORTH_GATHERING || body.len() + 1 >= MAX_PAYLOAD {
             let message = self.message();
@@ -116,8 +119,8 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Sends `piece`, shorter than the longest packet, as the next packet of the exchange that is going on, from where it
-    /// lies.
+    /// Sends `piece`, shorter than the longest packet, as the next packet of the exchange that is
+    /// going on, from where it lies.
     pub(super) async fn send_piece(&mut self, piece: &[u8]) -> Result<(), Fault> {
         let size = (piece.len() as u32).to_le_bytes();
         let head = [size[0], size[1], size[2], self.sequence];
@@ -158,8 +161,9 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Why the server closed the connection, when it said so before: a statement beyond `max_allowed_packet`, a kill, an
-    /// idle connection's end. Without this the user would only learn of a broken pipe.
+    /// Why the server closed the connection, when it said so before: a statement beyond
+    /// `max_allowed_packet`, a kill, an idle connection's end. Without this the user would only
+    /// learn of a broken pipe.
     async fn last_words(&mut self) -> Option<Fault> {
         let mut payload = Vec::new();
         self.allow(Allowance::LOGIN);
@@ -177,7 +181,8 @@ impl<S: ByteStream> Wire<S> {
         Scanner::new(form, self.sequence)
     }
 
-    /// Lets `scanner` walk over what has arrived, and reads until it wants something else than more.
+    /// Lets `scanner` walk over what has arrived, and reads until it wants something else than
+    /// more.
     pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
         poll_fn(|context| self.poll_scan(context, scanner)).await
     }
@@ -203,7 +208,8 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Reads one message whole into `payload`. All that is kept is shorter than the packets that are continued.
+    /// Reads one message whole into `payload`. All that is kept is shorter than the packets that
+    /// are continued.
     pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), Fault> {
         while self.input.len() - self.consumed < HEADER {
             self.fill().await?;
@@ -230,7 +236,8 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// One read into the spare room of the input buffer; what is not done with moves to its front first.
+    /// One read into the spare room of the input buffer; what is not done with moves to its front
+    /// first.
     async fn fill(&mut self) -> Result<(), Fault> {
         poll_fn(|context| self.poll_fill(context)).await
     }

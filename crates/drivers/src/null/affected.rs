@@ -1,4 +1,5 @@
-//! How many rows a statement would change, as far as its text reports: rates of rows are rates of rows here too.
+//! How many rows a statement would change, as far as its text reports: rates of rows are rates of
+//! rows here too.
 
 use crate::Param;
 
@@ -14,7 +15,8 @@ pub(super) enum Affected {
 }
 
 impl Affected {
-    /// Of a statement's text. Texts in a row must not hold a parenthesis, as those of the workloads do not.
+    /// Of a statement's text. Texts in a row must not hold a parenthesis, as those of the workloads
+    /// do not.
     pub(super) fn of(sql: &[u8]) -> Self {
         let behind_values = || {
             let head = &sql[..sql.len().min(HEAD_MAX)];

@@ -29,8 +29,8 @@ struct State {
 }
 
 impl Journal {
-    /// From now on the question `sql` outside the hot path is answered with one row of `value`; without this it is
-    /// answered with no row.
+    /// From now on the question `sql` outside the hot path is answered with one row of `value`;
+    /// without this it is answered with no row.
     pub fn answer(&self, sql: &str, value: i64) {
         self.state().answers.insert(sql.to_owned(), value);
     }

@@ -1,4 +1,5 @@
-//! A database that answers at once, or after a fixed delay: the yardstick for what dbdyno itself costs.
+//! A database that answers at once, or after a fixed delay: the yardstick for what dbdyno itself
+//! costs.
 
 mod affected;
 mod journal;
@@ -32,7 +33,8 @@ pub struct Options {
 #[derive(Debug)]
 pub struct NullSession {
     options: Options,
-    /// Texts of the prepared statements and the rows that they change; a statement's number counts from 1.
+    /// Texts of the prepared statements and the rows that they change; a statement's number counts
+    /// from 1.
     statements: Vec<(String, Affected)>,
 }
 

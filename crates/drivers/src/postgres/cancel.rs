@@ -11,8 +11,8 @@ use crate::roster::Ticket;
 /// In the place of the protocol's version.
 const CANCEL: u32 = 1234 << 16 | 5678;
 
-/// Sends the request for `ticket` over a connection of its own, and waits until the server has taken it. The server does not report
-/// what became of it.
+/// Sends the request for `ticket` over a connection of its own, and waits until the server has
+/// taken it. The server does not report what became of it.
 pub(crate) async fn request_cancel(options: &Options, ticket: Ticket) -> Result<(), DbError> {
     let sent = send(options, ticket).await;
     sent.map_err(|fault| fault.into_error(&format!("asking {} to cancel", options.place())))

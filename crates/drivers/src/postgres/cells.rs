@@ -1,5 +1,5 @@
-//! Reads whole answers message by message: rows as strings, descriptions of statements. The simple path for everything
-//! that is not hot.
+//! Reads whole answers message by message: rows as strings, descriptions of statements. The simple
+//! path for everything that is not hot.
 
 use super::copy::put_no_rows;
 use super::fault::{Fault, Said};
@@ -9,8 +9,8 @@ use super::wire::Wire;
 use crate::stream::ByteStream;
 use crate::{Cells, Rows};
 
-/// Reads the whole answer to a text that was just sent. Where it holds several statements, the rows of the first one that
-/// has columns are returned.
+/// Reads the whole answer to a text that was just sent. Where it holds several statements, the rows
+/// of the first one that has columns are returned.
 pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>) -> Result<Cells, Fault> {
     let mut body = Vec::new();
     let mut found: Option<Cells> = None;
@@ -50,7 +50,8 @@ pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>) -> Result<Cells, 
     }
 }
 
-/// Reads the whole answer to what was just sent: the rows of every statement in it that has columns.
+/// Reads the whole answer to what was just sent: the rows of every statement in it that has
+/// columns.
 pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Rows>, Fault> {
     let (mut body, mut fault, mut refused_copy) = (Vec::new(), None, false);
     let mut found: Vec<Rows> = Vec::new();
@@ -91,7 +92,8 @@ fn names(body: &[u8]) -> Result<Vec<String>, Fault> {
     (0..count).map(|_| name()).collect()
 }
 
-/// What a server says of a statement that it has just parsed: types of the parameters, number of columns.
+/// What a server says of a statement that it has just parsed: types of the parameters, number of
+/// columns.
 pub(super) async fn described<S: ByteStream>(wire: &mut Wire<S>) -> Result<(Vec<u32>, u16), Fault> {
     let mut body = Vec::new();
     let mut fault = None;
@@ -113,8 +115,9 @@ pub(super) async fn described<S: ByteStream>(wire: &mut Wire<S>) -> Result<(Vec<
     }
 }
 
-/// The next message that belongs to the answer. Those that come at any time are passed over; the first error is kept,
-/// as the answer goes on after it, but one that ends the session is returned at once.
+/// The next message that belongs to the answer. Those that come at any time are passed over; the
+/// first error is kept, as the answer goes on after it, but one that ends the session is returned
+/// at once.
 async fn read<S: ByteStream>(
     wire: &mut Wire<S>,
     body: &mut Vec<u8>,

@@ -3,8 +3,8 @@
 use crate::Class;
 use crate::Class::{Fatal, Lost, Refused, Retry};
 
-/// States whose class is not that of their group, sorted. Names as in appendix "PostgreSQL Error Codes" of its
-/// documentation.
+/// States whose class is not that of their group, sorted. Names as in appendix "PostgreSQL Error
+/// Codes" of its documentation.
 const STATES: &[(&str, Class)] = &[
     ("25P03", Lost),    // idle_in_transaction_session_timeout
     ("25P04", Lost),    // transaction_timeout

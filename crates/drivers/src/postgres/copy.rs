@@ -25,7 +25,8 @@ pub(super) fn no_copy_here() -> Fault {
     ))
 }
 
-/// Sends the rows of a COPY whose text was just sent, and reads its answer. Chunks may end anywhere, also inside a row.
+/// Sends the rows of a COPY whose text was just sent, and reads its answer. Chunks may end
+/// anywhere, also inside a row.
 pub(super) async fn copy_in<S, C>(wire: &mut Wire<S>, chunks: C) -> Result<Answer, Fault>
 where
     S: ByteStream,
@@ -41,7 +42,8 @@ where
         for piece in chunk.as_ref().chunks(PIECE) {
             put(wire.unsent(), b'd', |body| body.extend_from_slice(piece));
             if wire.unsent().len() >= BATCH {
-                // A server that has refused a row would pass over all that still comes, the end included.
+                // A server that has refused a row would pass over all that still comes, the end
+                // included.
                 if wire.reply_listening(&mut scanner).await? {
                     return refused(scanner);
                 }

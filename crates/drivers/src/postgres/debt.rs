@@ -5,7 +5,8 @@ use super::status::major;
 use crate::DbError;
 use crate::product::{Asked, Debt, name_value_pairs, permitted};
 
-/// The version in which the write-ahead log's functions lost their `xlog`, and processes got a type.
+/// The version in which the write-ahead log's functions lost their `xlog`, and processes got a
+/// type.
 const NEW_NAMES_SINCE: u32 = 10;
 
 /// Names that are capacities; all others are levels.
@@ -46,7 +47,8 @@ fn queries(major: u32) -> [&'static str; 4] {
         "SELECT 'wal_since_checkpoint_bytes', pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn)::bigint::text \
          FROM pg_control_checkpoint() \
          UNION ALL SELECT 'redo_capacity_bytes', pg_size_bytes(current_setting('max_wal_size'))::text",
-        // A checkpointer without work waits for some; one that works waits for the disk, for its pace or for nothing.
+        // A checkpointer without work waits for some; one that works waits for the disk, for its
+        // pace or for nothing.
         "SELECT 'autovacuum_workers', count(*)::text FROM pg_stat_activity WHERE backend_type = 'autovacuum worker' \
          UNION ALL SELECT 'checkpoints_running', count(*)::text FROM pg_stat_activity \
          WHERE backend_type = 'checkpointer' AND wait_event_type IS DISTINCT FROM 'Activity'",

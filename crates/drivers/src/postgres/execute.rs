@@ -45,8 +45,9 @@ pub(super) fn put_prepare(out: &mut Vec<u8>, name: &str, sql: &str) {
 }
 
 impl Prepared {
-    /// Appends the messages that execute the statement with `params`, whose number the caller has checked. Whole numbers
-    /// go binary where the server takes a type of theirs, everything else as text; results are asked for as text.
+    /// Appends the messages that execute the statement with `params`, whose number the caller has
+    /// checked. Whole numbers go binary where the server takes a type of theirs, everything else as
+    /// text; results are asked for as text.
     pub(super) fn put(&self, out: &mut Vec<u8>, params: &[Param]) {
         self.put_bind(out, params);
         out.extend_from_slice(EXECUTE_AND_SYNC);

@@ -6,7 +6,8 @@ use crate::product::Locks;
 pub(super) const STAY_WHILE_IDLE: &str =
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
 
-/// Locks are numbers, and each database has its own: `dbdyno` in ASCII, its upper and its lower half.
+/// Locks are numbers, and each database has its own: `dbdyno` in ASCII, its upper and its lower
+/// half.
 const KEY: [u32; 2] = [0x6462, 0x6479_6e6f];
 
 pub(super) fn of_session() -> Locks {

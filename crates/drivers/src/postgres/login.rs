@@ -1,4 +1,5 @@
-//! The conversation that opens a connection: start-up message, proof of the password, the server's parameters.
+//! The conversation that opens a connection: start-up message, proof of the password, the server's
+//! parameters.
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
@@ -74,7 +75,8 @@ pub(super) async fn login<S: ByteStream>(
                 (agreed.backend, agreed.key) = (reader.u32()?, reader.u32()?);
             }
             (b'Z', true) => return Ok(agreed),
-            // Notices, and what the server cannot do of what was asked: nothing but the plain protocol was.
+            // Notices, and what the server cannot do of what was asked: nothing but the plain
+            // protocol was.
             (b'N' | b'v', _) => {}
             _ => return Err(Fault::Malformed("an unknown message during login")),
         }
@@ -170,9 +172,9 @@ impl Proof<'_> {
     }
 }
 
-/// The best mechanism of the server's list that is spoken here. Over TLS the proof is bound to the server's certificate
-/// where the server can, and where it says that it cannot, the proof says that we could: a server that could knows then
-/// that someone in between has changed its list.
+/// The best mechanism of the server's list that is spoken here. Over TLS the proof is bound to the
+/// server's certificate where the server can, and where it says that it cannot, the proof says that
+/// we could: a server that could knows then that someone in between has changed its list.
 fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, ChannelBinding), Fault> {
     let mut offered = Vec::new();
     while !offer.0.is_empty() {

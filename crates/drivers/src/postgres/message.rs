@@ -1,4 +1,5 @@
-//! The frame of every message: one byte of kind, four of length, a body; and the fields that bodies are made of.
+//! The frame of every message: one byte of kind, four of length, a body; and the fields that bodies
+//! are made of.
 
 use super::fault::Fault;
 
@@ -17,12 +18,14 @@ pub(super) fn put(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) 
     put_sized(out, body);
 }
 
-/// Appends the length of what `body` writes, the length itself counted, then that: a message without kind.
+/// Appends the length of what `body` writes, the length itself counted, then that: a message
+/// without kind.
 pub(super) fn put_sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; LENGTH]);
     body(out);
-    // What is too long for the field is far too long for the server, which says so and closes the connection.
+    // What is too long for the field is far too long for the server, which says so and closes the
+    // connection.
     let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
     out[start..start + LENGTH].copy_from_slice(&length.to_be_bytes());
 }
@@ -33,7 +36,8 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(0);
 }
 
-/// Kind and body length of the message that begins with `bytes`; `None` when its header is not yet whole.
+/// Kind and body length of the message that begins with `bytes`; `None` when its header is not yet
+/// whole.
 pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, Fault> {
     let Some(&[kind, length @ ..]) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
     let length = u32::from_be_bytes(length) as usize;

@@ -1,8 +1,9 @@
 //! PostgreSQL: a lean session on its own wire protocol, version 3.
 //!
-//! Answers are walked through where they lie in the input buffer and counted, not decoded; one statement costs one write
-//! and, for an answer that fits the buffer, one read. Formats: chapter "Frontend/Backend Protocol" of PostgreSQL's
-//! documentation, the same from 9.6 to 19. Passwords: the crate `postgres-protocol`.
+//! Answers are walked through where they lie in the input buffer and counted, not decoded; one
+//! statement costs one write and, for an answer that fits the buffer, one read. Formats: chapter
+//! "Frontend/Backend Protocol" of PostgreSQL's documentation, the same from 9.6 to 19. Passwords:
+//! the crate `postgres-protocol`.
 
 mod cancel;
 mod cells;
@@ -39,13 +40,14 @@ use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream}
 #[derive(Debug)]
 pub(crate) struct Postgres;
 
-/// The socket that a server on `port` makes in the folder `unix_socket_directories`: what [`Address::Socket`] holds.
+/// The socket that a server on `port` makes in the folder `unix_socket_directories`: what
+/// [`Address::Socket`] holds.
 pub fn socket_path(folder: &Path, port: u16) -> PathBuf {
     folder.join(format!(".s.PGSQL.{port}"))
 }
 
-/// What PostgreSQL can do, in its own words. It has neither index hints nor a binary log apart from its redo log, and
-/// deletes know no LIMIT.
+/// What PostgreSQL can do, in its own words. It has neither index hints nor a binary log apart from
+/// its redo log, and deletes know no LIMIT.
 pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "bigserial primary key",

@@ -1,4 +1,5 @@
-//! Answers made by an encoder of their own, with what must come of them; the same answers damaged; hostile lengths.
+//! Answers made by an encoder of their own, with what must come of them; the same answers damaged;
+//! hostile lengths.
 
 use proptest::prelude::*;
 
@@ -43,7 +44,8 @@ enum Aside {
     Notification,
 }
 
-/// An answer: statements, an error that comes after some of its messages, and asides that come before some.
+/// An answer: statements, an error that comes after some of its messages, and asides that come
+/// before some.
 #[derive(Debug, Clone)]
 struct Model {
     parts: Vec<Part>,
@@ -230,7 +232,8 @@ pub(super) fn preparation() -> Vec<u8> {
     [message(b'1', b""), message(b't', b"\0\x01\0\0\0\x14"), description(1), ready()].concat()
 }
 
-/// What comes of `bytes` as the answer to each kind of statement, and the most room that was made for it.
+/// What comes of `bytes` as the answer to each kind of statement, and the most room that was made
+/// for it.
 fn outcomes(bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
     block_on(async {
         let mut widest = 0;

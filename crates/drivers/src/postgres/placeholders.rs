@@ -16,8 +16,9 @@ enum Place<'a> {
     Block(u32),
 }
 
-/// The statement with each `?` outside of quotes and comments numbered in its order. The operators `?`, `?|` and `?&` of
-/// JSON cannot be written this way; their functions (`jsonb_exists`, ...) can.
+/// The statement with each `?` outside of quotes and comments numbered in its order. The operators
+/// `?`, `?|` and `?&` of JSON cannot be written this way; their functions (`jsonb_exists`, ...)
+/// can.
 pub(super) fn numbered(sql: &str) -> String {
     let bytes = sql.as_bytes();
     let mut out = String::with_capacity(sql.len() + 16);
@@ -86,7 +87,8 @@ fn begins_escaped(before: &[u8]) -> bool {
     }
 }
 
-/// `$$` or `$tag$` at the front of `rest`; a dollar inside a name or before a number begins no quote.
+/// `$$` or `$tag$` at the front of `rest`; a dollar inside a name or before a number begins no
+/// quote.
 fn dollar_tag<'a>(before: &[u8], rest: &'a [u8]) -> Option<&'a [u8]> {
     if before.last().is_some_and(|&byte| is_word(byte)) || rest.get(1).is_some_and(u8::is_ascii_digit) {
         return None;
@@ -132,7 +134,8 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_a_quote_hides_nothing() {
-        // An ordinary string knows no backslash, `te` is a name, `a$b$c` and `a$` are names, `$1` is a parameter.
+        // An ordinary string knows no backslash, `te` is a name, `a$b$c` and `a$` are names, `$1`
+        // is a parameter.
         for (before, after) in [
             ("'\\' + ?", "'\\' + $1"),
             ("te'x\\', ?", "te'x\\', $1"),

@@ -33,7 +33,8 @@ pub(super) fn beginning_of_error(body: &[u8]) -> Result<Report, Fault> {
     error(&[body, b"\0\0"].concat())
 }
 
-/// Rows changed, from the tag that ends a statement: `INSERT 0 100`, `DELETE 50`, `COPY 7`. Of a `SELECT` none.
+/// Rows changed, from the tag that ends a statement: `INSERT 0 100`, `DELETE 50`, `COPY 7`. Of a
+/// `SELECT` none.
 pub(super) fn affected(tag: &[u8]) -> u64 {
     let mut words = tag.split(|&byte| byte == b' ');
     match words.next() {

@@ -1,12 +1,14 @@
-//! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes nothing.
+//! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes
+//! nothing.
 
 use super::fault::{Fault, Said};
 use super::message::{HEADER, header};
 use super::report;
 use crate::Answer;
 
-/// Longest message that is read whole (errors, tags). Of an error that repeats a longer value the beginning is read and the rest
-/// passed over; the limit keeps a broken server from filling the memory.
+/// Longest message that is read whole (errors, tags). Of an error that repeats a longer value the
+/// beginning is read and the rest passed over; the limit keeps a broken server from filling the
+/// memory.
 pub(super) const LONGEST_CONTROL: usize = 64 << 10;
 
 /// What the scanner wants next.
@@ -88,8 +90,8 @@ impl Scanner {
         self.fault.take()
     }
 
-    /// Walks over `input`; returns how many bytes are done with, and what is wanted next. Bytes that are not done with
-    /// must be at the front of the next `input`.
+    /// Walks over `input`; returns how many bytes are done with, and what is wanted next. Bytes
+    /// that are not done with must be at the front of the next `input`.
     pub(super) fn scan(&mut self, input: &[u8]) -> Result<(usize, Step), Fault> {
         let mut at = 0;
         loop {

@@ -17,7 +17,8 @@ enum Outcome {
     Unfinished,
 }
 
-/// Feeds `bytes` in pieces of the given lengths (the last one repeated), as reads would deliver them.
+/// Feeds `bytes` in pieces of the given lengths (the last one repeated), as reads would deliver
+/// them.
 fn fed(asked: Asked, bytes: &[u8], pieces: &[usize]) -> Outcome {
     let mut scanner = Scanner::new(asked);
     let (mut kept, mut arrived) = (0, 0);

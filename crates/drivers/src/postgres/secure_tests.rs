@@ -34,7 +34,8 @@ async fn length<S: AsyncRead + Unpin>(stream: &mut S) -> Option<usize> {
     Some(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize - 4)
 }
 
-/// Sends each part of `script` when the client has said something; returns what it said after its start-up message.
+/// Sends each part of `script` when the client has said something; returns what it said after its
+/// start-up message.
 async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let startup = length(&mut stream).await?;
     exactly(&mut stream, startup).await?;
@@ -51,7 +52,8 @@ async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Ve
     Some(heard)
 }
 
-/// One connection to a server that answers the request for TLS with `answer`, and then follows `script`.
+/// One connection to a server that answers the request for TLS with `answer`, and then follows
+/// `script`.
 async fn served(
     desk: &Desk,
     options: &Options,

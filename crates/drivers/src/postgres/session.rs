@@ -25,20 +25,22 @@ pub struct PostgresSession<S = Stream> {
     wire: Wire<S>,
     agreed: Agreed,
     statements: Vec<Prepared>,
-    /// Number of the next statement's name. One that could not be described keeps its name on the server.
+    /// Number of the next statement's name. One that could not be described keeps its name on the
+    /// server.
     next_name: u32,
     pub(super) exchange: Exchange,
     options: Options,
 }
 
 impl PostgresSession {
-    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until asked
-    /// otherwise, and speaks UTF-8. Without a database the server takes the one that is named like the user.
+    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each
+    /// statement until asked otherwise, and speaks UTF-8. Without a database the server takes the
+    /// one that is named like the user.
     ///
     /// # Errors
-    /// [`crate::Class::Lost`] when no one answers in time or the server still starts, `Fatal` when it refuses user, password or
-    /// database, `Refused` when it has too many connections. The message names address, user and database, and what to
-    /// try.
+    /// [`crate::Class::Lost`] when no one answers in time or the server still starts, `Fatal` when
+    /// it refuses user, password or database, `Refused` when it has too many connections. The
+    /// message names address, user and database, and what to try.
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
         let place = options.place();
         exchange::connected(Self::open(options, place), (options, "PostgreSQL"), hint).await
@@ -59,7 +61,8 @@ impl PostgresSession {
         self.wire.stream().encryption()
     }
 
-    /// The server's process for this connection, as in `pg_stat_activity` and `pg_terminate_backend`.
+    /// The server's process for this connection, as in `pg_stat_activity` and
+    /// `pg_terminate_backend`.
     pub fn connection_id(&self) -> u32 {
         self.agreed.backend
     }
@@ -169,8 +172,8 @@ impl<S: ByteStream> Session for PostgresSession<S> {
 }
 
 impl<S: ByteStream> PostgresSession<S> {
-    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names. Chunks may end
-    /// anywhere, also inside a row. The answer's `affected` is the number of rows.
+    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names.
+    /// Chunks may end anywhere, also inside a row. The answer's `affected` is the number of rows.
     ///
     /// # Errors
     /// As [`Session::query`]; `Refused` when `sql` is no such COPY.
@@ -245,7 +248,8 @@ impl<S: ByteStream> PostgresSession<S> {
         scanner.finish()
     }
 
-    /// The statement is a COPY from the client, which has no rows for it: ends it and reads the verdict.
+    /// The statement is a COPY from the client, which has no rows for it: ends it and reads the
+    /// verdict.
     async fn without_copy(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
         let message = self.wire.message();
         put_no_rows(message);

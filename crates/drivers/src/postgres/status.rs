@@ -10,8 +10,8 @@ use crate::{Class, DbError};
 /// Settings that may hold a password; their values are never kept.
 const SECRET_SETTINGS: &[&str] = &["primary_conninfo"];
 
-/// Views of one row, with the first major version that has each and the condition that picks the row. Each column that is
-/// a number becomes a counter `view.column`.
+/// Views of one row, with the first major version that has each and the condition that picks the
+/// row. Each column that is a number becomes a counter `view.column`.
 const VIEWS: &[(&str, u32, &str)] = &[
     ("pg_stat_database", 9, "WHERE datname = current_database()"),
     ("pg_stat_bgwriter", 9, ""),
@@ -19,16 +19,19 @@ const VIEWS: &[(&str, u32, &str)] = &[
     ("pg_stat_wal", 14, ""),
 ];
 
-/// `pg_stat_io` has a row for each kind of process, object and purpose. Here are its sums; `op_bytes` is no counter.
+/// `pg_stat_io` has a row for each kind of process, object and purpose. Here are its sums;
+/// `op_bytes` is no counter.
 const IO_SINCE: u32 = 16;
 const IO_SUMS: &str = "SELECT 'pg_stat_io.' || key, sum(value::numeric)::text \
      FROM pg_stat_io AS view, json_each_text(row_to_json(view)) \
      WHERE value ~ '^[0-9.]+$' AND key <> 'op_bytes' GROUP BY key";
 
-/// The first version whose own counters have anything that a session reports late and that is used: the log's fsyncs.
+/// The first version whose own counters have anything that a session reports late and that is used:
+/// the log's fsyncs.
 const REPORTS_LATE_SINCE: u32 = 14;
-/// From here on counters lie in shared memory. Before, a process of its own collects them and writes them to a file, which a
-/// reader takes as long as it is not older than this (`PGSTAT_STAT_INTERVAL`).
+/// From here on counters lie in shared memory. Before, a process of its own collects them and
+/// writes them to a file, which a reader takes as long as it is not older than this
+/// (`PGSTAT_STAT_INTERVAL`).
 const IN_MEMORY_SINCE: u32 = 15;
 const FILE_AGE: Duration = Duration::from_millis(500);
 
@@ -36,7 +39,8 @@ const FILE_AGE: Duration = Duration::from_millis(500);
 const SESSIONS: &str = "SELECT count(*)::text FROM pg_stat_activity \
      WHERE application_name = 'dbdyno' AND datname = current_database()";
 
-/// Values of a session that change what a load measures, with the database's own encoding and rules for text.
+/// Values of a session that change what a load measures, with the database's own encoding and rules
+/// for text.
 const SESSION: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('client_encoding', 'synchronous_commit', \
      'transaction_isolation', 'search_path', 'work_mem', 'jit', 'plan_cache_mode') UNION ALL \
      SELECT 'lc_collate', datcollate::text FROM pg_database WHERE datname = current_database()";
@@ -48,8 +52,8 @@ const SOURCES: &str = "SELECT name, CASE WHEN pending_restart THEN source || ', 
 /// The version in which the write-ahead log's functions lost their `xlog`.
 const WAL_NAMES_SINCE: u32 = 10;
 
-/// The counters of the session's database and of the whole server, as the server keeps them: a session's own work is
-/// counted with up to a second's delay.
+/// The counters of the session's database and of the whole server, as the server keeps them: a
+/// session's own work is counted with up to a second's delay.
 pub(super) async fn counters(session: &mut Asked<'_, Postgres>) -> Result<BTreeMap<String, String>, DbError> {
     let sql = counters_query(major(session));
     name_value_pairs(session, &sql).await

@@ -9,12 +9,13 @@ use super::{Postgres, PostgresSession};
 use crate::product::{Limited, Work};
 use crate::{Class, DbError, Session, first_i64};
 
-/// First version whose VACUUM has an option to clean indexes in any case; from 14 on it else may leave them out.
+/// First version whose VACUUM has an option to clean indexes in any case; from 14 on it else may
+/// leave them out.
 const INDEX_CLEANUP_SINCE: u32 = 12;
 
 impl Work<'_, Postgres> {
-    /// Each table is vacuumed on a connection of its own; durations of these parts overlap. The checkpoint needs rights
-    /// over the whole server and is left out on one that others run.
+    /// Each table is vacuumed on a connection of its own; durations of these parts overlap. The
+    /// checkpoint needs rights over the whole server and is left out on one that others run.
     pub(super) async fn vacuum(&mut self, tables: &[String]) -> Result<(), DbError> {
         self.dead_rows(tables, "before").await?;
         let major = major(&self.session);

@@ -1,4 +1,5 @@
-//! Messages over a byte stream, with one output and one input buffer that are kept for the life of the session.
+//! Messages over a byte stream, with one output and one input buffer that are kept for the life of
+//! the session.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,7 +17,8 @@ use crate::allowance::Allowance;
 use crate::input::{FIRST_SIZE, Input};
 use crate::stream::{ByteStream, write_whole};
 
-/// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
+/// Time for reading what a server said before it closed the connection; it lies in the socket
+/// already or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What happened first on a stream that is written to and listened to.
@@ -96,9 +98,9 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Sends the messages as a part of the exchange that is going on, and lets `scanner` walk over what comes meanwhile: a
-    /// server that reports each row stops reading rows when no one listens. Says whether the answer is complete, which
-    /// happens when the server refuses the rest.
+    /// Sends the messages as a part of the exchange that is going on, and lets `scanner` walk over
+    /// what comes meanwhile: a server that reports each row stops reading rows when no one listens.
+    /// Says whether the answer is complete, which happens when the server refuses the rest.
     pub(super) async fn reply_listening(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
         let mut complete = self.walk(scanner)?;
         if complete {
@@ -152,8 +154,8 @@ impl<S: ByteStream> Wire<S> {
         Poll::Ready(Event::Heard(outcome.map(|()| room.filled().len())))
     }
 
-    /// What came after the last answer: a server reports new parameters, notifications and its own end when it
-    /// likes, and of nothing else.
+    /// What came after the last answer: a server reports new parameters, notifications and its own
+    /// end when it likes, and of nothing else.
     fn check_unasked(&mut self) -> Result<(), Fault> {
         while let Some((kind, length)) = header(self.unread())? {
             match kind {
@@ -170,8 +172,8 @@ impl<S: ByteStream> Wire<S> {
         Ok(())
     }
 
-    /// Why the server closed the connection, when it said so before: a shutdown, a kill, an idle connection's end.
-    /// Without this the user would only learn of a broken pipe.
+    /// Why the server closed the connection, when it said so before: a shutdown, a kill, an idle
+    /// connection's end. Without this the user would only learn of a broken pipe.
     async fn last_words(&mut self) -> Option<Fault> {
         let mut body = Vec::new();
         self.allow(Allowance::LOGIN);
@@ -200,7 +202,8 @@ impl<S: ByteStream> Wire<S> {
         self.output.fill(0);
     }
 
-    /// Lets `scanner` walk over what has arrived, and reads until it wants something else than more.
+    /// Lets `scanner` walk over what has arrived, and reads until it wants something else than
+    /// more.
     pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
         poll_fn(|context| self.poll_scan(context, scanner)).await
     }
@@ -252,7 +255,8 @@ impl<S: ByteStream> Wire<S> {
         &self.input[self.consumed..]
     }
 
-    /// One read into the spare room of the input buffer; what is not done with moves to its front first.
+    /// One read into the spare room of the input buffer; what is not done with moves to its front
+    /// first.
     async fn fill(&mut self) -> Result<(), Fault> {
         poll_fn(|context| self.poll_fill(context)).await
     }

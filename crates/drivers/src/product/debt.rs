@@ -6,7 +6,8 @@ use crate::{Class, DbError};
 
 /// What a server owed at one moment.
 ///
-/// Levels by product (a level that a version or the session's rights do not report is absent, not zero):
+/// Levels by product (a level that a version or the session's rights do not report is absent, not
+/// zero):
 ///
 /// | level | of | meaning |
 /// |---|---|---|
@@ -23,8 +24,9 @@ use crate::{Class, DbError};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Debt {
     pub levels: BTreeMap<String, i64>,
-    /// What levels are shares of: `buffer_pool_bytes`, `redo_capacity_bytes` (PostgreSQL: `max_wal_size`), `live_rows`,
-    /// `autocheckpoint_bytes`; and `merges_by_itself`, 1 where the change buffer is merged in the background.
+    /// What levels are shares of: `buffer_pool_bytes`, `redo_capacity_bytes` (PostgreSQL:
+    /// `max_wal_size`), `live_rows`, `autocheckpoint_bytes`; and `merges_by_itself`, 1 where the
+    /// change buffer is merged in the background.
     pub capacities: BTreeMap<String, i64>,
 }
 

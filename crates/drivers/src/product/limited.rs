@@ -7,8 +7,8 @@ use super::Connection;
 use crate::excerpt::excerpt;
 use crate::{Answer, Cells, Class, DbError, Param, Session, Statement};
 
-/// Statements as those of the session, but one without an answer within the session's limit fails. Without a limit, as in
-/// steps, they are the session's own futures and nothing around them.
+/// Statements as those of the session, but one without an answer within the session's limit fails.
+/// Without a limit, as in steps, they are the session's own futures and nothing around them.
 pub(crate) struct Limited<'a, S>(pub(crate) &'a mut S);
 
 /// `$done` within the limit of `$session`.

@@ -1,7 +1,9 @@
-//! A database product as one object: its sessions, the questions that its servers are asked, and what it does otherwise than others.
+//! A database product as one object: its sessions, the questions that its servers are asked, and
+//! what it does otherwise than others.
 //!
-//! A product is a folder next to this one with a type that implements [`Product`], and a line in the list of
-//! [`products`](crate::products). What it does not say is that of a database without a server.
+//! A product is a folder next to this one with a type that implements [`Product`], and a line in
+//! the list of [`products`](crate::products). What it does not say is that of a database without a
+//! server.
 
 mod debt;
 mod limited;
@@ -41,7 +43,8 @@ pub(crate) trait Connection: Session {
         None
     }
 
-    /// Ends the statement that a database in this process is at, from any thread; `None` of a server.
+    /// Ends the statement that a database in this process is at, from any thread; `None` of a
+    /// server.
     fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {
         None
     }
@@ -72,18 +75,20 @@ pub(crate) trait Connection: Session {
 /// A session that may be asked, within its limit.
 pub(crate) type Asked<'a, P> = Limited<'a, <P as Product>::Session>;
 
-/// See the module. Only [`Product::capabilities`], [`Product::connect`] and [`Product::describe`] have no default.
+/// See the module. Only [`Product::capabilities`], [`Product::connect`] and [`Product::describe`]
+/// have no default.
 pub(crate) trait Product: Debug + Sized + 'static {
     /// In records, lists and forms of query plans.
     const NAME: &'static str;
     /// What it is, in the list of drivers.
     const ABOUT: &'static str;
-    /// Asks for the names of the tables of the session's database, in their order; empty where there are none.
+    /// Asks for the names of the tables of the session's database, in their order; empty where
+    /// there are none.
     const TABLES: &'static str;
     /// The words that ask for a query plan; the first that the server understands are taken.
     const EXPLAIN: &'static [&'static str] = &[];
-    /// The words that have a query executed and its operators counted, and the form of the answer. As with
-    /// [`Product::EXPLAIN`], the first that the server understands are taken.
+    /// The words that have a query executed and its operators counted, and the form of the answer.
+    /// As with [`Product::EXPLAIN`], the first that the server understands are taken.
     const ANALYZE: &'static [(&'static str, &'static str)] = &[];
     /// A server is its first process and the children of that.
     const IS_PROCESS_TREE: bool = false;
@@ -93,14 +98,15 @@ pub(crate) trait Product: Debug + Sized + 'static {
     const COMMITS_EACH: Option<&'static str> = None;
     /// Asks how many connections the server takes, and the setting that says so.
     const ROOM: Option<(&'static str, &'static str)> = None;
-    /// Asks how many prepared statements it holds for all connections together, and the setting that says so.
+    /// Asks how many prepared statements it holds for all connections together, and the setting
+    /// that says so.
     const PREPARED_ROOM: Option<(&'static str, &'static str)> = None;
 
     type Options: Clone + Debug;
     type Session: Connection;
 
-    /// What it does with tables of `engine` (case does not matter), where it has several. `owned` says that dbdyno started the
-    /// server and may drop its binary logs.
+    /// What it does with tables of `engine` (case does not matter), where it has several. `owned`
+    /// says that dbdyno started the server and may drop its binary logs.
     fn capabilities(engine: &str, owned: bool) -> Capabilities;
 
     async fn connect(options: &Self::Options) -> Result<Self::Session, DbError>;

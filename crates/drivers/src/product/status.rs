@@ -14,12 +14,14 @@ pub struct Description {
     pub version: [u32; 3],
     /// The version as the server writes it: `10.11.19-MariaDB-0+deb12u1`.
     pub version_text: String,
-    /// The default engine, with the InnoDB's or XtraDB's own version where it has one: `XtraDB 5.6.35-80.0`. PostgreSQL:
-    /// the default table access method, `heap`.
+    /// The default engine, with the InnoDB's or XtraDB's own version where it has one: `XtraDB
+    /// 5.6.35-80.0`. PostgreSQL: the default table access method, `heap`.
     pub engine: String,
-    /// Every effective global setting by name. SQLite: its pragmas and `compile_options`, of this session.
+    /// Every effective global setting by name. SQLite: its pragmas and `compile_options`, of this
+    /// session.
     pub settings: BTreeMap<String, String>,
-    /// Values of this session that may differ from the server's: isolation, autocommit, character set, SQL mode.
+    /// Values of this session that may differ from the server's: isolation, autocommit, character
+    /// set, SQL mode.
     pub session: BTreeMap<String, String>,
     /// Where settings that are no defaults come from, by name, as far as the server reports.
     pub sources: BTreeMap<String, String>,
@@ -28,8 +30,8 @@ pub struct Description {
 /// What is missing in the counters of a server whose sessions report theirs late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreported {
-    /// Open sessions of dbdyno in the session's database, this one included. One that is gone has reported everything: it does so
-    /// before it leaves the list.
+    /// Open sessions of dbdyno in the session's database, this one included. One that is gone has
+    /// reported everything: it does so before it leaves the list.
     pub sessions: i64,
     /// How old [`crate::status`] may be.
     pub age: Duration,

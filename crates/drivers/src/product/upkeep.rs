@@ -1,8 +1,10 @@
-//! Brings a database to rest between the load and the first read-write step, as the insert benchmark does.
+//! Brings a database to rest between the load and the first read-write step, as the insert
+//! benchmark does.
 //!
-//! The original waits W = min(1200, 60 + loaded rows / 1,000,000) seconds, counted from the start of this work: the
-//! work runs inside W and only the remainder is slept; work that takes longer is followed by no sleep. [`Rest::Quiet`]
-//! waits until the server's state is under bounds instead. What the work is, each product says ([`Product::upkeep`]).
+//! The original waits W = min(1200, 60 + loaded rows / 1,000,000) seconds, counted from the start
+//! of this work: the work runs inside W and only the remainder is slept; work that takes longer is
+//! followed by no sleep. [`Rest::Quiet`] waits until the server's state is under bounds instead.
+//! What the work is, each product says ([`Product::upkeep`]).
 
 mod rest;
 
@@ -17,13 +19,15 @@ use crate::{Capabilities, DbError};
 /// What was done, how long each part took, and what it changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpkeepReport {
-    /// Named parts with their durations, in their order; `wait` is the sleep for the remainder, `settle` the wait for a
-    /// state. PostgreSQL's `vacuum` parts go on at the same time.
+    /// Named parts with their durations, in their order; `wait` is the sleep for the remainder,
+    /// `settle` the wait for a state. PostgreSQL's `vacuum` parts go on at the same time.
     pub parts: Vec<(String, Duration)>,
     /// Numbers seen: `dirty_pages_before` and `_after`, `history_list_length_before` and `_after`,
-    /// `wal_frames_left`, `dead_rows_before` and `_after`. One that the server does not report is absent.
+    /// `wal_frames_left`, `dead_rows_before` and `_after`. One that the server does not report is
+    /// absent.
     pub facts: BTreeMap<String, i64>,
-    /// Settings that were changed and restored: `innodb_max_dirty_pages_pct: 90.000000, for this work 1`.
+    /// Settings that were changed and restored: `innodb_max_dirty_pages_pct: 90.000000, for this
+    /// work 1`.
     pub settings: Vec<String>,
     /// What was left out, and why.
     pub notes: Vec<String>,
@@ -102,8 +106,8 @@ mod tests {
         session
     }
 
-    /// Settles within a short wait; within a longer one where a hold-up lets the work take all of it, for then nothing is left
-    /// to wait.
+    /// Settles within a short wait; within a longer one where a hold-up lets the work take all of
+    /// it, for then nothing is left to wait.
     async fn settled(session: &mut AnySession, capabilities: &Capabilities) -> UpkeepReport {
         let mut report = UpkeepReport::default();
         for wait in [400, 4_000, 40_000].map(Duration::from_millis) {

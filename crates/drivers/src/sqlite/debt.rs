@@ -8,7 +8,8 @@ pub(super) async fn read(session: &mut Asked<'_, Sqlite>, debt: &mut Debt) -> Re
     let page_bytes = number(permitted(cell(session, "PRAGMA page_size").await)?.flatten());
     let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
     debt.capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
-    // Looks and does nothing (SQLite 3.51). Answers busy, frames in the log, frames written back; -1 without a log.
+    // Looks and does nothing (SQLite 3.51). Answers busy, frames in the log, frames written back;
+    // -1 without a log.
     let answer = permitted(session.rows("PRAGMA wal_checkpoint(NOOP)").await)?.unwrap_or_default();
     let column = |index: usize| number(answer.first()?.get(index)?.clone());
     if let (Some(frames @ 0..), Some(done @ 0..), Some(bytes)) = (column(1), column(2), page_bytes) {

@@ -9,8 +9,8 @@ use crate::{Class, DbError};
 /// Longest part of a statement that a message quotes, in characters.
 const QUOTED_MAX: usize = 80;
 
-/// Result codes with a meaning of their own here; extended codes come before their primary code (the low byte).
-/// Source: <https://sqlite.org/rescode.html>.
+/// Result codes with a meaning of their own here; extended codes come before their primary code
+/// (the low byte). Source: <https://sqlite.org/rescode.html>.
 const CODES: &[(i32, &str, Class)] = &[
     (ffi::SQLITE_BUSY_RECOVERY, "SQLITE_BUSY_RECOVERY", Class::Retry),
     (ffi::SQLITE_BUSY_SNAPSHOT, "SQLITE_BUSY_SNAPSHOT", Class::Retry),
@@ -49,7 +49,8 @@ const CODES: &[(i32, &str, Class)] = &[
     (ffi::SQLITE_NOTADB, "SQLITE_NOTADB", Class::Fatal),
 ];
 
-/// Name and class of a result code: its own line, else its primary code's, else a fatal one by number.
+/// Name and class of a result code: its own line, else its primary code's, else a fatal one by
+/// number.
 fn describe(code: i32) -> (String, Class) {
     let line = |wanted: i32| CODES.iter().find(|&&(known, ..)| known == wanted);
     match line(code).or_else(|| line(code & 0xff)) {
@@ -58,7 +59,8 @@ fn describe(code: i32) -> (String, Class) {
     }
 }
 
-/// What `error` means for `doing` (a statement, or words such as "opening") on the database at `path`.
+/// What `error` means for `doing` (a statement, or words such as "opening") on the database at
+/// `path`.
 pub(super) fn from_sqlite(error: &rusqlite::Error, path: &Path, doing: &str) -> DbError {
     let (code, said) = match error {
         rusqlite::Error::SqliteFailure(failure, said) => {

@@ -19,8 +19,8 @@ const HEADER_LEN: usize = 100;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const APPLICATION_ID_AT: usize = 68;
 
-/// The files that belong to a database at `path`: the database itself, `-wal`, `-shm` and `-journal`. Any of them
-/// may be absent.
+/// The files that belong to a database at `path`: the database itself, `-wal`, `-shm` and
+/// `-journal`. Any of them may be absent.
 pub fn database_files(path: &Path) -> [PathBuf; 4] {
     ["", "-wal", "-shm", "-journal"].map(|ending| {
         let mut name = path.as_os_str().to_owned();
@@ -31,9 +31,9 @@ pub fn database_files(path: &Path) -> [PathBuf; 4] {
 
 /// Whether the file at `path` is a database that dbdyno made. An absent file is not.
 ///
-/// Reads the header's bytes and nothing more: opening the database through SQLite could recover or checkpoint a file
-/// that is another's. The mark is the first thing written to the file, before any WAL, so the header has it in
-/// every journal mode.
+/// Reads the header's bytes and nothing more: opening the database through SQLite could recover or
+/// checkpoint a file that is another's. The mark is the first thing written to the file, before any
+/// WAL, so the header has it in every journal mode.
 ///
 /// # Errors
 /// Fatal if the file cannot be read.
@@ -83,7 +83,8 @@ pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<(), Db
 enum Owner {
     Us,
     SomebodyElse,
-    /// No file, or one of 0 bytes: what a process leaves that is killed between creating and marking.
+    /// No file, or one of 0 bytes: what a process leaves that is killed between creating and
+    /// marking.
     Nobody,
 }
 

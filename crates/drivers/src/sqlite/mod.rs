@@ -35,10 +35,12 @@ pub(crate) struct Sqlite;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub path: PathBuf,
-    /// `PRAGMA name = value` on every connection, in this order; only the pragmas that SQLite takes before the
-    /// first page is written (`page_size`, `auto_vacuum`, `encoding`) go before all others.
+    /// `PRAGMA name = value` on every connection, in this order; only the pragmas that SQLite takes
+    /// before the first page is written (`page_size`, `auto_vacuum`, `encoding`) go before all
+    /// others.
     pub pragmas: Vec<(String, String)>,
-    /// How long a statement waits for another connection's lock before it fails as [`crate::Class::Retry`].
+    /// How long a statement waits for another connection's lock before it fails as
+    /// [`crate::Class::Retry`].
     pub busy_timeout: Duration,
 }
 

@@ -44,8 +44,9 @@ pub(super) enum When {
 /// Sets those of `pragmas` that belong to `when`, in their order, and checks that SQLite took them.
 ///
 /// # Errors
-/// Fatal, naming pragma, wanted and effective value: an unknown name, a value that was not taken (WAL on a file
-/// system without shared memory, another page size for a file that exists), one that dbdyno sets itself.
+/// Fatal, naming pragma, wanted and effective value: an unknown name, a value that was not taken
+/// (WAL on a file system without shared memory, another page size for a file that exists), one that
+/// dbdyno sets itself.
 pub(super) fn apply(
     connection: &Connection,
     path: &Path,
@@ -117,7 +118,8 @@ pub(super) fn read(connection: &Connection, path: &Path, name: &str) -> Result<O
     value().map_err(|error| from_sqlite(&error, path, &sql))
 }
 
-/// Whether the value read back is the one that was asked for: as text, as a number, as SQLite's word for a number.
+/// Whether the value read back is the one that was asked for: as text, as a number, as SQLite's
+/// word for a number.
 fn is_same(name: &str, wanted: &str, effective: &str) -> bool {
     let wanted = wanted.trim();
     if wanted.eq_ignore_ascii_case(effective) {

@@ -18,33 +18,35 @@ use super::{Options, mark, wait};
 /// Prepared statements that a connection keeps; one more is prepared again at its next use.
 const STATEMENTS_MAX: usize = 1024;
 
-/// How long the session may keep its thread's runtime to itself. A yield makes the runtime look at its timers and
-/// sockets, a system call of some 0.4 µs; a look at the clock costs a tenth of it.
+/// How long the session may keep its thread's runtime to itself. A yield makes the runtime look at
+/// its timers and sockets, a system call of some 0.4 µs; a look at the clock costs a tenth of it.
 const TURN_MAX: Duration = Duration::from_micros(200);
 
-/// One connection to one file. Its calls block the thread; the first statement to end 200 µs after the last yield
-/// yields, so that timers on the same runtime get their turn.
+/// One connection to one file. Its calls block the thread; the first statement to end 200 µs after
+/// the last yield yields, so that timers on the same runtime get their turn.
 #[derive(Debug)]
 pub struct SqliteSession {
     connection: Connection,
     path: PathBuf,
-    /// Texts of the prepared statements, by id. The compiled statements borrow the connection, so they live in its
-    /// own cache and are found by text: one hash and one copy of the text a call, no compilation.
+    /// Texts of the prepared statements, by id. The compiled statements borrow the connection, so
+    /// they live in its own cache and are found by text: one hash and one copy of the text a call,
+    /// no compilation.
     prepared: Vec<String>,
     /// When the runtime last had its turn.
     yielded: Instant,
 }
 
 impl SqliteSession {
-    /// Opens the file, with its pragmas set and checked. A file that is absent or empty is made, and marked as ours
-    /// (see [`super::is_marked`]); one that exists is left without a mark.
+    /// Opens the file, with its pragmas set and checked. A file that is absent or empty is made,
+    /// and marked as ours (see [`super::is_marked`]); one that exists is left without a mark.
     ///
     /// # Errors
-    /// Fatal if the file cannot be opened or is no database, or if SQLite did not take a pragma; `Retry` if another
-    /// connection held its lock for the whole busy timeout.
+    /// Fatal if the file cannot be opened or is no database, or if SQLite did not take a pragma;
+    /// `Retry` if another connection held its lock for the whole busy timeout.
     pub fn open(options: &Options) -> Result<Self, DbError> {
         let path = options.path.clone();
-        // No URI names and no mutex: a path is a path, and a session is used by one thread at a time.
+        // No URI names and no mutex: a path is a path, and a session is used by one thread at a
+        // time.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -85,8 +87,9 @@ impl SqliteSession {
     }
 
     fn run_text(&self, sql: &str) -> Result<Answer, DbError> {
-        // SQLite rolls back by itself after some errors (full disk, input/output); the ROLLBACK that a client sends
-        // to be sure would then be an error. Other databases answer it with success.
+        // SQLite rolls back by itself after some errors (full disk, input/output); the ROLLBACK
+        // that a client sends to be sure would then be an error. Other databases answer it with
+        // success.
         if is_rollback(sql) && self.connection.is_autocommit() {
             return Ok(Answer::default());
         }
@@ -112,7 +115,8 @@ impl SqliteSession {
         run().map_err(|error| from_sqlite(&error, &self.path, sql))
     }
 
-    /// Runs a statement whose parameters are bound to its end, and looks at every value of every row.
+    /// Runs a statement whose parameters are bound to its end, and looks at every value of every
+    /// row.
     fn run(&self, statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<Answer> {
         let changes_before = self.connection.total_changes();
         let columns = statement.column_count();
@@ -124,7 +128,8 @@ impl SqliteSession {
                 answer.bytes += size_bytes(row.get_ref(column)?);
             }
         }
-        // `changes` keeps its value over statements that change no row, such as SELECT, BEGIN or CREATE.
+        // `changes` keeps its value over statements that change no row, such as SELECT, BEGIN or
+        // CREATE.
         if self.connection.total_changes() != changes_before {
             answer.affected = self.connection.changes();
         }

@@ -6,8 +6,8 @@ use super::Sqlite;
 use crate::product::{Asked, Description, cell, version_numbers};
 use crate::{DbError, Session};
 
-/// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and a number that
-/// moves when another connection commits.
+/// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and
+/// a number that moves when another connection commits.
 const COUNTERS: &[&str] = &["page_count", "freelist_count", "page_size", "data_version"];
 
 /// SQLite's settings that change what a benchmark measures.

@@ -181,9 +181,9 @@ fn pragmas_are_in_force_whatever_their_order() {
 #[test]
 fn a_write_waits_for_another_writers_lock_and_wakes_soon_after() {
     for mode in ["delete", "wal"] {
-        // One that wakes soon is enough, because a machine that others use wakes many late. SQLite's own handler sleeps from
-        // 228 to 328 ms, so after a release between 290 and 310 ms it is not back within 15 ms, unless its sleeps before were
-        // 60 ms too long.
+        // One that wakes soon is enough, because a machine that others use wakes many late.
+        // SQLite's own handler sleeps from 228 to 328 ms, so after a release between 290 and 310 ms
+        // it is not back within 15 ms, unless its sleeps before were 60 ms too long.
         let mut attempts = (0..20).map(|_| wait_for_300_ms(mode));
         let is_soon =
             |waited: &Waited| (290..310).contains(&waited.held.as_millis()) && waited.late.as_millis() < 15;

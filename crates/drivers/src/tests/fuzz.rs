@@ -1,6 +1,7 @@
 //! For tests: damaged conversations by number, played in a child process of limited memory.
 //!
-//! `DBDYNO_FUZZ_INPUTS` says how many. A failure names its input, which `DBDYNO_FUZZ_FIRST` plays again.
+//! `DBDYNO_FUZZ_INPUTS` says how many. A failure names its input, which `DBDYNO_FUZZ_FIRST` plays
+//! again.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -67,8 +68,8 @@ impl Draws {
     }
 }
 
-/// Input `number`: one of `conversations` with some damage, one in sixteen with none. The `rare` last ones, which cost the client
-/// much time, come once in a hundred.
+/// Input `number`: one of `conversations` with some damage, one in sixteen with none. The `rare`
+/// last ones, which cost the client much time, come once in a hundred.
 fn input(number: u64, conversations: &[Conversation], rare: usize) -> (Conversation, Draws) {
     let mut draws = Draws(number.wrapping_mul(0xd134_2543_de82_ef95));
     let common = conversations.len() - rare;
@@ -85,8 +86,8 @@ fn input(number: u64, conversations: &[Conversation], rare: usize) -> (Conversat
     (conversation, draws)
 }
 
-/// Plays damaged `conversations` with `play`, which says in a word how each ended, in a process of its own: the test `name` calls this
-/// and is called again there. Each of `endings` must be met.
+/// Plays damaged `conversations` with `play`, which says in a word how each ended, in a process of
+/// its own: the test `name` calls this and is called again there. Each of `endings` must be met.
 pub(crate) fn fuzz(
     name: &str,
     conversations: &[Conversation],

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Cases of a property unless `PROPTEST_CASES` says otherwise: together a few seconds in a debug build.
+/// Cases of a property unless `PROPTEST_CASES` says otherwise: together a few seconds in a debug
+/// build.
 const CASES: u32 = 200;
 
 /// The same cases in each run, unless `PROPTEST_RNG_SEED` says otherwise.
@@ -27,7 +28,8 @@ pub(crate) fn cases() -> ProptestConfig {
     config
 }
 
-/// A server that says the next of its answers each time the client says something, and hangs up after the last. Answers arrive in pieces of the given lengths, over and over again.
+/// A server that says the next of its answers each time the client says something, and hangs up
+/// after the last. Answers arrive in pieces of the given lengths, over and over again.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     answers: VecDeque<Vec<u8>>,

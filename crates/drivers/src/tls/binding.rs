@@ -1,12 +1,13 @@
-//! Ties a login to the TLS connection that it runs over: `tls-server-end-point` of RFC 5929, section 4.
+//! Ties a login to the TLS connection that it runs over: `tls-server-end-point` of RFC 5929,
+//! section 4.
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::der::element;
 
-/// Signature algorithms by the bytes of their object identifiers, and the hash that each signs. MD5 and SHA-1 are
-/// replaced by SHA-256, as the RFC says. An algorithm without one hash of its own (Ed25519, RSASSA-PSS) is not here:
-/// the RFC leaves it open, and servers differ.
+/// Signature algorithms by the bytes of their object identifiers, and the hash that each signs. MD5
+/// and SHA-1 are replaced by SHA-256, as the RFC says. An algorithm without one hash of its own
+/// (Ed25519, RSASSA-PSS) is not here: the RFC leaves it open, and servers differ.
 const ALGORITHMS: &[(&[u8], Hash)] = &[
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04], Hash::Sha256), // md5WithRSAEncryption
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05], Hash::Sha256), // sha1WithRSAEncryption
@@ -26,8 +27,8 @@ enum Hash {
     Sha512,
 }
 
-/// The hash of the server's certificate (DER) that both sides put into their proofs; `None` when the RFC defines none for
-/// it.
+/// The hash of the server's certificate (DER) that both sides put into their proofs; `None` when
+/// the RFC defines none for it.
 pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let oid = signature_algorithm(certificate)?;
     let (_, hash) = ALGORITHMS.iter().find(|(known, _)| *known == oid)?;
@@ -38,7 +39,8 @@ pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The object identifier in `Certificate { tbsCertificate, signatureAlgorithm { algorithm, .. }, signature }`.
+/// The object identifier in `Certificate { tbsCertificate, signatureAlgorithm { algorithm, .. },
+/// signature }`.
 fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
     const SEQUENCE: u8 = 0x30;
     const OBJECT_IDENTIFIER: u8 = 0x06;

@@ -4,8 +4,8 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
-/// Why TLS failed, when it was TLS that failed; `None` when the connection broke. `host` is the name that the certificate had
-/// to be for.
+/// Why TLS failed, when it was TLS that failed; `None` when the connection broke. `host` is the
+/// name that the certificate had to be for.
 pub(crate) fn explain(error: &io::Error, host: &str) -> Option<String> {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return Some(

@@ -25,7 +25,8 @@ impl Tls {
     /// Reads the files of `settings`. `None` when they say that nothing is to be encrypted.
     ///
     /// # Errors
-    /// [`Class::Fatal`] when a file cannot be read or used, or when the settings contradict each other.
+    /// [`Class::Fatal`] when a file cannot be read or used, or when the settings contradict each
+    /// other.
     pub fn load(settings: TlsSettings) -> Result<Option<Self>, DbError> {
         if settings.mode == TlsMode::Off {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! Where the servers lie that the tests start, and what the tests of both protocols need to start one.
+//! Where the servers lie that the tests start, and what the tests of both protocols need to start
+//! one.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,8 +19,8 @@ fn servers_folder() -> PathBuf {
     cache.join("dbdyno/servers")
 }
 
-/// Base directories whose name begins with `prefix`, sorted. Only for servers that `cargo xtask servers` does not get: a test
-/// of the others must fail where they are absent.
+/// Base directories whose name begins with `prefix`, sorted. Only for servers that `cargo xtask
+/// servers` does not get: a test of the others must fail where they are absent.
 pub(crate) fn found(prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(servers_folder()) else { return Vec::new() };
     let mut bases: Vec<PathBuf> = entries

@@ -1,5 +1,6 @@
-//! The sessions against small servers that mean harm, in a process that has 512 MiB of memory: each sends more than that where it
-//! can, so that a client which keeps what it should not is ended by the kernel.
+//! The sessions against small servers that mean harm, in a process that has 512 MiB of memory: each
+//! sends more than that where it can, so that a client which keeps what it should not is ended by
+//! the kernel.
 
 mod mysql;
 mod postgres;

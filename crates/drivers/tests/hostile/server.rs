@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use nix::sys::resource::{Resource, setrlimit};
 
-/// Memory of the whole process, server and client. The limit is one of data that may be written: the allocator reserves 64 MiB
-/// of addresses for each thread, and how many threads run is the machine's affair.
+/// Memory of the whole process, server and client. The limit is one of data that may be written:
+/// the allocator reserves 64 MiB of addresses for each thread, and how many threads run is the
+/// machine's affair.
 const MEMORY: u64 = 512 << 20;
 
 /// Longest wait for the client.
@@ -53,7 +54,8 @@ impl Hostile {
     /// What was received and sent, when the client is gone.
     pub(crate) fn ended(self) -> Peer {
         let mut peer = self.thread.join().expect("the server did its part");
-        // The client may have closed with words of the server unread, which the kernel calls a reset.
+        // The client may have closed with words of the server unread, which the kernel calls a
+        // reset.
         let _ = peer.stream.read_to_end(&mut peer.heard);
         peer
     }

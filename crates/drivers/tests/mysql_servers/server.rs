@@ -1,4 +1,5 @@
-//! A real server of its own for a test: initialised in a temporary directory, started, and ended with the test.
+//! A real server of its own for a test: initialised in a temporary directory, started, and ended
+//! with the test.
 
 #[path = "../bases/mod.rs"]
 pub(crate) mod bases;
@@ -115,7 +116,8 @@ fn program(base: &Path) -> PathBuf {
         })
 }
 
-/// The test's own folder. It also takes temporary files: a server that starts removes those of others in a shared folder.
+/// The test's own folder. It also takes temporary files: a server that starts removes those of
+/// others in a shared folder.
 fn folder_of(data: &Path) -> &Path {
     data.parent().expect("the data directory lies in the test's folder")
 }
@@ -132,7 +134,8 @@ fn command(base: &Path, data: &Path) -> Command {
     command
 }
 
-/// Options that both initialisation and operation need. Small and without native AIO, of which a machine has few.
+/// Options that both initialisation and operation need. Small and without native AIO, of which a
+/// machine has few.
 fn common_options(base: &Path, data: &Path) -> Vec<String> {
     let mut options = vec![
         "--no-defaults".to_owned(),

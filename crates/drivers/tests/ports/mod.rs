@@ -7,8 +7,9 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, setsockopt, socket, sockopt,
 };
 
-/// A free port of 127.0.0.1, and the socket that keeps it: as long as that is there, no one who asks the kernel for any port gets
-/// this one, and a server that asks for it by its number, with `SO_REUSEADDR`, does.
+/// A free port of 127.0.0.1, and the socket that keeps it: as long as that is there, no one who
+/// asks the kernel for any port gets this one, and a server that asks for it by its number, with
+/// `SO_REUSEADDR`, does.
 pub(crate) fn kept() -> (u16, OwnedFd) {
     let socket =
         socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");

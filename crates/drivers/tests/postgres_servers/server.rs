@@ -1,4 +1,5 @@
-//! A real PostgreSQL server of its own for a test: initialised in a temporary directory, started, ended with the test.
+//! A real PostgreSQL server of its own for a test: initialised in a temporary directory, started,
+//! ended with the test.
 
 #[path = "../bases/mod.rs"]
 pub(crate) mod bases;
@@ -22,8 +23,8 @@ use templates::fresh;
 /// Time for it to end with the test.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// PostgreSQL refuses to run as root, so root's tests run it as this user, which may read what root may: the servers
-/// folder is often in root's home.
+/// PostgreSQL refuses to run as root, so root's tests run it as this user, which may read what root
+/// may: the servers folder is often in root's home.
 const AS_OTHER_USER: &[&str] = &[
     "--reuid=nobody",
     "--regid=nogroup",
@@ -148,7 +149,8 @@ impl Drop for Server {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        // An immediate shutdown takes the server's other processes and its shared memory along; a kill would not.
+        // An immediate shutdown takes the server's other processes and its shared memory along; a
+        // kill would not.
         let _ = Command::new("kill").args(["-QUIT", &self.child.id().to_string()]).status();
         let begin = Instant::now();
         while begin.elapsed() < STOP_LIMIT {
@@ -174,7 +176,8 @@ fn programs(base: &Path) -> PathBuf {
         })
 }
 
-/// A command that ends with the thread that runs it, as a user that PostgreSQL accepts, with its output in `log`.
+/// A command that ends with the thread that runs it, as a user that PostgreSQL accepts, with its
+/// output in `log`.
 fn command(program: &Path, log: &Path) -> Command {
     let is_root =
         std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);

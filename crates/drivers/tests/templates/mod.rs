@@ -8,14 +8,16 @@ use std::process::Command;
 
 use nix::fcntl::{Flock, FlockArg};
 
-/// Makes `data` a copy of what `make` makes in a folder that it is given, for the server called `name` whose program is
-/// `program`. `maker` is the text of the code that does: other code makes data of its own.
+/// Makes `data` a copy of what `make` makes in a folder that it is given, for the server called
+/// `name` whose program is `program`. `maker` is the text of the code that does: other code makes
+/// data of its own.
 pub(crate) fn fresh(name: &str, program: &Path, maker: &str, data: &Path, make: impl FnOnce(&Path)) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("drivers-templates");
     fs::create_dir_all(&folder).expect("a folder for templates");
     let template = folder.join(format!("{name}-{:016x}", key(program, maker)));
     if !template.is_dir() {
-        // Locked, so that tests that want the same one at once make it once. It gets the name when it is whole.
+        // Locked, so that tests that want the same one at once make it once. It gets the name when
+        // it is whole.
         let lock = File::create(folder.join(format!("{name}.lock"))).expect("a file to be locked");
         let _lock = Flock::lock(lock, FlockArg::LockExclusive).map_err(|(_, errno)| errno).expect("a lock");
         if !template.is_dir() {

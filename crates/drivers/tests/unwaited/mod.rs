@@ -1,4 +1,5 @@
-//! What every server must do with statements that no one waits for or needs any more, and with locks, in its own words.
+//! What every server must do with statements that no one waits for or needs any more, and with
+//! locks, in its own words.
 
 use std::time::Duration;
 
@@ -24,8 +25,8 @@ async fn number(session: &mut AnySession, sql: &str) -> Option<i64> {
     first_i64(&session.rows(sql).await.unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// What was dropped before its answer came is ended; what goes on is left alone until all is to end. `endpoint` makes one that
-/// knows of no connection yet, to the server `name`.
+/// What was dropped before its answer came is ended; what goes on is left alone until all is to
+/// end. `endpoint` makes one that knows of no connection yet, to the server `name`.
 pub(crate) async fn check_cancelled(name: &str, endpoint: impl Fn() -> Endpoint, words: &Words) {
     let mut root = connected(&endpoint()).await;
     let endpoint = endpoint();
@@ -67,7 +68,8 @@ pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, words: &Words) {
     drop(taken(endpoint.hold(Duration::from_secs(2)).await.expect("a login")));
 }
 
-/// The server keeps nothing of a prepared statement that is forgotten, and the others stay what they are.
+/// The server keeps nothing of a prepared statement that is forgotten, and the others stay what
+/// they are.
 pub(crate) async fn check_forgotten(name: &str, endpoint: &Endpoint, words: &Words) {
     async fn prepared(session: &mut AnySession, words: &Words) -> i64 {
         let rows = session.rows(words.prepared).await.unwrap_or_else(|error| panic!("{error}"));

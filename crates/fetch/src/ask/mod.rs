@@ -47,8 +47,8 @@ pub(super) fn ask(base: &Base) -> Result<Answer, Error> {
     Ok(Answer { product, version, program, start_ms, abilities })
 }
 
-/// Starts the server with MyRocks where it is there: whether the plugin loads is part of the question. If the server
-/// does not start with it, it is asked without.
+/// Starts the server with MyRocks where it is there: whether the plugin loads is part of the
+/// question. If the server does not start with it, it is asked without.
 fn start(base: &Base) -> Result<Play, Error> {
     if base.plugin_dir().is_some_and(|folder| folder.join(ROCKSDB).exists()) {
         let options = PlayOptions { engine: Some("rocksdb".to_owned()), ..PlayOptions::default() };

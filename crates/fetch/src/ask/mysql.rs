@@ -1,4 +1,5 @@
-//! What a server of the MySQL family can do: questions to it, and what its log and its plugin folder show.
+//! What a server of the MySQL family can do: questions to it, and what its log and its plugin
+//! folder show.
 
 use dbdyno_drivers::{AnySession, DbError, Session};
 use dbdyno_provision::Base;
@@ -66,7 +67,8 @@ async fn default_login(session: &mut AnySession) -> Result<String, DbError> {
     Ok(plugins.into_iter().find(|plugin| !plugin.is_empty()).unwrap_or("mysql_native_password".to_owned()))
 }
 
-/// MariaDB is asked with TLS off, because its key may take 20 s to make; that it makes one goes by its version.
+/// MariaDB is asked with TLS off, because its key may take 20 s to make; that it makes one goes by
+/// its version.
 fn tls(is_new_mariadb: bool, have_ssl: Option<&str>, ssl_ca: Option<&str>) -> TlsAbility {
     // MySQL makes it at initialisation; the option file then names the files.
     let makes_its_own = is_new_mariadb || ssl_ca.is_some_and(|file| !file.is_empty());
@@ -77,8 +79,8 @@ fn tls(is_new_mariadb: bool, have_ssl: Option<&str>, ssl_ca: Option<&str>) -> Tl
     }
 }
 
-/// The ways of asynchronous I/O, the one in use first. Servers that can choose have a setting; the others report in their
-/// log when it is not libaio.
+/// The ways of asynchronous I/O, the one in use first. Servers that can choose have a setting; the
+/// others report in their log when it is not libaio.
 async fn aio(
     session: &mut AnySession,
     native_aio: Option<&str>,

@@ -5,7 +5,8 @@ use dbdyno_drivers::{AnySession, DbError, Session, first_i64};
 use super::{Question, column};
 use crate::{Abilities, ThreadPool, TlsAbility};
 
-/// Where the ciphers have this value, the server was built without TLS; before version 12 nothing else reports.
+/// Where the ciphers have this value, the server was built without TLS; before version 12 nothing
+/// else reports.
 const NO_CIPHERS: &str = "none";
 
 /// Asks the server.

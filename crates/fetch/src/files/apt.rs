@@ -16,8 +16,8 @@ const WITH_SECURITY: &[&str] = &["bullseye", "bookworm", "trixie"];
 /// The suite with trials, which is complete only together with the other one.
 const EXPERIMENTAL: (&str, &str) = ("experimental", "sid");
 
-/// `apt-get` that sees one suite and thinks that nothing is installed, so that it names every package needed; it
-/// touches nothing of the machine's own package state.
+/// `apt-get` that sees one suite and thinks that nothing is installed, so that it names every
+/// package needed; it touches nothing of the machine's own package state.
 pub(super) struct Apt {
     options: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! The catalogue of servers that can be got: data in `servers.toml`, and the reader's own file next to it.
+//! The catalogue of servers that can be got: data in `servers.toml`, and the reader's own file next
+//! to it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

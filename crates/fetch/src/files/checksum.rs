@@ -13,8 +13,8 @@ use crate::Error;
 /// Bytes read at once.
 const CHUNK: usize = 1 << 20;
 
-/// Compares `file` with the SHA-256 that its entry gives. Without one it says what the file has, so that a reader can
-/// write it into the entry.
+/// Compares `file` with the SHA-256 that its entry gives. Without one it says what the file has, so
+/// that a reader can write it into the entry.
 ///
 /// # Errors
 /// [`Error::Checksum`] when they differ, I/O.

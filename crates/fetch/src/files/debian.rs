@@ -1,4 +1,5 @@
-//! Servers in packages of any Debian suite: unpacked with their libraries, so that they run on another release.
+//! Servers in packages of any Debian suite: unpacked with their libraries, so that they run on
+//! another release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,8 @@ const NO_LIBRARIES: &[&str] =
 /// Folders that the server does not read.
 const LEFT_OUT: &[&str] = &["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "etc"];
 
-/// Resolves, downloads and unpacks the packages of the goal's entry, then ties the programs to their own libraries. apt
-/// checks the packages by the signature of their suite.
+/// Resolves, downloads and unpacks the packages of the goal's entry, then ties the programs to
+/// their own libraries. apt checks the packages by the signature of their suite.
 pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let Source::Debian { suite, alone, .. } = &goal.entry.source else {
         return Err(unfetchable(goal.entry, "it is not in Debian packages"));
@@ -94,7 +95,8 @@ fn plain(package: &str) -> &str {
     package.split('=').next().unwrap_or_default()
 }
 
-/// Of what apt would install, the libraries, the packages asked for and those to keep, each as `name=version`.
+/// Of what apt would install, the libraries, the packages asked for and those to keep, each as
+/// `name=version`.
 fn to_unpack(plan: &str, packages: &[String], keep: &[String]) -> Vec<String> {
     let named: Vec<&str> = packages.iter().chain(keep).map(|package| plain(package)).collect();
     let library = |name: &str| {
@@ -117,9 +119,9 @@ fn debs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(debs)
 }
 
-/// Gives each program the base directory's own loader and library path, as absolute paths of where it will lie. The
-/// forced (old) kind of path also serves the libraries' own needs and plugins. The process keeps its name, unlike
-/// one that is run through the loader.
+/// Gives each program the base directory's own loader and library path, as absolute paths of where
+/// it will lie. The forced (old) kind of path also serves the libraries' own needs and plugins. The
+/// process keeps its name, unlike one that is run through the loader.
 fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     let prefix = ["", "usr"].iter().find(|prefix| goal.partial.join(prefix).join(LOADER).exists());
     let prefix = prefix.ok_or_else(|| unfetchable(goal.entry, "libc6 was not among its packages"))?;

@@ -45,10 +45,12 @@ pub enum Source {
         /// Of the package's file, in hexadecimal digits.
         sha256: Option<String>,
     },
-    /// Packages of a Debian suite, with the libraries that they need. apt checks them by the suite's signature.
+    /// Packages of a Debian suite, with the libraries that they need. apt checks them by the
+    /// suite's signature.
     Debian {
         suite: String,
-        /// Packages, each with or without `=version`; they are unpacked with their closure's libraries.
+        /// Packages, each with or without `=version`; they are unpacked with their closure's
+        /// libraries.
         packages: Vec<String>,
         /// Packages of the closure, other than libraries, that are unpacked too.
         #[serde(default)]
@@ -57,7 +59,8 @@ pub enum Source {
         #[serde(default)]
         alone: Vec<String>,
     },
-    /// A tar file of the vendor, compressed in any way that this machine's `tar` knows. Either `path` or `url`.
+    /// A tar file of the vendor, compressed in any way that this machine's `tar` knows. Either
+    /// `path` or `url`.
     Tarball {
         /// On this machine; relative to the catalogue's file.
         path: Option<PathBuf>,
@@ -69,7 +72,8 @@ pub enum Source {
         #[serde(default = "one")]
         strip: u32,
     },
-    /// A base directory that is there, built or installed by someone; relative to the catalogue's file.
+    /// A base directory that is there, built or installed by someone; relative to the catalogue's
+    /// file.
     Basedir { path: PathBuf },
 }
 
@@ -140,14 +144,15 @@ impl fmt::Display for Source {
 }
 
 impl Entry {
-    /// Whether `version`, as a server or a package writes it, is what this entry promises: its first numbers are the
-    /// entry's.
+    /// Whether `version`, as a server or a package writes it, is what this entry promises: its
+    /// first numbers are the entry's.
     pub fn means(&self, version: &str) -> bool {
         let rest = version.strip_prefix(self.version.as_str());
         rest.is_some_and(|rest| !rest.starts_with(|sign: char| sign.is_ascii_digit()))
     }
 
-    /// Takes the tarball from this machine: the file `from`, or the one of the vendor's name in the folder `from`.
+    /// Takes the tarball from this machine: the file `from`, or the one of the vendor's name in the
+    /// folder `from`.
     ///
     /// # Errors
     /// An entry of another source; a folder without the file.

@@ -1,4 +1,5 @@
-//! Getting a server's files: from the source that its entry names into the servers folder, whole or not at all.
+//! Getting a server's files: from the source that its entry names into the servers folder, whole or
+//! not at all.
 
 mod apt;
 mod catalogue;
@@ -27,7 +28,8 @@ pub(crate) use partial::{Partial, sweep};
 pub(crate) use rules::check_name;
 pub use tools::{install_tools, missing_libraries, missing_tools};
 
-/// Where the unpacked files are put while they are being unpacked, and where they will lie in the end.
+/// Where the unpacked files are put while they are being unpacked, and where they will lie in the
+/// end.
 struct Goal<'a> {
     entry: &'a Entry,
     /// Empty folder; renamed to `base` when all went well.
@@ -41,14 +43,15 @@ struct Goal<'a> {
     cancel: &'a AtomicBool,
 }
 
-/// Makes `servers_dir/NAME`, which must not be there, hold the files of `entry`, and returns that path. `log` gets a
-/// sentence for each thing that takes a while.
+/// Makes `servers_dir/NAME`, which must not be there, hold the files of `entry`, and returns that
+/// path. `log` gets a sentence for each thing that takes a while.
 ///
 /// The caller holds the lock of the servers folder, so that only one fetch works in it at a time.
 ///
 /// # Errors
-/// [`Error::MissingTools`], [`Error::Tool`] with the end of the output of what failed, [`Error::Unfetchable`],
-/// [`Error::Checksum`], [`Error::Moved`], [`Error::Cancelled`]. Nothing is left then.
+/// [`Error::MissingTools`], [`Error::Tool`] with the end of the output of what failed,
+/// [`Error::Unfetchable`], [`Error::Checksum`], [`Error::Moved`], [`Error::Cancelled`]. Nothing is
+/// left then.
 pub(crate) fn fetch(
     entry: &Entry,
     servers_dir: &Path,
@@ -119,7 +122,8 @@ fn check_host(entry: &Entry) -> Result<(), Error> {
     }
 }
 
-/// Makes all files in `folder` executable, as archives of some formats forget it; no folder is fine.
+/// Makes all files in `folder` executable, as archives of some formats forget it; no folder is
+/// fine.
 fn make_executable(folder: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
 

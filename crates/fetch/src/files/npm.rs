@@ -9,8 +9,8 @@ use crate::Error;
 /// What the package brings besides the server: a data directory of its own and scripts.
 const LEFT_OUT: &[&str] = &["data", "binlog", "start.sh"];
 
-/// Downloads `package`, checks it and unpacks its folder `server` into the goal's partial folder, with the program in
-/// `bin`.
+/// Downloads `package`, checks it and unpacks its folder `server` into the goal's partial folder,
+/// with the program in `bin`.
 pub(super) fn fetch(
     goal: &Goal<'_>,
     package: &str,

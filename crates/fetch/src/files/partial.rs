@@ -1,4 +1,5 @@
-//! Folders that are not whole yet: removed when what they are for fails, and found again after a crash.
+//! Folders that are not whole yet: removed when what they are for fails, and found again after a
+//! crash.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ impl Partial {
         Ok(Self { path })
     }
 
-    /// Takes the base directory `name` away at once; it is gone when the value is dropped, or swept up after a crash.
+    /// Takes the base directory `name` away at once; it is gone when the value is dropped, or swept
+    /// up after a crash.
     pub(crate) fn of(servers_dir: &Path, name: &str) -> Result<Self, Error> {
         let (base, path) = (servers_dir.join(name), servers_dir.join(format!("{name}{ENDING}")));
         fs::rename(&base, &path).map_err(Error::io("cannot rename", base))?;
@@ -49,8 +51,8 @@ impl Drop for Partial {
     }
 }
 
-/// Removes what a dbdyno that was killed has left in the servers folder. The caller holds the folder's lock, so no one
-/// is working on any of it.
+/// Removes what a dbdyno that was killed has left in the servers folder. The caller holds the
+/// folder's lock, so no one is working on any of it.
 pub(crate) fn sweep(servers_dir: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(servers_dir).map_err(Error::io("cannot read", servers_dir))?;
     for entry in entries.flatten() {

@@ -1,4 +1,5 @@
-//! Running another program to its end; when it fails, its words are the error. It can be stopped meanwhile.
+//! Running another program to its end; when it fails, its words are the error. It can be stopped
+//! meanwhile.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -53,8 +54,8 @@ pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs `command` without input and returns what it printed. `what` says what it is good for. When `cancel` becomes
-/// true, the program and its children are stopped.
+/// Runs `command` without input and returns what it printed. `what` says what it is good for. When
+/// `cancel` becomes true, the program and its children are stopped.
 ///
 /// # Errors
 /// [`Error::Tool`] when it cannot be run or fails, [`Error::Cancelled`] when it was stopped.
@@ -72,7 +73,8 @@ pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Res
         return Err(stopped());
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own: Ctrl-C in the terminal reaches dbdyno only, which then stops all of it and cleans up.
+    // A group of its own: Ctrl-C in the terminal reaches dbdyno only, which then stops all of it
+    // and cleans up.
     let child = command.process_group(0).spawn().map_err(cannot)?;
     let group = Pid::from_raw(i32::try_from(child.id()).expect("the kernel's process numbers are i32"));
     let (ended, end) = channel();

@@ -14,7 +14,8 @@ pub(super) enum Place<'a> {
     Url(&'a str),
 }
 
-/// Gets the tar file, checks it and unpacks it into the goal's partial folder without its `strip` outermost folders.
+/// Gets the tar file, checks it and unpacks it into the goal's partial folder without its `strip`
+/// outermost folders.
 pub(super) fn fetch(
     goal: &Goal<'_>,
     place: Place<'_>,

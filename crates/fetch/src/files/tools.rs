@@ -1,4 +1,5 @@
-//! Programs and libraries of the machine that getting and running a server needs, and installing them.
+//! Programs and libraries of the machine that getting and running a server needs, and installing
+//! them.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,13 +30,14 @@ const LIBRARIES: &[Tool] = &[("libaio.so.1", "libaio1"), ("libnuma.so.1", "libnu
 
 const LIBRARY_DIRS: &[&str] = &["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"];
 
-/// Debian packages that must be installed before `entry` can be got and run; empty when all are there.
+/// Debian packages that must be installed before `entry` can be got and run; empty when all are
+/// there.
 pub fn missing_tools(entry: &Entry) -> Vec<String> {
     missing(entry, |program| find_in_path(program).is_some(), has_library)
 }
 
-/// Debian packages with the libraries that `entry`'s programs take from the machine, as far as they are missing: what a
-/// server that has been got needs to run.
+/// Debian packages with the libraries that `entry`'s programs take from the machine, as far as they
+/// are missing: what a server that has been got needs to run.
 pub fn missing_libraries(entry: &Entry) -> Vec<String> {
     missing(entry, |_| true, has_library)
 }
@@ -83,10 +85,12 @@ fn programs_for(source: &Source) -> Vec<Tool> {
     }
 }
 
-/// Installs Debian `packages` on this machine; reads the package lists first if the machine's own are too old.
+/// Installs Debian `packages` on this machine; reads the package lists first if the machine's own
+/// are too old.
 ///
 /// # Errors
-/// [`Error::MissingTools`] with the command to run when this is not root, [`Error::Tool`] when apt fails.
+/// [`Error::MissingTools`] with the command to run when this is not root, [`Error::Tool`] when apt
+/// fails.
 pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(), Error> {
     if packages.is_empty() {
         return Ok(());

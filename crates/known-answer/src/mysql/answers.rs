@@ -28,7 +28,8 @@ impl Answers {
         Self { rows, columns, bytes, forms: Default::default() }
     }
 
-    /// The answer's bytes; its first packet is `number`, which is 1 unless the request took several packets.
+    /// The answer's bytes; its first packet is `number`, which is 1 unless the request took several
+    /// packets.
     pub(super) fn rows(&self, form: Form, number: u8) -> Arc<[u8]> {
         let index = usize::from(form.binary)
             | usize::from(form.deprecate_eof) << 1

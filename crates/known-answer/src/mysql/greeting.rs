@@ -18,8 +18,9 @@ const PLUGIN_AUTH: u32 = 0x8_0000;
 const PLUGIN_AUTH_LENENC: u32 = 0x20_0000;
 pub(super) const DEPRECATE_EOF: u32 = 0x100_0000;
 
-/// Long passwords, found rows, long flags, CONNECT_WITH_DB, protocol 4.1, interactive, transactions, SECURE_CONNECTION,
-/// several results, PLUGIN_AUTH, connection attributes, PLUGIN_AUTH_LENENC.
+/// Long passwords, found rows, long flags, CONNECT_WITH_DB, protocol 4.1, interactive,
+/// transactions, SECURE_CONNECTION, several results, PLUGIN_AUTH, connection attributes,
+/// PLUGIN_AUTH_LENENC.
 const OFFERED: u32 = 0x1
     | 0x2
     | 0x4

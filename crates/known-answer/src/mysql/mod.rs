@@ -1,4 +1,5 @@
-//! MySQL's protocol from the server's side, written from its documentation and sharing no code with the drivers.
+//! MySQL's protocol from the server's side, written from its documentation and sharing no code with
+//! the drivers.
 
 mod answers;
 mod greeting;

@@ -1,7 +1,7 @@
 //! MySQL packets: framing with numbers and continuation, OK, ERR, EOF, column definitions.
 //!
-//! Sources: MySQL's documentation of its client/server protocol, pages "MySQL packets", "Generic response packets" and
-//! "Text resultset".
+//! Sources: MySQL's documentation of its client/server protocol, pages "MySQL packets", "Generic
+//! response packets" and "Text resultset".
 
 /// Bytes before each packet's payload: length, number.
 pub(super) const HEADER: usize = 4;

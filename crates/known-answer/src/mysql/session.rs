@@ -269,7 +269,8 @@ fn index(body: &[u8]) -> Option<usize> {
 #[derive(Debug)]
 struct TooLarge;
 
-/// Joins the packets of the first message of `input`, if it is there: the number of its last packet, and its bytes with headers.
+/// Joins the packets of the first message of `input`, if it is there: the number of its last
+/// packet, and its bytes with headers.
 fn whole(input: &[u8], joined: &mut Vec<u8>) -> Result<Option<(u8, usize)>, TooLarge> {
     let mut at = 0;
     let number = loop {

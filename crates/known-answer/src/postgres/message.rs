@@ -1,6 +1,7 @@
 //! PostgreSQL messages: framing, and those that are the same in every answer.
 //!
-//! Source: PostgreSQL's documentation, chapter "Frontend/Backend Protocol", section "Message Formats".
+//! Source: PostgreSQL's documentation, chapter "Frontend/Backend Protocol", section "Message
+//! Formats".
 
 /// Bytes before each message's body: kind, length.
 pub(super) const HEADER: usize = 5;
@@ -28,7 +29,8 @@ pub(super) fn put_ready(out: &mut Vec<u8>, state: u8) {
     out.extend_from_slice(&[b'Z', 0, 0, 0, 5, state]);
 }
 
-/// A message without a body: `ParseComplete`, `BindComplete`, `CloseComplete`, `NoData`, `EmptyQueryResponse`.
+/// A message without a body: `ParseComplete`, `BindComplete`, `CloseComplete`, `NoData`,
+/// `EmptyQueryResponse`.
 pub(super) fn put_bare(out: &mut Vec<u8>, kind: u8) {
     out.extend_from_slice(&[kind, 0, 0, 0, 4]);
 }

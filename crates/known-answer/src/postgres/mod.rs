@@ -1,4 +1,5 @@
-//! PostgreSQL's protocol from the server's side, written from its documentation and sharing no code with the drivers.
+//! PostgreSQL's protocol from the server's side, written from its documentation and sharing no code
+//! with the drivers.
 
 mod answers;
 mod message;

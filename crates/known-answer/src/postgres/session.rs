@@ -166,7 +166,8 @@ impl Session {
                 put_bare(output.bytes(), b'3');
                 Some(Step::Done(length, Kind::Close))
             }
-            // Flush: what was said goes out anyway. Late parts of a COPY, and passwords that no one asked for.
+            // Flush: what was said goes out anyway. Late parts of a COPY, and passwords that no one
+            // asked for.
             b'H' | b'd' | b'c' | b'f' | b'p' => part,
             _ => None,
         }

@@ -22,7 +22,8 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Kinds of the messages that are said to `input`, with the state after each `Z`. Messages are also fed in pieces.
+/// Kinds of the messages that are said to `input`, with the state after each `Z`. Messages are also
+/// fed in pieces.
 fn said(session: &mut Session, input: &[u8]) -> String {
     let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
     let mut rest = input;

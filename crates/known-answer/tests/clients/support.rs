@@ -12,8 +12,8 @@ pub(crate) const BOTH: [Protocol; 2] = [Protocol::Mysql, Protocol::Postgres];
 /// How often a test may find that its machine was held up.
 const ATTEMPTS: usize = 8;
 
-/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an attempt says what was spoilt.
-/// What the server does wrong spoils all of them.
+/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an
+/// attempt says what was spoilt. What the server does wrong spoils all of them.
 pub(crate) async fn once_undisturbed(attempt: impl AsyncFn() -> Result<(), String>) {
     let mut spoilt = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -63,7 +63,8 @@ impl Running {
         self.handle.stats()
     }
 
-    /// Waits until the statistics are as wanted: a client may have its answer before the server has noted that.
+    /// Waits until the statistics are as wanted: a client may have its answer before the server has
+    /// noted that.
     pub(crate) async fn settled(&self, wanted: impl Fn(&Stats) -> bool) -> Stats {
         for _ in 0..2000 {
             if wanted(&self.stats()) {

@@ -1,5 +1,6 @@
-//! What is programmed is what happens: delays, burns and freezes, as the client and as the server see them. The bounds are
-//! wide, because tests share their machine; how exact the server is on an idle one is measured, not tested.
+//! What is programmed is what happens: delays, burns and freezes, as the client and as the server
+//! see them. The bounds are wide, because tests share their machine; how exact the server is on an
+//! idle one is measured, not tested.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -30,7 +31,8 @@ async fn every_answer_takes_at_least_its_own_delay_and_most_take_little_more() {
     }
 }
 
-/// 150 statements with a programmed delay: none is early, and half of them are late by less than 2 ms.
+/// 150 statements with a programmed delay: none is early, and half of them are late by less than 2
+/// ms.
 async fn delayed(protocol: Protocol, delay: &str) -> Result<(), String> {
     let behaviour = Behaviour { delay: delay.parse().unwrap(), seed: 3, ..Behaviour::default() };
     let server = Running::start(protocol, behaviour.clone());
@@ -100,7 +102,8 @@ async fn a_burn_is_cpu_time_of_the_process() {
             let burnt = server.settled(|stats| stats.actual.count() == 200).await.burnt;
             assert!(wanted <= burnt && burnt <= used, "{wanted:?} wanted, {burnt:?} burnt, {used:?} used");
             assert!(times.iter().all(|time| *time >= Duration::from_micros(500)));
-            // Where a CPU's clock goes on while a hypervisor has taken it, a burn that meets that is too long.
+            // Where a CPU's clock goes on while a hypervisor has taken it, a burn that meets that
+            // is too long.
             went(burnt < wanted * 2, burnt)
         })
         .await;
@@ -194,7 +197,8 @@ async fn frozen(protocol: Protocol) -> Result<(), String> {
         session.query(b"SELECT 1").await.unwrap();
         times.push((asked, begin.elapsed()));
     }
-    // Time counts from when the server reads the first statement: after that was asked, before it was answered.
+    // Time counts from when the server reads the first statement: after that was asked, before it
+    // was answered.
     let (_, counts_by) = times[0];
     for number in 0..6 {
         let start = Duration::from_millis(100 + 250 * number);
@@ -203,8 +207,8 @@ async fn frozen(protocol: Protocol) -> Result<(), String> {
         };
         assert_eq!(times.iter().find(|times| within(times)), None, "the freeze at {start:?}");
     }
-    // And 100 ms between them that are none: some 40 statements each, fewer when the machine is held up. One that is on its way
-    // when a freeze begins meets all of it.
+    // And 100 ms between them that are none: some 40 statements each, fewer when the machine is
+    // held up. One that is on its way when a freeze begins meets all of it.
     let max = server.stop().actual.max();
     went(times.len() > 60 && max >= length, (times.len(), max))
 }

@@ -47,11 +47,12 @@ impl LaneTask {
         }
     }
 
-    /// Due time of a burst's statement: when its burst began. After a burst that was on time the next one begins a
-    /// second after it, after a late one at once.
+    /// Due time of a burst's statement: when its burst began. After a burst that was on time the
+    /// next one begins a second after it, after a late one at once.
     fn burst_due(&mut self, number: u64, per_second: u64, control: &Control) -> u64 {
         let now_ns = control.now_ns();
-        // The original's checkpoints lie after rounds 0, k, 2k, ...: the first burst is the single round 0.
+        // The original's checkpoints lie after rounds 0, k, 2k, ...: the first burst is the single
+        // round 0.
         if number > 0 && (number - 1).is_multiple_of(per_second.max(1)) {
             let took = Duration::from_nanos(now_ns.saturating_sub(self.burst_ns));
             self.burst_ns = if took < BURST_IS_LATE { self.burst_ns + to_ns(BURST_PERIOD) } else { now_ns };
@@ -59,8 +60,9 @@ impl LaneTask {
         self.burst_ns
     }
 
-    /// A schedule of n operations ends when the next one would be due, not at its last answer: otherwise a rate would
-    /// be taken over one interval too few. A limit in time ends with that time.
+    /// A schedule of n operations ends when the next one would be due, not at its last answer:
+    /// otherwise a rate would be taken over one interval too few. A limit in time ends with that
+    /// time.
     pub(crate) async fn wait_for_horizon(&self, start: Instant) -> Next {
         let horizon_ns = match (self.spec.limit, &self.due) {
             (Limit::Time(time), _) => to_ns(time),
@@ -98,7 +100,8 @@ impl LaneTask {
             biased;
             () = control.wait_for_stop() => Next::GiveUp,
             () = control.wait_for_client_end(self.spec.client), if follows => {
-                // Stopped while waiting: a follower whose client has ended is complete all the same.
+                // Stopped while waiting: a follower whose client has ended is complete all the
+                // same.
                 if control.has_client_ended(self.spec.client) { Next::Complete } else { Next::GiveUp }
             }
         }

@@ -1,4 +1,5 @@
-//! What breaks or takes long besides the answers: our own code, a thread, a connection that is slow to close, an observer.
+//! What breaks or takes long besides the answers: our own code, a thread, a connection that is slow
+//! to close, an observer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -32,7 +32,8 @@ fn ninth_tenth_us(mut times: Vec<Duration>) -> u64 {
 #[test]
 fn a_stall_shows_in_response_time_and_not_in_service_time() {
     for wait in WAITS {
-        // 100 a second for 3 s; operation 100 takes 1 s: the 100 operations due meanwhile answer late.
+        // 100 a second for 3 s; operation 100 takes 1 s: the 100 operations due meanwhile answer
+        // late.
         let behaviour: Behaviour = Arc::new(|number| {
             Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
         });
@@ -43,11 +44,13 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
         let (end, record) = run_step(&spec(1, &["query"]), lanes, options);
         assert_eq!(end.outcome, Outcome::Completed);
         assert_eq!(sum(&record, "query", |interval| interval.done), 300);
-        // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is about 0.7 s, more when the machine
-        // holds them up further. Unseen, the stall would leave it below 1 ms.
+        // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is
+        // about 0.7 s, more when the machine holds them up further. Unseen, the stall would leave
+        // it below 1 ms.
         let late = percentile(&record, "response", 0.9);
         assert!(late >= 550_000, "{late} µs");
-        // However long that was, each was answered after it was asked for and before the next one was.
+        // However long that was, each was answered after it was asked for and before the next one
+        // was.
         let barrier = *barrier.get().expect("the clock started");
         let asked = asked.lock().expect("no panic");
         let ended = barrier + Duration::from_micros(end.at_us + 1);
@@ -98,7 +101,8 @@ fn an_even_schedule_keeps_its_rate_and_its_window() {
             assert_eq!(done + last.backlog + last.in_flight, 500, "{last:?}");
         }
         assert_eq!(sum(&record, "insert", |interval| interval.done), 2000);
-        // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals, and are sent when they are due.
+        // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals, and are sent
+        // when they are due.
         let half_us = percentile(&record, "response", 0.5);
         went(to < 3_000_000 && half_us < 10_000, (to, half_us))
     });
@@ -110,7 +114,8 @@ fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
         (lane(1, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
         (lane(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
     ];
-    // On one thread the machine holds up both: that lengthens one operation of each, and never one lane alone.
+    // On one thread the machine holds up both: that lengthens one operation of each, and never one
+    // lane alone.
     let threads = Threads { count: Some(1), ..Threads::default() };
     let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options { threads, ..Options::default() });
     let (_, to) = record.window().expect("a window");
@@ -336,7 +341,8 @@ fn bursts_follow_the_originals_rule() {
         let (_, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
         let done: Vec<u64> = record.intervals.iter().map(|interval| interval.done).collect();
         assert_eq!(done.iter().sum::<u64>(), 11);
-        // Round 0 alone, then k rounds at the start of each second; a burst that is held up is followed by the next at once.
+        // Round 0 alone, then k rounds at the start of each second; a burst that is held up is
+        // followed by the next at once.
         went(done.starts_with(&[1, 5, 5]), done)
     });
 }

@@ -1,4 +1,5 @@
-//! Schedules: shared by many connections, Poisson, with a greatest backlog; think time and limits in time.
+//! Schedules: shared by many connections, Poisson, with a greatest backlog; think time and limits
+//! in time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -76,7 +77,8 @@ proptest! {
 #[test]
 fn a_shared_schedule_is_kept_by_whoever_is_free() {
     once_undisturbed(|| {
-        // Two connections can do 200 of the 300 a second that are due: a third is backlog, dropped in the end.
+        // Two connections can do 200 of the 300 a second that are due: a third is backlog, dropped
+        // in the end.
         let lanes = shared(
             Schedule::new(constant(300)),
             2,
@@ -113,8 +115,8 @@ fn one_slow_connection_holds_up_only_what_it_has_taken() {
         let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
         assert_eq!(sum(&record, "query", |interval| interval.done), 400);
         assert!(percentile(&record, "response", 1.0) >= 1_000_000);
-        // Held up by it, every other operation would wait, half of them for more than 0.5 s, and 100 be behind at the end of
-        // the first second.
+        // Held up by it, every other operation would wait, half of them for more than 0.5 s, and
+        // 100 be behind at the end of the first second.
         let (late_us, backlog) = (percentile(&record, "response", 0.75), greatest_backlog(&record));
         went(late_us < 300_000 && backlog < 90, (late_us, backlog))
     });

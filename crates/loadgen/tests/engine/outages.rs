@@ -19,7 +19,8 @@ fn reconnecting(give_up_after: Duration) -> Options {
     Options { connections, ..Options::default() }
 }
 
-/// Answers, but the first time that `number` comes the connection is lost, and opens after `refusals` failed attempts.
+/// Answers, but the first time that `number` comes the connection is lost, and opens after
+/// `refusals` failed attempts.
 fn breaks_at(number: u64, refusals: u32) -> Behaviour {
     let broken = AtomicBool::new(false);
     Arc::new(move |current| {
@@ -72,7 +73,8 @@ fn a_schedule_goes_on_while_its_connection_is_lost() {
     let per = Duration::from_secs(1);
     let schedule = Schedule::new(Arrivals::Constant { operations: 100, per, phase: Duration::ZERO });
     let pace = Pace::Shared(Arc::new(schedule));
-    // 30 failed attempts: 1.2 s at least, so that the end of a second lies in it whenever it begins.
+    // 30 failed attempts: 1.2 s at least, so that the end of a second lies in it whenever it
+    // begins.
     let lanes = vec![(lane(1, 0, pace, Limit::Operations(200)), breaks_at(20, 30))];
     let (end, record) = run_step(&spec(1, &["query"]), lanes, reconnecting(Duration::from_secs(10)));
     assert_went_on(&end);
@@ -144,7 +146,8 @@ fn logins_keep_the_rate_that_was_asked_for_and_each_is_timed() {
     assert_went_on(&end);
     let mut opened = opened.lock().expect("no panic").clone();
     opened.sort_by_key(|(_, at)| *at);
-    // Login n is due n × 10 ms after the storm has begun. None comes early, whatever became of those before it.
+    // Login n is due n × 10 ms after the storm has begun. None comes early, whatever became of
+    // those before it.
     for (due, (_, at)) in (0..40_u32).zip(&opened) {
         assert!(*at - began >= Duration::from_millis(10) * due, "{:?} for {due}", *at - began);
     }

@@ -1,4 +1,5 @@
-//! What a client that spins counts of itself; that it does what one that sleeps does is in the tests of what they do.
+//! What a client that spins counts of itself; that it does what one that sleeps does is in the
+//! tests of what they do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +10,8 @@ use dbdyno_record::Outcome;
 
 use crate::support::{Act, Behaviour, Options, WAITS, Wait, answers, even, lane, run_step, spec};
 
-/// A step of one closed loop on a thread that spins: how it ended, how long it took with everything around it, and what the
-/// thread says that it polled in vain.
+/// A step of one closed loop on a thread that spins: how it ended, how long it took with everything
+/// around it, and what the thread says that it polled in vain.
 fn spun(operations: u64, behaviour: Behaviour, threads: Threads) -> (StepEnd, Duration, Duration) {
     let polled_ns = threads.polled_ns.clone().expect("it spins");
     let begin = Instant::now();

@@ -1,4 +1,5 @@
-//! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step over it leaves.
+//! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step
+//! over it leaves.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -24,8 +25,8 @@ const ATTEMPTS: usize = 8;
 /// Steps that spin take turns: each keeps a CPU from concurrent tests.
 static SPINNING: Mutex<()> = Mutex::new(());
 
-/// How load threads wait for answers: what is true must be so in both ways. Times that only a machine with a CPU to spare
-/// for the spinning thread can keep are not asked for here.
+/// How load threads wait for answers: what is true must be so in both ways. Times that only a
+/// machine with a CPU to spare for the spinning thread can keep are not asked for here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
     Sleeping,
@@ -338,8 +339,8 @@ fn assert_cut_at_the_window(record: &StepRecord) {
     }
 }
 
-/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an attempt says what was spoilt.
-/// What the engine does wrong spoils all of them.
+/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an
+/// attempt says what was spoilt. What the engine does wrong spoils all of them.
 pub(crate) fn once_undisturbed(mut attempt: impl FnMut() -> Result<(), String>) {
     let mut spoilt = Vec::new();
     for _ in 0..ATTEMPTS {

@@ -1,4 +1,5 @@
-//! What the data mode of a workload changes in its forecast: loads that run once or again, stops, starts and copies.
+//! What the data mode of a workload changes in its forecast: loads that run once or again, stops,
+//! starts and copies.
 
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use crate::{
     Cold, DataMode, Design, Needs, Plan, Speed, StepEstimate, StepOutline, WorkloadOptions, seconds,
 };
 
-/// What the data mode and the cold steps of `options` add to a cell, and what later blocks leave out. `loaded_bytes`: of a data
-/// directory after the load. `stays_up`: its server serves all blocks.
+/// What the data mode and the cold steps of `options` add to a cell, and what later blocks leave
+/// out. `loaded_bytes`: of a data directory after the load. `stays_up`: its server serves all
+/// blocks.
 pub(crate) fn by_data_mode(
     cell: &mut CellEstimate,
     options: &dyn WorkloadOptions,
@@ -75,8 +77,8 @@ fn later_groups(measured: &[StepOutline]) -> u32 {
     count(measured.iter().skip(1).filter(|step| step.begins_group))
 }
 
-/// Stops and starts before measured steps, but those with fresh data, which are in the time of `prepare`, and the one with the
-/// snapshot.
+/// Stops and starts before measured steps, but those with fresh data, which are in the time of
+/// `prepare`, and the one with the snapshot.
 fn restarts(mode: DataMode, cold: &Cold, measured: &[StepOutline]) -> u32 {
     let of_mode = |index: usize, begins_group: bool| match mode {
         DataMode::Preserve | DataMode::Restore => false,
@@ -104,7 +106,8 @@ fn count<T>(items: impl Iterator<Item = T>) -> u32 {
 }
 
 impl Plan {
-    /// Steps of the workload `name` that run in every block and are no warm-up: those that can have a verdict.
+    /// Steps of the workload `name` that run in every block and are no warm-up: those that can have
+    /// a verdict.
     pub fn judged_steps(&self, name: &str) -> Vec<String> {
         let Some(options) = self.workload.get(name) else { return Vec::new() };
         let loads_once = options.needs().data.uses_snapshot() || self.design == Design::Alternate;

@@ -1,6 +1,7 @@
 //! Forecasts how long a plan takes and how much disk it needs.
 //!
-//! What a workload does is its own to forecast; all that is not its length is a guess from the assumed speeds of [`crate::Speed`].
+//! What a workload does is its own to forecast; all that is not its length is a guess from the
+//! assumed speeds of [`crate::Speed`].
 
 mod data_mode;
 
@@ -24,11 +25,13 @@ pub struct Estimate {
     pub rest: Duration,
     /// Initialised data directories that are kept to be copied, one a started server.
     pub template_bytes: u64,
-    /// The most disk of this machine in use at one time: the templates, the snapshots of loaded data, and the largest data
-    /// directory, or all of them with `host.keep_data`. The run directory's records come on top; they are small. What an address
-    /// holds lies on the disk of the server's owner and is not in here.
+    /// The most disk of this machine in use at one time: the templates, the snapshots of loaded
+    /// data, and the largest data directory, or all of them with `host.keep_data`. The run
+    /// directory's records come on top; they are small. What an address holds lies on the disk of
+    /// the server's owner and is not in here.
     pub peak_disk_bytes: u64,
-    /// The most disk that one cell takes of a server that others run; `None` in a plan without addresses.
+    /// The most disk that one cell takes of a server that others run; `None` in a plan without
+    /// addresses.
     pub address_disk_bytes: Option<u64>,
 }
 
@@ -41,7 +44,8 @@ pub struct CellEstimate {
     pub steps: Vec<StepEstimate>,
     /// Sum of the steps.
     pub duration: Duration,
-    /// Names of the steps that only the variant's first block runs: the load, where later blocks begin on a snapshot.
+    /// Names of the steps that only the variant's first block runs: the load, where later blocks
+    /// begin on a snapshot.
     pub once: Vec<String>,
     /// The cell's data directory at its largest. For an address: the same on another's disk.
     pub disk_bytes: u64,

@@ -1,4 +1,5 @@
-//! How the load client waits for answers: what a plan asks for, and what holds where it does not say.
+//! How the load client waits for answers: what a plan asks for, and what holds where it does not
+//! say.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,8 @@ impl ClientWait {
 }
 
 impl Plan {
-    /// What the plan says in `client_wait`. Without it: spin where the client has CPUs that no server uses, and operations are short.
+    /// What the plan says in `client_wait`. Without it: spin where the client has CPUs that no
+    /// server uses, and operations are short.
     pub fn client_wait(&self) -> WaitChoice {
         let host = &self.host;
         if let Some(wait) = host.client_wait {

@@ -13,19 +13,21 @@ named! {
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum DataMode {
-        /// Each cell begins with fresh data and loads them; all of its steps run in one server, each on what the one before it
-        /// left.
+        /// Each cell begins with fresh data and loads them. Each of its steps works on what the one
+        /// before it left; the server keeps running, except before cold steps.
         #[default]
         Preserve = "preserve",
         /// As `preserve`, but the server is stopped and started before each measured step.
         Restart = "restart",
-        /// Before each measured step: fresh data, a new start, and the load again. The repeated load is in no rate.
+        /// Before each measured step: fresh data, a new start, and the load again. The repeated
+        /// load is in no rate.
         Reset = "reset",
-        /// The load runs once for each variant, in its first block. Then the server is stopped, and its data directory becomes a
-        /// snapshot. Every block's measured steps begin on a copy of that snapshot, in a server that has just started, and
-        /// go on in it.
+        /// The load runs once for each variant, in its first block. Then the server is stopped, and
+        /// its data directory becomes a snapshot. Every block's measured steps begin on a copy of
+        /// that snapshot, in a server that has just started, and go on in it.
         Restore = "restore",
-        /// As `restore`, but a new copy of the snapshot, and a new start, before each measured step.
+        /// As `restore`, but a new copy of the snapshot, and a new start, before each measured
+        /// step.
         RestoreEachStep = "restore-each-step",
     }
 }
@@ -88,7 +90,8 @@ impl<'de> Deserialize<'de> for Cold {
 }
 
 impl DataMode {
-    /// Whether each measured step begins on the data as they were loaded, so that nothing of the step before it is left.
+    /// Whether each measured step begins on the data as they were loaded, so that nothing of the
+    /// step before it is left.
     pub const fn puts_back_each_step(self) -> bool {
         matches!(self, Self::Reset | Self::RestoreEachStep)
     }
@@ -99,8 +102,9 @@ impl DataMode {
     }
 }
 
-/// The mistake in `data` and `cold` of a workload with the measured steps `measured`: the key, and what to write.
-/// `is_chain`: its steps go on with each other's tables, so that none of them can begin on loaded data alone.
+/// The mistake in `data` and `cold` of a workload with the measured steps `measured`: the key, and
+/// what to write. `is_chain`: its steps go on with each other's tables, so that none of them can
+/// begin on loaded data alone.
 pub fn data_problem(data: DataMode, cold: &Cold, measured: &[String], is_chain: bool) -> Option<Mistake> {
     if is_chain && data.puts_back_each_step() {
         let message = format!(

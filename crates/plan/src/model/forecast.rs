@@ -29,7 +29,8 @@ impl StepEstimate {
     }
 }
 
-/// At most 1e15 seconds, so that sums of steps and cells cannot overflow whatever an unchecked plan says.
+/// At most 1e15 seconds, so that sums of steps and cells cannot overflow whatever an unchecked plan
+/// says.
 pub fn seconds(value: f64) -> Duration {
     Duration::from_secs_f64(value.min(1e15))
 }

@@ -1,4 +1,5 @@
-//! What a plan says: variants, workloads, blocks, host. Field docs become the JSON Schema's descriptions.
+//! What a plan says: variants, workloads, blocks, host. Field docs become the JSON Schema's
+//! descriptions.
 
 mod client_wait;
 mod data;
@@ -52,27 +53,30 @@ pub struct Plan {
     /// Name of the variant that the others are compared with; the first one when left out.
     #[serde(default)]
     pub base: Option<String>,
-    /// A/A: runs the base under a second name too, `BASE~again`, once in every block. It shows what this machine calls a
-    /// difference where there is none, and how much it scatters.
+    /// A/A: runs the base under a second name too, `BASE~again`, once in every block. It shows what
+    /// this machine calls a difference where there is none, and how much it scatters.
     #[serde(default)]
     pub aa: bool,
-    /// Margins of single steps by pattern of the step's name, `*` standing for any letters: `{ "scan*" = 0.05 }`. A step's own
-    /// name goes before a pattern, a pattern with more letters before one with fewer; other steps have `margin`.
+    /// Margins of single steps by pattern of the step's name, `*` standing for any letters: `{
+    /// "scan*" = 0.05 }`. A step's own name goes before a pattern, a pattern with more letters
+    /// before one with fewer; other steps have `margin`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub margins: BTreeMap<String, f64>,
-    /// Time that the whole run may take: once the plan's blocks are over, further blocks of the undecided variants are run while
-    /// there is time. Needs `blocks` of 3 or more.
+    /// Time that the whole run may take: once the plan's blocks are over, further blocks of the
+    /// undecided variants are run while there is time. Needs `blocks` of 3 or more.
     #[serde(default)]
     pub budget: Option<PlanDuration>,
-    /// How the variants take turns: `"blocks"`, each of them from start to end, or `"alternate"`: the servers of all of them stay up, and
-    /// in each block every step runs on one after the other. For steps that only read.
+    /// How the variants take turns: `"blocks"`, each of them from start to end, or `"alternate"`:
+    /// the servers of all of them stay up, and in each block every step runs on one after the
+    /// other. For steps that only read.
     #[serde(default)]
     pub design: Design,
     /// What is to happen when the variants are not set alike: nothing, a warning, or no run.
     #[serde(default)]
     pub parity: Parity,
-    /// Classes of settings in which the variants are meant to differ, e.g. `["torn-pages", "binlog"]`: no alarm is made of
-    /// them. `dbdyno plan` and docs/reference/parity.md name the classes.
+    /// Classes of settings in which the variants are meant to differ, e.g. `["torn-pages",
+    /// "binlog"]`: no alarm is made of them. `dbdyno plan` and docs/reference/parity.md name the
+    /// classes.
     #[serde(default)]
     pub differs: Vec<String>,
     #[serde(default)]
@@ -87,7 +91,8 @@ pub struct Plan {
     #[schemars(length(min = 1))]
     pub variants: Vec<Variant>,
     pub workload: Workloads,
-    /// Sizes and concurrency of the workloads, each under a name; without any, each workload runs as its table says.
+    /// Sizes and concurrency of the workloads, each under a name; without any, each workload runs
+    /// as its table says.
     #[serde(rename = "setup", default, skip_serializing_if = "Vec::is_empty")]
     pub setups: Vec<Setup>,
     /// What the report says in words of yours.
@@ -101,7 +106,8 @@ pub struct Plan {
     pub sizes: BTreeMap<String, PlanSize>,
 }
 
-/// Sizes and concurrency of the workloads under a name. Each variant runs each workload once a block in each set-up.
+/// Sizes and concurrency of the workloads under a name. Each variant runs each workload once a
+/// block in each set-up.
 #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Setup {
@@ -121,7 +127,8 @@ named! {
         /// Each in a server of its own that starts with its cell and ends with it.
         #[default]
         Blocks = "blocks",
-        /// Step by step, in servers that stay up from the first block to the last; their data are loaded once.
+        /// Step by step, in servers that stay up from the first block to the last; their data are
+        /// loaded once.
         Alternate = "alternate",
     }
 }
@@ -135,7 +142,8 @@ pub enum Parity {
     /// Differences are reported before the run, as far as they can be predicted, and in the report.
     #[default]
     Warn,
-    /// Nothing is measured: at once when a difference can be predicted, else after each variant was started once.
+    /// Nothing is measured: at once when a difference can be predicted, else after each variant was
+    /// started once.
     Refuse,
 }
 
@@ -148,43 +156,56 @@ with_defaults! {
         pub server_cpus: Option<CpuList> = None,
         /// CPUs of the load client, e.g. `"2-3"`.
         pub client_cpus: Option<CpuList> = None,
-        /// Where neither list is given: `"own"` gives servers that dbdyno starts and the client whole cores of their own, the client one
-        /// for each 64 connections and at most a quarter; `"shared"` gives both all CPUs.
+        /// Where neither list is given: `"own"` gives servers that dbdyno starts and the client
+        /// whole cores of their own, the client one for each 64 connections and at most a quarter;
+        /// `"shared"` gives both all CPUs.
         pub cpus: Cpus = Cpus::Own,
-        /// Threads of the load client; by default as many as the connections need, at most one a client CPU.
+        /// Threads of the load client; by default as many as the connections need, at most one a
+        /// client CPU.
         #[schemars(range(min = 1))]
         pub client_threads: Option<u32> = None,
-        /// How load threads wait for answers: `"sleep"` until one wakes them, which costs the server CPU, or `"spin"`: ask for them without
-        /// a pause, on CPUs that no server uses. When left out, `"spin"` where `client_cpus` and `server_cpus` have none in common, else `"sleep"`.
+        /// How load threads wait for answers: `"sleep"` until one wakes them, which costs the
+        /// server CPU, or `"spin"`: ask for them without a pause, on CPUs that no server uses. When
+        /// left out, `"spin"` where `client_cpus` and `server_cpus` have none in common, else
+        /// `"sleep"`.
         pub client_wait: Option<ClientWait> = None,
-        /// CPU time that each connection adds after each answer, e.g. `"2us"`: shows whether a figure depends on the client. None by default.
+        /// CPU time that each connection adds after each answer, e.g. `"2us"`: shows whether a
+        /// figure depends on the client. None by default.
         pub client_work: Option<PlanDuration> = None,
-        /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
+        /// Folder for data directories; inside the run directory when left out. Its filesystem is
+        /// part of what is measured.
         pub data_dir: Option<PathBuf> = None,
         /// What reports call this machine; its host name when left out.
         pub name: Option<String> = None,
-        /// Memory of each server that dbdyno starts, e.g. `"2 GB"`: its own and the page cache of its files. As much as there is
-        /// when left out.
+        /// Memory of each server that dbdyno starts, e.g. `"2 GB"`: its own and the page cache of
+        /// its files. As much as there is when left out.
         pub server_memory: Option<PlanBytes> = None,
-        /// What to do where this machine cannot limit the memory: `"refuse"` to run, or `"warn"` and run without the limit.
+        /// What to do where this machine cannot limit the memory: `"refuse"` to run, or `"warn"`
+        /// and run without the limit.
         pub no_memory_limit: NoLimit = NoLimit::Refuse,
-        /// What to do with machines of a fleet (`--on`) that are of another class than its first one, by CPU, memory or filesystem:
-        /// `"refuse"` to measure on them, or `"warn"` and measure.
+        /// What to do with machines of a fleet (`--on`) that are of another class than its first
+        /// one, by CPU, memory or filesystem: `"refuse"` to measure on them, or `"warn"` and
+        /// measure.
         pub unlike_machines: Unlike = Unlike::Refuse,
-        /// A server that does not answer this long after it was started is stopped, and its cell fails.
+        /// A server that does not answer this long after it was started is stopped, and its cell
+        /// fails.
         pub start_timeout: PlanDuration = PlanDuration::from_secs(120),
-        /// A server that has not ended this long after it was asked to is killed; its cell fails if its data are still needed.
+        /// A server that has not ended this long after it was asked to is killed; its cell fails if
+        /// its data are still needed.
         pub stop_timeout: PlanDuration = PlanDuration::from_secs(300),
-        /// A statement outside of the steps that has no answer after this time fails, and its cell with it: content checks, statistics,
-        /// upkeep. Statements within steps take as long as they take. Small questions, such as for a setting, have a minute.
+        /// A statement outside of the steps that has no answer after this time fails, and its cell
+        /// with it: content checks, statistics, upkeep. Statements within steps take as long as
+        /// they take. Small questions, such as for a setting, have a minute.
         pub statement_timeout: PlanDuration = PlanDuration::from_secs(3600),
-        /// Pause between two cells, in which nothing runs, e.g. `"20m"`: a machine that gets hot is slower in the next cell. None by default;
-        /// the originals rest for 10 to 20 minutes between builds of a server.
+        /// Pause between two cells, in which nothing runs, e.g. `"20m"`: a machine that gets hot is
+        /// slower in the next cell. None by default; the originals rest for 10 to 20 minutes
+        /// between builds of a server.
         pub rest: PlanDuration = PlanDuration::from_secs(0),
         /// Keep data directories after their cell (for a look at them); they are large.
         pub keep_data: bool = false,
-        /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the server's own counters are not in
-        /// the report, and no one sees whether the client was the limit; to show what sampling itself costs.
+        /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the
+        /// server's own counters are not in the report, and no one sees whether the client was the
+        /// limit; to show what sampling itself costs.
         pub sampling: bool = true,
     }
 }
@@ -220,7 +241,8 @@ pub enum Unlike {
     Warn,
 }
 
-/// One thing that is compared: a server with a configuration. Say exactly one of `server`, `basedir` and `address`.
+/// One thing that is compared: a server with a configuration. Say exactly one of `server`,
+/// `basedir` and `address`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(transform = needs_name_and_server)]
@@ -230,55 +252,64 @@ pub struct Variant {
     pub name: String,
     /// `"sqlite"`, `"null"`, or the name of a server in the servers folder (`mariadb-10.11.5`).
     pub server: Option<String>,
-    /// Base directory of a MariaDB, MySQL or PostgreSQL server that dbdyno starts with a fresh data directory.
+    /// Base directory of a MariaDB, MySQL or PostgreSQL server that dbdyno starts with a fresh data
+    /// directory.
     pub basedir: Option<PathBuf>,
-    /// A database that others run: `mysql://user@host:port/db` or `mysql://user@localhost/db?socket=/path`, the
-    /// same with `postgres://`. It is never started, stopped or wiped. The password comes from `password_env` or `option_file`.
+    /// A database that others run: `mysql://user@host:port/db` or
+    /// `mysql://user@localhost/db?socket=/path`, the same with `postgres://`. It is never started,
+    /// stopped or wiped. The password comes from `password_env` or `option_file`.
     pub address: Option<String>,
-    /// Config intents: the path of a file of them, relative to the plan, a table of them, or a list of these. They are rendered
-    /// to the options of the server's product and version; only for servers that dbdyno starts and SQLite. Own settings in
-    /// `my_cnf`, `postgresql_conf` and `pragmas` win over them.
+    /// Config intents: the path of a file of them, relative to the plan, a table of them, or a list
+    /// of these. They are rendered to the options of the server's product and version; only for
+    /// servers that dbdyno starts and SQLite. Own settings in `my_cnf`, `postgresql_conf` and
+    /// `pragmas` win over them.
     pub config: Option<Config>,
     /// Name of this variant in published figures; its own when left out.
     pub published: Option<String>,
     /// Option file of MariaDB or MySQL, relative to the plan; only for servers that dbdyno starts.
     pub my_cnf: Option<PathBuf>,
-    /// Settings of PostgreSQL, relative to the plan; only for servers that dbdyno starts. They are added to those that
-    /// `initdb` writes.
+    /// Settings of PostgreSQL, relative to the plan; only for servers that dbdyno starts. They are
+    /// added to those that `initdb` writes.
     pub postgresql_conf: Option<PathBuf>,
-    /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out. Not for PostgreSQL.
+    /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out. Not
+    /// for PostgreSQL.
     pub engine: Option<String>,
-    /// Memory of this variant's server; that of `[host]` when left out. Only for servers that dbdyno starts.
+    /// Memory of this variant's server; that of `[host]` when left out. Only for servers that
+    /// dbdyno starts.
     pub server_memory: Option<PlanBytes>,
     /// SQLite pragmas, set on every connection: `{ journal_mode = "wal", synchronous = "full" }`.
     pub pragmas: BTreeMap<String, String>,
     /// Environment variable that holds the password for `address`.
     pub password_env: Option<String>,
-    /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user and password, or a
-    /// password file of PostgreSQL.
+    /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user
+    /// and password, or a password file of PostgreSQL.
     pub option_file: Option<PathBuf>,
-    /// What this variant is in a factorial design: `{ doublewrite = "off", binlog = "on" }`. When the variants that have
-    /// factors are all combinations of their levels, the report shows the effect of each factor and of each two together.
+    /// What this variant is in a factorial design: `{ doublewrite = "off", binlog = "on" }`. When
+    /// the variants that have factors are all combinations of their levels, the report shows the
+    /// effect of each factor and of each two together.
     pub factors: std::collections::BTreeMap<String, String>,
     /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
     pub tls: Option<Tls>,
-    /// How often MariaDB (from 10.6) sends the column definitions of a prepared statement: `once`, as its own client library asks
-    /// for and when left out, or with each answer (`always`), as all other servers of the family do. Only for MariaDB and MySQL.
+    /// How often MariaDB (from 10.6) sends the column definitions of a prepared statement: `once`,
+    /// as its own client library asks for and when left out, or with each answer (`always`), as all
+    /// other servers of the family do. Only for MariaDB and MySQL.
     pub column_definitions: Option<ColumnDefinitions>,
-    /// Whether connections ask for results without EOF packets (`CLIENT_DEPRECATE_EOF`); as the product's own client library does
-    /// when left out: yes for MySQL from 5.7, no for MariaDB. Only for MariaDB and MySQL.
+    /// Whether connections ask for results without EOF packets (`CLIENT_DEPRECATE_EOF`); as the
+    /// product's own client library does when left out: yes for MySQL from 5.7, no for MariaDB.
+    /// Only for MariaDB and MySQL.
     pub deprecate_eof: Option<bool>,
     /// Whether connections ask for reports of changes of the session's state
     /// (`CLIENT_SESSION_TRACK`); yes when left out, as both products' own client libraries do where
     /// the server can (MySQL from 5.7, MariaDB from 10.2). Only for MariaDB and MySQL.
     pub session_track: Option<bool>,
-    /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan: what a password is encrypted with that would
-    /// otherwise go to no server over TCP without TLS.
+    /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan: what a
+    /// password is encrypted with that would otherwise go to no server over TCP without TLS.
     pub server_public_key: Option<PathBuf>,
-    /// Such a password may be encrypted with the key that the MySQL server at `address` sends. A server that poses as it sends a key
-    /// of its own and reads the password.
+    /// Such a password may be encrypted with the key that the MySQL server at `address` sends. A
+    /// server that poses as it sends a key of its own and reads the password.
     pub allow_public_key_retrieval: bool,
-    /// Character set of the connections to MariaDB or MySQL, by the server's name for it (`latin1`); `utf8mb4` when left out.
+    /// Character set of the connections to MariaDB or MySQL, by the server's name for it
+    /// (`latin1`); `utf8mb4` when left out.
     pub client_charset: Option<String>,
 }
 
@@ -292,12 +323,14 @@ pub enum ColumnDefinitions {
     Always,
 }
 
-/// How connections are encrypted. `tls = {}` is `tls = { mode = "verify" }`. Files are PEM, relative to the plan.
+/// How connections are encrypted. `tls = {}` is `tls = { mode = "verify" }`. Files are PEM,
+/// relative to the plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tls {
     pub mode: TlsMode,
-    /// Certificates of the authorities to trust, only for `verify`; those that the machine trusts when left out.
+    /// Certificates of the authorities to trust, only for `verify`; those that the machine trusts
+    /// when left out.
     pub ca: Option<PathBuf>,
     /// The client's certificate, for servers that want one; together with `key`.
     pub cert: Option<PathBuf>,
@@ -341,8 +374,8 @@ impl VariantKind {
 }
 
 impl Variant {
-    /// What the variant is. A variant of a checked plan says exactly one of `server`, `basedir` and `address`; of an
-    /// unchecked one, `basedir` goes before `address` and that before `server`.
+    /// What the variant is. A variant of a checked plan says exactly one of `server`, `basedir` and
+    /// `address`; of an unchecked one, `basedir` goes before `address` and that before `server`.
     pub fn kind(&self) -> VariantKind {
         match (&self.basedir, &self.address, self.server.as_deref().unwrap_or_default()) {
             (Some(basedir), _, _) => VariantKind::BaseDir(basedir.clone()),
@@ -366,12 +399,14 @@ impl Plan {
         self.workload.iter().map(|(_, options)| options.needs().connections).max().unwrap_or(0)
     }
 
-    /// Prepared statements of the step that has the most: MySQL and MariaDB have a limit for all connections together.
+    /// Prepared statements of the step that has the most: MySQL and MariaDB have a limit for all
+    /// connections together.
     pub fn most_prepared_statements(&self, with_begin: bool) -> u64 {
         self.workload.iter().map(|(_, options)| options.prepared_statements(with_begin)).max().unwrap_or(0)
     }
 
-    /// Whether it runs on tables that are there already: no database is claimed, made or marked for it.
+    /// Whether it runs on tables that are there already: no database is claimed, made or marked for
+    /// it.
     pub fn uses_existing_tables(&self) -> bool {
         self.workload.iter().any(|(_, options)| options.needs().existing_tables)
     }
@@ -387,7 +422,8 @@ impl Plan {
 /// Names of plans and variants in the schema, as they are checked.
 const NAME_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$";
 
-/// The types have an empty name where a variant has none, so that the message can number it; the schema says that it must be there.
+/// The types have an empty name where a variant has none, so that the message can number it; the
+/// schema says that it must be there.
 fn needs_name_and_server(schema: &mut Schema) {
     schema.insert("required".to_owned(), json!(["name"]));
     let servers = ["server", "basedir", "address"].map(|key| json!({ "required": [key] }));

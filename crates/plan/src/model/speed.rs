@@ -1,15 +1,16 @@
-//! Assumed speeds and sizes of each kind of server: the documented guesses that estimates are made of.
+//! Assumed speeds and sizes of each kind of server: the documented guesses that estimates are made
+//! of.
 
 use super::VariantKind;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// How fast a data directory is copied: from the page cache to an SSD. Where the filesystem lets copies share blocks, it takes
-/// no time.
+/// How fast a data directory is copied: from the page cache to an SSD. Where the filesystem lets
+/// copies share blocks, it takes no time.
 pub(crate) const COPIED_BYTES_PER_SECOND: f64 = 1e9;
 
-/// How fast a kind of server is taken to be, on a small machine with an SSD and with all data in memory. Guesses, good
-/// to a factor of about three; they decide nothing but the forecast.
+/// How fast a kind of server is taken to be, on a small machine with an SSD and with all data in
+/// memory. Guesses, good to a factor of about three; they decide nothing but the forecast.
 #[derive(Debug, Clone, Copy)]
 pub struct Speed {
     /// Start with a fresh data directory, create tables, stop.
@@ -49,7 +50,8 @@ pub struct Size {
     pub template_bytes: u64,
 }
 
-/// MariaDB and MySQL with InnoDB; PostgreSQL is taken to be like them. The load is near the original client's 182,000 rows a second on MariaDB 10.11.
+/// MariaDB and MySQL with InnoDB; PostgreSQL is taken to be like them. The load is near the
+/// original client's 182,000 rows a second on MariaDB 10.11.
 const MYSQL_SPEED: Speed = Speed {
     prepare_seconds: 8.0,
     restart_seconds: 2.0,
@@ -62,9 +64,9 @@ const MYSQL_SPEED: Speed = Speed {
     is_one_writer: false,
 };
 
-/// From published Insert Benchmark data on InnoDB: 70.5 bytes a row with the primary key only, 164 after three indexes
-/// were built, 225 in the steady state. Logs: 1 GiB of redo and 256 MiB for undo and system tables. Binlog: a
-/// row-based event of such a row is about 80 bytes.
+/// From published Insert Benchmark data on InnoDB: 70.5 bytes a row with the primary key only, 164
+/// after three indexes were built, 225 in the steady state. Logs: 1 GiB of redo and 256 MiB for
+/// undo and system tables. Binlog: a row-based event of such a row is about 80 bytes.
 const MYSQL_SIZE: Size = Size {
     row_bytes: 70.5,
     built_index_bytes: (164.0 - 70.5) / 3.0,
@@ -87,8 +89,8 @@ const SQLITE_SPEED: Speed = Speed {
     is_one_writer: true,
 };
 
-/// Measured with SQLite 3.40 and 100,000 rows: 57 bytes a row, 126 after three indexes were built, 139 after random
-/// writes. Logs: a write-ahead log or a rollback journal, as a rule a few MiB.
+/// Measured with SQLite 3.40 and 100,000 rows: 57 bytes a row, 126 after three indexes were built,
+/// 139 after random writes. Logs: a write-ahead log or a rollback journal, as a rule a few MiB.
 const SQLITE_SIZE: Size = Size {
     row_bytes: 57.0,
     built_index_bytes: (126.0 - 57.0) / 3.0,

@@ -1,5 +1,5 @@
-//! What a plan knows of workloads: the kinds that read their tables, and the options that come of it. Which kinds there are, the
-//! caller says.
+//! What a plan knows of workloads: the kinds that read their tables, and the options that come of
+//! it. Which kinds there are, the caller says.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -48,7 +48,8 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     /// What it asks of servers and of this machine.
     fn needs(&self) -> Needs;
 
-    /// Prepared statements of the step that has the most, all connections together. `with_begin`: BEGIN is one where it is sent.
+    /// Prepared statements of the step that has the most, all connections together. `with_begin`:
+    /// BEGIN is one where it is sent.
     fn prepared_statements(&self, _with_begin: bool) -> u64 {
         0
     }
@@ -86,9 +87,11 @@ pub struct Needs {
     pub cold: Cold,
     /// Its option `use_existing`: it runs on tables that others made, and makes none.
     pub existing_tables: bool,
-    /// Its load streams rows, by LOAD DATA LOCAL where a server has that: `local_infile` must be on there.
+    /// Its load streams rows, by LOAD DATA LOCAL where a server has that: `local_infile` must be on
+    /// there.
     pub row_streams: bool,
-    /// Its operations take so long that waking a load thread costs nothing in comparison: threads sleep where a plan does not say.
+    /// Its operations take so long that waking a load thread costs nothing in comparison: threads
+    /// sleep where a plan does not say.
     pub long_operations: bool,
     /// Connections of its measured steps can be shared out to several client hosts.
     pub client_hosts: bool,
@@ -104,12 +107,14 @@ pub struct StepOutline {
     pub begins_group: bool,
     /// Its result is in no summary.
     pub is_warm_up: bool,
-    /// It leaves other rows than it finds, so that what comes after it depends on it. Without it, a step only reads.
+    /// It leaves other rows than it finds, so that what comes after it depends on it. Without it, a
+    /// step only reads.
     pub changes_data: bool,
 }
 
 impl StepOutline {
-    /// Of steps of which the first `load_steps` only make the data; the others begin on data of their own and are measured.
+    /// Of steps of which the first `load_steps` only make the data; the others begin on data of
+    /// their own and are measured.
     pub fn of_names(names: Vec<String>, load_steps: usize) -> Vec<Self> {
         let outline = |(index, name)| Self {
             name,
@@ -138,7 +143,8 @@ impl Workloads {
         Self(all)
     }
 
-    /// Names and options of the workloads that the plan asks for, in the order in which a cell list names them.
+    /// Names and options of the workloads that the plan asks for, in the order in which a cell list
+    /// names them.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &dyn WorkloadOptions)> {
         self.0.iter().map(|(name, options)| (name.as_str(), &**options))
     }
@@ -249,7 +255,8 @@ impl JsonSchema for Workloads {
     }
 }
 
-/// The JSON Schema of plan files with the workloads of `kinds`: what editors and other programs check plans with.
+/// The JSON Schema of plan files with the workloads of `kinds`: what editors and other programs
+/// check plans with.
 pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
     let mut generator = SchemaGenerator::default();
     let mut schema = generator.root_schema_for::<Plan>();

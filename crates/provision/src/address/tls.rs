@@ -1,4 +1,5 @@
-//! Where TLS to a server of others is asked for: the address, the plan, or a MySQL option file; in whose words.
+//! Where TLS to a server of others is asked for: the address, the plan, or a MySQL option file; in
+//! whose words.
 
 use std::path::Path;
 
@@ -30,8 +31,8 @@ pub(super) fn is_key(family: &dyn Family, name: &str) -> bool {
 /// when no one speaks of TLS.
 ///
 /// # Errors
-/// [`Error::Address`] for a word that is not understood, or when address and plan both speak of TLS;
-/// [`Error::OptionFile`].
+/// [`Error::Address`] for a word that is not understood, or when address and plan both speak of
+/// TLS; [`Error::OptionFile`].
 pub fn tls_settings(
     family: &dyn Family,
     address: &str,

@@ -1,4 +1,5 @@
-//! What a config asks for: tables and files of intents, read, checked for names and values, laid over each other.
+//! What a config asks for: tables and files of intents, read, checked for names and values, laid
+//! over each other.
 
 use std::path::Path;
 use strsim::levenshtein;
@@ -29,7 +30,8 @@ impl Intents {
     /// Reads the config file at `path`: TOML of intents.
     ///
     /// # Errors
-    /// [`Error::ConfigFile`] when it cannot be read, is not TOML, or [`Self::from_table`] refuses it.
+    /// [`Error::ConfigFile`] when it cannot be read, is not TOML, or [`Self::from_table`] refuses
+    /// it.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let wrong = |why: String| Error::ConfigFile { path: path.to_path_buf(), why };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -38,7 +40,8 @@ impl Intents {
         Self::from_table(&table).map_err(|error| wrong(error.to_string().replace('\n', "\n  ")))
     }
 
-    /// Reads a table of intents; its table `where_possible` holds those that servers may go without.
+    /// Reads a table of intents; its table `where_possible` holds those that servers may go
+    /// without.
     ///
     /// # Errors
     /// [`Error::Config`] with a line for each unknown name and wrong value.

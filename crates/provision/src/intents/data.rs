@@ -1,4 +1,5 @@
-//! The data of intents: what can be asked for, which options each product has in which versions, and their defaults.
+//! The data of intents: what can be asked for, which options each product has in which versions,
+//! and their defaults.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -177,7 +178,8 @@ impl Data {
         self.intents.iter().find(|intent| intent.name == name)
     }
 
-    /// In which versions of `product` the option exists. Percona Server has MySQL's where it has no entry of its own.
+    /// In which versions of `product` the option exists. Percona Server has MySQL's where it has no
+    /// entry of its own.
     pub(crate) fn ranges(&self, product: ConfigProduct, option: &str) -> &[OptionRange] {
         let of = |product| self.options.get(&(product, option.to_owned())).map(Vec::as_slice);
         let inherited = || (product == ConfigProduct::Percona).then(|| of(ConfigProduct::MySql)).flatten();

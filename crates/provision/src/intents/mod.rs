@@ -1,7 +1,9 @@
-//! Config intents: how a server is configured, in words that hold for every product, rendered from data to the options of each version.
+//! Config intents: how a server is configured, in words that hold for every product, rendered from
+//! data to the options of each version.
 //!
-//! [`Intents`] are what a plan asks for. [`render()`] makes of them the options of one [`ConfigServer`]; the data lies in
-//! `data/`, as TOML; docs/reference/config-intents.md is written from it.
+//! [`Intents`] are what a plan asks for. [`render()`] makes of them the options of one
+//! [`ConfigServer`]; the data lies in `data/`, as TOML; docs/reference/config-intents.md is written
+//! from it.
 
 mod asked;
 mod data;
@@ -30,7 +32,8 @@ pub fn option_names(product: ConfigProduct) -> Vec<&'static str> {
     Data::get().names(product)
 }
 
-/// An option in one version of a product, with its default there; `None` where it does not exist or is not in the data.
+/// An option in one version of a product, with its default there; `None` where it does not exist or
+/// is not in the data.
 pub fn option_at(product: ConfigProduct, version: Release, option: &str) -> Option<&'static OptionRange> {
     Data::get().option(product, version, option)
 }

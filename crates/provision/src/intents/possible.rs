@@ -1,4 +1,5 @@
-//! Where an intent is possible: products and versions, in words, from the options that its ways need.
+//! Where an intent is possible: products and versions, in words, from the options that its ways
+//! need.
 
 use super::data::{Data, Intent, OptionState, Way};
 use super::span::{Span, joined, words};
@@ -10,8 +11,8 @@ pub(crate) fn spans(intent: &Intent, product: ConfigProduct, fits: impl Fn(&Way)
     joined(ways.flat_map(|way| way_spans(way, product, None)).collect())
 }
 
-/// Versions of `product` in which `way` can be rendered: where all of its options exist and do something. With a value only
-/// that value's options count.
+/// Versions of `product` in which `way` can be rendered: where all of its options exist and do
+/// something. With a value only that value's options count.
 pub(crate) fn way_spans(way: &Way, product: ConfigProduct, word: Option<&str>) -> Vec<Span> {
     let of_values = way.values.iter().filter(|(value, _)| word.is_none_or(|word| word == value.as_str()));
     let sets: Vec<_> = way.set.iter().chain(of_values.map(|(_, set)| set)).collect();
@@ -25,14 +26,16 @@ pub(crate) fn way_spans(way: &Way, product: ConfigProduct, word: Option<&str>) -
         .collect()
 }
 
-/// Where the option exists and does something. What is rendered as a bare word (`skip_log_bin`) is no variable of its own.
+/// Where the option exists and does something. What is rendered as a bare word (`skip_log_bin`) is
+/// no variable of its own.
 fn existing(product: ConfigProduct, option: &str) -> Vec<Span> {
     let option = option.strip_prefix("skip_").unwrap_or(option);
     let ranges = Data::get().ranges(product, option).iter();
     ranges.filter(|range| range.state != OptionState::Ignored).map(|range| range.span).collect()
 }
 
-/// `MySQL and Percona Server from 5.6.2; MariaDB before 11.0`: where ways that `fits` picks can be rendered.
+/// `MySQL and Percona Server from 5.6.2; MariaDB before 11.0`: where ways that `fits` picks can be
+/// rendered.
 pub(crate) fn described(intent: &Intent, fits: impl Fn(&Way) -> bool) -> String {
     let of = |product| spans(intent, product, &fits);
     let is_shared = of(ConfigProduct::MySql) == of(ConfigProduct::Percona);

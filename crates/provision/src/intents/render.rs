@@ -1,4 +1,5 @@
-//! Turns intents into the options of one server, or into sentences that say why it cannot have them.
+//! Turns intents into the options of one server, or into sentences that say why it cannot have
+//! them.
 
 use super::asked::{Asked, Intents};
 use super::data::{Data, Intent, Limit, OptionState, Settings, Way};

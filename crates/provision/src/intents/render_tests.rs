@@ -251,7 +251,8 @@ fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
     assert_eq!(names.count(), of_config.len(), "each shipped config is tried");
 }
 
-/// Every option that a way names is in the data of each product that it is on: a spelling mistake would make it impossible.
+/// Every option that a way names is in the data of each product that it is on: a spelling mistake
+/// would make it impossible.
 #[test]
 fn every_way_of_the_data_can_be_rendered_somewhere() {
     for intent in &Data::get().intents {

@@ -34,8 +34,8 @@ impl Rendered {
         Self { product, title, settings: Vec::new(), initdb: Vec::new(), notes: Vec::new() }
     }
 
-    /// Adds an option. One that an earlier intent has set, or its opposite, is replaced, and that is said when it meant something
-    /// else.
+    /// Adds an option. One that an earlier intent has set, or its opposite, is replaced, and that
+    /// is said when it meant something else.
     pub(crate) fn set(&mut self, mut setting: Setting) {
         let list = if setting.name.starts_with("--") { &mut self.initdb } else { &mut self.settings };
         let earlier = list
@@ -126,8 +126,8 @@ impl Rendered {
         }
     }
 
-    /// A sentence for each option that the reader's own settings give another value than the intents do. `native` are names
-    /// with underscores, and values.
+    /// A sentence for each option that the reader's own settings give another value than the
+    /// intents do. `native` are names with underscores, and values.
     pub fn overridden(&self, native: &[(String, Option<String>)]) -> Vec<String> {
         let own = |setting: &Setting| native.iter().rev().find(|(name, _)| same_option(name, &setting.name));
         let say = |setting: &Setting| {
@@ -170,7 +170,8 @@ fn positive(name: &str) -> (&str, bool) {
     found.unwrap_or((name, false))
 }
 
-/// Whether two lines about one option come to the same: bare `skip_x` to `x = off`, and not to bare `x`.
+/// Whether two lines about one option come to the same: bare `skip_x` to `x = off`, and not to bare
+/// `x`.
 fn means_the_same(left: (&str, &Option<String>), right: (&str, &Option<String>)) -> bool {
     let meant = |(name, value): (&str, &Option<String>)| match (positive(name), value.as_deref()) {
         ((_, false), None) => "1".to_owned(),

@@ -33,8 +33,8 @@ impl ConfigServer {
         Self { product, version, title: base.title(), engine: engine.to_lowercase(), plugins }
     }
 
-    /// A server that is not here, by its name in the catalogue: `mariadb-10.11.5`, `pg-18.6`; `mysql-9-sid` is the newest of 9.
-    /// `None` when the name does not say.
+    /// A server that is not here, by its name in the catalogue: `mariadb-10.11.5`, `pg-18.6`;
+    /// `mysql-9-sid` is the newest of 9. `None` when the name does not say.
     pub fn named(name: &str, engine: &str) -> Option<Self> {
         let (product, rest) = ConfigProduct::named(name)?;
         let mut version = Release::parse(rest)?;

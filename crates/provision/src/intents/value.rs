@@ -18,7 +18,8 @@ pub(crate) enum Value {
     Word(String),
 }
 
-/// Units of sizes. They are powers of 1024, as in the servers' own files; names that mean powers of 1000 elsewhere are not taken.
+/// Units of sizes. They are powers of 1024, as in the servers' own files; names that mean powers of
+/// 1000 elsewhere are not taken.
 const SIZE_UNITS: [(&str, u64); 10] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -37,7 +38,8 @@ const TIME_UNITS: [(&str, u64); 3] = [("h", 3600), ("m", 60), ("s", 1)];
 const SIZE_HELP: &str = "write a number and its unit (KiB, MiB, GiB, TiB) in quotes, e.g. \"1 GiB\"";
 
 impl Value {
-    /// Reads what a config says of `intent`; an error is the rest of a sentence that begins with the intent's name.
+    /// Reads what a config says of `intent`; an error is the rest of a sentence that begins with
+    /// the intent's name.
     pub(crate) fn read(intent: &Intent, given: &toml::Value) -> Result<Self, String> {
         let wanted = |help: String| format!("is {}, but {help}", shown(given));
         if let Some(word) = known_word(intent, given) {
@@ -139,7 +141,8 @@ pub(crate) fn read_size(text: &str) -> Option<u64> {
     with_unit(text, &SIZE_UNITS)
 }
 
-/// Whether two texts are one value to a server: `ON` and `1`, `128 MiB` and `134217728`, `0.5` and `.50`, any case.
+/// Whether two texts are one value to a server: `ON` and `1`, `128 MiB` and `134217728`, `0.5` and
+/// `.50`, any case.
 pub fn same_value(left: &str, right: &str) -> bool {
     let plain = |text: &str| {
         let text = text.trim().trim_matches('\'').to_lowercase();
@@ -181,7 +184,8 @@ pub(crate) fn words_of(intent: &Intent) -> Vec<&str> {
     words
 }
 
-/// `"off"` of an intent that knows it; also `false` where the word is `off`, which TOML writers reach for.
+/// `"off"` of an intent that knows it; also `false` where the word is `off`, which TOML writers
+/// reach for.
 fn known_word(intent: &Intent, given: &toml::Value) -> Option<String> {
     if !matches!(intent.kind, Kind::Choice | Kind::Size) {
         return None;

@@ -1,4 +1,5 @@
-//! A base directory: which server lies in it, of which product and version, and where its parts are.
+//! A base directory: which server lies in it, of which product and version, and where its parts
+//! are.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +7,11 @@ use crate::Error;
 use crate::launch::version_of;
 use crate::release::{ConfigProduct as Product, Release};
 
-/// Where a server program lies: the prefix that the server calls its base directory, then the program.
+/// Where a server program lies: the prefix that the server calls its base directory, then the
+/// program.
 ///
-/// Tarballs have `bin`, source installs `sbin` or `libexec`, unpacked distribution packages `usr/sbin`.
+/// Tarballs have `bin`, source installs `sbin` or `libexec`, unpacked distribution packages
+/// `usr/sbin`.
 const PROGRAMS: &[(&str, &str)] = &[
     ("", "bin/mysqld"),
     ("", "bin/mariadbd"),
@@ -41,10 +44,12 @@ pub(super) struct BaseDir {
     pub(super) release: Release,
     /// As the program prints it: `10.11.19-MariaDB-0+deb12u1`.
     pub(super) version: String,
-    /// Folder whose `english/errmsg.sys` holds the error messages; it also holds `charsets` and the SQL scripts.
+    /// Folder whose `english/errmsg.sys` holds the error messages; it also holds `charsets` and the
+    /// SQL scripts.
     pub(super) share_dir: Option<PathBuf>,
     pub(super) plugin_dir: Option<PathBuf>,
-    /// The script that makes a data directory; MySQL from 5.7 needs none, some packages leave it out.
+    /// The script that makes a data directory; MySQL from 5.7 needs none, some packages leave it
+    /// out.
     pub(super) installer: Option<PathBuf>,
 }
 
@@ -52,7 +57,8 @@ impl BaseDir {
     /// Looks into `path` and asks the server program in it for its version.
     ///
     /// # Errors
-    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library may be missing).
+    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library
+    /// may be missing).
     pub(super) fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let given = path.as_ref();
         let no_server = || Error::NoServer { path: given.to_path_buf(), looked_for: looked_for() };

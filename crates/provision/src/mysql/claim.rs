@@ -17,7 +17,8 @@ pub(super) fn check(database: &str) -> Result<(), Error> {
     check_not_system(database, &SYSTEM)
 }
 
-/// See [`crate::Family::claim`]. `session` needs no current database, and is left without change in that.
+/// See [`crate::Family::claim`]. `session` needs no current database, and is left without change in
+/// that.
 pub(super) async fn claim<S: Session>(session: &mut S, database: &str) -> Result<Claim, Error> {
     check(database)?;
     if count(session, &exists_sql(database), database).await? == 0 {

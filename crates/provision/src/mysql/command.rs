@@ -12,8 +12,8 @@ use crate::certificates::CertificateFiles;
 pub(super) struct Places<'a> {
     pub(super) data_dir: &'a Path,
     pub(super) socket: &'a Path,
-    /// The server's own: at start it removes what looks like a temporary table, also those of other servers. InnoDB sorts the rows
-    /// of an index there.
+    /// The server's own: at start it removes what looks like a temporary table, also those of other
+    /// servers. InnoDB sorts the rows of an index there.
     pub(super) tmp_dir: &'a Path,
     pub(super) log: &'a Path,
 }
@@ -25,8 +25,8 @@ pub(super) struct StartOptions {
     pub(super) notes: Vec<String>,
 }
 
-/// Options of a measured server. The option file goes first, so that what follows overrides its paths and nothing
-/// else.
+/// Options of a measured server. The option file goes first, so that what follows overrides its
+/// paths and nothing else.
 ///
 /// # Errors
 /// [`Error::NoPlugin`] when `engine` is a plugin that the base directory lacks.
@@ -62,8 +62,8 @@ pub(super) fn start_options(
     Ok(start)
 }
 
-/// Where the server finds its own parts. A build gets them as options, because the paths compiled into a distribution's program
-/// are those of the distribution.
+/// Where the server finds its own parts. A build gets them as options, because the paths compiled
+/// into a distribution's program are those of the distribution.
 pub(super) fn part_options(base: &BaseDir, my_cnf: &MyCnf) -> Vec<String> {
     let mut options = Vec::new();
     if let Some(plugin_dir) = base.plugin_dir.as_deref().filter(|_| !my_cnf.sets("plugin_dir")) {
@@ -74,13 +74,15 @@ pub(super) fn part_options(base: &BaseDir, my_cnf: &MyCnf) -> Vec<String> {
         options.push(path_option("character-sets-dir", &share_dir.join("charsets")));
     }
     if !base.is_mariadb() && base.release.at_least(8, 0) && !my_cnf.sets("secure_file_priv") {
-        // Distributions compile in a folder that only their package's installation makes; without it the server ends.
+        // Distributions compile in a folder that only their package's installation makes; without
+        // it the server ends.
         options.push("--secure-file-priv=NULL".to_owned());
     }
     options
 }
 
-/// Certificates of dbdyno's own, or no TLS where it would cost time without anybody having asked for it.
+/// Certificates of dbdyno's own, or no TLS where it would cost time without anybody having asked
+/// for it.
 pub(super) fn tls_options(
     base: &BaseDir,
     my_cnf: &MyCnf,
@@ -88,7 +90,8 @@ pub(super) fn tls_options(
     start: &mut StartOptions,
 ) {
     if let Some(files) = certificates {
-        // Loose: builds without TLS do not know these. They ask for the client's certificate, and must know who signed it.
+        // Loose: builds without TLS do not know these. They ask for the client's certificate, and
+        // must know who signed it.
         start.options.push(path_option("loose-ssl-ca", &files.authority));
         start.options.push(path_option("loose-ssl-cert", &files.certificate));
         start.options.push(path_option("loose-ssl-key", &files.key));

@@ -1,4 +1,5 @@
-//! MariaDB, MySQL and Percona Server as a [`Family`], and a base directory of theirs as a [`Build`].
+//! MariaDB, MySQL and Percona Server as a [`Family`], and a base directory of theirs as a
+//! [`Build`].
 
 use std::path::{Path, PathBuf};
 
@@ -93,7 +94,8 @@ impl Family for Mysql {
         engine: &'a str,
     ) -> Work<'a, Result<Option<PathBuf>, DbError>> {
         Box::pin(async move {
-            // MyRocks keeps the rows of all databases in a folder of its own, and in the others' folders their definitions only.
+            // MyRocks keeps the rows of all databases in a folder of its own, and in the others'
+            // folders their definitions only.
             let folder = match engine {
                 "rocksdb" => {
                     session.rows("SELECT @@rocksdb_datadir").await?.into_iter().flatten().flatten().next()

@@ -1,4 +1,5 @@
-//! Making a data directory of MariaDB and MySQL: one of three ways, by product, version and what the build brings along.
+//! Making a data directory of MariaDB and MySQL: one of three ways, by product, version and what
+//! the build brings along.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use crate::Error;
 use crate::installer::Installer;
 use crate::product::Build;
 
-/// Scripts of the share folder that make the system tables, in their order; builds have the first and the last.
+/// Scripts of the share folder that make the system tables, in their order; builds have the first
+/// and the last.
 const SYSTEM_TABLES: &[&str] =
     &["mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"];
 
@@ -41,8 +43,8 @@ struct Making<'a> {
     cancel: &'a AtomicBool,
 }
 
-/// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users, whose
-/// root@localhost has no password. The log lies next to it.
+/// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users,
+/// whose root@localhost has no password. The log lies next to it.
 ///
 /// # Errors
 /// [`Error::NoInstaller`], [`Error::Initialise`] with the end of the output; [`Error::Cancelled`].
@@ -100,7 +102,8 @@ impl Making<'_> {
         self.run(&self.base.program, &["--bootstrap".to_owned()], sql)
     }
 
-    /// Runs `program` with the options that all ways share, then `options`, then the settings; `sql` is its input.
+    /// Runs `program` with the options that all ways share, then `options`, then the settings;
+    /// `sql` is its input.
     fn run(&self, program: &Path, options: &[String], sql: &str) -> Result<(), Error> {
         let mut line = vec![
             program.display().to_string(),
@@ -161,13 +164,15 @@ fn installer_options(base: &BaseDir) -> &'static [&'static str] {
     }
 }
 
-/// From 10.4 MariaDB's `mysql.user` is a view, and its installer makes no such users with our options.
+/// From 10.4 MariaDB's `mysql.user` is a view, and its installer makes no such users with our
+/// options.
 fn makes_anonymous_users(base: &BaseDir) -> bool {
     !(base.is_mariadb() && base.release.at_least(10, 4))
 }
 
 fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
-    // The variables make the scripts of MariaDB from 10.4 give root no password and create no other user.
+    // The variables make the scripts of MariaDB from 10.4 give root no password and create no other
+    // user.
     let mut sql = "SET @skip_auth_anonymous=1, @auth_root_socket=NULL;\nuse mysql;\n".to_owned();
     for script in scripts {
         let bytes = fs::read(script).map_err(Error::io("cannot read", script.clone()))?;
@@ -178,7 +183,8 @@ fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
     Ok(sql)
 }
 
-/// MySQL 5.6's script leaves a `my.cnf` in the base directory, which would not have been there before.
+/// MySQL 5.6's script leaves a `my.cnf` in the base directory, which would not have been there
+/// before.
 fn without_new_my_cnf(base: &BaseDir, run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let left = ["my.cnf", "my-new.cnf"].map(|name| base.prefix.join(name));
     let new: Vec<&PathBuf> = left.iter().filter(|path| !path.exists()).collect();

@@ -1,4 +1,5 @@
-//! MariaDB, MySQL and Percona Server: their base directories, option files, data directories, and how they start.
+//! MariaDB, MySQL and Percona Server: their base directories, option files, data directories, and
+//! how they start.
 
 mod base;
 mod claim;

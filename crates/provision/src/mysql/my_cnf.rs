@@ -8,8 +8,8 @@ use crate::Error;
 use crate::product::Build;
 use crate::release::{ConfigProduct as Product, Release};
 
-/// Settings that a data directory is made with and that a later start cannot change, or without which
-/// initialising may fail on this machine (native AIO).
+/// Settings that a data directory is made with and that a later start cannot change, or without
+/// which initialising may fail on this machine (native AIO).
 const FIXED_AT_INITIALISATION: &[&str] = &[
     "aria_block_size",
     "innodb_checksum_algorithm",
@@ -24,12 +24,12 @@ const FIXED_AT_INITIALISATION: &[&str] = &[
     "lower_case_table_names",
 ];
 
-/// MySQL 5.5 refuses to start when its redo files have another size; later servers make new ones at start, and
-/// there the template stays small without them.
+/// MySQL 5.5 refuses to start when its redo files have another size; later servers make new ones at
+/// start, and there the template stays small without them.
 const FIXED_IN_MYSQL_55: &[&str] = &["innodb_log_file_size", "innodb_log_files_in_group"];
 
-/// Settings that put a part of the data elsewhere. An absolute path would outlive the data directory and meet the
-/// next block's server with files that are not its own.
+/// Settings that put a part of the data elsewhere. An absolute path would outlive the data
+/// directory and meet the next block's server with files that are not its own.
 const DATA_PATHS: &[&str] = &[
     "aria_log_dir_path",
     "innodb_data_home_dir",
@@ -54,10 +54,12 @@ pub(super) struct MyCnf {
 }
 
 impl MyCnf {
-    /// Reads the groups of `path` that a server of `base` reads: `mysqld`, `server`, `mysqld-8.0`, `mariadb`, ...
+    /// Reads the groups of `path` that a server of `base` reads: `mysqld`, `server`, `mysqld-8.0`,
+    /// `mariadb`, ...
     ///
     /// # Errors
-    /// [`Error::OptionFile`] when a file cannot be read or understood, or puts data outside the data directory.
+    /// [`Error::OptionFile`] when a file cannot be read or understood, or puts data outside the
+    /// data directory.
     pub(super) fn read(path: &Path, base: &BaseDir) -> Result<Self, Error> {
         let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
         let absolute = path.canonicalize().map_err(|error| wrong(error.to_string()))?;
@@ -77,7 +79,8 @@ impl MyCnf {
         }
     }
 
-    /// Whether an option whose name starts with `prefix` is set (underscores; `loose_` and `skip_` are ignored).
+    /// Whether an option whose name starts with `prefix` is set (underscores; `loose_` and `skip_`
+    /// are ignored).
     pub(super) fn sets(&self, prefix: &str) -> bool {
         self.settings.iter().any(|(name, _)| plain(name).starts_with(prefix))
     }
@@ -116,7 +119,8 @@ impl MyCnf {
     }
 }
 
-/// MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was mended was not tried.
+/// MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was
+/// mended was not tried.
 fn crashes_without_extension(base: &BaseDir) -> bool {
     !base.is_mariadb() && base.release.at_least(5, 5) && base.release < Release([5, 5, 34])
 }

@@ -9,7 +9,8 @@ pub(super) enum Item {
     Include { path: String, folder: bool },
 }
 
-/// Reads the lines of an option file. The error says which line is wrong, without its text: it may hold a password.
+/// Reads the lines of an option file. The error says which line is wrong, without its text: it may
+/// hold a password.
 pub(super) fn parse(text: &str) -> Result<Vec<Item>, String> {
     let mut group: Option<String> = None;
     let mut items = Vec::new();
@@ -52,8 +53,8 @@ fn setting(line: &str) -> (String, Option<String>) {
     (name.trim().replace('-', "_"), value)
 }
 
-/// Cuts at the first `#` that is outside quotes, as the servers do; a backslash keeps the next character from
-/// ending a quote.
+/// Cuts at the first `#` that is outside quotes, as the servers do; a backslash keeps the next
+/// character from ending a quote.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut escaped) = (None, false);
     for (at, c) in line.char_indices() {

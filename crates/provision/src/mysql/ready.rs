@@ -5,14 +5,16 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// First byte of a greeting: version 10 of the protocol, the only one that servers since 3.21 speak.
+/// First byte of a greeting: version 10 of the protocol, the only one that servers since 3.21
+/// speak.
 const PROTOCOL_VERSION: u8 = 10;
 
 /// A server that accepts but does not greet within this time is asked again.
 const GREETING_LIMIT: Duration = Duration::from_secs(1);
 
-/// Connects and reads the start of the greeting: a packet header of 4 bytes, then the protocol's version. A
-/// server that listens but still starts accepts connections without greeting, or greets with an error packet.
+/// Connects and reads the start of the greeting: a packet header of 4 bytes, then the protocol's
+/// version. A server that listens but still starts accepts connections without greeting, or greets
+/// with an error packet.
 pub(super) fn greets(socket: &Path) -> bool {
     let mut start = [0; 5];
     let read = UnixStream::connect(socket).and_then(|mut stream| {

@@ -28,7 +28,8 @@ impl PgBase {
     /// Looks into `path` and asks the server program in it for its version.
     ///
     /// # Errors
-    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library may be missing).
+    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library
+    /// may be missing).
     pub(super) fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let given = path.as_ref();
         let no_server = || Error::NoServer { path: given.to_path_buf(), looked_for: looked_for() };
@@ -40,7 +41,8 @@ impl PgBase {
     }
 }
 
-/// The folder with the programs of the server in `path`, without running anything. Of several versions the last.
+/// The folder with the programs of the server in `path`, without running anything. Of several
+/// versions the last.
 pub(super) fn find_programs(path: &Path) -> Option<PathBuf> {
     let versions = |folder: &&str| fs::read_dir(path.join(folder)).into_iter().flatten().flatten();
     let mut folders: Vec<(u32, PathBuf)> = OF_PACKAGES

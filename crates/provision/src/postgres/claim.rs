@@ -7,7 +7,8 @@ use super::MAINTENANCE;
 use crate::Error;
 use crate::claim::{Claim, MARK_TABLE, check_not_system, refused};
 
-/// Longest name of a database, in bytes; the server would cut a longer one and so mean another database.
+/// Longest name of a database, in bytes; the server would cut a longer one and so mean another
+/// database.
 const MAX_NAME_BYTES: usize = 63;
 
 /// Databases that belong to the server, or to everyone who connects without naming one.

@@ -7,7 +7,8 @@ use crate::Error;
 /// Settings that name files outside of the data directory, or another data directory.
 const REFUSED: &[&str] = &["config_file", "data_directory", "external_pid_file", "hba_file", "ident_file"];
 
-/// Directives that read other files. The text goes into the data directory, where their paths would mean others.
+/// Directives that read other files. The text goes into the data directory, where their paths would
+/// mean others.
 const INCLUDES: &[&str] = &["include", "include_dir", "include_if_exists"];
 
 /// The text of a configuration file, fit to be added to the one that `initdb` makes.

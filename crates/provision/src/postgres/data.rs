@@ -1,4 +1,5 @@
-//! A PostgreSQL data directory: made once for each build and its initial options by `initdb`, copied, owned by the server's user, configured.
+//! A PostgreSQL data directory: made once for each build and its initial options by `initdb`,
+//! copied, owned by the server's user, configured.
 
 use std::fs;
 use std::io::Write;
@@ -14,8 +15,8 @@ use crate::installer::Installer;
 use crate::product::Build;
 use crate::template::{Key, Template};
 
-/// Superuser `postgres`, who needs no password: the socket is in a folder that no other may enter. UTF-8, and the
-/// order of bytes for texts, as everywhere; nothing is synced, because the copy is.
+/// Superuser `postgres`, who needs no password: the socket is in a folder that no other may enter.
+/// UTF-8, and the order of bytes for texts, as everywhere; nothing is synced, because the copy is.
 const INITDB: [&str; 8] = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"];
 
 /// The template for `base` that is made with the options `more`.
@@ -61,7 +62,8 @@ fn initialise(
     Installer { title: base.title(), log: &log, folder: work, tmp_dir: work, cancel }.run(&line, "")
 }
 
-/// Fills `data_dir` with a fresh copy of `template` and adds the plan's settings. One that is there must be dbdyno's.
+/// Fills `data_dir` with a fresh copy of `template` and adds the plan's settings. One that is there
+/// must be dbdyno's.
 pub(super) fn make(
     data_dir: &Path,
     template: &Template,

@@ -1,9 +1,10 @@
-//! PostgreSQL's password file (`.pgpass`): lines `host:port:database:user:password`, the first that fits counts.
+//! PostgreSQL's password file (`.pgpass`): lines `host:port:database:user:password`, the first that
+//! fits counts.
 
 use dbdyno_drivers::postgres::{Address, Options};
 
-/// The password for `options` in the text of a password file. Unix sockets count as host `localhost` and go by the port
-/// in their name.
+/// The password for `options` in the text of a password file. Unix sockets count as host
+/// `localhost` and go by the port in their name.
 pub(super) fn password(text: &str, options: &Options) -> Option<String> {
     let (host, port) = match &options.address {
         Address::Tcp { host, port } => (host.clone(), port.to_string()),
@@ -21,7 +22,8 @@ pub(super) fn password(text: &str, options: &Options) -> Option<String> {
     })
 }
 
-/// The fields of a line; a backslash keeps the next character from ending one. The fifth goes on to the end.
+/// The fields of a line; a backslash keeps the next character from ending one. The fifth goes on to
+/// the end.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut chars = line.chars();

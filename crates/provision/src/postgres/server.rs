@@ -52,7 +52,8 @@ pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) ->
             "it listens on {TLS_HOST} too, for TLS: PostgreSQL has none over unix sockets. Certificates are dbdyno's, made for this run"
         ));
     }
-    // A fast shutdown: sessions are ended and a checkpoint is written. On SIGTERM the server would wait for them.
+    // A fast shutdown: sessions are ended and a checkpoint is written. On SIGTERM the server would
+    // wait for them.
     let line = launch::line(runner.setpriv(), &runner.options(), Signal::SIGINT, program, &options);
     let start = Start {
         title: base.title(),
@@ -70,7 +71,8 @@ pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) ->
     Ok(Server { base: Base::new(base.clone()), socket, tls_port, running })
 }
 
-/// Settings on the command line win over the file: where the data, the socket and the log are is dbdyno's to say.
+/// Settings on the command line win over the file: where the data, the socket and the log are is
+/// dbdyno's to say.
 fn start_options(data_dir: &Path, run_dir: &Path, port: u16) -> Vec<String> {
     let mut options = vec!["-D".to_owned(), data_dir.display().to_string()];
     let folder = run_dir.display().to_string();
@@ -88,7 +90,8 @@ fn start_options(data_dir: &Path, run_dir: &Path, port: u16) -> Vec<String> {
     options
 }
 
-/// Over TCP only a client with its certificate is let in, and only over TLS: other users of this machine reach the port too.
+/// Over TCP only a client with its certificate is let in, and only over TLS: other users of this
+/// machine reach the port too.
 fn tls_options(tls: &HomeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<String>, Error> {
     let hba = run_dir.join("tls/pg_hba.conf");
     let text = format!("local all all trust\nhostssl all {SUPERUSER} {TLS_HOST}/32 cert\n");

@@ -1,9 +1,9 @@
 //! The user that PostgreSQL runs as: never root.
 //!
-//! When dbdyno is root, PostgreSQL runs as user `postgres`, or as `nobody` where there is none. That user owns the data
-//! directory. Folders on the way to it, or to the base directory, may be closed to that user: root's home is, and the
-//! servers folder is there by default. Then the server gets the right to read what root may read
-//! (`CAP_DAC_READ_SEARCH`), and the run says so.
+//! When dbdyno is root, PostgreSQL runs as user `postgres`, or as `nobody` where there is none.
+//! That user owns the data directory. Folders on the way to it, or to the base directory, may be
+//! closed to that user: root's home is, and the servers folder is there by default. Then the server
+//! gets the right to read what root may read (`CAP_DAC_READ_SEARCH`), and the run says so.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -39,10 +39,12 @@ struct Other {
 }
 
 impl Runner {
-    /// Chooses the user for a server that needs all of `paths`; those that do not exist yet count by their parents.
+    /// Chooses the user for a server that needs all of `paths`; those that do not exist yet count
+    /// by their parents.
     ///
     /// # Errors
-    /// [`Error::NoUser`] when this is root and it cannot become anybody else, or not reach `paths` then.
+    /// [`Error::NoUser`] when this is root and it cannot become anybody else, or not reach `paths`
+    /// then.
     pub(super) fn choose(paths: &[&Path]) -> Result<Self, Error> {
         let setpriv = find_in_path("setpriv");
         if !nix::unistd::geteuid().is_root() {
@@ -80,7 +82,8 @@ impl Runner {
         let mut options =
             vec![format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()];
         if self.closed.is_some() {
-            // Without the last one access(2), by which the server looks for its own program, would not see the right.
+            // Without the last one access(2), by which the server looks for its own program, would
+            // not see the right.
             options.extend(
                 [
                     "--inh-caps=+dac_read_search",
@@ -122,7 +125,8 @@ impl Runner {
 }
 
 impl Other {
-    /// The first folder above `path` that this user may not enter. Access control lists are not looked at.
+    /// The first folder above `path` that this user may not enter. Access control lists are not
+    /// looked at.
     fn first_closed_folder(&self, path: &Path) -> Option<PathBuf> {
         let mut folders: Vec<&Path> = path.ancestors().skip(1).collect();
         folders.reverse();
@@ -143,7 +147,8 @@ impl Other {
     }
 }
 
-/// Whether this process has the right to read everything and may give it to a child; containers often lack it.
+/// Whether this process has the right to read everything and may give it to a child; containers
+/// often lack it.
 fn may_hand_on_reading() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let set = |key: &str| {

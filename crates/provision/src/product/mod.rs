@@ -1,7 +1,8 @@
 //! What a product is to those who start its servers or are given their addresses.
 //!
-//! A product, or a family of products that are served alike, is a folder next to this one with a type that implements
-//! [`Family`], one for its builds that implements [`Build`], and a line in [`families`](crate::families).
+//! A product, or a family of products that are served alike, is a folder next to this one with a
+//! type that implements [`Family`], one for its builds that implements [`Build`], and a line in
+//! [`families`](crate::families).
 
 mod server;
 
@@ -51,7 +52,8 @@ pub trait Family: fmt::Debug + Sync {
 
     fn default_port(&self) -> u16;
 
-    /// How the name of a socket begins, of servers whose port ends it. An address may then name the folder.
+    /// How the name of a socket begins, of servers whose port ends it. An address may then name the
+    /// folder.
     fn socket_prefix(&self) -> Option<&'static str> {
         None
     }
@@ -80,12 +82,13 @@ pub trait Family: fmt::Debug + Sync {
 
     fn target(&self, options: Options) -> Target;
 
-    /// Makes sure that `database` is dbdyno's to make and drop tables in, on the server of `options`, whose own database does not
-    /// matter. It never drops the database, and neither should the caller: only the tables that its workload names.
+    /// Makes sure that `database` is dbdyno's to make and drop tables in, on the server of
+    /// `options`, whose own database does not matter. It never drops the database, and neither
+    /// should the caller: only the tables that its workload names.
     ///
     /// # Errors
-    /// [`Error::DatabaseNotOurs`] when it exists without the mark, [`Error::DatabaseName`] for a name that no database
-    /// can have, [`Error::Database`] when the server says no.
+    /// [`Error::DatabaseNotOurs`] when it exists without the mark, [`Error::DatabaseName`] for a
+    /// name that no database can have, [`Error::Database`] when the server says no.
     fn claim<'a>(&'a self, options: &'a Options, database: &'a str) -> Work<'a, Result<Claim, Error>>;
 
     /// Programs that are looked for in a base directory.
@@ -97,7 +100,8 @@ pub trait Family: fmt::Debug + Sync {
     /// Looks into a base directory and asks the server program for its version.
     ///
     /// # Errors
-    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library may be missing).
+    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library
+    /// may be missing).
     fn open(&self, path: &Path) -> Result<Base, Error>;
 
     /// The key of a plan that names the server's own option file, and the ending of such files.
@@ -126,7 +130,8 @@ pub trait Family: fmt::Debug + Sync {
         None
     }
 
-    /// Where in the data directory the tables of `database` lie, that have `engine`; `None` when the server does not say.
+    /// Where in the data directory the tables of `database` lie, that have `engine`; `None` when
+    /// the server does not say.
     fn folder_of<'a>(
         &'a self,
         session: &'a mut AnySession,
@@ -180,7 +185,8 @@ pub trait Build: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Names (with underscores) and values in the order of the option file at `path`, as the server reads it.
+    /// Names (with underscores) and values in the order of the option file at `path`, as the server
+    /// reads it.
     ///
     /// # Errors
     /// [`Error::OptionFile`] when it cannot be read, or puts data outside the data directory.

@@ -17,28 +17,33 @@ use crate::{Error, Home};
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
     pub base: Base,
-    /// The server's own option file; its settings hold, but its paths and network settings are overridden.
+    /// The server's own option file; its settings hold, but its paths and network settings are
+    /// overridden.
     pub option_file: Option<PathBuf>,
-    /// Further options of the program that makes a data directory, such as `--data-checksums` of `initdb`. A data directory is
-    /// made for each set of them.
+    /// Further options of the program that makes a data directory, such as `--data-checksums` of
+    /// `initdb`. A data directory is made for each set of them.
     pub initial_options: Vec<String>,
     /// CPUs of all threads and processes of the server; those of the calling thread when `None`.
     pub cpus: Option<Vec<u32>>,
     /// Folder of the data: made, or wiped if it carries dbdyno's mark, else refused.
     pub data_dir: PathBuf,
-    /// File for the server's log and output. It is appended to; a name without extension gets `.log`.
+    /// File for the server's log and output. It is appended to; a name without extension gets
+    /// `.log`.
     pub log: PathBuf,
-    /// Folder that keeps an initialised data directory for each build, to be copied; it may be kept, and shared by processes.
+    /// Folder that keeps an initialised data directory for each build, to be copied; it may be
+    /// kept, and shared by processes.
     pub template_dir: PathBuf,
     /// Time from spawning to the first answer.
     pub start_timeout: Duration,
-    /// Set when the user wants all of it to end: nothing is waited for any more, and the server is killed soon.
+    /// Set when the user wants all of it to end: nothing is waited for any more, and the server is
+    /// killed soon.
     pub cancel: Arc<AtomicBool>,
     /// Storage engine that must be there, where there are several: `innodb`, `rocksdb`, ...
     pub engine: String,
 }
 
-/// A running server. Dropping the value stops it. What it has in common with other processes is in its [`Deref`].
+/// A running server. Dropping the value stops it. What it has in common with other processes is in
+/// its [`Deref`].
 #[derive(Debug)]
 pub struct Server {
     /// The build that runs.
@@ -55,18 +60,20 @@ pub(crate) const TLS_HOST: &str = "127.0.0.1";
 impl Server {
     /// Makes fresh data, starts the server and waits until it answers.
     ///
-    /// Blocks for seconds. Call it from a thread that lives as long as the server shall: the kernel stops the
-    /// server when that *thread* ends, which is how a killed dbdyno leaves no server.
+    /// Blocks for seconds. Call it from a thread that lives as long as the server shall: the kernel
+    /// stops the server when that *thread* ends, which is how a killed dbdyno leaves no server.
     ///
     /// # Errors
-    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; [`Error::NoUser`] when this is root and the server
-    /// does not run as root; [`Error::NotOurs`], [`Error::StillRunning`] for the data directory; those of the option file,
-    /// initialising and pinning.
+    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; [`Error::NoUser`]
+    /// when this is root and the server does not run as root; [`Error::NotOurs`],
+    /// [`Error::StillRunning`] for the data directory; those of the option file, initialising and
+    /// pinning.
     pub fn start(spec: &ServerSpec) -> Result<Self, Error> {
         Self::start_in(Home::new()?, spec, Data::Fresh)
     }
 
-    /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has left.
+    /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has
+    /// left.
     ///
     /// # Errors
     /// Those of [`Server::start`].
@@ -79,8 +86,9 @@ impl Server {
         &self.socket
     }
 
-    /// How to log in as the superuser, who has no password: over the socket, or, where that has no TLS and the home has
-    /// certificates, over TCP, TLS and with the client's certificate, which is to be added ([`Options::with_tls`]).
+    /// How to log in as the superuser, who has no password: over the socket, or, where that has no
+    /// TLS and the home has certificates, over TCP, TLS and with the client's certificate, which is
+    /// to be added ([`Options::with_tls`]).
     pub fn options(&self, database: Option<&str>) -> Options {
         let family = self.base.family();
         let options = match self.tls_port {

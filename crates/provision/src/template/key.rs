@@ -1,4 +1,5 @@
-//! What a template depends on: the code that makes it, the build, the settings, the user, the surroundings.
+//! What a template depends on: the code that makes it, the build, the settings, the user, the
+//! surroundings.
 
 use std::env;
 use std::fs;
@@ -9,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 
-/// The code that makes data directories: a dbdyno that makes them differently uses no template of another one.
+/// The code that makes data directories: a dbdyno that makes them differently uses no template of
+/// another one.
 const MAKERS: [&str; 5] = [
     include_str!("../mysql/initialise.rs"),
     include_str!("../installer.rs"),
@@ -18,8 +20,8 @@ const MAKERS: [&str; 5] = [
     include_str!("../postgres/data.rs"),
 ];
 
-/// Variables that installers and servers obey when they make files: locale, time zone (`initdb` writes it into
-/// `postgresql.conf`), rights of files. So do all that begin with `LC_`.
+/// Variables that installers and servers obey when they make files: locale, time zone (`initdb`
+/// writes it into `postgresql.conf`), rights of files. So do all that begin with `LC_`.
 const VARIABLES: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "TZDIR", "UMASK", "UMASK_DIR"];
 
 /// The time zone of this machine, where no variable names one.
@@ -35,8 +37,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Of the build `title`, product and version, in `base_dir`, whose data directory `installer` makes with `options`: the user
-    /// `user`, where that is not the user of this process.
+    /// Of the build `title`, product and version, in `base_dir`, whose data directory `installer`
+    /// makes with `options`: the user `user`, where that is not the user of this process.
     pub(crate) fn new(
         title: &str,
         base_dir: &Path,

@@ -1,7 +1,9 @@
-//! Templates: a data directory is initialised once for each build and its initial settings, then copied.
+//! Templates: a data directory is initialised once for each build and its initial settings, then
+//! copied.
 //!
-//! A folder of templates may outlive its run and serve several runs at a time. A template is made under another name, synced and
-//! renamed, and names the files that it must have: one that was cut short or lost a file is never used, but made anew.
+//! A folder of templates may outlive its run and serve several runs at a time. A template is made
+//! under another name, synced and renamed, and names the files that it must have: one that was cut
+//! short or lost a file is never used, but made anew.
 
 mod key;
 mod turn;
@@ -37,8 +39,9 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// The template for `key` in `template_dir`. If it is not there, `make` makes the data directory `data` in an empty folder.
-    /// A caller that wants one that another process makes waits for it.
+    /// The template for `key` in `template_dir`. If it is not there, `make` makes the data
+    /// directory `data` in an empty folder. A caller that wants one that another process makes
+    /// waits for it.
     ///
     /// # Errors
     /// Those of `make`, I/O; [`Error::Cancelled`].
@@ -87,7 +90,8 @@ impl Template {
         is_whole.then_some(template)
     }
 
-    /// Makes the fresh data directory `data_dir` a copy, with the owner of the template. One that is there must be dbdyno's.
+    /// Makes the fresh data directory `data_dir` a copy, with the owner of the template. One that
+    /// is there must be dbdyno's.
     ///
     /// # Errors
     /// [`Error::NotOurs`], [`Error::StillRunning`]; I/O; [`Error::Cancelled`].
@@ -101,7 +105,8 @@ impl Template {
     }
 }
 
-/// Lets the data reach the disk, then writes down what they are: a power failure leaves no template without its bytes.
+/// Lets the data reach the disk, then writes down what they are: a power failure leaves no template
+/// without its bytes.
 fn write_about(work: &Path) -> Result<(), Error> {
     let about = About { files: listed(&work.join(DATA))? };
     crate::copy::sync(work)?;
@@ -114,7 +119,8 @@ fn write_about(work: &Path) -> Result<(), Error> {
     write().map_err(Error::io("cannot write", path.clone()))
 }
 
-/// Removes what lies in the place of a template, whole or not, through a name that no one looks for.
+/// Removes what lies in the place of a template, whole or not, through a name that no one looks
+/// for.
 fn remove(folder: &Path, turn: &Turn) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());

@@ -19,7 +19,8 @@ pub(super) const PREFIX: &str = ".dbdyno-";
 /// How often a folder that others work in is tried.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A lock on a folder; nothing where the filesystem has no locks for folders (some of those over a network).
+/// A lock on a folder; nothing where the filesystem has no locks for folders (some of those over a
+/// network).
 #[derive(Debug)]
 struct Hold {
     _lock: Option<Flock<File>>,
@@ -47,8 +48,8 @@ fn hold(folder: &Path) -> Option<Hold> {
 }
 
 impl Turn {
-    /// Waits until no other makes the template with this hash in `template_dir`, and removes what makers that were killed have
-    /// left there.
+    /// Waits until no other makes the template with this hash in `template_dir`, and removes what
+    /// makers that were killed have left there.
     ///
     /// # Errors
     /// I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
@@ -68,8 +69,9 @@ impl Turn {
         }
     }
 
-    /// An empty folder that goes with its value. Short: old bootstraps put a socket into it, and paths of sockets are limited.
-    /// Its name is new: a server that a killed maker has left may still write where it was asked to.
+    /// An empty folder that goes with its value. Short: old bootstraps put a socket into it, and
+    /// paths of sockets are limited. Its name is new: a server that a killed maker has left may
+    /// still write where it was asked to.
     pub(super) fn workplace(&self) -> Result<TempDir, Error> {
         tempfile::Builder::new()
             .prefix("")

@@ -1,5 +1,5 @@
-//! What every MySQL and MariaDB must do: log in by each of its methods, both protocols, errors by class, 16 MiB values,
-//! and no statement left.
+//! What every MySQL and MariaDB must do: log in by each of its methods, both protocols, errors by
+//! class, 16 MiB values, and no statement left.
 
 use std::time::Duration;
 
@@ -60,7 +60,8 @@ async fn text(talk: &mut Talk) {
     assert_eq!(talk.row("SELECT a, b, 'ü', '' FROM t WHERE id = 2").await, ["3", "NULL", "ü", ""]);
 }
 
-/// Numbers and texts into columns of each kind, at the ends of their ranges and of the protocol's lengths.
+/// Numbers and texts into columns of each kind, at the ends of their ranges and of the protocol's
+/// lengths.
 async fn parameters(talk: &mut Talk) {
     talk.run(
         "CREATE TABLE k (i int, b bigint, d decimal(20, 2), f double, v varchar(300), x mediumtext, ts datetime) \
@@ -149,7 +150,8 @@ async fn errors(talk: &mut Talk, root: &Place) {
     assert_eq!(talk.number("SELECT 7").await, 7, "{}", talk.name);
 }
 
-/// The server counts statements: each is prepared once, however often it runs, and none outlives its session.
+/// The server counts statements: each is prepared once, however often it runs, and none outlives
+/// its session.
 async fn statements_end_with_their_session(talk: &mut Talk, root: &Place) {
     let count = async |talk: &mut Talk, sql: &str| talk.row(sql).await[1].parse::<i64>().unwrap();
     let prepares = "SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'";
@@ -195,7 +197,8 @@ async fn logins(talk: &mut Talk, server: &Server, base: &Base) {
         let login = |word: &str| {
             Place::mysql(&format!("{} {how}", talk.name), options.clone().with_password(Secret::new(word)))
         };
-        // A cold cache, the cache, and a cold cache again: caching_sha2_password takes another way each time.
+        // A cold cache, the cache, and a cold cache again: caching_sha2_password takes another way
+        // each time.
         for flush in [false, false, true] {
             if flush {
                 talk.session.query(b"FLUSH PRIVILEGES").await.unwrap();

@@ -1,5 +1,5 @@
-//! What every PostgreSQL must do: log in by each of its methods, both protocols, COPY, errors by class, 16 MiB values,
-//! and no statement left.
+//! What every PostgreSQL must do: log in by each of its methods, both protocols, COPY, errors by
+//! class, 16 MiB values, and no statement left.
 
 use std::time::Duration;
 
@@ -160,7 +160,8 @@ async fn errors(talk: &mut Talk, root: &Place) {
     assert_eq!(talk.number("SELECT 7").await, 7, "{}", talk.name);
 }
 
-/// A session knows its statements: each is prepared once, however often it runs, and ends with the session.
+/// A session knows its statements: each is prepared once, however often it runs, and ends with the
+/// session.
 async fn statements_end_with_their_session(talk: &mut Talk, root: &Place) {
     talk.comes_to(OTHERS, 0).await;
     for closes in [true, false] {

@@ -16,7 +16,8 @@ pub(crate) fn check(name: &str, base: &Base) {
     let accepted = facts::accepted(name, base, &running);
     let wrong = differences(&server, &accepted, &running);
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
-    // What is said to be checked is what this test has seen. Builds of distributions move on within their line.
+    // What is said to be checked is what this test has seen. Builds of distributions move on within
+    // their line.
     let line = |release: Release| match server.product {
         ConfigProduct::Postgresql => (release.0[0], 0),
         _ => (release.0[0], release.0[1]),

@@ -105,7 +105,8 @@ synchronous_commit = 'local'
 
 /// What servers compute from the option instead of keeping it, each with its reason.
 const OTHERWISE: &[&str] = &[
-    // A switch of what the server offers; the variable of that name is gone or means something else.
+    // A switch of what the server offers; the variable of that name is gone or means something
+    // else.
     "ssl",
     // May be given again and again.
     "plugin_load_add",
@@ -145,7 +146,8 @@ fn difference(option: &str, wanted: Option<&str>, running: &Values) -> Option<St
         Some(plain) => (plain, "OFF"),
         None => (option, wanted.unwrap_or("ON")),
     };
-    // Before MySQL 5.7.20 and in MariaDB before 11.1 the variable has an older name than the option.
+    // Before MySQL 5.7.20 and in MariaDB before 11.1 the variable has an older name than the
+    // option.
     let older = (variable == "transaction_isolation").then_some("tx_isolation");
     let found = running.get(variable).or_else(|| running.get(older?));
     match found {

@@ -25,7 +25,8 @@ pub(crate) fn engine(base: &Base) -> &'static str {
     if has_it { "rocksdb" } else { "innodb" }
 }
 
-/// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that it would start with.
+/// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that
+/// it would start with.
 pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
     if base.family().name() == "mysql" {
         return mysql_help(name, base).unwrap_or_else(|| of_variables(running));
@@ -44,7 +45,8 @@ fn of_variables(running: &Values) -> Values {
     running.clone().into_iter().chain(others).collect()
 }
 
-/// The table at the end of `mysqld --help --verbose`; `None` where that crashes, as in MariaDB 10.1.8.
+/// The table at the end of `mysqld --help --verbose`; `None` where that crashes, as in MariaDB
+/// 10.1.8.
 fn mysql_help(name: &str, base: &Base) -> Option<Values> {
     let folder = new_folder();
     let mut command = Command::new(base.program());

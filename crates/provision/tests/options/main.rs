@@ -1,5 +1,6 @@
-//! The data of config intents held against real servers: each option exists in the versions that the data says, with the
-//! default that it says, and what intents are rendered to is what a server then has.
+//! The data of config intents held against real servers: each option exists in the versions that
+//! the data says, with the default that it says, and what intents are rendered to is what a server
+//! then has.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

@@ -1,6 +1,8 @@
-//! What tests with real servers share: builds that must be there, folders, templates, specs, sessions.
+//! What tests with real servers share: builds that must be there, folders, templates, specs,
+//! sessions.
 //!
-//! The servers are looked for in the servers folder. One that is absent fails its test: a test that skips proves nothing.
+//! The servers are looked for in the servers folder. One that is absent fails its test: a test that
+//! skips proves nothing.
 
 pub(crate) mod program;
 #[macro_use]
@@ -42,8 +44,8 @@ pub(crate) fn new_folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Templates are shared by all tests with servers: each build is initialised once. Tests of initialising itself have a folder of
-/// their own.
+/// Templates are shared by all tests with servers: each build is initialised once. Tests of
+/// initialising itself have a folder of their own.
 pub(crate) fn templates() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates")
 }
@@ -76,7 +78,8 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-/// Sends the statements over one session; the first column of the last one's first row, empty without one.
+/// Sends the statements over one session; the first column of the last one's first row, empty
+/// without one.
 pub(crate) fn ask(server: &Server, statements: &[&str]) -> String {
     let endpoint = server.target(None, &Manner::default()).endpoint("innodb", true);
     block_on(async { answer(endpoint.connect().await.unwrap(), statements).await })

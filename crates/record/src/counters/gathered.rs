@@ -1,4 +1,5 @@
-//! Samples of a counter file on their way to a series: by sample as they come in, by key as they are asked for.
+//! Samples of a counter file on their way to a series: by sample as they come in, by key as they
+//! are asked for.
 
 use super::{CounterHeader, CounterSeries};
 
@@ -7,8 +8,8 @@ const NONE: usize = usize::MAX;
 
 /// Every change of every key so far. Keys have numbers in the order in which they first came.
 ///
-/// A run has millions of changes, and from sample to sample the same keys change in the same order: the key that
-/// followed another one the last time is looked at first.
+/// A run has millions of changes, and from sample to sample the same keys change in the same order:
+/// the key that followed another one the last time is looked at first.
 #[derive(Debug)]
 pub(crate) struct Gathered<'a> {
     at_us: Vec<i64>,

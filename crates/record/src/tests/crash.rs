@@ -60,7 +60,8 @@ fn a_file_cut_at_any_byte_of_its_last_line_keeps_all_lines_before() {
             // A window that ends after the last interval is none.
             expected[2] -= usize::from(path.ends_with("intervals.jsonl") && !lost_only_its_end);
             assert_eq!(counts(&run), expected, "{} cut at {length}", path.display());
-            // No crash takes intervals from a step that has an end: they are on the disk before it is.
+            // No crash takes intervals from a step that has an end: they are on the disk before it
+            // is.
             let is_damaged = run.cells[0].steps.iter().any(|step| step.damaged.is_some());
             assert_eq!(is_damaged, path.ends_with("intervals.jsonl") && !lost_only_its_end);
             let reported =

@@ -1,4 +1,5 @@
-//! Seeded changes of bytes, and a process with little memory to read them in: for tests of whatever reads records.
+//! Seeded changes of bytes, and a process with little memory to read them in: for tests of whatever
+//! reads records.
 
 use std::process::Command;
 
@@ -26,7 +27,8 @@ const NUMBERS: [&str; 14] = [
     "0.5",
 ];
 
-/// SplitMix64: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
+/// SplitMix64: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, OOPSLA
+/// 2014.
 pub(crate) struct Draw(u64);
 
 impl Draw {
@@ -92,8 +94,8 @@ impl Draw {
     }
 }
 
-/// Runs `read` with the number of inputs that it is to read, in a process of its own; `test` is the full name of the test that
-/// calls it. `DBDYNO_FUZZ_INPUTS` changes the number.
+/// Runs `read` with the number of inputs that it is to read, in a process of its own; `test` is the
+/// full name of the test that calls it. `DBDYNO_FUZZ_INPUTS` changes the number.
 pub(crate) fn in_a_small_process(test: &str, inputs: u64, read: impl FnOnce(u64)) {
     let inputs = std::env::var("DBDYNO_FUZZ_INPUTS").map_or(inputs, |inputs| inputs.parse().unwrap());
     if std::env::var_os(CHILD).is_none() {

@@ -1,8 +1,8 @@
-//! Lines of every file with bytes and numbers changed at random: whatever they say, reading them ends, without a panic and
-//! without memory by a number in them.
+//! Lines of every file with bytes and numbers changed at random: whatever they say, reading them
+//! ends, without a panic and without memory by a number in them.
 //!
-//! Each target runs in a process of its own that may have 512 MB of addresses. `DBDYNO_FUZZ_INPUTS` is the number of inputs of
-//! each; the same number makes the same inputs.
+//! Each target runs in a process of its own that may have 512 MB of addresses. `DBDYNO_FUZZ_INPUTS`
+//! is the number of inputs of each; the same number makes the same inputs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -106,7 +106,8 @@ fn histograms() {
     let many: Vec<u64> = (0..200).map(|number| number * number).collect();
     let seeds = [line(&[610, 640, 2_207]), plain(&[5, 900]), line(&many), plain(&many)];
     fuzz("histograms", &seeds, |_, input| {
-        // Bytes that are damaged before they are packed come to the reader of counts, others end at that of the log.
+        // Bytes that are damaged before they are packed come to the reader of counts, others end at
+        // that of the log.
         let text = if input.starts_with(&[0x1c, 0x84]) { packed(input) } else { input.to_vec() };
         let read = parse_lines(
             Path::new("f"),

@@ -1,4 +1,5 @@
-// Folded parts. Their content is text within a `noscript` until it is needed, so that a big page opens at once.
+// Folded parts. Their content is text within a `noscript` until it is needed, so that a big page
+// opens at once.
 import { button, part } from "./charts/figure.js";
 
 let setUp = () => {};

@@ -1,4 +1,5 @@
-// Tables of the page: sort, filter, rows and columns exchanged, copy as Markdown or TSV, another base.
+// Tables of the page: sort, filter, rows and columns exchanged, copy as Markdown or TSV, another
+// base.
 import { button, changeData, part } from "./charts/figure.js";
 import { pageData } from "./charts/look.js";
 

@@ -1,7 +1,7 @@
 // Pages in a real browser without a network: node browser.mjs SCREENSHOTS PAGE...
 //
-// Every chart has the marks of its data, tables and charts answer, nothing is fetched, nothing is wider than the window,
-// axe finds nothing, and without scripts all figures are there.
+// Every chart has the marks of its data, tables and charts answer, nothing is fetched, nothing is
+// wider than the window, axe finds nothing, and without scripts all figures are there.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";

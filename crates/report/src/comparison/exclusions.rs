@@ -5,7 +5,8 @@ use dbdyno_analyse::{Comparison, LeftOut, LeftOutKind, unique};
 use super::step_name;
 use crate::document::text::one_line;
 
-/// `qr100 to qp1000 of new my57: its cell failed in block 1: ...`. Steps with the same line share it.
+/// `qr100 to qp1000 of new my57: its cell failed in block 1: ...`. Steps with the same line share
+/// it.
 pub(super) fn lines(comparison: &Comparison) -> Vec<String> {
     let mut all: Vec<(String, Vec<usize>)> = Vec::new();
     for (at, step) in comparison.steps.iter().enumerate() {
@@ -40,7 +41,8 @@ fn steps_text(comparison: &Comparison, steps: &[usize]) -> String {
     }
 }
 
-/// Blocks of one kind together, with the first one's reason: those of all blocks would hide the table.
+/// Blocks of one kind together, with the first one's reason: those of all blocks would hide the
+/// table.
 fn by_kind(left_out: &[LeftOut]) -> Vec<String> {
     let text = |kind: LeftOutKind| {
         let blocks: Vec<&LeftOut> = left_out.iter().filter(|one| one.kind == kind).collect();

@@ -1,4 +1,5 @@
-//! Aligned tables in plain text that never exceed a width: what does not fit goes into a further part with its labels repeated.
+//! Aligned tables in plain text that never exceed a width: what does not fit goes into a further
+//! part with its labels repeated.
 //!
 //! Colour is put around a cell after it was padded, so that it never disturbs the alignment.
 

@@ -28,7 +28,8 @@ struct Page {
     is_in_fold: bool,
     /// Of the last heading.
     level: u8,
-    /// Meanings of columns that an earlier table of the same title has: the script says them again in the others.
+    /// Meanings of columns that an earlier table of the same title has: the script says them again
+    /// in the others.
     said: HashSet<[String; 3]>,
 }
 
@@ -118,7 +119,8 @@ impl Page {
         self.line(&format!("<h{level}{id}>{}{aside}</h{level}>", escaped(&heading.text)));
     }
 
-    /// With scripts the content of a `noscript` is a text until it is opened, so that a big page opens at once.
+    /// With scripts the content of a `noscript` is a text until it is opened, so that a big page
+    /// opens at once.
     fn fold(&mut self, title: &str, blocks: &[Block]) {
         // One within another would end it.
         let is_first = !std::mem::replace(&mut self.is_in_fold, true);
@@ -200,7 +202,8 @@ impl Page {
         }
     }
 
-    /// Cells and rows have no end tags, as HTML allows: a big run has 200,000 of them, and each end tag is 5 bytes.
+    /// Cells and rows have no end tags, as HTML allows: a big run has 200,000 of them, and each end
+    /// tag is 5 bytes.
     fn row(&mut self, table: &Table, row: &[Cell], reach: f64) {
         self.out.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
@@ -243,8 +246,8 @@ fn is_phrase(text: &str) -> bool {
     text.chars().count() > 16 && text.contains(' ') && !text.contains('→')
 }
 
-/// How far from 1 the intervals of a table reach, as a logarithm. One that is far wider than most does not press the others
-/// together: it ends at the edge.
+/// How far from 1 the intervals of a table reach, as a logarithm. One that is far wider than most
+/// does not press the others together: it ends at the edge.
 fn reach(table: &Table) -> f64 {
     let intervals = table.rows.iter().flatten().filter_map(|cell| cell.drawn.or(cell.interval));
     let mut ends: Vec<f64> =
@@ -293,8 +296,8 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Links to all headings of level 2 that have an id, in one paragraph each time the aside changes: the steps of a workload are
-/// together.
+/// Links to all headings of level 2 that have an id, in one paragraph each time the aside changes:
+/// the steps of a workload are together.
 fn contents(blocks: &[Block]) -> String {
     let headings = blocks.iter().filter_map(|block| match block {
         Block::Heading(heading) if heading.level == 2 && !heading.id.is_empty() => Some(heading),
@@ -331,7 +334,8 @@ pub(crate) fn escaped(text: &str) -> String {
     result
 }
 
-/// Text as element content, with what is between two backquotes as code. A backquote without a second one stays.
+/// Text as element content, with what is between two backquotes as code. A backquote without a
+/// second one stays.
 fn coded(text: &str) -> String {
     let parts: Vec<String> = text.split('`').map(escaped).collect();
     let last = parts.len() - 1;

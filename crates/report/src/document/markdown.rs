@@ -81,8 +81,8 @@ fn cell_text(cell: &Cell) -> String {
     escaped(&parts.join(" "))
 }
 
-/// Text that Markdown shows as it is, on one line and inside a table. Underscores within words are left alone: no
-/// dialect in use reads them as emphasis.
+/// Text that Markdown shows as it is, on one line and inside a table. Underscores within words are
+/// left alone: no dialect in use reads them as emphasis.
 pub(crate) fn escaped(text: &str) -> String {
     let text = one_line(text);
     let characters: Vec<char> = text.chars().collect();

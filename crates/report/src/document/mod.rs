@@ -50,8 +50,8 @@ pub enum Block {
     /// Warnings. Under a title they are open on a page, without one they are counted and folded.
     Notices(&'static str, Vec<String>),
     Chart(Chart),
-    /// The variants in the order of their colours in charts: name, what it is, and a small picture of
-    /// its line; for pages only.
+    /// The variants in the order of their colours in charts: name, what it is, and a small picture
+    /// of its line; for pages only.
     Key(Vec<(String, String, String)>),
     /// Links to the headings of level 2; for pages only.
     Contents,
@@ -140,7 +140,8 @@ pub struct Table {
     pub title: String,
     /// What the figures are.
     pub note: String,
-    /// The first columns say what a row is: on a terminal they are repeated in each part of a table that is too wide.
+    /// The first columns say what a row is: on a terminal they are repeated in each part of a table
+    /// that is too wide.
     pub labels: usize,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Cell>>,
@@ -223,7 +224,8 @@ pub struct Cell {
     /// 95 % interval of a ratio.
     pub interval: Option<Interval>,
     pub verdict: Option<Verdict>,
-    /// An interval around 1 that a page draws as a line with a dot; the text or a neighbour says it too.
+    /// An interval around 1 that a page draws as a line with a dot; the text or a neighbour says it
+    /// too.
     pub drawn: Option<Interval>,
     /// Why it has that colour or no value.
     pub note: String,
@@ -254,7 +256,8 @@ impl Cell {
         Self { text: text.into(), tone, ..Self::default() }
     }
 
-    /// Interval and verdict of a ratio over several blocks, `0.991–1.049 same`; empty where there are none.
+    /// Interval and verdict of a ratio over several blocks, `0.991–1.049 same`; empty where there
+    /// are none.
     fn judgement(&self) -> String {
         let interval = self.interval.map(crate::number::interval_text);
         let verdict = self.verdict.map(|verdict| verdict.word().to_owned());

@@ -1,10 +1,12 @@
-//! Markdown of a plan as HTML, as Markdown and as plain text. Markup that is written in it is shown as text, never obeyed.
+//! Markdown of a plan as HTML, as Markdown and as plain text. Markup that is written in it is shown
+//! as text, never obeyed.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html::push_html};
 
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
-/// Paragraphs, lists, tables, code, emphasis and links to the web. Headings are below those of the page.
+/// Paragraphs, lists, tables, code, emphasis and links to the web. Headings are below those of the
+/// page.
 pub(super) fn html(text: &str) -> String {
     let mut open_links = Vec::new();
     let events = Parser::new_ext(text, OPTIONS).filter_map(move |event| match event {

@@ -166,7 +166,8 @@ fn text_table(table: &Table, kept: &[usize]) -> TextTable {
     }
 }
 
-/// Characters of what follows the values of a column, so that values stay below each other whatever they have.
+/// Characters of what follows the values of a column, so that values stay below each other whatever
+/// they have.
 #[derive(Default)]
 struct Widths {
     interval: usize,

@@ -2,7 +2,8 @@
 
 use super::Tone;
 
-/// Characters stand for columns: names in double-width scripts are misaligned, which costs beauty but no number.
+/// Characters stand for columns: names in double-width scripts are misaligned, which costs beauty
+/// but no number.
 pub(crate) fn columns_of(text: &str) -> usize {
     text.chars().count()
 }
@@ -40,7 +41,8 @@ pub(crate) fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// The text in the colour of its tone. Only the sixteen colours that a terminal's own theme keeps readable are used.
+/// The text in the colour of its tone. Only the sixteen colours that a terminal's own theme keeps
+/// readable are used.
 pub(crate) fn painted(tone: Tone, text: &str) -> String {
     let code = match tone {
         Tone::Plain => return text.to_owned(),

@@ -1,4 +1,5 @@
-//! Whether a run's CPU figures can be trusted: what the parts explain of the host's, and what the client reached of what it could.
+//! Whether a run's CPU figures can be trusted: what the parts explain of the host's, and what the
+//! client reached of what it could.
 
 use dbdyno_analyse::{HostCheck, StepFindings};
 

@@ -84,7 +84,8 @@ fn cause(cause: Cause) -> &'static str {
     }
 }
 
-/// The greatest differences that are certain, each with what it is made of; the greatest cause first.
+/// The greatest differences that are certain, each with what it is made of; the greatest cause
+/// first.
 pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
     let steps = workload.steps.iter();
     let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));

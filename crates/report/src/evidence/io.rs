@@ -1,4 +1,5 @@
-//! What the server had put off before and after each run of a step, and the memory of a limited server.
+//! What the server had put off before and after each run of a step, and the memory of a limited
+//! server.
 
 use dbdyno_analyse::{StepFindings, grouped};
 

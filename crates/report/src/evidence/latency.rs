@@ -85,8 +85,8 @@ pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
     })
 }
 
-/// How open loops kept their schedules: asked and reached rate, what waited, and how late the client itself was. No rows for steps
-/// of closed loops.
+/// How open loops kept their schedules: asked and reached rate, what waited, and how late the
+/// client itself was. No rows for steps of closed loops.
 pub(super) fn schedule(step: &StepFindings) -> Table {
     let note = "Operations sent on a schedule. Lag: from due to sent, for operations with a free \
                 connection; it is caused by the client.";

@@ -25,8 +25,8 @@ pub(super) fn efficiency(step: &StepFindings) -> Table {
     grid(step, "Hardware efficiency", note, |run| Some(&run.efficiency), |_| true)
 }
 
-/// CPU charged to who used it, switches, fsyncs and reads, for one unit of a step's headline; then who slept and had to
-/// be woken.
+/// CPU charged to who used it, switches, fsyncs and reads, for one unit of a step's headline; then
+/// who slept and had to be woken.
 pub(super) fn costs(step: &StepFindings) -> [Table; 2] {
     let unit = &step.rate_label;
     let note = format!(

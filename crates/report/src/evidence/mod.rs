@@ -54,7 +54,8 @@ pub(crate) fn rate(step: &StepFindings) -> Option<Table> {
     Some(rates::by_variant(step)).filter(|table| !table.rows.is_empty())
 }
 
-/// The tables of a step on one topic, without the rate of each variant. Those without a row are left out.
+/// The tables of a step on one topic, without the rate of each variant. Those without a row are
+/// left out.
 pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
     let mut all = match topic {
         Topic::Statistics => {
@@ -152,8 +153,8 @@ type Head<'a> = (&'a str, &'a str, &'a str);
 
 const BLOCK: Head<'_> = ("block", "", "One block is every cell once, in random order.");
 
-/// A table of the rows that each run of a step has. The first columns say which run a row is of; a run that must not be used says
-/// so in every table.
+/// A table of the rows that each run of a step has. The first columns say which run a row is of; a
+/// run that must not be used says so in every table.
 fn of_runs(
     step: &StepFindings,
     (title, note): (&str, &str),

@@ -10,7 +10,8 @@ use crate::number::ratio;
 pub(super) const ZEROS: &str =
     "0 ÷ 0 is 1, a 0 on one side only makes the mean 0 or inf, and one on each side in turn NA";
 
-/// Relative versions of the metric row, of the efficiency and of the costs, without figures that no variant has.
+/// Relative versions of the metric row, of the efficiency and of the costs, without figures that no
+/// variant has.
 pub(super) fn grids(step: &StepFindings) -> [Table; 3] {
     [
         grid(step, "Metrics, relative", |found| &found.metrics),

@@ -46,7 +46,8 @@ pub(super) fn operations(step: &StepFindings) -> Table {
     })
 }
 
-/// Look-ups of ids, and the INSERT of `l.x`, which belong to no operation. No rows where nothing was asked outside the operations.
+/// Look-ups of ids, and the INSERT of `l.x`, which belong to no operation. No rows where nothing
+/// was asked outside the operations.
 pub(super) fn lookups(step: &StepFindings) -> Table {
     let note = "Statements outside operations, of all clients in the whole step. After many \
                 deletes, finding the least id scans deleted rows and may take seconds.";

@@ -1,4 +1,5 @@
-//! What repetitions say: verdicts with their intervals, steadiness within a run, executions one by one.
+//! What repetitions say: verdicts with their intervals, steadiness within a run, executions one by
+//! one.
 
 use dbdyno_analyse::{Inference, Paired, Steadiness, StepFindings, VariantStep, p_text, seconds_text};
 

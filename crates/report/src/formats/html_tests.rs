@@ -18,11 +18,12 @@ fn of(findings: &dbdyno_analyse::Findings) -> String {
 
 /// Elements that have no end tag.
 const VOID: [&str; 3] = ["meta", "br", "hr"];
-/// HTML lets their end tags out where the next one or the end of the table follows, and the tables of evidence do.
+/// HTML lets their end tags out where the next one or the end of the table follows, and the tables
+/// of evidence do.
 const OPEN: [&str; 2] = ["td", "tr"];
 
-/// Names of tags in order, with `/` before an end tag; SVG's self-closing ones and void ones are left out. Style and
-/// script are skipped: `<` means something else there.
+/// Names of tags in order, with `/` before an end tag; SVG's self-closing ones and void ones are
+/// left out. Style and script are skipped: `<` means something else there.
 fn tags(page: &str) -> Vec<String> {
     let mut tags = Vec::new();
     let mut rest = page;

@@ -14,12 +14,14 @@ use crate::{Error, facts, parity, run};
 pub struct TerminalOptions {
     /// Columns of the terminal. Tables that are wider continue below with their labels repeated.
     pub width: usize,
-    /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs are next to them in any case.
+    /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs are next to them in
+    /// any case.
     pub colour: bool,
     pub part: Part,
     /// Only these steps, by name; every one where none is named.
     pub steps: Vec<String>,
-    /// What to give `dbdyno report` to see more: the run directory. Empty where nothing is said of it.
+    /// What to give `dbdyno report` to see more: the run directory. Empty where nothing is said of
+    /// it.
     pub run: String,
 }
 
@@ -85,7 +87,8 @@ pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<St
     Ok(document::terminal(&blocks, *width, *colour))
 }
 
-/// How the variants of a plan would be configured, for a terminal: remarks, and the settings that differ.
+/// How the variants of a plan would be configured, for a terminal: remarks, and the settings that
+/// differ.
 pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
     document::terminal(&parity::blocks_of_plan(parity), options.width, options.colour)
 }
@@ -95,14 +98,16 @@ pub(crate) fn run_markdown(findings: &Findings) -> String {
     document::markdown(&run::whole(findings, None))
 }
 
-/// What published reports show, as a page that links to the one at the address `evidence`, where there is one.
+/// What published reports show, as a page that links to the one at the address `evidence`, where
+/// there is one.
 pub fn published_html(findings: &Findings, evidence: Option<&str>) -> String {
     let charts = Charts::new(findings);
     let blocks = run::published(findings, &charts, evidence);
     page(run::own_title(findings), &document::html(&blocks), &charts.page_data())
 }
 
-/// The page of a run: one file, every number readable with scripts off. `live_seconds`: how often it asks a server whether there are new figures; `None` for a file.
+/// The page of a run: one file, every number readable with scripts off. `live_seconds`: how often
+/// it asks a server whether there are new figures; `None` for a file.
 pub fn run_html(findings: &Findings, live_seconds: Option<u32>) -> String {
     let charts = Charts::new(findings);
     let blocks = run::whole(findings, Some(&charts));

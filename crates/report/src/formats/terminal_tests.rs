@@ -116,7 +116,8 @@ fn many_variants_continue_below() {
     assert!(names.iter().all(|name| text.contains(name)));
 }
 
-/// The document of a run in its sections, each from a heading to the next: `title`, `insert-benchmark`, `l.i0`.
+/// The document of a run in its sections, each from a heading to the next: `title`,
+/// `insert-benchmark`, `l.i0`.
 fn sections(findings: &Findings) -> Vec<(String, Vec<Block>)> {
     let mut all: Vec<(String, Vec<Block>)> = vec![("title".to_owned(), Vec::new())];
     for block in run::whole(findings, None) {

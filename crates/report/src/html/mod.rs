@@ -4,7 +4,8 @@ pub(crate) mod charts;
 
 use crate::document::html::{data_block, escaped};
 
-/// The page of this title and body, with what its script knows of it. A content security policy forbids anything from outside.
+/// The page of this title and body, with what its script knows of it. A content security policy
+/// forbids anything from outside.
 pub(crate) fn page(title: &str, body: &str, data: &serde_json::Value) -> String {
     [
         include_str!("head.html"),

@@ -1,4 +1,5 @@
-//! One table of many runs as one Parquet file: columns that may be empty in any row, compressed by Snappy.
+//! One table of many runs as one Parquet file: columns that may be empty in any row, compressed by
+//! Snappy.
 
 use std::fs::File;
 use std::path::Path;

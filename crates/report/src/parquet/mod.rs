@@ -1,4 +1,5 @@
-//! Runs as Parquet files in one folder, for DuckDB, pandas and their like: seconds, histograms, figures and steps.
+//! Runs as Parquet files in one folder, for DuckDB, pandas and their like: seconds, histograms,
+//! figures and steps.
 //!
 //! Each file has the same first columns, so that the files of many runs can be read as one table
 //! and joined. Columns are documented in docs/reference/parquet.md.
@@ -24,7 +25,8 @@ impl RunRows {
     }
 }
 
-/// Writes all files that have a row into `folder`, which is made where it is not there. Returns their paths.
+/// Writes all files that have a row into `folder`, which is made where it is not there. Returns
+/// their paths.
 ///
 /// # Errors
 /// [`Error::Parquet`] with the file that cannot be written.

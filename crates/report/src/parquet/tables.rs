@@ -35,7 +35,8 @@ impl Table {
         Self { name, columns: Vec::new() }
     }
 
-    /// What every file begins with, then these cells. The first row decides which columns there are.
+    /// What every file begins with, then these cells. The first row decides which columns there
+    /// are.
     fn push(
         &mut self,
         run: &RunSummary,

@@ -77,8 +77,8 @@ pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> 
 /// In place of a ratio.
 pub(super) const BOTH_CUT_OFF: &str = "both cut off";
 
-/// `0.97`; `> 3.10` where a time limit cut off the variant, `< 0.32` where it cut off the base, `≷ 1.10` where it cut off the one in
-/// some blocks and the other in others.
+/// `0.97`; `> 3.10` where a time limit cut off the variant, `< 0.32` where it cut off the base, `≷
+/// 1.10` where it cut off the one in some blocks and the other in others.
 pub(crate) fn bounded_text(ratio: &Ratio) -> String {
     format!("{}{}", sign_of(ratio.bound), ratio_text(ratio.value, 2))
 }
@@ -92,7 +92,8 @@ fn sign_of(bound: Option<Bound>) -> &'static str {
     }
 }
 
-/// A cell of a ratio that may be a bound: without a colour where the true ratio may lie on the other side.
+/// A cell of a ratio that may be a bound: without a colour where the true ratio may lie on the
+/// other side.
 pub(super) fn bounded(cell: Cell, value: f64, bound: Option<Bound>) -> Cell {
     let text = format!("{}{}", sign_of(bound), cell.text);
     match bound {

@@ -1,13 +1,14 @@
 //! Colour rules of the original's report, verified by its author's published tables cell by cell.
 //!
-//! They say what is unusual in a column, not what is significant. Ratios are coloured by their verdicts, unless the plan wants
-//! thresholds.
+//! They say what is unusual in a column, not what is significant. Ratios are coloured by their
+//! verdicts, unless the plan wants thresholds.
 
 use dbdyno_analyse::Verdict;
 
 use crate::document::Tone;
 
-/// Red would cover most of a column whose values hardly differ: it is off when the least is this close to the greatest.
+/// Red would cover most of a column whose values hardly differ: it is off when the least is this
+/// close to the greatest.
 const RED_OFF_ABOVE: f64 = 0.8;
 
 /// One value of a step.
@@ -20,9 +21,10 @@ pub(super) struct Rated {
 
 /// Colours of the rates of one step, in their order; `None` stays uncoloured.
 ///
-/// On whole numbers, as the original prints them: lo = least of all, hi = greatest of those that kept their target
-/// (lo when none did), q = floor((hi − lo) / 4). In this order: at most lo + q is red, unless lo ≥ 0.8 hi; a missed
-/// target is grey; at least hi − q is green. Red comes before grey: a miss in the lowest quarter is red.
+/// On whole numbers, as the original prints them: lo = least of all, hi = greatest of those that
+/// kept their target (lo when none did), q = floor((hi − lo) / 4). In this order: at most lo + q is
+/// red, unless lo ≥ 0.8 hi; a missed target is grey; at least hi − q is green. Red comes before
+/// grey: a miss in the lowest quarter is red.
 ///
 /// Unlike in the original a single value is not green: there is nothing that it is above.
 pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
@@ -43,7 +45,8 @@ pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
     column.iter().map(|cell| cell.as_ref().map_or(Tone::Plain, tone)).collect()
 }
 
-/// The same of times: the greater one has the lower speed. Speeds are in millionths, because whole numbers are compared.
+/// The same of times: the greater one has the lower speed. Speeds are in millionths, because whole
+/// numbers are compared.
 pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
     let speed = |seconds: &Option<f64>| {
         seconds.filter(|seconds| *seconds > 0.0).map(|seconds| Rated { rate: 1e6 / seconds, kept: true })
@@ -51,7 +54,8 @@ pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
     absolute(&seconds.iter().map(speed).collect::<Vec<_>>())
 }
 
-/// Of a ratio: more than 5 % above 1, more than 5 % below, or near; on two decimals. Of times, by the ratio of their speeds.
+/// Of a ratio: more than 5 % above 1, more than 5 % below, or near; on two decimals. Of times, by
+/// the ratio of their speeds.
 pub(crate) fn distance(ratio: f64, is_time: bool) -> Tone {
     match percent(ratio, is_time) {
         percent if percent > 105.0 => Tone::Above,
@@ -60,7 +64,8 @@ pub(crate) fn distance(ratio: f64, is_time: bool) -> Tone {
     }
 }
 
-/// By threshold, as in published reports: 0.95 and less is red, 1.05 and more green, what is between grey.
+/// By threshold, as in published reports: 0.95 and less is red, 1.05 and more green, what is
+/// between grey.
 pub(super) fn by_threshold(ratio: f64, is_time: bool) -> Tone {
     match percent(ratio, is_time) {
         percent if percent >= 105.0 => Tone::Highest,
@@ -113,7 +118,8 @@ mod tests {
 
     #[test]
     fn red_comes_before_grey_and_grey_before_green() {
-        // 2660 missed its target and lies in the lowest quarter; 9000 missed it and would be green. hi is 8000.
+        // 2660 missed its target and lies in the lowest quarter; 9000 missed it and would be green.
+        // hi is 8000.
         let cells = [(2660, false), (6000, false), (9000, false), (8000, true)];
         assert_eq!(column(&cells), [Tone::Lowest, Tone::Missed, Tone::Missed, Tone::Highest]);
     }

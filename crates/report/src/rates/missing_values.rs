@@ -18,8 +18,8 @@ struct Reason {
     places: Vec<(String, Vec<usize>)>,
 }
 
-/// One line a reason: `qr100, wal: failed: server went away`. Neighbouring steps are one place, `l.i0 to qr100, wal: ...`, and a
-/// variant without any value is named alone.
+/// One line a reason: `qr100, wal: failed: server went away`. Neighbouring steps are one place,
+/// `l.i0 to qr100, wal: ...`, and a variant without any value is named alone.
 pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
     let mut reasons: Vec<Reason> = Vec::new();
     for variant in scope.variants() {

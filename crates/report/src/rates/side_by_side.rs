@@ -1,4 +1,5 @@
-//! The set-ups of a workload next to each other: a table of relative rates and one of group figures for each variant.
+//! The set-ups of a workload next to each other: a table of relative rates and one of group figures
+//! for each variant.
 
 use dbdyno_analyse::statistics::describe::Group;
 use dbdyno_analyse::{Colours, GroupFindings, RunSummary, WorkloadFindings, unique, workload_and_setup};
@@ -19,7 +20,8 @@ const FIGURES: [(&str, Figure); 5] = [
     ("stddev", |group| group.deviation),
 ];
 
-/// Workloads that ran in several set-ups, in the order of the plan, each with the tables of its variants.
+/// Workloads that ran in several set-ups, in the order of the plan, each with the tables of its
+/// variants.
 pub(crate) fn side_by_side<'a>(
     run: &RunSummary,
     workloads: &'a [WorkloadFindings],

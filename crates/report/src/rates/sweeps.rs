@@ -1,5 +1,5 @@
-//! Sweeps: a row a number of connections, columns of rates and response times by variant. Of more than two variants each figure has
-//! a table.
+//! Sweeps: a row a number of connections, columns of rates and response times by variant. Of more
+//! than two variants each figure has a table.
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Sweep, SweepRung, SweepVariant};

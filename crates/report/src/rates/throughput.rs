@@ -37,8 +37,8 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 /// Of fewer variants a quarter is no position among the others.
 const LEAST_FOR_QUARTERS: usize = 4;
 
-/// A rate whose difference to the base's was not shown, or shown to be small, is neither high nor low. Nor is the base's where
-/// that holds for all others.
+/// A rate whose difference to the base's was not shown, or shown to be small, is neither high nor
+/// low. Nor is the base's where that holds for all others.
 fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> bool {
     let is_similar = |found: &VariantStep| matches!(found.verdict, Some(Verdict::Same | Verdict::Undecided));
     let is_base = |found: &VariantStep| found.variant == scope.run.base;
@@ -108,8 +108,8 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
     joined([colour, missed, pace, range])
 }
 
-/// What the rates of the steps are: `: inserts/s in l.i0 and l.i1, queries/s in qr100`. The label of most steps is that of
-/// the others, and comes last.
+/// What the rates of the steps are: `: inserts/s in l.i0 and l.i1, queries/s in qr100`. The label
+/// of most steps is that of the others, and comes last.
 fn labels(scope: Scope<'_>) -> String {
     let mut by_label: Vec<(&str, Vec<&str>)> = Vec::new();
     for step in scope.steps().filter(|step| !step.rate_label.is_empty()) {

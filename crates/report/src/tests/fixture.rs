@@ -1,4 +1,5 @@
-//! Findings for tests: two variants, ten steps, with a failed, an invalid and a too slow one, and a name that needs escaping.
+//! Findings for tests: two variants, ten steps, with a failed, an invalid and a too slow one, and a
+//! name that needs escaping.
 
 use dbdyno_analyse::{
     Bucket, Code, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Notice, PercentileRatio, Ratio,

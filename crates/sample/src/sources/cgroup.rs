@@ -1,10 +1,13 @@
-//! Source `cgroup`: memory of the server's control group, the page cache of its files included. Only where dbdyno limits it.
+//! Source `cgroup`: memory of the server's control group, the page cache of its files included.
+//! Only where dbdyno limits it.
 //!
-//! Keys, from the group's files in version 1 (`memory.usage_in_bytes`, `memory.stat`, `memory.failcnt`) or 2
-//! (`memory.current`, `memory.stat`, `memory.events`): `memory_bytes` all of it, `anonymous_bytes` its own (heaps, buffer
-//! pools), `file_bytes` page cache, `dirty_bytes` and `writeback_bytes` of it on their way to the disk, `major_faults`,
-//! `limit_hits` how often the limit made the kernel take pages back. Of version 2 also `cpu_us`, `cpu_user_us`,
-//! `cpu_kernel_us` (`cpu.stat`) and `read_bytes`, `written_bytes` of all devices (`io.stat`), where these controllers are on.
+//! Keys, from the group's files in version 1 (`memory.usage_in_bytes`, `memory.stat`,
+//! `memory.failcnt`) or 2 (`memory.current`, `memory.stat`, `memory.events`): `memory_bytes` all of
+//! it, `anonymous_bytes` its own (heaps, buffer pools), `file_bytes` page cache, `dirty_bytes` and
+//! `writeback_bytes` of it on their way to the disk, `major_faults`, `limit_hits` how often the
+//! limit made the kernel take pages back. Of version 2 also `cpu_us`, `cpu_user_us`,
+//! `cpu_kernel_us` (`cpu.stat`) and `read_bytes`, `written_bytes` of all devices (`io.stat`), where
+//! these controllers are on.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -1,8 +1,9 @@
-//! Source `client`: the same of dbdyno's own process, which holds the load client, the sampler and, where the
-//! database is embedded, the database too. The sampler's share is known from its own counter file.
+//! Source `client`: the same of dbdyno's own process, which holds the load client, the sampler and,
+//! where the database is embedded, the database too. The sampler's share is known from its own
+//! counter file.
 //!
-//! Keys as those of `server`; here context switches are exact, threads that have ended included, because the kernel
-//! gives a process its own (getrusage).
+//! Keys as those of `server`; here context switches are exact, threads that have ended included,
+//! because the kernel gives a process its own (getrusage).
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! Keeps a reading that grows with the server (threads, files) from costing more than its share of a core.
+//! Keeps a reading that grows with the server (threads, files) from costing more than its share of
+//! a core.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,8 @@ impl CostLimit {
         Self { at_least, last: None }
     }
 
-    /// Whether to read now. At the boundaries of a window always: rates are computed from those samples.
+    /// Whether to read now. At the boundaries of a window always: rates are computed from those
+    /// samples.
     pub(crate) fn is_due(&self, moment: Moment, now: Instant) -> bool {
         let Some((at, cost)) = self.last else { return true };
         moment != Moment::Tick

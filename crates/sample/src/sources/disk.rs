@@ -1,15 +1,17 @@
 //! Source `disk`: the block device that holds the data directory, from `/proc/diskstats`.
 //!
-//! Keys: `reads`, `writes`, `discards`, `flushes` completed; `read_bytes`, `written_bytes`; `read_us`, `write_us`,
-//! `discard_us`, `flush_us` spent by requests of that kind, summed over requests (in steps of 1 ms); `busy_us` in
-//! which at least one request was under way; `in_flight` requests now. Discards are counted since Linux 4.18, flushes
-//! since 5.5: with older kernels the keys are absent, not zero.
+//! Keys: `reads`, `writes`, `discards`, `flushes` completed; `read_bytes`, `written_bytes`;
+//! `read_us`, `write_us`, `discard_us`, `flush_us` spent by requests of that kind, summed over
+//! requests (in steps of 1 ms); `busy_us` in which at least one request was under way; `in_flight`
+//! requests now. Discards are counted since Linux 4.18, flushes since 5.5: with older kernels the
+//! keys are absent, not zero.
 //!
-//! For a partition its own line is read. The kernel counts flushes only on the whole disk, so these come from the
-//! disk that the partition is part of; for stacked devices (LVM, dm-crypt, md) it does not count them at all.
+//! For a partition its own line is read. The kernel counts flushes only on the whole disk, so these
+//! come from the disk that the partition is part of; for stacked devices (LVM, dm-crypt, md) it
+//! does not count them at all.
 //!
-//! IO of an NVMe device with native multipath is counted on its paths by kernels before about 6.4, and read there
-//! ([`crate::diskstats`]); the header then names them as `counted_on`.
+//! IO of an NVMe device with native multipath is counted on its paths by kernels before about 6.4,
+//! and read there ([`crate::diskstats`]); the header then names them as `counted_on`.
 
 use std::fs;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! The counters that `server` and `client` have in common: memory, threads and IO of one process.
 //!
-//! Keys, of the whole process: `rss_bytes` (what `ps` calls RSS), `rss_peak_bytes`, `vsz_bytes`, `threads`;
-//! `read_bytes` and `write_bytes` that went to a block device. The latter is counted when page cache is made dirty, a
-//! whole folio at a time: for small writes to a buffered file (a redo log without O_DIRECT, on ext4 with large folios)
-//! it has been seen 100 times too high. What reached the device is in source `disk`;
-//! `read_chars`, `write_chars`, `read_calls`, `write_calls` of read(2), write(2) and their kin, answered by the page
-//! cache or not.
+//! Keys, of the whole process: `rss_bytes` (what `ps` calls RSS), `rss_peak_bytes`, `vsz_bytes`,
+//! `threads`; `read_bytes` and `write_bytes` that went to a block device. The latter is counted
+//! when page cache is made dirty, a whole folio at a time: for small writes to a buffered file (a
+//! redo log without O_DIRECT, on ext4 with large folios) it has been seen 100 times too high. What
+//! reached the device is in source `disk`; `read_chars`, `write_chars`, `read_calls`, `write_calls`
+//! of read(2), write(2) and their kin, answered by the page cache or not.
 
 use std::path::PathBuf;
 
@@ -33,8 +33,8 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// Opens the files of process `pid`. IO is left out where the kernel does not let us see it: another user's
-    /// process, or a kernel without CONFIG_TASK_IO_ACCOUNTING.
+    /// Opens the files of process `pid`. IO is left out where the kernel does not let us see it:
+    /// another user's process, or a kernel without CONFIG_TASK_IO_ACCOUNTING.
     pub(crate) fn open(pid: u32) -> Result<Self, Error> {
         let dir = PathBuf::from(format!("/proc/{pid}"));
         if !dir.exists() {

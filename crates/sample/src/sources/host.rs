@@ -1,9 +1,10 @@
 //! Source `host`: the whole machine, from `/proc/stat`, `/proc/loadavg` and `/proc/pressure`.
 //!
-//! Keys: `cpu_<state>_us` for user, nice, system, idle, iowait, irq, softirq, steal (all CPUs together, in steps of a
-//! tick, 10 ms; guest time is within user, as the kernel counts it), `context_switches` (since boot), `procs_running`,
-//! `procs_blocked`, `load1_milli` (load average of a minute × 1000), `psi_<what>_some_us` and `_full_us` (time in which
-//! some or all tasks waited for it), where the kernel counts pressure.
+//! Keys: `cpu_<state>_us` for user, nice, system, idle, iowait, irq, softirq, steal (all CPUs
+//! together, in steps of a tick, 10 ms; guest time is within user, as the kernel counts it),
+//! `context_switches` (since boot), `procs_running`, `procs_blocked`, `load1_milli` (load average
+//! of a minute × 1000), `psi_<what>_some_us` and `_full_us` (time in which some or all tasks waited
+//! for it), where the kernel counts pressure.
 
 use std::time::Instant;
 
@@ -13,7 +14,8 @@ use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
-/// Ticks in `/proc` are always hundredths of a second to user space (USER_HZ), whatever the kernel's own HZ.
+/// Ticks in `/proc` are always hundredths of a second to user space (USER_HZ), whatever the
+/// kernel's own HZ.
 pub(crate) const TICK_US: i64 = 10_000;
 
 const CPU_KEYS: [&str; 8] = [
@@ -38,8 +40,8 @@ pub(crate) struct Stat {
     procs_blocked: i64,
 }
 
-/// Reads the text of `/proc/stat`; `None` when it has no line for all CPUs. Columns that an old kernel does not have
-/// (steal came with 2.6.11) are 0.
+/// Reads the text of `/proc/stat`; `None` when it has no line for all CPUs. Columns that an old
+/// kernel does not have (steal came with 2.6.11) are 0.
 pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
     let mut stat = Stat::default();
     let mut found = false;

@@ -1,12 +1,15 @@
-//! Source `interrupts`: interrupts by which one CPU has another do something, from `/proc/interrupts`.
+//! Source `interrupts`: interrupts by which one CPU has another do something, from
+//! `/proc/interrupts`.
 //!
-//! Keys: `<side>_rescheduling` (a thread was woken for that CPU, or is to give way) and `<side>_function_call` (anything else
-//! asked of it, newer kernels' wake-ups of idle CPUs among it), each summed over the CPUs of `server` and of `client`, since the
-//! first sample. Where the two share CPUs it is not sampled: the interrupt may be for either. A CPU that polls while it is
+//! Keys: `<side>_rescheduling` (a thread was woken for that CPU, or is to give way) and
+//! `<side>_function_call` (anything else asked of it, newer kernels' wake-ups of idle CPUs among
+//! it), each summed over the CPUs of `server` and of `client`, since the first sample. Where the
+//! two share CPUs it is not sampled: the interrupt may be for either. A CPU that polls while it is
 //! idle is woken without an interrupt.
 //!
-//! x86 names the lines `RES` and `CAL`, ARM and RISC-V number them (`IPI0`), in an order that differs between kernels. All of them
-//! end in the same words, so lines are found by these. Counters have 32 bits and begin anew at 0 after the last value.
+//! x86 names the lines `RES` and `CAL`, ARM and RISC-V number them (`IPI0`), in an order that
+//! differs between kernels. All of them end in the same words, so lines are found by these.
+//! Counters have 32 bits and begin anew at 0 after the last value.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -18,8 +21,8 @@ use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
-/// Kinds of interrupts: names in keys, and the words at the end of their lines. Kernels before 5.0 have a line of its own
-/// for a function call that is for one CPU only.
+/// Kinds of interrupts: names in keys, and the words at the end of their lines. Kernels before 5.0
+/// have a line of its own for a function call that is for one CPU only.
 const KINDS: [(&str, &str); 2] =
     [("rescheduling", "rescheduling interrupts"), ("function_call", "function call interrupts")];
 
@@ -42,7 +45,8 @@ impl Side {
         Self { cpus, keys, last: Default::default(), sums: Default::default() }
     }
 
-    /// Adds what has come since the last reading. A CPU that was not online then begins with what it has now.
+    /// Adds what has come since the last reading. A CPU that was not online then begins with what
+    /// it has now.
     fn add(&mut self, kinds: &[Counts; KINDS.len()]) {
         for ((last, sum), counts) in self.last.iter_mut().zip(&mut self.sums).zip(kinds) {
             for cpu in &self.cpus {
@@ -95,7 +99,8 @@ impl Source for Interrupts {
     }
 }
 
-/// Counts of each kind; `None` where there is no line of one of them. The head names the CPUs that are online.
+/// Counts of each kind; `None` where there is no line of one of them. The head names the CPUs that
+/// are online.
 fn parse(text: &str) -> Option<[Counts; KINDS.len()]> {
     let mut lines = text.lines();
     let names = lines.next()?.split_ascii_whitespace();

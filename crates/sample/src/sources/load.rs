@@ -1,11 +1,13 @@
-//! Source `load`: how long each of the client's load threads ran and how long it waited for a CPU, which says whether
-//! the client was the limit.
+//! Source `load`: how long each of the client's load threads ran and how long it waited for a CPU,
+//! which says whether the client was the limit.
 //!
-//! Keys: `cpu_us` and `run_delay_us`, summed over all load threads, and `load-0.cpu_us`, `load-0.run_delay_us`, ... for each of
-//! the 64 with the least numbers, from `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
-//! ended keeps what it was last seen with. `voluntary_switches`, how often a thread went to sleep, summed over all; not where there
-//! are more than these 64, which block with one connection each. Of a client that spins also `polled_us` and
-//! `load-0.polled_us`, ...: the part of `cpu_us` that went into asking for answers when there were none.
+//! Keys: `cpu_us` and `run_delay_us`, summed over all load threads, and `load-0.cpu_us`,
+//! `load-0.run_delay_us`, ... for each of the 64 with the least numbers, from
+//! `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
+//! ended keeps what it was last seen with. `voluntary_switches`, how often a thread went to sleep,
+//! summed over all; not where there are more than these 64, which block with one connection each.
+//! Of a client that spins also `polled_us` and `load-0.polled_us`, ...: the part of `cpu_us` that
+//! went into asking for answers when there were none.
 
 use std::fs;
 use std::sync::Arc;
@@ -21,7 +23,8 @@ use crate::proc_file::ProcFile;
 
 /// How the names of load threads begin.
 const PREFIX: &str = "load-";
-/// Threads with counters of their own. A blocking driver has one a connection: hundreds of them would fill the record.
+/// Threads with counters of their own. A blocking driver has one a connection: hundreds of them
+/// would fill the record.
 const MOST_NAMED: usize = 64;
 
 /// The load threads of this process.
@@ -52,7 +55,8 @@ pub(super) struct Times {
 }
 
 impl Load {
-    /// Load threads begin after the source is opened, so they are looked for when they are first read.
+    /// Load threads begin after the source is opened, so they are looked for when they are first
+    /// read.
     pub(crate) fn open(polled_ns: Option<Arc<[AtomicU64]>>) -> Result<Self, Error> {
         // A kernel without scheduler statistics says so here and not in mid-step.
         parse(&ProcFile::open("/proc/self/schedstat")?.text()?)

@@ -1,7 +1,7 @@
 //! Source `sampler`: what sampling itself costs.
 //!
-//! Keys: `cpu_us` of all the sampler's threads, `samples` taken, `late_us` by which this one began after its due time,
-//! `late_max_us` of all so far.
+//! Keys: `cpu_us` of all the sampler's threads, `samples` taken, `late_us` by which this one began
+//! after its due time, `late_max_us` of all so far.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -22,20 +22,21 @@ impl ProcessStat {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// The parent has asked, and was given what the process had used; its own counters may be zero already.
+    /// The parent has asked, and was given what the process had used; its own counters may be zero
+    /// already.
     pub(crate) fn is_given_away(&self) -> bool {
         matches!(self.state, 'X' | 'x')
     }
 }
 
-/// Reads the text of `/proc/<pid>/stat`. The name in the second field may hold spaces and parentheses, so fields are
-/// counted from the last closing one.
+/// Reads the text of `/proc/<pid>/stat`. The name in the second field may hold spaces and
+/// parentheses, so fields are counted from the last closing one.
 pub(crate) fn parse_process_stat(text: &str) -> Option<ProcessStat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    // After the state, which is field 3 in proc(5): minflt is 10, cminflt 11, majflt 12, cmajflt 13, utime 14, stime 15,
-    // cutime 16, cstime 17.
+    // After the state, which is field 3 in proc(5): minflt is 10, cminflt 11, majflt 12, cmajflt
+    // 13, utime 14, stime 15, cutime 16, cstime 17.
     let mut numbers = fields.skip(6).map_while(|field| field.parse().ok());
     let mut next = || numbers.next();
     let (minor_faults, ended_minor_faults) = (next()?, next()?);
@@ -83,7 +84,8 @@ pub(crate) struct MemoryParts {
     pub(crate) shared_bytes: i64,
 }
 
-/// Reads the text of `/proc/<pid>/status`; `None` for a process that has ended, which has no memory any more.
+/// Reads the text of `/proc/<pid>/status`; `None` for a process that has ended, which has no memory
+/// any more.
 pub(crate) fn parse_memory(text: &str) -> Option<Memory> {
     // The kernel writes kB and means 1024 bytes.
     let bytes = |key| Some(value_of(text, key)? * 1024);

@@ -1,11 +1,14 @@
-//! Source `processes`: the CPU time of every process of the machine, to hold the sum against what the machine says of itself.
+//! Source `processes`: the CPU time of every process of the machine, to hold the sum against what
+//! the machine says of itself.
 //!
-//! Keys: `cpu_us` of all processes together, this one and the server among them, and `kernel_threads_cpu_us` of the kernel's own
-//! threads, from `/proc/<pid>/stat` (in steps of a tick, 10 ms a process); `processes`, their number. A process that has
-//! ended stays in the sum, because the kernel adds what it used to the parent that waits for it (`cutime`, `cstime`). Of a
-//! parent that does not wait, its ended children keep what they were last seen with; the kernel's own threads, which come and
-//! go, have such a parent (kthreadd). Only processes of our own PID namespace
-//! are seen, and with `hidepid` only our own user's: what a machine does beyond them is missing from the sum.
+//! Keys: `cpu_us` of all processes together, this one and the server among them, and
+//! `kernel_threads_cpu_us` of the kernel's own threads, from `/proc/<pid>/stat` (in steps of a
+//! tick, 10 ms a process); `processes`, their number. A process that has ended stays in the sum,
+//! because the kernel adds what it used to the parent that waits for it (`cutime`, `cstime`). Of a
+//! parent that does not wait, its ended children keep what they were last seen with; the kernel's
+//! own threads, which come and go, have such a parent (kthreadd). Only processes of our own PID
+//! namespace are seen, and with `hidepid` only our own user's: what a machine does beyond them is
+//! missing from the sum.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -63,7 +66,8 @@ struct Seen {
 
 impl Processes {
     pub(crate) fn open() -> Result<Self, Error> {
-        // Where /proc cannot be listed there is nothing to sample, and that is said before the step.
+        // Where /proc cannot be listed there is nothing to sample, and that is said before the
+        // step.
         list().map(drop)?;
         let limit = CostLimit::new(AT_LEAST);
         Ok(Self { limit, last: HashMap::new(), lost: Ticks::default(), buffer: Vec::new() })
@@ -131,7 +135,8 @@ fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> Ticks {
     }
     let mut lost = Ticks::default();
     for ((parent, is_kernel_thread), ticks) in ended {
-        // A parent that has ended too was given nothing by then: its children went to another one, which waits.
+        // A parent that has ended too was given nothing by then: its children went to another one,
+        // which waits.
         let (Some(now), Some(before)) = (now.get(&parent), before.get(&parent)) else { continue };
         lost.add(is_kernel_thread, (ticks - (now.ended_ticks - before.ended_ticks)).max(0));
     }
@@ -152,7 +157,8 @@ impl Source for Processes {
         let sum = limit.measure(at, || self.look());
         self.limit = limit;
         let sum = sum?;
-        // A child of a parent that ended with it can still be missing for a moment; sums never fall.
+        // A child of a parent that ended with it can still be missing for a moment; sums never
+        // fall.
         values.raise("cpu_us", sum.ticks.user_space * TICK_US);
         values.raise("kernel_threads_cpu_us", sum.ticks.kernel_threads * TICK_US);
         values.set("processes", i64::try_from(sum.processes).unwrap_or(i64::MAX));

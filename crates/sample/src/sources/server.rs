@@ -1,8 +1,9 @@
-//! Source `server`: CPU time, memory and IO of the server's process. Its context switches: [`super::switches`].
+//! Source `server`: CPU time, memory and IO of the server's process. Its context switches:
+//! [`super::switches`].
 //!
-//! Keys: `cpu_us`, exact, of all threads that ever were (the process' CPU clock); `cpu_user_us` and `cpu_kernel_us`,
-//! its split as the kernel sees it, in steps of a tick (10 ms); `minor_faults`, `major_faults`; and those of
-//! [`super::footprint`].
+//! Keys: `cpu_us`, exact, of all threads that ever were (the process' CPU clock); `cpu_user_us` and
+//! `cpu_kernel_us`, its split as the kernel sees it, in steps of a tick (10 ms); `minor_faults`,
+//! `major_faults`; and those of [`super::footprint`].
 
 use std::time::Instant;
 
@@ -45,7 +46,8 @@ impl Source for Server {
 
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        // The clock goes by number and the file by process: only the file can show that the number is another's now.
+        // The clock goes by number and the file by process: only the file can show that the number
+        // is another's now.
         let cpu_us = self.clock.cpu_us();
         let stat = parse_process_stat(&self.stat.text().map_err(|error| gone(self.pid, error))?);
         let stat = stat.ok_or_else(|| self.stat.format_error("fields up to stime"))?;

@@ -1,9 +1,10 @@
 //! Source `size`: how large the database has become, as `du --apparent-size` counts it.
 //!
-//! Keys: `data_dir_bytes`, the sum of the lengths of all files below the data directory (logs and binary logs
-//! included); `database_bytes`, of those below the folder of the benchmark's own database or of its engine; `files` below
-//! the data directory, or below the database where there is no data directory. A file with two names counts twice, what a
-//! symbolic link points to is not counted.
+//! Keys: `data_dir_bytes`, the sum of the lengths of all files below the data directory (logs and
+//! binary logs included); `database_bytes`, of those below the folder of the benchmark's own
+//! database or of its engine; `files` below the data directory, or below the database where there
+//! is no data directory. A file with two names counts twice, what a symbolic link points to is not
+//! counted.
 
 use std::fs;
 use std::io;
@@ -16,8 +17,8 @@ use super::cost_limit::CostLimit;
 use super::{Moment, Source, Values, about};
 use crate::Error;
 
-/// A walk costs something, so it is done every 10 s, and at the boundaries of a window. Half a second less, so that a
-/// tick that comes a little early counts.
+/// A walk costs something, so it is done every 10 s, and at the boundaries of a window. Half a
+/// second less, so that a tick that comes a little early counts.
 const LEAST_PAUSE: Duration = Duration::from_millis(9_500);
 
 /// Files below a folder.
@@ -83,9 +84,9 @@ impl Source for Size {
     }
 }
 
-/// Adds up all files below `root`. Files are looked at and never opened: to close one would drop the locks that an
-/// embedded SQLite in this process holds on it. Files come and go
-/// while a server runs: what is gone when it is looked at does not count.
+/// Adds up all files below `root`. Files are looked at and never opened: to close one would drop
+/// the locks that an embedded SQLite in this process holds on it. Files come and go while a server
+/// runs: what is gone when it is looked at does not count.
 fn walk(root: &Path) -> Result<Total, Error> {
     let mut total = Total::default();
     let mut folders = vec![root.to_owned()];

@@ -1,11 +1,11 @@
 //! Source `status`: the server's own counters, under the server's own names.
 //!
-//! Read over a connection of its own, which is opened before the barrier. A query that is not answered in time is
-//! given up with its connection, and the next sample opens another one. The time of a sample is the middle between
-//! sending the query and having its answer.
+//! Read over a connection of its own, which is opened before the barrier. A query that is not
+//! answered in time is given up with its connection, and the next sample opens another one. The
+//! time of a sample is the middle between sending the query and having its answer.
 //!
-//! The last sample waits for the load's sessions where they report what they did only when they end (PostgreSQL), and says in
-//! `load_sessions` how many of them were still there.
+//! The last sample waits for the load's sessions where they report what they did only when they end
+//! (PostgreSQL), and says in `load_sessions` how many of them were still there.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,8 +24,8 @@ pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 const ENDING_LIMIT: Duration = Duration::from_secs(5);
 const ENDING_POLL: Duration = Duration::from_millis(5);
 
-/// Key of the last sample: sessions of the load that had not ended and so had not reported all they did. Only of servers whose
-/// sessions report late.
+/// Key of the last sample: sessions of the load that had not ended and so had not reported all they
+/// did. Only of servers whose sessions report late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
 /// The connection for status queries.
@@ -33,7 +33,8 @@ pub(crate) struct Status {
     endpoint: Endpoint,
     runtime: Runtime,
     session: Option<AnySession>,
-    /// Sessions of dbdyno that were there before the load's; `None` before the first reading, and of servers that count at once.
+    /// Sessions of dbdyno that were there before the load's; `None` before the first reading, and
+    /// of servers that count at once.
     before: Option<i64>,
     was_read: bool,
 }
@@ -50,12 +51,14 @@ impl Status {
         let Some(session) = self.session.as_mut() else { return };
         match self.runtime.block_on(async { timeout(ANSWER_LIMIT, unreported(session)).await }) {
             Ok(Ok(found)) => self.before = found.map(|found| found.sessions),
-            // What only speaks the protocol may not know; a session that was not waited for is of no use.
+            // What only speaks the protocol may not know; a session that was not waited for is of
+            // no use.
             Ok(Err(_)) | Err(_) => self.session = None,
         }
     }
 
-    /// Waits until the load's sessions have ended; how many are left. `None` where that is not asked or cannot be known.
+    /// Waits until the load's sessions have ended; how many are left. `None` where that is not
+    /// asked or cannot be known.
     fn await_sessions(&mut self) -> Option<i64> {
         let (before, session) = (self.before?, self.session.as_mut()?);
         let left = self
@@ -71,7 +74,8 @@ impl Status {
     }
 }
 
-/// Waits until there are no more sessions than `before`, and then until readings are of after that; how many more are left.
+/// Waits until there are no more sessions than `before`, and then until readings are of after that;
+/// how many more are left.
 async fn ended(session: &mut AnySession, before: i64) -> Result<Option<i64>, DbError> {
     let started = Instant::now();
     loop {
@@ -87,7 +91,8 @@ async fn ended(session: &mut AnySession, before: i64) -> Result<Option<i64>, DbE
     }
 }
 
-/// One status query on `session`, which is connected first when there is none and lost when anything goes wrong.
+/// One status query on `session`, which is connected first when there is none and lost when
+/// anything goes wrong.
 async fn ask(
     endpoint: &Endpoint,
     session: &mut Option<AnySession>,

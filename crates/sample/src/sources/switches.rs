@@ -1,9 +1,9 @@
-//! Source `switches`: context switches of the server's threads, or of its processes where it has many, `voluntary_switches` and
-//! `involuntary_switches`, and `run_delay_us`, the time in which they could have run and had no CPU (`schedstat`; absent where the
-//! kernel does not count it).
+//! Source `switches`: context switches of the server's threads, or of its processes where it has
+//! many, `voluntary_switches` and `involuntary_switches`, and `run_delay_us`, the time in which
+//! they could have run and had no CPU (`schedstat`; absent where the kernel does not count it).
 //!
-//! Apart from `server`, because one file a thread is read: with hundreds of connections not each second, and a sample
-//! that was not taken must not look like one in which nothing has happened.
+//! Apart from `server`, because one file a thread is read: with hundreds of connections not each
+//! second, and a sample that was not taken must not look like one in which nothing has happened.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! What the scheduler did with another process: summed over its threads, or over its children, never falling when one ends.
+//! What the scheduler did with another process: summed over its threads, or over its children,
+//! never falling when one ends.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,8 +11,8 @@ use super::tree::{children_file, parse_children};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
-/// Threads whose files stay open between two readings; each costs two file descriptors of ours. The others' are opened
-/// anew each time.
+/// Threads whose files stay open between two readings; each costs two file descriptors of ours. The
+/// others' are opened anew each time.
 const MAX_OPEN: usize = 128;
 
 /// Context switches of one thread, or of many together, and how long they ran and waited for a CPU.
@@ -22,7 +23,8 @@ pub(crate) struct Scheduled {
 }
 
 impl Scheduled {
-    /// Time in which threads could have run and had no CPU; `None` where the kernel does not count: there, no thread has run.
+    /// Time in which threads could have run and had no CPU; `None` where the kernel does not count:
+    /// there, no thread has run.
     pub(crate) fn run_delay_us(self) -> Option<i64> {
         (self.times.cpu_us > 0).then_some(self.times.run_delay_us)
     }
@@ -36,8 +38,8 @@ impl std::ops::AddAssign for Scheduled {
     }
 }
 
-/// The kernel sums context switches over a process for its parent alone, so they are added up thread by thread. What
-/// a thread did between its last reading and its end is not seen.
+/// The kernel sums context switches over a process for its parent alone, so they are added up
+/// thread by thread. What a thread did between its last reading and its end is not seen.
 #[derive(Debug)]
 pub(crate) struct Scheduling {
     pid: u32,
@@ -153,7 +155,8 @@ impl Scheduling {
                 self.keep(tid, now);
                 return;
             }
-            // The files were bound to a thread that has ended; its number may be another thread's by now.
+            // The files were bound to a thread that has ended; its number may be another thread's
+            // by now.
             self.forget(tid);
         }
         let Some(mut files) = self.open(tid) else { return };
@@ -162,8 +165,8 @@ impl Scheduling {
         self.threads.insert(tid, Thread { files, last, reading: self.reading });
     }
 
-    /// Takes over what a known thread has done. Fewer switches than before are those of a new thread with an old
-    /// number.
+    /// Takes over what a known thread has done. Fewer switches than before are those of a new
+    /// thread with an old number.
     fn keep(&mut self, tid: u32, now: Scheduled) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let (before, after) = (thread.last.switches, now.switches);

@@ -1,23 +1,28 @@
-//! Source `server` of a server that is many processes: a first one and its children, as PostgreSQL is.
+//! Source `server` of a server that is many processes: a first one and its children, as PostgreSQL
+//! is.
 //!
-//! Keys are those of one process ([`super::server`]), summed. A child that has ended stays in the sums, because the kernel
-//! adds what it used to its parent: CPU and faults as `cutime`, `cstime`, `cminflt`, `cmajflt` (in steps of a tick of 10 ms,
-//! over all ended children together), IO as the parent's own. So nothing that a child did is lost, but up to two ticks.
-//! A child that ends while the sum is made could be in neither: then the sum is made anew, for a tenth of a second or
-//! eight times. What is missing after that is in the next sample; sums never fall. One that has ended and was not waited for yet
-//! counts with all but memory, which it has none any more.
+//! Keys are those of one process ([`super::server`]), summed. A child that has ended stays in the
+//! sums, because the kernel adds what it used to its parent: CPU and faults as `cutime`, `cstime`,
+//! `cminflt`, `cmajflt` (in steps of a tick of 10 ms, over all ended children together), IO as the
+//! parent's own. So nothing that a child did is lost, but up to two ticks. A child that ends while
+//! the sum is made could be in neither: then the sum is made anew, for a tenth of a second or eight
+//! times. What is missing after that is in the next sample; sums never fall. One that has ended and
+//! was not waited for yet counts with all but memory, which it has none any more.
 //!
-//! `cpu_us` of all processes is read first and at once, in some µs a process, before the files that take longer: it is
-//! that of the sample's time however many connections there are. `cpu_user_us` and `cpu_kernel_us` are whole ticks of
-//! each process, so with many connections that have used a few ms each they are far from adding up to it.
+//! `cpu_us` of all processes is read first and at once, in some µs a process, before the files that
+//! take longer: it is that of the sample's time however many connections there are. `cpu_user_us`
+//! and `cpu_kernel_us` are whole ticks of each process, so with many connections that have used a
+//! few ms each they are far from adding up to it.
 //!
-//! Memory cannot be summed, as the processes share most of it. `rss_bytes` is the private memory (RssAnon) of all, plus the
-//! greatest shared memory (RssShmem) and the greatest mapped files (RssFile) of one: an estimate, too high by what children
-//! have in common with the first process since they were forked. `rss_peak_bytes` is the greatest of these samples. Both
-//! are absent before Linux 4.5, which does not report these parts. `vsz_bytes` is that of the largest process, `threads` the
-//! number of all.
+//! Memory cannot be summed, as the processes share most of it. `rss_bytes` is the private memory
+//! (RssAnon) of all, plus the greatest shared memory (RssShmem) and the greatest mapped files
+//! (RssFile) of one: an estimate, too high by what children have in common with the first process
+//! since they were forked. `rss_peak_bytes` is the greatest of these samples. Both are absent
+//! before Linux 4.5, which does not report these parts. `vsz_bytes` is that of the largest process,
+//! `threads` the number of all.
 //!
-//! Children of children are not looked at while they live: PostgreSQL has none but programs that it runs for archiving.
+//! Children of children are not looked at while they live: PostgreSQL has none but programs that it
+//! runs for archiving.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -33,12 +38,12 @@ use crate::Error;
 use crate::clock::ProcessClock;
 use crate::proc_file::ProcFile;
 
-/// Children whose files stay open between two readings; each costs three file descriptors of ours. The others' are opened
-/// anew each time.
+/// Children whose files stay open between two readings; each costs three file descriptors of ours.
+/// The others' are opened anew each time.
 const MAX_OPEN: usize = 100;
 
-/// How long a sum is made again and again while children end under it, and how many times at least: on a busy machine the
-/// first one may take as long.
+/// How long a sum is made again and again while children end under it, and how many times at least:
+/// on a busy machine the first one may take as long.
 const PATIENCE: Duration = Duration::from_millis(100);
 const LEAST_TRIES: u32 = 8;
 /// Before it is made again: children that end together need a moment.
@@ -88,8 +93,9 @@ impl ServerTree {
         let mut tries = 0;
         loop {
             tries += 1;
-            // Listed before the first process is read: one that ends in between is in what the first process was given,
-            // and for a moment it may still be seen in addition to that. It would count twice, but is not listed any more then.
+            // Listed before the first process is read: one that ends in between is in what the
+            // first process was given, and for a moment it may still be seen in addition to that.
+            // It would count twice, but is not listed any more then.
             let pids = self.list()?;
             let (sum, is_whole) = walk(self, &pids)?;
             let after = self.list()?;
@@ -110,8 +116,9 @@ impl ServerTree {
         Ok(pids)
     }
 
-    /// CPU time of the first process, of its children `pids` and of those that have ended. The first one comes first: a
-    /// child that ends in the meantime is then in neither, which is noticed, where else it could be in both.
+    /// CPU time of the first process, of its children `pids` and of those that have ended. The
+    /// first one comes first: a child that ends in the meantime is then in neither, which is
+    /// noticed, where else it could be in both.
     fn cpu_us(&mut self, pids: &[u32]) -> Walk<i64> {
         let (mut sum_us, stat) = self.first.cpu_us()?;
         if stat.has_ended() {
@@ -150,7 +157,8 @@ impl ServerTree {
             if child.add_to(sum).is_ok() {
                 return true;
             }
-            // The files were bound to a child that has ended; its number may be another one's by now.
+            // The files were bound to a child that has ended; its number may be another one's by
+            // now.
             self.children.remove(&pid);
         }
         let Ok(mut child) = Member::open(pid) else { return false };
@@ -184,7 +192,8 @@ impl Source for ServerTree {
     }
 }
 
-/// The list of a process' children; the kernel keeps it for each thread, and a server's first process has one.
+/// The list of a process' children; the kernel keeps it for each thread, and a server's first
+/// process has one.
 pub(super) fn children_file(pid: u32) -> Result<ProcFile, Error> {
     ProcFile::open(format!("/proc/{pid}/task/{pid}/children"))
 }
@@ -211,7 +220,8 @@ impl Member {
 
     /// CPU time of all its threads, and what its file says of it.
     fn cpu_us(&mut self) -> Result<(i64, ProcessStat), Error> {
-        // The clock goes by number and the file by process: only the file can show that the number is another's now.
+        // The clock goes by number and the file by process: only the file can show that the number
+        // is another's now.
         let cpu_us = self.clock.cpu_us();
         let stat = self.stat()?;
         Ok((cpu_us?, stat))
@@ -222,7 +232,8 @@ impl Member {
         stat.ok_or_else(|| self.stat.format_error("fields up to cstime"))
     }
 
-    /// Adds what the files say that this process uses, all of it or nothing; no memory when it has none any more.
+    /// Adds what the files say that this process uses, all of it or nothing; no memory when it has
+    /// none any more.
     fn add_to(&mut self, sum: &mut Sum) -> Result<ProcessStat, Error> {
         let stat = self.stat()?;
         if stat.is_given_away() {

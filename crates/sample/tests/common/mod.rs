@@ -54,7 +54,8 @@ impl Recording {
         self.step.dir().join("counters")
     }
 
-    /// Waits until every source that has a counter file has reported its first sample; each is read by a thread of its own.
+    /// Waits until every source that has a counter file has reported its first sample; each is read
+    /// by a thread of its own.
     pub(crate) fn wait_for_first_samples(&self) {
         wait_for("the first sample of every source", || {
             let files = std::fs::read_dir(self.counter_dir()).unwrap().map(|file| file.unwrap().path());
@@ -63,8 +64,8 @@ impl Recording {
         });
     }
 
-    /// The counter file of `source` with unchanged values filled in; `None` when there is none. A line that is being written
-    /// is not there yet.
+    /// The counter file of `source` with unchanged values filled in; `None` when there is none. A
+    /// line that is being written is not there yet.
     pub(crate) fn read(&self, source: &str) -> Option<Series> {
         let text = std::fs::read_to_string(self.counter_dir().join(format!("{source}.jsonl"))).ok()?;
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -104,8 +105,8 @@ impl Series {
     }
 }
 
-/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an attempt says what was spoilt.
-/// What the sampler does wrong spoils all of them.
+/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an
+/// attempt says what was spoilt. What the sampler does wrong spoils all of them.
 pub(crate) fn once_undisturbed(attempt: impl Fn() -> Result<(), String>) {
     let mut spoilt = Vec::new();
     for _ in 0..8 {

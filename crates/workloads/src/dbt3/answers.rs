@@ -1,4 +1,5 @@
-//! Answers: what is exact in them and what may be rounded, their digests, and the published ones at scale factor 1.
+//! Answers: what is exact in them and what may be rounded, their digests, and the published ones at
+//! scale factor 1.
 
 use dbdyno_drivers::Cells;
 use dbdyno_record::AnswerDigest;
@@ -8,13 +9,14 @@ use tpchgen::q_and_a::answers_sf1;
 const SAMPLE_ROWS: usize = 20;
 /// Published decimal numbers have two places.
 const HALF_A_CENT: f64 = 0.005_1;
-/// That of q17 is 3 cents from what all products answer. The specification allows a hundredth of it.
+/// That of q17 is 3 cents from what all products answer. The specification allows a hundredth of
+/// it.
 const OF_Q17: f64 = 0.05;
 /// Weights of rows in a digest are 1 to this.
 const WEIGHTS: u64 = 1000;
 
-/// Which columns of query `number` hold decimal numbers, which products round each in their own way. All others are exact:
-/// texts, whole numbers, dates.
+/// Which columns of query `number` hold decimal numbers, which products round each in their own
+/// way. All others are exact: texts, whole numbers, dates.
 pub(crate) const fn decimals(number: u8) -> &'static [usize] {
     match number {
         1 => &[2, 3, 4, 5, 6, 7, 8],
@@ -80,8 +82,8 @@ pub(crate) fn digest(number: u8, cells: &Cells) -> AnswerDigest {
     AnswerDigest { exact: format!("{exact:016x}"), sums, tolerance: 1e-4 * weights as f64, sample }
 }
 
-/// Rows of an answer to query `number` that differ from the published one, which is at scale factor 1 with the parameters of
-/// validation: how many, and the first in words.
+/// Rows of an answer to query `number` that differ from the published one, which is at scale factor
+/// 1 with the parameters of validation: how many, and the first in words.
 pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
     let mut published = published(number);
     let mut found = rows(cells, number);

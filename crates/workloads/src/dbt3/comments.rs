@@ -1,7 +1,8 @@
 //! Comments of rows: pieces of one text of 300 MB that the specification gives by a grammar.
 //!
-//! `tpchgen` keeps that text as it is. Here it is kept as the words that it is made of, a byte each, in a fifth of the memory:
-//! its rows are made with a small text, which gives each comment its length, and their comments are overwritten.
+//! `tpchgen` keeps that text as it is. Here it is kept as the words that it is made of, a byte
+//! each, in a fifth of the memory: its rows are made with a small text, which gives each comment
+//! its length, and their comments are overwritten.
 
 use std::sync::LazyLock;
 
@@ -34,7 +35,8 @@ pub(super) fn make_text() -> usize {
     WORDS.text.capacity() + size_of_val(&WORDS.marks[..])
 }
 
-/// The text as numbers of words. Each word begins with the space before it; the text begins with its first word's second byte.
+/// The text as numbers of words. Each word begins with the space before it; the text begins with
+/// its first word's second byte.
 struct Words {
     /// By number.
     known: Vec<&'static [u8]>,
@@ -44,7 +46,8 @@ struct Words {
 }
 
 impl Words {
-    /// Draws 46 million words: built without optimisation too, in a second or two, so in slices and without calls for each.
+    /// Draws 46 million words: built without optimisation too, in a second or two, so in slices and
+    /// without calls for each.
     fn new() -> Self {
         let mut words = Self { known: Vec::new(), text: vec![0; SIZE / 6], marks: Vec::new() };
         let grammar = Grammar::new(&mut words);
@@ -122,7 +125,8 @@ const KINDS: [u8; 5] = *b"NVJDX";
 /// A phrase: places in [`KINDS`], and the number of the comma after all of those.
 type Phrase = Vec<usize>;
 
-/// Sentences of noun phrases (N), verb phrases (V), prepositions with noun phrases (P) and ends (T); phrases of words.
+/// Sentences of noun phrases (N), verb phrases (V), prepositions with noun phrases (P) and ends
+/// (T); phrases of words.
 struct Grammar {
     sentences: Vec<&'static [u8]>,
     noun_phrases: Vec<Phrase>,
@@ -207,8 +211,8 @@ pub(super) struct Comments {
 }
 
 impl Comments {
-    /// `seed` and average length are those of the specification; `per_unit` rows at most come with what they belong to, of which
-    /// so many are passed over.
+    /// `seed` and average length are those of the specification; `per_unit` rows at most come with
+    /// what they belong to, of which so many are passed over.
     pub(super) fn new(seed: i64, average: i32, per_unit: i32, passed_over: i64) -> Self {
         let mut random = RowRandomInt::new(seed, 2 * per_unit);
         random.advance_rows(passed_over);

@@ -1,4 +1,5 @@
-//! Forecasts DBT3. All of it is guessed from assumed speeds; a query with a bad plan takes any time.
+//! Forecasts DBT3. All of it is guessed from assumed speeds; a query with a bad plan takes any
+//! time.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::dbt3::steps::{self, StepKind, scripts};
 const STREAM_FACTOR: f64 = 1.2;
 /// Secondary indexes of the largest table.
 const INDEXES: f64 = 8.0;
-/// Of rows and their indexes, compared with the text of the rows. The report of 2012 had 48 GB for 30.
+/// Of rows and their indexes, compared with the text of the rows. The report of 2012 had 48 GB for
+/// 30.
 const DISK_FACTOR: f64 = 1.9;
 /// What a query does with a row of the largest table, on average over all queries.
 const QUERY_ROW_US: f64 = 0.5;

@@ -1,8 +1,9 @@
 //! DBT3: 22 queries on a database of eight tables, alone, one after the other, or in streams.
 //!
-//! Derived from TPC-H, and not comparable with published TPC-H results: it runs DBT3's part of it, without its rules of
-//! execution and audit. Rows come from the crate `tpchgen`, which makes those of the original's generator byte by byte. Where
-//! this differs from DBT3, `deviations.toml` says so in every record.
+//! Derived from TPC-H, and not comparable with published TPC-H results: it runs DBT3's part of it,
+//! without its rules of execution and audit. Rows come from the crate `tpchgen`, which makes those
+//! of the original's generator byte by byte. Where this differs from DBT3, `deviations.toml` says
+//! so in every record.
 
 mod answers;
 mod check;
@@ -70,7 +71,8 @@ impl Setup {
         }
     }
 
-    /// Answers are published for these rows and parameters. Refresh functions change the rows, and come after the queries only.
+    /// Answers are published for these rows and parameters. Refresh functions change the rows, and
+    /// come after the queries only.
     pub(crate) fn has_published_answers(&self) -> bool {
         let options = &self.options;
         let is_fresh = options.parts.first() == Some(&Part::Queries) || options.data.puts_back_each_step();

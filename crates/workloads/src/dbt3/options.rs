@@ -28,19 +28,22 @@ pub enum Parameters {
 pub enum Part {
     /// A step for each query: `q1` to `q22`.
     Queries,
-    /// The step `power`: a refresh function, all queries in the order of stream 0, the other refresh function.
+    /// The step `power`: a refresh function, all queries in the order of stream 0, the other
+    /// refresh function.
     Power,
-    /// The step `throughput`: streams of queries at the same time, with a stream of refresh functions.
+    /// The step `throughput`: streams of queries at the same time, with a stream of refresh
+    /// functions.
     Throughput,
 }
 
 with_defaults! {
-    /// `[workload.dbt3]`: DBT3, 22 queries on a database of eight tables. Derived from TPC-H; figures are not comparable with
-    /// published TPC-H results.
+    /// `[workload.dbt3]`: DBT3, 22 queries on a database of eight tables. Derived from TPC-H;
+    /// figures are not comparable with published TPC-H results.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Dbt3 {
-        /// 1 is about 1 GB of rows, and 6 million of them in the largest table. Below 0.01 the original's rows have keys twice.
+        /// 1 is about 1 GB of rows, and 6 million of them in the largest table. Below 0.01 the
+        /// original's rows have keys twice.
         #[schemars(range(min = 0.01, max = 1000.0))]
         pub scale_factor: f64 = 1.0,
         /// What runs after the load, in this order.
@@ -49,41 +52,49 @@ with_defaults! {
         /// Queries that have a step, in its order; `power` and `throughput` always have all.
         #[schemars(inner(range(min = 1, max = 22)), extend("uniqueItems" = true))]
         pub queries: Vec<u8> = (1..=COUNT).collect(),
-        /// How often each query is sent in its step, one after the other. Cold repetitions are blocks: `cold = true`, `blocks = 5`.
+        /// How often each query is sent in its step, one after the other. Cold repetitions are
+        /// blocks: `cold = true`, `blocks = 5`.
         #[schemars(range(min = 1, max = 1_000))]
         pub repetitions: u32 = 1,
         pub parameters: Parameters = Parameters::Validation,
         /// Streams of queries in `throughput`.
         #[schemars(range(min = 1, max = 10))]
         pub streams: u32 = 2,
-        /// A query that takes longer is ended on the server, and counts as longer than this. Without a limit when left out.
+        /// A query that takes longer is ended on the server, and counts as longer than this.
+        /// Without a limit when left out.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub time_limit: Option<PlanDuration> = None,
         pub q15: Q15 = Q15::View,
-        /// Orders in which to join the tables of a query, each a step of its own after the optimiser's: `join_orders = { q3 =
-        /// [["lineitem", "orders", "customer"]] }` gives `q3.order1`.
+        /// Orders in which to join the tables of a query, each a step of its own after the
+        /// optimiser's: `join_orders = { q3 = [["lineitem", "orders", "customer"]] }` gives
+        /// `q3.order1`.
         pub join_orders: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new(),
-        /// Indexes by which a query's outer table is read, each a step of its own: `indexes = { q6 = ["i_l_shipdate"] }` gives
-        /// `q6.i_l_shipdate`. Not on PostgreSQL, which has no words for it.
+        /// Indexes by which a query's outer table is read, each a step of its own: `indexes = {
+        /// q6 = ["i_l_shipdate"] }` gives `q6.i_l_shipdate`. Not on PostgreSQL, which has no words
+        /// for it.
         pub indexes: BTreeMap<String, Vec<String>> = BTreeMap::new(),
-        /// Each query is executed once more when its step is over, for the server to count rows and time by operator. Not one that was
-        /// cut off.
+        /// Each query is executed once more when its step is over, for the server to count rows and
+        /// time by operator. Not one that was cut off.
         pub analyze: bool = false,
         /// Foreign keys are added after the load, where the engine has them. DBT3 has none.
         pub foreign_keys: bool = false,
-        /// Connections that load. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each has whole tables.
+        /// Connections that load. Where rows stay in the order in which they came (PostgreSQL,
+        /// MyISAM, Aria), each has whole tables.
         #[schemars(range(min = 1, max = 1_024))]
         pub load_connections: u32 = 4,
         /// Text after the closing bracket of CREATE TABLE.
         pub create_table_options: String = String::new(),
-        /// How the server is brought to rest after the load; until its state is quiet when left out.
+        /// How the server is brought to rest after the load; until its state is quiet when left
+        /// out.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle: Option<Settle> = None,
         /// When rows are counted and answers compared.
         pub verify: Verify = Verify::EachStep,
-        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
+        /// `"restore-each-step"`.
         pub data: DataMode = DataMode::Preserve,
-        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        /// Steps that begin with a server that has just been started and with empty caches: `true`,
+        /// or a list of steps. Needs root.
         pub cold: Cold = Cold::All(false),
     }
 }
@@ -94,7 +105,8 @@ impl Dbt3 {
         self.settle.clone().unwrap_or_default()
     }
 
-    /// What the optimiser is given for query `number` in steps of their own, with the ends of their names.
+    /// What the optimiser is given for query `number` in steps of their own, with the ends of their
+    /// names.
     pub(crate) fn hints_of(&self, number: u8) -> Vec<(String, Hint)> {
         let name = format!("q{number}");
         let orders = self.join_orders.get(&name).into_iter().flatten().zip(1..);

@@ -1,4 +1,5 @@
-//! Parameters of the queries: those with which answers are published, or random ones by the specification's rules.
+//! Parameters of the queries: those with which answers are published, or random ones by the
+//! specification's rules.
 
 use tpchgen::distribution::Distributions;
 use tpchgen::generators::NationGenerator;
@@ -13,7 +14,8 @@ const FRACTION: f64 = 0.0001;
 const Q13_FIRST: [&str; 4] = ["special", "pending", "unusual", "express"];
 const Q13_SECOND: [&str; 4] = ["packages", "requests", "accounts", "deposits"];
 
-/// The order of the queries in each stream; the first is that of the power test. From the specification's appendix A.
+/// The order of the queries in each stream; the first is that of the power test. From the
+/// specification's appendix A.
 pub(crate) const ORDERS: [[u8; 22]; 11] = [
     [14, 2, 9, 20, 6, 17, 18, 8, 21, 13, 3, 22, 16, 4, 11, 15, 1, 10, 19, 5, 7, 12],
     [21, 3, 18, 5, 11, 7, 6, 20, 17, 12, 16, 15, 13, 10, 2, 8, 14, 19, 9, 22, 1, 4],
@@ -62,7 +64,8 @@ fn fraction(scale_factor: f64) -> String {
     format!("{:.10}", FRACTION / scale_factor)
 }
 
-/// The parameters of query `number` in stream `stream`, drawn by `seed`: the same for every variant.
+/// The parameters of query `number` in stream `stream`, drawn by `seed`: the same for every
+/// variant.
 pub(crate) fn drawn(number: u8, scale_factor: f64, seed: u64, stream: u32) -> Vec<String> {
     let philox = Philox::new(seed, STREAM);
     Rules { draws: Draws::new(&philox, stream, number.into()), lists: Distributions::static_default() }

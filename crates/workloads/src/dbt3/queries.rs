@@ -181,7 +181,8 @@ fn param<'a>(params: &'a [String], name: &'a str) -> &'a str {
     name.parse::<usize>().map_or(name, |number| params[number - 1].as_str())
 }
 
-/// `2`, `2+3m`, `1998-12-01`, `1998-12-01-1d`: a parameter or a date, and by how many months or (a parameter) days it is moved.
+/// `2`, `2+3m`, `1998-12-01`, `1998-12-01-1d`: a parameter or a date, and by how many months or (a
+/// parameter) days it is moved.
 fn computed_date<'a>(what: &'a str, param: impl Fn(&'a str) -> &'a str) -> Date {
     let is_fixed = what.len() >= 10;
     let (base, by) = what.split_at(if is_fixed { 10 } else { 1 });

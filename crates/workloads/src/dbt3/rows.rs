@@ -1,4 +1,5 @@
-//! Rows of the tables as lines of text, made in portions by the crate `tpchgen`, and those of the refresh functions.
+//! Rows of the tables as lines of text, made in portions by the crate `tpchgen`, and those of the
+//! refresh functions.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -17,11 +18,13 @@ use crate::dbt3::schema::Table;
 
 /// Between two columns; no text holds it.
 pub(crate) const SEPARATOR: char = '|';
-/// About so many bytes travel with one statement: a commit costs nothing compared with so many rows.
+/// About so many bytes travel with one statement: a commit costs nothing compared with so many
+/// rows.
 pub(crate) const PORTION_BYTES: u64 = 4 << 20;
 /// Sets of refresh functions that there are, each of a thousandth of the orders.
 pub(crate) const REFRESH_SETS: i32 = 1_000;
-/// Distance of a new order's key from that of the loaded order that it is like. Of each 32 keys the load takes 8.
+/// Distance of a new order's key from that of the loaded order that it is like. Of each 32 keys the
+/// load takes 8.
 const NEW_KEYS: i64 = 8;
 
 /// Rows of one table that go with one statement: part `part` (from 1) of `parts`.
@@ -58,7 +61,8 @@ pub(crate) fn portions(table: Table, scale_factor: f64) -> Vec<Portion> {
     (1..=parts).map(|part| Portion { table, part, parts }).collect()
 }
 
-/// The portions of each connection. Where rows stay in the order in which they came, each table has one connection.
+/// The portions of each connection. Where rows stay in the order in which they came, each table has
+/// one connection.
 pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<Portion>> {
     let capabilities = &setup.context.endpoint.capabilities;
     let scale_factor = setup.options.scale_factor;
@@ -92,7 +96,8 @@ pub(crate) fn write(portion: Portion, scale_factor: f64, out: &mut Vec<u8>) -> u
     count
 }
 
-/// Hands the rows of `portion` to `take`, columns parted by separators; keys of orders moved by `moved`.
+/// Hands the rows of `portion` to `take`, columns parted by separators; keys of orders moved by
+/// `moved`.
 fn each_row(portion: Portion, scale_factor: f64, moved: i64, take: impl FnMut(&[u8])) {
     let Portion { table, part, parts } = portion;
     let (all, text) = (Distributions::static_default(), comments::small_text());
@@ -147,8 +152,8 @@ fn each_row(portion: Portion, scale_factor: f64, moved: i64, take: impl FnMut(&[
     }
 }
 
-/// A row as `tpchgen` writes it ends with a comment and a separator. `begins_unit`: it belongs to another part or order than the
-/// row before.
+/// A row as `tpchgen` writes it ends with a comment and a separator. `begins_unit`: it belongs to
+/// another part or order than the row before.
 fn lines<R: Display>(
     rows: impl Iterator<Item = R>,
     mut comments: Comments,
@@ -239,8 +244,8 @@ impl Set {
     }
 }
 
-/// The first refresh function of set `number`: new orders with their line items. They are like those of the loaded set, under
-/// keys that the load leaves free for them.
+/// The first refresh function of set `number`: new orders with their line items. They are like
+/// those of the loaded set, under keys that the load leaves free for them.
 pub(crate) fn insert_orders(number: u32, scale_factor: f64, begin: &str) -> Refresh {
     let set = Set::new(number, scale_factor, NEW_KEYS);
     let insert = |table: Table, rows: &[(i64, String)]| {

@@ -4,7 +4,8 @@ use dbdyno_drivers::{Capabilities, IndexDdl};
 use dbdyno_plan::named;
 use tpchgen::generators::{CustomerGenerator, OrderGenerator, PartGenerator, SupplierGenerator};
 
-/// Scale factor from which on keys of orders need 64 bits: they are sparse, and go up to 6 million at scale factor 1.
+/// Scale factor from which on keys of orders need 64 bits: they are sparse, and go up to 6 million
+/// at scale factor 1.
 const BIG_KEYS_FROM: f64 = 300.0;
 
 named! {

@@ -127,7 +127,8 @@ pub(crate) fn scripts(kind: &StepKind, options: &Options) -> Vec<Vec<Operation>>
     }
 }
 
-/// Statements of the index step by table: those without foreign keys, and the foreign keys, which need the keys of all tables.
+/// Statements of the index step by table: those without foreign keys, and the foreign keys, which
+/// need the keys of all tables.
 pub(crate) fn index_statements(setup: &Setup) -> Vec<(Table, Vec<String>)> {
     let capabilities = &setup.context.endpoint.capabilities;
     Table::ALL.into_iter().rev().map(|table| (table, schema::index(table, capabilities))).collect()

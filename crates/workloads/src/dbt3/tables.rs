@@ -19,7 +19,8 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
     if capabilities.row_stream == RowStream::LocalInfile {
         works.extend(allow_local_infile(&setup.context, session).await?);
     }
-    // The text that comments are cut from, the same for every table and scale factor. No part of the load.
+    // The text that comments are cut from, the same for every table and scale factor. No part of
+    // the load.
     let began = Instant::now();
     let details = Map::from_iter([("bytes".to_owned(), json!(comments::make_text()))]);
     works.push(Work::new("make texts", began.elapsed(), details));

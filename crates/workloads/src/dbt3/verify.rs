@@ -11,7 +11,8 @@ use crate::dbt3::Setup;
 use crate::dbt3::lanes::Executed;
 use crate::dbt3::schema::Table;
 
-/// Checks of the executions of a step: rows that refresh functions changed, and answers where some are published.
+/// Checks of the executions of a step: rows that refresh functions changed, and answers where some
+/// are published.
 pub(crate) fn executions(ledger: &[Executed], are_published: bool) -> Vec<Check> {
     let mut checks = Vec::new();
     for executed in ledger.iter().filter(|executed| !executed.execution.cut_off) {

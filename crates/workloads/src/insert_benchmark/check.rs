@@ -14,7 +14,8 @@ const MAX_DATA_LENGTH: u32 = 4000;
 /// A bigint key must not run out in the middle of a run.
 const MAX_FIRST_ID: u64 = 1 << 62;
 
-/// The first option out of its range: its dotted key inside `[workload.insert-benchmark]`, and what to write.
+/// The first option out of its range: its dotted key inside `[workload.insert-benchmark]`, and what
+/// to write.
 pub(crate) fn problem(benchmark: &InsertBenchmark, plan: &Plan) -> Option<Mistake> {
     number_problem(numbers(benchmark))
         .or_else(|| rates_problem(benchmark))

@@ -1,6 +1,6 @@
-//! Forecasts the Insert Benchmark. Exact: the length of read-write steps (as long as the server keeps the rate) and the settle
-//! pause. All else is guessed from assumed speeds, for data that fits in memory; with data that does not, l.i1 and l.i2 take
-//! longer.
+//! Forecasts the Insert Benchmark. Exact: the length of read-write steps (as long as the server
+//! keeps the rate) and the settle pause. All else is guessed from assumed speeds, for data that
+//! fits in memory; with data that does not, l.i1 and l.i2 take longer.
 
 use std::time::Duration;
 
@@ -65,7 +65,8 @@ impl OnServer<'_> {
         StepEstimate::new("l.x", &format!("{indexes} indexes on {rows} rows"), self.all_clients(per_client))
     }
 
-    /// A write step: each row goes into the table and its indexes, and with deletes another one leaves them.
+    /// A write step: each row goes into the table and its indexes, and with deletes another one
+    /// leaves them.
     fn write(&self, name: &str, rows: u64, rows_per_commit: u32) -> StepEstimate {
         let entries = f64::from(1 + self.benchmark.secondary_indexes);
         let one_way =
@@ -109,7 +110,8 @@ fn rows_us(rows: u64, row_us: f64) -> f64 {
     rows as f64 * row_us
 }
 
-/// Bytes of the data directory at its largest: after the index build with its sort files, or at the end.
+/// Bytes of the data directory at its largest: after the index build with its sort files, or at the
+/// end.
 fn disk_bytes(benchmark: &InsertBenchmark, size: &Size) -> u64 {
     let indexes = f64::from(benchmark.secondary_indexes);
     let data_length = (f64::from(benchmark.data_length_min) + f64::from(benchmark.data_length_max)) / 2.0;

@@ -1,4 +1,5 @@
-//! Which rows each client has inserted and how many were deleted: what verification compares the tables with.
+//! Which rows each client has inserted and how many were deleted: what verification compares the
+//! tables with.
 
 use dbdyno_loadgen::{Coupling, StepEnd};
 use serde::{Deserialize, Serialize};
@@ -22,15 +23,17 @@ pub(crate) struct Inserted {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TableHistory {
     pub(crate) inserted: Vec<Inserted>,
-    /// Rows deleted. Deletes take the rows with the least ids, which were inserted first, unless [`Self::strays`].
+    /// Rows deleted. Deletes take the rows with the least ids, which were inserted first, unless
+    /// [`Self::strays`].
     pub(crate) deleted: u64,
-    /// A DELETE failed or found fewer rows than it should: its cursor went on over rows that are still there, so that
-    /// later ones no longer took the oldest rows.
+    /// A DELETE failed or found fewer rows than it should: its cursor went on over rows that are
+    /// still there, so that later ones no longer took the oldest rows.
     pub(crate) strays: bool,
-    /// Rows that answered DELETEs should have taken since the last check, and rows that they took: less would mean that
-    /// the table grows, which the count of what is left cannot show.
+    /// Rows that answered DELETEs should have taken since the last check, and rows that they took:
+    /// less would mean that the table grows, which the count of what is left cannot show.
     pub(crate) deletes: Deletes,
-    /// A connection was lost while a statement that changes rows was on its way: the content of the table is unknown.
+    /// A connection was lost while a statement that changes rows was on its way: the content of the
+    /// table is unknown.
     pub(crate) lost: bool,
     /// An INSERT was rolled back, and the ids it had drawn are lost.
     pub(crate) gaps: bool,
@@ -151,7 +154,8 @@ mod tests {
     use super::*;
     use crate::insert_benchmark::steps;
 
-    /// A client's lanes of `kind` sent `started` statements, which had `rows` rows; `failed` of them failed.
+    /// A client's lanes of `kind` sent `started` statements, which had `rows` rows; `failed` of
+    /// them failed.
     fn end(kind: usize, started: u64, rows: u64, failed: &[u64]) -> StepEnd {
         let lane = LaneEnd {
             client: 1,
@@ -168,7 +172,8 @@ mod tests {
         StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes: vec![lane] }
     }
 
-    /// What is known of the deletes of l.i1 (50 rows each) after a load of `loaded` statements of 100 rows.
+    /// What is known of the deletes of l.i1 (50 rows each) after a load of `loaded` statements of
+    /// 100 rows.
     fn deletes(loaded: u64, l_i1: &StepEnd) -> Deletes {
         let steps = steps::plan(&Options { clients: 1, ..Options::default() });
         let mut history = History::new(1);

@@ -1,7 +1,9 @@
-//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes, concurrent queries.
+//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes,
+//! concurrent queries.
 //!
-//! Follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023). Shapes, distributions,
-//! row counts, step order and formulas are the original's; where this differs, [`deviations`] says so in every record.
+//! Follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023).
+//! Shapes, distributions, row counts, step order and formulas are the original's; where this
+//! differs, [`deviations`] says so in every record.
 
 mod check;
 mod deviations;
@@ -242,7 +244,8 @@ impl Workload for InsertBenchmark {
     }
 }
 
-/// `dateandtime` of a statement, in seconds since 1970, UTC; `rows_before` rows of its client came before it.
+/// `dateandtime` of a statement, in seconds since 1970, UTC; `rows_before` rows of its client came
+/// before it.
 pub(crate) fn statement_second(clock: Clock, rows_before: u64) -> i64 {
     /// 2024-01-01 00:00:00 UTC.
     const EPOCH: i64 = 1_704_067_200;

@@ -10,7 +10,8 @@ use crate::options::{Protocol, Verify};
 use crate::settle::{Settle, SettleWait};
 
 with_defaults! {
-    /// `[workload.insert-benchmark]`. Every default is the original's, except where a field says otherwise.
+    /// `[workload.insert-benchmark]`. Every default is the original's, except where a field says
+    /// otherwise.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct InsertBenchmark {
@@ -25,7 +26,8 @@ with_defaults! {
         pub write_rows: u64 = 20_000_000,
         /// Length of each read-write step.
         pub read_write_time: PlanDuration = PlanDuration::from_secs(1800),
-        /// Background inserts per second and client of the read-write steps; each rate gives a qr and a qp step.
+        /// Background inserts per second and client of the read-write steps; each rate gives a qr
+        /// and a qp step.
         #[schemars(length(min = 1), inner(range(min = 1)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = vec![100, 500, 1000],
         pub rows_per_commit: RowsPerCommit = RowsPerCommit::default(),
@@ -33,11 +35,11 @@ with_defaults! {
         pub deletes: bool = true,
         /// Delete rounds between two look-ups of the least id; 0 = only at a step's start.
         pub resync_rounds: u32 = 1000,
-        /// How the background writers of read-write steps are spread over time. Even by default; the original sends the
-        /// statements of each second in one burst.
+        /// How the background writers of read-write steps are spread over time. Even by default;
+        /// the original sends the statements of each second in one burst.
         pub pacing: Pacing = Pacing::Even,
-        /// A read-write step that is not done after this many times `read_write_time` is cut off and recorded as failed.
-        /// The original goes on without a limit.
+        /// A read-write step that is not done after this many times `read_write_time` is cut off
+        /// and recorded as failed. The original goes on without a limit.
         #[schemars(range(min = 1.0))]
         pub time_cap: f64 = 4.0,
         /// Query connections of each client in read-write steps.
@@ -71,31 +73,36 @@ with_defaults! {
         /// Secondary indexes, 1 to 3; range queries need one.
         #[schemars(range(min = 1, max = 3))]
         pub secondary_indexes: u32 = 3,
-        /// Text after the closing bracket of CREATE TABLE, e.g. a row format, a fill factor, an access method.
+        /// Text after the closing bracket of CREATE TABLE, e.g. a row format, a fill factor, an
+        /// access method.
         pub create_table_options: String = String::new(),
-        /// How statements are sent. `auto` is the original's way: text, but queries to PostgreSQL prepared; SQLite, which the
-        /// original does not know, gets all of them prepared.
+        /// How statements are sent. `auto` is the original's way: text, but queries to PostgreSQL
+        /// prepared; SQLite, which the original does not know, gets all of them prepared.
         pub protocol: Protocol = Protocol::Auto,
-        /// Where `dateandtime` comes from. Addressed by default, so that every variant gets the same bytes; the original
-        /// takes the wall clock.
+        /// Where `dateandtime` comes from. Addressed by default, so that every variant gets the
+        /// same bytes; the original takes the wall clock.
         pub clock: Clock = Clock::Addressed,
-        /// How the server is brought to rest between l.i2 and the first read-write step. By its state by default; the
-        /// original waits for a fixed time.
+        /// How the server is brought to rest between l.i2 and the first read-write step. By its
+        /// state by default; the original waits for a fixed time.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle: Option<Settle> = None,
-        /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
+        /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration,
+        /// counted from the start of cleanup.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle_wait: Option<SettleWait> = None,
-        /// When row counts and column sums are compared with what must be there. The original never does.
+        /// When row counts and column sums are compared with what must be there. The original never
+        /// does.
         pub verify: Verify = Verify::EachStep,
         /// What a measured step finds: `"preserve"`, `"restart"`, `"restore"`.
         pub data: DataMode = DataMode::Preserve,
-        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        /// Steps that begin with a server that has just been started and with empty caches: `true`,
+        /// or a list of steps. Needs root.
         pub cold: Cold = Cold::All(false),
         /// Share of a background rate that counts as kept.
         #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
         pub sla_share: f64 = 0.95,
-        /// The first id that tables give out; above 2147483647 it proves that ids of more than 31 bits work.
+        /// The first id that tables give out; above 2147483647 it proves that ids of more than 31
+        /// bits work.
         #[schemars(range(min = 1, max = 4_611_686_018_427_387_904_u64))]
         pub first_id: u64 = 1,
     }
@@ -127,9 +134,11 @@ with_defaults! {
 pub enum Pacing {
     /// One statement at a time, at equal distances; a late stream catches up.
     Even,
-    /// One statement at a time, at random times that do not depend on each other; a late stream catches up.
+    /// One statement at a time, at random times that do not depend on each other; a late stream
+    /// catches up.
     Poisson,
-    /// All statements of a second at its start, lost time not made up: nearest to the original's way.
+    /// All statements of a second at its start, lost time not made up: nearest to the original's
+    /// way.
     Burst,
 }
 
@@ -144,8 +153,8 @@ pub enum Clock {
 }
 
 impl InsertBenchmark {
-    /// Names of the steps in their order: `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR` (range queries) and
-    /// `qpR` (point queries).
+    /// Names of the steps in their order: `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR`
+    /// (range queries) and `qpR` (point queries).
     pub fn step_names(&self) -> Vec<String> {
         let write_steps = ["l.i0", "l.x", "l.i1", "l.i2"].map(str::to_owned);
         let read_write_steps = self.rates.iter().flat_map(|rate| [format!("qr{rate}"), format!("qp{rate}")]);
@@ -155,7 +164,8 @@ impl InsertBenchmark {
     /// Steps that only make the data: `l.i0` and `l.x`.
     pub const LOAD_STEPS: usize = 2;
 
-    /// Rows that each client writes in l.i1 and in l.i2: 80 % and 20 % of `write_rows`, rounded, at least 1.
+    /// Rows that each client writes in l.i1 and in l.i2: 80 % and 20 % of `write_rows`, rounded, at
+    /// least 1.
     pub fn write_split(&self) -> (u64, u64) {
         // No tie is possible: neither 8 nor 2 times a whole number ends in 5.
         let tenths = |share: u64| {
@@ -176,8 +186,8 @@ impl InsertBenchmark {
         self.settle.clone().unwrap_or_else(short)
     }
 
-    /// The original's pause between l.i2 and the first read-write step, counted from the start of cleanup:
-    /// min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
+    /// The original's pause between l.i2 and the first read-write step, counted from the start of
+    /// cleanup: min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
     pub fn original_wait(&self) -> Duration {
         let millions = (self.loaded_rows() / 500_000).div_ceil(2);
         Duration::from_secs(millions.saturating_add(60).min(1200))

@@ -62,9 +62,11 @@ impl RowSource {
         }
     }
 
-    /// Appends column `data` of row `row` of statement `number`: a run of `a`, then the random part.
+    /// Appends column `data` of row `row` of statement `number`: a run of `a`, then the random
+    /// part.
     pub(crate) fn write_data(&self, number: u64, row: u32, out: &mut Vec<u8>) {
-        // Draw 0 of a row gives the length and the first 15 characters, enough for the original's lengths.
+        // Draw 0 of a row gives the length and the first 15 characters, enough for the original's
+        // lengths.
         let index = row << 8;
         let [bits, words @ ..] = self.texts.at(self.client, number, index);
         let length = self.length_min + draw_below(bits, self.lengths);
@@ -150,7 +152,8 @@ mod tests {
         let mean = |column: fn(&Numbers) -> u32| {
             rows.iter().map(|row| f64::from(column(row))).sum::<f64>() / rows.len() as f64
         };
-        // Standard error of a uniform mean over 200,000 rows: domain / sqrt(12 * 200,000) = domain * 0.00065.
+        // Standard error of a uniform mean over 200,000 rows: domain /
+        // sqrt(12 * 200,000) = domain * 0.00065.
         for (mean, domain) in [
             (mean(|row| row.cashregisterid), 1000.0),
             (mean(|row| row.customerid), 100_000.0),

@@ -31,7 +31,8 @@ impl RangeKind {
         }
     }
 
-    /// The condition up to its parameter. The register query is strictly greater, unlike the others: the original's way.
+    /// The condition up to its parameter. The register query is strictly greater, unlike the
+    /// others: the original's way.
     fn condition(self) -> &'static str {
         match self {
             Self::Market => "productid >= ",
@@ -44,7 +45,8 @@ impl RangeKind {
 /// Keys that a session takes from a sequence at once, as in the original.
 const SEQUENCE_CACHE: u32 = 1000;
 
-/// Drop and create one table; `own` follows its columns, `first_id` above 1 also moves its next key.
+/// Drop and create one table; `own` follows its columns, `first_id` above 1 also moves its next
+/// key.
 pub(crate) fn create_table(
     table: &str,
     capabilities: &Capabilities,
@@ -144,8 +146,8 @@ pub(crate) fn point_prefix(table: &str) -> String {
     format!("SELECT transactionid, productid, data FROM {table} WHERE transactionid IN (")
 }
 
-/// The original declares the ids of its prepared query `int` on PostgreSQL, which has to widen each of them then. `wide` ids have more
-/// than 32 bits and would be refused.
+/// The original declares the ids of its prepared query `int` on PostgreSQL, which has to widen each
+/// of them then. `wide` ids have more than 32 bits and would be refused.
 pub(crate) fn prepared_point(table: &str, capabilities: &Capabilities, ids: u32, wide: bool) -> String {
     let mark = if wide { "?" } else { capabilities.int_param };
     let marks = vec![mark; ids as usize].join(",");

@@ -94,7 +94,8 @@ pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &StepPlan, client: 
         }
         Pacing::Poisson => {
             let draws = Draws::new(setup.context.seed, stream(index, Purpose::Arrivals), client);
-            // As long as an even step: chance in its length would be chance in whether it kept its rate.
+            // As long as an even step: chance in its length would be chance in whether it kept its
+            // rate.
             Arrivals::poisson(u64::from(rate), per, draws).fitted_to(step.inserts).into()
         }
         Pacing::Burst => Pace::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) },
@@ -164,7 +165,8 @@ fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup, pace: &Pace) -> KindSpe
     }
 }
 
-/// Bytes of a row's values: an id and a time of 8 bytes each, four numbers of 4, and the mean length of `data`.
+/// Bytes of a row's values: an id and a time of 8 bytes each, four numbers of 4, and the mean
+/// length of `data`.
 fn row_bytes(options: &Options) -> f64 {
     const NUMBERS: f64 = 32.0;
     NUMBERS + f64::from(options.data_length_min + options.data_length_max) / 2.0

@@ -21,7 +21,8 @@ struct Sums {
     price: i128,
 }
 
-/// Checks every client's table. The check of a table of whose content nothing is certain has no parts.
+/// Checks every client's table. The check of a table of whose content nothing is certain has no
+/// parts.
 pub(crate) async fn verify(
     setup: &Setup,
     history: &History,
@@ -61,7 +62,8 @@ fn parts(setup: &Setup, client: u32, table: &TableHistory, actual: &[i128]) -> V
     parts
 }
 
-/// Whether each DELETE took as many rows as it should: what is left is counted from what they said they took.
+/// Whether each DELETE took as many rows as it should: what is left is counted from what they said
+/// they took.
 fn delete_part(table: &TableHistory) -> Option<CheckPart> {
     let Deletes { due, done } = table.deletes;
     (due > 0).then(|| part("rows deleted", due.into(), done.into()))
@@ -155,7 +157,8 @@ mod tests {
         Options { clients: 2, load_rows: 60, write_rows: 50, rows_per_commit, ..Options::default() }
     }
 
-    /// How a lane of [`CLIENT`] ended that sent all of `step` but whose statements `failed` did not succeed.
+    /// How a lane of [`CLIENT`] ended that sent all of `step` but whose statements `failed` did not
+    /// succeed.
     fn lane(step: &StepPlan, kind: usize, failed: &[u64]) -> LaneEnd {
         let done = step.inserts - failed.len() as u64;
         LaneEnd {
@@ -188,7 +191,8 @@ mod tests {
         history
     }
 
-    /// Rows of the text statements that were answered, oldest first: cashregisterid, customerid, productid, price.
+    /// Rows of the text statements that were answered, oldest first: cashregisterid, customerid,
+    /// productid, price.
     fn rows_by_text(setup: Setup, failed: &[u64]) -> Vec<[i128; 4]> {
         let setup = Arc::new(setup);
         let steps = steps::plan(&setup.options);

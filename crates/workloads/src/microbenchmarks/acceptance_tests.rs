@@ -1,4 +1,5 @@
-//! The original's acceptance checks that need no server, by their numbers. Their figures are written down here, not computed.
+//! The original's acceptance checks that need no server, by their numbers. Their figures are
+//! written down here, not computed.
 
 use crate::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
 use crate::oltp::options::{Distribution as Law, Oltp};

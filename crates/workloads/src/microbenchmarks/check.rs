@@ -12,7 +12,8 @@ use crate::settle::both_problem;
 /// Ids in a list that every product takes in one statement.
 const MOST_IDS: u64 = 10_000;
 
-/// The first option out of its range: its key inside `[workload.microbenchmarks]`, and what to write.
+/// The first option out of its range: its key inside `[workload.microbenchmarks]`, and what to
+/// write.
 pub(crate) fn problem(options: &Microbenchmarks) -> Option<Mistake> {
     tables_problem(&options.tables_part())
         .or_else(|| {

@@ -1,4 +1,5 @@
-//! Forecasts the microbenchmarks. Exact: steps with a length. All else is guessed from assumed speeds.
+//! Forecasts the microbenchmarks. Exact: steps with a length. All else is guessed from assumed
+//! speeds.
 
 use std::time::Duration;
 

@@ -5,7 +5,8 @@ use dbdyno_plan::named;
 use crate::oltp::options::OltpTest;
 
 named! {
-    /// One microbenchmark, in the order of families. Names are the original's; what some of them hide is in `words.toml`.
+    /// One microbenchmark, in the order of families. Names are the original's; what some of them
+    /// hide is in `words.toml`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum MicroTest {
         PointQuery = "point-query",

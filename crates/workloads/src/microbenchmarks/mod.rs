@@ -1,8 +1,10 @@
-//! The microbenchmarks: 27 small tests on tables `sbtest1..T` in the order of the published reports.
+//! The microbenchmarks: 27 small tests on tables `sbtest1..T` in the order of the published
+//! reports.
 //!
-//! Follows sysbench.lua and its driver as used for the reports of 2023 to 2026. Tables, rows, draws and connections are
-//! those of the classic workload ([`crate::oltp`]); what is sent, in which order and for how long is here. Where this
-//! differs from the original, [`deviations`] says so in every record.
+//! Follows sysbench.lua and its driver as used for the reports of 2023 to 2026. Tables, rows, draws
+//! and connections are those of the classic workload ([`crate::oltp`]); what is sent, in which
+//! order and for how long is here. Where this differs from the original, [`deviations`] says so in
+//! every record.
 
 #[cfg(test)]
 mod acceptance_tests;
@@ -62,7 +64,8 @@ pub struct Microbenchmarks {
     contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
-    /// Rows of each table that others have filled; empty where dbdyno has, and they have `table_size` rows.
+    /// Rows of each table that others have filled; empty where dbdyno has, and they have
+    /// `table_size` rows.
     found_rows: Arc<[u64]>,
 }
 
@@ -88,14 +91,16 @@ impl Microbenchmarks {
             && self.context.stores_data()
     }
 
-    /// Brings the server to rest, as the original does after the load and after the steps that write.
+    /// Brings the server to rest, as the original does after the load and after the steps that
+    /// write.
     async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
         let settle = (&self.options.settling(), self.options.original_wait());
         let place = format!("after {}", self.steps()[index]);
         cleanup(session, &self.context, &self.tables.shared.tables(), settle, &place).await
     }
 
-    /// After the last step of the load, or a later one: whether the server rests before the next one.
+    /// After the last step of the load, or a later one: whether the server rests before the next
+    /// one.
     fn settles_after(&self, index: usize) -> bool {
         index + 1 >= self.before && self.options.settles_between(self.rung(index), self.rung(index + 1))
     }

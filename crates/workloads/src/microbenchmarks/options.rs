@@ -17,14 +17,16 @@ pub use crate::microbenchmarks::sequence::MicroSequence;
 pub use crate::microbenchmarks::sequence_steps::{MicroConnections, MicroLength, MicroStep, Moment};
 
 with_defaults! {
-    /// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the order of the published reports.
-    /// The defaults are those of the reports on small servers: one table of 50 million rows, one connection.
+    /// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the
+    /// order of the published reports. The defaults are those of the reports on small servers: one
+    /// table of 50 million rows, one connection.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Microbenchmarks {
         pub sequence: MicroSequence = MicroSequence::FortyTwo,
-        /// Steps of the sequence that run, by name or pattern, in the sequence's order: `["point-query*", "!*.warm"]`. The last
-        /// pattern that fits a step decides; one with `!` takes steps away. Load and index always run.
+        /// Steps of the sequence that run, by name or pattern, in the sequence's order:
+        /// `["point-query*", "!*.warm"]`. The last pattern that fits a step decides; one with `!`
+        /// takes steps away. Load and index always run.
         #[serde(alias = "tests")]
         pub steps: Vec<String> = vec!["*".to_owned()],
         #[schemars(range(min = 1, max = 10_000))]
@@ -32,11 +34,13 @@ with_defaults! {
         /// Rows of each table.
         #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
         pub table_size: u64 = 50_000_000,
-        /// Numbers of connections: a ladder, in its order; each step runs on all of its rungs before the next step begins.
+        /// Numbers of connections: a ladder, in its order; each step runs on all of its rungs
+        /// before the next step begins.
         #[serde(deserialize_with = "ladder")]
         #[schemars(with = "Ladder")]
         pub connections: Vec<u32> = vec![1],
-        /// Length of most steps that read, without the warm-up, or `"auto"`: what decides most in the same time.
+        /// Length of most steps that read, without the warm-up, or `"auto"`: what decides most in
+        /// the same time.
         #[schemars(with = "TimeOrAuto")]
         pub read_time: PlanDuration = PlanDuration::from_secs(600),
         /// Length of most steps that write, without the warm-up.
@@ -45,8 +49,8 @@ with_defaults! {
         pub warm_scan_time: PlanDuration = PlanDuration::from_secs(60),
         /// Load before the clock of a step counts, in whole seconds.
         pub warmup: PlanDuration = PlanDuration::from_secs(5),
-        /// Operations of each step, all connections together, in place of a time; the warm-up is left out then. The scan of the 42 is
-        /// one of each table all the same.
+        /// Operations of each step, all connections together, in place of a time; the warm-up is
+        /// left out then. The scan of the 42 is one of each table all the same.
         #[schemars(range(min = 1))]
         pub operations: Option<u64> = None,
         /// Ids in the list of update-inlist. Its published name says 100, the original sends 10.
@@ -55,48 +59,58 @@ with_defaults! {
         /// Exponent of update-zipf.
         #[schemars(range(min = 0.0, max = 100.0))]
         pub zipfian_exponent: f64 = 0.8,
-        /// Rows that a delete step took away are put back after it, outside of the clock. The original goes on with what is left.
+        /// Rows that a delete step took away are put back after it, outside of the clock. The
+        /// original goes on with what is left.
         pub delete_refill: bool = false,
-        /// How statements travel; `auto` is prepared, but insert and scan as text. The original's way but for its load, which is text.
+        /// How statements travel; `auto` is prepared, but insert and scan as text. The original's
+        /// way but for its load, which is text.
         pub protocol: Protocol = Protocol::Auto,
         /// A plain index on `id` in place of the primary key.
         pub secondary: bool = false,
         /// Text after the closing bracket of CREATE TABLE.
         pub create_table_options: String = String::new(),
-        /// Whose tables: `sysbench-0.5` has unsigned numbers and `MAX_ROWS = 1000000` on MySQL and MariaDB. Statements and draws are
-        /// the same.
+        /// Whose tables: `sysbench-0.5` has unsigned numbers and `MAX_ROWS = 1000000` on MySQL and
+        /// MariaDB. Statements and draws are the same.
         pub profile: OltpProfile = OltpProfile::Sysbench1,
         /// Type of `id` and `k`.
         pub id: IdType = IdType::Integer,
-        /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
+        /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits
+        /// work.
         #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
         pub first_id: u64 = 1,
-        /// The index on `k` is there before the load, which then keeps it up; there is no step `index`.
+        /// The index on `k` is there before the load, which then keeps it up; there is no step
+        /// `index`.
         pub index_before_load: bool = false,
-        /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
-        /// the ids. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each connection has whole tables.
-        /// The original loads one table after the other over one connection.
+        /// Connections that load. Each has an equal part of all rows; where tables are shared
+        /// between them, the client gives the ids. Where rows stay in the order in which they came
+        /// (PostgreSQL, MyISAM, Aria), each connection has whole tables. The original loads one
+        /// table after the other over one connection.
         #[schemars(range(min = 1, max = 1_024))]
         pub load_connections: u32 = 4,
         /// How rows travel to the tables.
         pub load_method: LoadMethod = LoadMethod::Insert,
-        /// The tables are there and belong to others: nothing is made, loaded or dropped, and the steps run on them.
+        /// The tables are there and belong to others: nothing is made, loaded or dropped, and the
+        /// steps run on them.
         pub use_existing: bool = false,
-        /// How the server is brought to rest after the load and after the steps that write. By its state by default; the
-        /// original waits for a fixed time.
+        /// How the server is brought to rest after the load and after the steps that write. By its
+        /// state by default; the original waits for a fixed time.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle: Option<Settle> = None,
-        /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
+        /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration,
+        /// counted from the start of cleanup.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle_wait: Option<SettleWait> = None,
-        /// When the contents of tables are compared with what must be there. The original never does.
+        /// When the contents of tables are compared with what must be there. The original never
+        /// does.
         pub verify: Verify = Verify::EachStep,
-        /// What a step finds: `"preserve"` (the original: one table through the sequence), `"restart"`, `"reset"`, `"restore"`,
-        /// `"restore-each-step"`.
+        /// What a step finds: `"preserve"` (the original: one table through the sequence),
+        /// `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
         pub data: DataMode = DataMode::Preserve,
-        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        /// Steps that begin with a server that has just been started and with empty caches: `true`,
+        /// or a list of steps. Needs root.
         pub cold: Cold = Cold::All(false),
-        /// A step that is not done after this many times its length is cut off and recorded as failed.
+        /// A step that is not done after this many times its length is cut off and recorded as
+        /// failed.
         #[schemars(range(min = 1.0))]
         pub time_cap: f64 = 4.0,
     }

@@ -25,8 +25,8 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|&rest| rest == '*')
 }
 
-/// Whether `patterns` choose something of these names: the last one that fits any of them decides, one with `!` against it.
-/// Nothing is chosen at first, unless the first pattern takes away.
+/// Whether `patterns` choose something of these names: the last one that fits any of them decides,
+/// one with `!` against it. Nothing is chosen at first, unless the first pattern takes away.
 pub(crate) fn chosen(patterns: &[String], names: &[&str]) -> bool {
     let at_first = patterns.first().is_some_and(|pattern| pattern.starts_with('!'));
     patterns.iter().fold(at_first, |is_chosen, pattern| {

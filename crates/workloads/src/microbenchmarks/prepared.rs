@@ -5,7 +5,8 @@ use crate::microbenchmarks::options::{MicroTest, Microbenchmarks};
 use crate::oltp::prepared::of_connection;
 use crate::options::Protocol;
 
-/// Prepared statements of the step that has the most, all connections together; of BEGIN with `with_begin` only.
+/// Prepared statements of the step that has the most, all connections together; of BEGIN with
+/// `with_begin` only.
 pub(crate) fn most(options: &Microbenchmarks, with_begin: bool) -> u64 {
     if options.protocol == Protocol::Text {
         return 0;

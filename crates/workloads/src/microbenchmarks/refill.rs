@@ -14,7 +14,8 @@ const ROWS_PER_LOOK: u64 = 20_000;
 /// Rows of one INSERT.
 const ROWS_PER_STATEMENT: usize = 1_000;
 
-/// Inserts the loaded rows that are missing, outside of any clock, and says how many. Other rows stay as they are.
+/// Inserts the loaded rows that are missing, outside of any clock, and says how many. Other rows
+/// stay as they are.
 pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u64, Work), Error> {
     let began = Instant::now();
     let source = RowSource::of(setup);

@@ -45,7 +45,8 @@ pub enum MicroConnections {
 pub struct MicroStep {
     pub test: MicroTest,
     pub moment: Moment,
-    /// The number in the published name. Where it has an effect, how many ids or rows a query asks for.
+    /// The number in the published name. Where it has an effect, how many ids or rows a query asks
+    /// for.
     pub range: u32,
     pub length: MicroLength,
     pub connections: MicroConnections,
@@ -71,7 +72,8 @@ impl Moment {
 }
 
 impl MicroStep {
-    /// `point-query.pre`, `random-points.pre_range=10`: the published name, without the range where it distinguishes nothing.
+    /// `point-query.pre`, `random-points.pre_range=10`: the published name, without the range where
+    /// it distinguishes nothing.
     pub fn name(&self) -> String {
         if self.test.is_named_by_range() {
             return self.published_name();
@@ -79,7 +81,8 @@ impl MicroStep {
         format!("{}{}", self.test.name(), self.moment.suffix())
     }
 
-    /// The name in published tables, whose range is there even where it has no effect: `point-query.pre_range=100`.
+    /// The name in published tables, whose range is there even where it has no effect:
+    /// `point-query.pre_range=100`.
     pub fn published_name(&self) -> String {
         format!("{}{}_range={}", self.test.name(), self.moment.suffix(), self.range)
     }
@@ -169,7 +172,8 @@ fn post_42() -> Vec<MicroStep> {
     steps
 }
 
-/// The steps that write and leave as many rows as they found; `write_only` is the length of one of them.
+/// The steps that write and leave as many rows as they found; `write_only` is the length of one of
+/// them.
 fn writes(write_only: MicroLength) -> Vec<MicroStep> {
     let updates =
         [Test::UpdateInlist, Test::UpdateIndex, Test::UpdateNonindex, Test::UpdateOne, Test::UpdateZipf];

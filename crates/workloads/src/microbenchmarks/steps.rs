@@ -1,4 +1,5 @@
-//! One step of a sequence: its settings for the classic workload's parts, its description, its connections.
+//! One step of a sequence: its settings for the classic workload's parts, its description, its
+//! connections.
 
 use std::sync::Arc;
 
@@ -111,8 +112,9 @@ impl<'a> Step<'a> {
             found_rows: Arc::clone(found_rows),
         };
         let lane = |connection: u32| {
-            // Connections that scan the same table are recorded together, wherever the number of tables divides that of
-            // clients: tables may differ in size, and of a client only sums are known.
+            // Connections that scan the same table are recorded together, wherever the number of
+            // tables divides that of clients: tables may differ in size, and of a client only sums
+            // are known.
             let spec = LaneSpec::new(1 + connection % clients, Pace::Closed, self.limit(connection));
             let (setup, script) = (Arc::clone(&self.setup), script.clone());
             planned(spec, move || AnyLane::Test(TestLane::new(&setup, script, connection, first_new_id)))
@@ -164,7 +166,8 @@ impl<'a> Step<'a> {
         map
     }
 
-    /// What the step begins on: `loaded` as long as nothing has written on these tables, else `written`.
+    /// What the step begins on: `loaded` as long as nothing has written on these tables, else
+    /// `written`.
     fn table_state(&self) -> &'static str {
         if self.options.data.puts_back_each_step() {
             return "loaded";

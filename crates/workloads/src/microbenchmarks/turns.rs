@@ -1,4 +1,5 @@
-//! Between the steps of the microbenchmarks: where the server comes to rest, and before which steps loaded data may come back.
+//! Between the steps of the microbenchmarks: where the server comes to rest, and before which steps
+//! loaded data may come back.
 
 use std::time::Duration;
 
@@ -12,17 +13,18 @@ impl Microbenchmarks {
         self.settle.clone().unwrap_or_else(short)
     }
 
-    /// The original's pause, counted from the start of cleanup: min(1200, 60 + loaded rows / 1,000,000) seconds.
+    /// The original's pause, counted from the start of cleanup: min(1200, 60 + loaded rows /
+    /// 1,000,000) seconds.
     pub fn original_wait(&self) -> Duration {
         Duration::from_secs((self.loaded_rows() / 1_000_000).saturating_add(60).min(1200))
     }
 
-    /// Whether the server is brought to rest between two steps that follow each other in the plan, `None` before the first
-    /// one (after the load) and after the last.
+    /// Whether the server is brought to rest between two steps that follow each other in the plan,
+    /// `None` before the first one (after the load) and after the last.
     ///
-    /// The original does so after point-query.warm and after the last step that writes before the reads. Where loaded data
-    /// come back later, they must be at rest already, so the first rest lies after the load; and there is none after
-    /// writes that are thrown away.
+    /// The original does so after point-query.warm and after the last step that writes before the
+    /// reads. Where loaded data come back later, they must be at rest already, so the first rest
+    /// lies after the load; and there is none after writes that are thrown away.
     pub fn settles_between(&self, before: Option<&MicroRung>, after: Option<&MicroRung>) -> bool {
         let (Some(after), Some(behind)) = (after, self.settling().behind()) else { return false };
         match before {
@@ -43,8 +45,9 @@ impl Microbenchmarks {
         }
     }
 
-    /// Whether data may be put back, and the server started anew, before step `index` of [`Microbenchmarks::rungs`]. Not
-    /// after a step that fills caches for this one, nor between rungs of a step that reads with caches filled so.
+    /// Whether data may be put back, and the server started anew, before step `index` of
+    /// [`Microbenchmarks::rungs`]. Not after a step that fills caches for this one, nor between
+    /// rungs of a step that reads with caches filled so.
     pub fn begins_group(&self, index: usize) -> bool {
         let rungs = self.rungs();
         let Some(rung) = rungs.get(index) else { return true };
@@ -131,7 +134,8 @@ mod tests {
             "scan.warmpre.c1 scan.warmpre.c2 point-query.pre.c1 point-query.pre.c2 scan.warm.c2 scan.c1 scan.c2 \
              points-covered-si.warm.c2 points-covered-si.c1 points-covered-si.c2"
         );
-        // Of steps that write only the first follows the warm-up, whose rows the second would not find.
+        // Of steps that write only the first follows the warm-up, whose rows the second would not
+        // find.
         assert_eq!(within(MicroSequence::ThirtyTwo, &["point-query.warm", "delete"]), ["delete.c1"]);
         assert_eq!(within(MicroSequence::FortyTwo, &["!*.warm"]), [""; 0]);
     }

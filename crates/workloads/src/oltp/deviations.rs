@@ -1,4 +1,5 @@
-//! Every respect in which this implementation differs from the original, for the record and the report.
+//! Every respect in which this implementation differs from the original, for the record and the
+//! report.
 
 use std::time::Duration;
 

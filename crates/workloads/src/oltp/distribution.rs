@@ -1,9 +1,9 @@
 //! How ids are drawn from 1 to N: the original's distributions.
 //!
-//! Two of them are known to go wrong in one version of the original or another. `gaussian` is drawn as it is documented:
-//! version 1.1 takes the number of its uniform draws from an option that is gone, and always gives 1. `special` hits the
-//! upper three quarters of its band in version 1.0, which uses one random number twice, and the whole band before 1.0;
-//! both are offered.
+//! Two of them are known to go wrong in one version of the original or another. `gaussian` is drawn
+//! as it is documented: version 1.1 takes the number of its uniform draws from an option that is
+//! gone, and always gives 1. `special` hits the upper three quarters of its band in version 1.0,
+//! which uses one random number twice, and the whole band before 1.0; both are offered.
 
 use crate::oltp::options::{Distribution as Kind, Oltp as Options};
 
@@ -80,7 +80,8 @@ impl Distribution {
 }
 
 impl Special {
-    /// Version 1.0 measures bell and band by the distance from the first id to the last, and makes the band one id wider.
+    /// Version 1.0 measures bell and band by the distance from the first id to the last, and makes
+    /// the band one id wider.
     fn new(options: &Options, greatest: u64) -> Self {
         let reused = options.distribution == Kind::Special;
         let (span, more) = if reused { ((greatest - 1) as f64, 1.0) } else { (greatest as f64, 0.0) };
@@ -105,7 +106,8 @@ impl Special {
     }
 }
 
-/// The mean of some uniform draws: a bell over the range, with a standard deviation of 1 / sqrt(12 * draws).
+/// The mean of some uniform draws: a bell over the range, with a standard deviation of 1 /
+/// sqrt(12 * draws).
 fn bell(draws: &mut Draws, iterations: u32) -> f64 {
     let sum: f64 = (0..iterations).map(|_| draws.fraction()).sum();
     sum / f64::from(iterations)
@@ -160,7 +162,8 @@ mod tests {
 
     #[test]
     fn special_sends_three_quarters_into_the_middle_hundredth() {
-        // Measured with version 1.0.20 and N = 100,000: 76.05 % of the draws, 17,433 distinct, 18,712 to 82,832.
+        // Measured with version 1.0.20 and N = 100,000: 76.05 % of the draws, 17,433 distinct,
+        // 18,712 to 82,832.
         let ids = of(Kind::Special);
         let middle = share(&ids, N / 2 - N / 200, N / 2 + N / 200);
         assert!((middle - 0.7605).abs() < 0.008, "{middle}");
@@ -174,7 +177,8 @@ mod tests {
 
     #[test]
     fn special_hits_the_same_ids_as_version_1_0_of_the_original() {
-        // Shares in 2,000,000 draws of sysbench 1.0.20 by (ids, special_percent, special_share), from the id that is named on.
+        // Shares in 2,000,000 draws of sysbench 1.0.20 by (ids, special_percent, special_share),
+        // from the id that is named on.
         let drawn: [(u64, u32, u32, u64, &[f64]); 6] = [
             (2, 1, 75, 1, &[0.5005, 0.4995]),
             (10, 1, 75, 3, &[0.0055, 0.0582, 0.3725, 0.5582, 0.0055]),
@@ -229,7 +233,8 @@ mod tests {
             special_iterations: 1,
             ..Options::default()
         };
-        // Half of the draws in the middle tenth; of one draw the bell is flat, and puts 5 % there too.
+        // Half of the draws in the middle tenth; of one draw the bell is flat, and puts 5 % there
+        // too.
         let middle = share(&ids(&options, N), N * 45 / 100, N * 55 / 100);
         assert!((middle - 0.55).abs() < 0.01, "{middle}");
     }

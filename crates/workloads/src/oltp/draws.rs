@@ -1,4 +1,5 @@
-//! Random numbers of one operation or row, one after the other, each a pure function of its address.
+//! Random numbers of one operation or row, one after the other, each a pure function of its
+//! address.
 
 use crate::digits::eight_digits;
 use crate::{Philox, draw_below_u64};
@@ -46,7 +47,8 @@ impl Draws {
         (bits >> 11) as f64 * STEP
     }
 
-    /// 16 random decimal digits as characters: the first 16 digits of a uniform fraction of 64 bits.
+    /// 16 random decimal digits as characters: the first 16 digits of a uniform fraction of 64
+    /// bits.
     pub(crate) fn digits(&mut self) -> [u8; 16] {
         const EIGHT: u128 = 100_000_000;
         let bits = u64::from(self.word()) << 32 | u64::from(self.word());

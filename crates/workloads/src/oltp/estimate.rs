@@ -1,4 +1,5 @@
-//! Forecasts the classic OLTP workload. Exact: the length of its tests. All else is guessed from assumed speeds.
+//! Forecasts the classic OLTP workload. Exact: the length of its tests. All else is guessed from
+//! assumed speeds.
 
 use std::time::Duration;
 

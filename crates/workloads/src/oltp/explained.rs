@@ -8,8 +8,9 @@ use crate::oltp::mix::Place;
 use crate::oltp::sql::{self, Kind};
 use crate::oltp::text::Template;
 
-/// Each statement that looks for rows once, on the first table, in its order. The values are the same for every server: ids and
-/// values of `k` from the middle of the table, where the skewed distributions have most of theirs.
+/// Each statement that looks for rows once, on the first table, in its order. The values are the
+/// same for every server: ids and values of `k` from the middle of the table, where the skewed
+/// distributions have most of theirs.
 pub(crate) fn explained(setup: &Setup, places: &[Place]) -> Vec<Explained> {
     let mut found: Vec<Explained> = Vec::new();
     for kind in places.iter().map(|place| place.kind) {

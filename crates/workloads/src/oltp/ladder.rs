@@ -1,4 +1,5 @@
-//! Ladders of numbers of connections: a number, a list, or the powers of two of a range, `"1..4096"`.
+//! Ladders of numbers of connections: a number, a list, or the powers of two of a range,
+//! `"1..4096"`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -61,7 +62,8 @@ impl<'de> Visitor<'de> for Rungs {
     }
 }
 
-/// The first number, doubled as long as it is below the last, and the last: `"3..20"` is 3, 6, 12, 20.
+/// The first number, doubled as long as it is below the last, and the last: `"3..20"` is 3, 6, 12,
+/// 20.
 fn doubled(text: &str) -> Option<Vec<u32>> {
     let (first, last) = text.split_once("..")?;
     let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);

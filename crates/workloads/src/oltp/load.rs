@@ -11,10 +11,11 @@ use crate::oltp::{Setup, sql};
 
 /// Bytes of the original's buffer; an INSERT is never longer.
 const INSERT_BYTES: usize = 512 << 10;
-/// Bytes that are streamed at a time: a commit costs nothing compared with so many rows, and there are several in a second.
+/// Bytes that are streamed at a time: a commit costs nothing compared with so many rows, and there
+/// are several in a second.
 const STREAM_BYTES: usize = 4 << 20;
-/// Bytes of a row in an INSERT without its numbers: brackets, commas with spaces, quotes, the comma to the next row. A
-/// streamed row has fewer.
+/// Bytes of a row in an INSERT without its numbers: brackets, commas with spaces, quotes, the comma
+/// to the next row. A streamed row has fewer.
 const AROUND: usize = "(, '', ''),".len() + C_LENGTH + PAD_LENGTH;
 
 /// How a statement of the load is made and sent.
@@ -32,15 +33,15 @@ pub(crate) enum LoadForm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoadPlan {
     pub(crate) form: LoadForm,
-    /// The client gives the ids: it gives all of them, or it gives those of tables that several connections fill, that do not
-    /// begin with 1, or whose counter would skip some.
+    /// The client gives the ids: it gives all of them, or it gives those of tables that several
+    /// connections fill, that do not begin with 1, or whose counter would skip some.
     pub(crate) with_ids: bool,
     tables: u32,
     rows: u64,
     rows_per_statement: u64,
     connections: u32,
-    /// Each table is filled by one connection, in the order of ids: where rows stay in the order in which they came, that
-    /// order decides what ranges cost and how a planner reads them.
+    /// Each table is filled by one connection, in the order of ids: where rows stay in the order in
+    /// which they came, that order decides what ranges cost and how a planner reads them.
     by_tables: bool,
 }
 
@@ -60,7 +61,8 @@ impl Portion {
 }
 
 impl LoadPlan {
-    /// As many rows a statement as surely fit: the number depends on the table's size and on nothing that is drawn.
+    /// As many rows a statement as surely fit: the number depends on the table's size and on
+    /// nothing that is drawn.
     pub(crate) fn new(setup: &Setup) -> Self {
         let capabilities = &setup.context.endpoint.capabilities;
         let options = &setup.options;
@@ -76,9 +78,9 @@ impl LoadPlan {
             (true, true) => options.load_connections.min(options.tables),
         };
         let are_shared = !by_tables && !options.tables.is_multiple_of(wanted);
-        // A table gives out ids from 1 on.
-        // InnoDB does not know how many rows a LOAD DATA has: it reserves ids in powers of two and loses the rest, so that the next
-        // statement's begin after a gap, and tests would ask for rows that are not there.
+        // A table gives out ids from 1 on. InnoDB does not know how many rows a LOAD DATA has: it
+        // reserves ids in powers of two and loses the rest, so that the next statement's begin
+        // after a gap, and tests would ask for rows that are not there.
         let skips_ids = form == LoadForm::Stream(RowStream::LocalInfile);
         let with_ids = setup.client_ids() || are_shared || options.first_id != 1 || skips_ids;
         let digits = options.last_id().to_string().len();
@@ -126,8 +128,8 @@ impl LoadPlan {
         self.statements_per_table() * u64::from(self.tables)
     }
 
-    /// The statements of connection `number` (from 0): an equal part of those of all tables, counted through table by
-    /// table; of whole tables where each is filled by one connection.
+    /// The statements of connection `number` (from 0): an equal part of those of all tables,
+    /// counted through table by table; of whole tables where each is filled by one connection.
     pub(crate) fn statements_of(&self, number: u32) -> Range<u64> {
         let together = if self.by_tables { self.statements_per_table() } else { 1 };
         let parts = u128::from(self.all_statements() / together);
@@ -147,8 +149,8 @@ impl LoadPlan {
         }
     }
 
-    /// Whether the INSERT of `portion` is a prepared one. The last of a table is not where it has fewer rows: it would be
-    /// prepared to be executed once.
+    /// Whether the INSERT of `portion` is a prepared one. The last of a table is not where it has
+    /// fewer rows: it would be prepared to be executed once.
     pub(crate) fn is_prepared(&self, portion: Portion) -> bool {
         self.form == LoadForm::Prepared && portion.rows() == self.rows_per_statement
     }
@@ -188,7 +190,8 @@ impl LoadPlan {
         }
     }
 
-    /// Writes the rows of `portion` as lines into `out`, columns separated by tabs: no column holds one.
+    /// Writes the rows of `portion` as lines into `out`, columns separated by tabs: no column holds
+    /// one.
     pub(crate) fn write_lines(&self, portion: Portion, source: &RowSource, out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         out.clear();

@@ -11,8 +11,9 @@ pub(crate) struct Place {
     pub(crate) group: u32,
 }
 
-/// The statements of one operation of `test`. Its order and its groups are the original's: all point selects of a
-/// transaction share a table, so do the ranges of one kind, and DELETE and INSERT.
+/// The statements of one operation of `test`. Its order and its groups are the original's: all
+/// point selects of a transaction share a table, so do the ranges of one kind, and DELETE and
+/// INSERT.
 pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Place> {
     let mut mix = Mix::default();
     let in_transaction = test.is_transaction() && !options.skip_trx;

@@ -1,7 +1,8 @@
-//! The classic OLTP tests: point selects, read-only and read-write transactions, single writes, on tables `sbtest1..T`.
+//! The classic OLTP tests: point selects, read-only and read-write transactions, single writes, on
+//! tables `sbtest1..T`.
 //!
-//! Follows sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and distributions. Where this
-//! differs, [`deviations`] says so in every record.
+//! Follows sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and
+//! distributions. Where this differs, [`deviations`] says so in every record.
 
 pub(crate) mod check;
 pub(crate) mod check_tables;
@@ -81,12 +82,14 @@ impl Setup {
         (1..=self.options.tables).map(Self::table).collect()
     }
 
-    /// What a range's statement adds to its first id itself: version 0.5 writes `BETWEEN 5000 AND 5000+99`.
+    /// What a range's statement adds to its first id itself: version 0.5 writes `BETWEEN 5000 AND
+    /// 5000+99`.
     pub(crate) fn added_span(&self) -> Option<u32> {
         (self.options.profile == OltpProfile::Sysbench05).then(|| self.options.range_size - 1)
     }
 
-    /// Ids come from the client: because the plan says so, or because a table gives out ids for a primary key only.
+    /// Ids come from the client: because the plan says so, or because a table gives out ids for a
+    /// primary key only.
     pub(crate) fn client_ids(&self) -> bool {
         let by_key_only = self.context.endpoint.capabilities.key_source == KeySource::Table;
         !self.options.auto_inc || (self.options.secondary && by_key_only)
@@ -112,8 +115,8 @@ impl Oltp {
         Ok(())
     }
 
-    /// Looks at tables that are there already, before the first step that runs on them, and counts the rows of each if asked
-    /// to.
+    /// Looks at tables that are there already, before the first step that runs on them, and counts
+    /// the rows of each if asked to.
     pub(crate) async fn find(
         &mut self,
         session: &mut AnySession,

@@ -1,4 +1,5 @@
-//! One operation's statements with their tables and parameters, in buffers that are used again for the next one.
+//! One operation's statements with their tables and parameters, in buffers that are used again for
+//! the next one.
 
 use dbdyno_drivers::Param;
 
@@ -61,7 +62,8 @@ impl Operation {
         &self.statements
     }
 
-    /// Draws tables and parameters of one operation; `new_id` is the id of a row that the client numbers.
+    /// Draws tables and parameters of one operation; `new_id` is the id of a row that the client
+    /// numbers.
     pub(crate) fn draw(&mut self, draws: &mut Draws, new_id: i64) {
         let Self { statements, distribution, tables, one_table, fixed_table, table_size, offset, span } =
             self;

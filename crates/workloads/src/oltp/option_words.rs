@@ -31,10 +31,11 @@ pub enum IdType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadMethod {
-    /// Multi-row INSERTs of up to 512 KiB, as in the original; prepared, unless `protocol` is `text`.
+    /// Multi-row INSERTs of up to 512 KiB, as in the original; prepared, unless `protocol` is
+    /// `text`.
     Insert,
-    /// The database's own way for bulk: LOAD DATA LOCAL INFILE, COPY FROM STDIN, or prepared INSERTs in long
-    /// transactions; 4 MiB of text at a time, and no file anywhere.
+    /// The database's own way for bulk: LOAD DATA LOCAL INFILE, COPY FROM STDIN, or prepared
+    /// INSERTs in long transactions; 4 MiB of text at a time, and no file anywhere.
     Stream,
 }
 
@@ -90,7 +91,8 @@ pub enum Think {
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
     Uniform,
-    /// Mostly from a band in the middle, as version 1.0 draws: from the upper three quarters of the band.
+    /// Mostly from a band in the middle, as version 1.0 draws: from the upper three quarters of the
+    /// band.
     Special,
     /// Mostly from a band in the middle, as versions before 1.0 draw: from the whole band.
     SpecialWhole,
@@ -114,7 +116,8 @@ impl OltpTest {
     }
 }
 
-/// Code of an error that a server answers with: a number of MySQL or MariaDB, an SQLSTATE of PostgreSQL, or `all`.
+/// Code of an error that a server answers with: a number of MySQL or MariaDB, an SQLSTATE of
+/// PostgreSQL, or `all`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct ErrorCode(pub String);

@@ -15,15 +15,18 @@ pub use crate::oltp::option_words::{
 };
 
 with_defaults! {
-    /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have the original's names and
-    /// values, except where a field says otherwise. Defaults are those of the profile.
+    /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have
+    /// the original's names and values, except where a field says otherwise. Defaults are those of
+    /// the profile.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Oltp {
-        /// Which version of the original the defaults follow. `sysbench-0.5` has `one_table = true`, `protocol = "text"` and
-        /// `distribution = "special-whole"`, and that version's tables and texts.
+        /// Which version of the original the defaults follow. `sysbench-0.5` has
+        /// `one_table = true`, `protocol = "text"` and `distribution = "special-whole"`, and that
+        /// version's tables and texts.
         pub profile: OltpProfile = OltpProfile::Sysbench1,
-        /// Tests in the order in which they run; each gives a step for every number of connections and every rate.
+        /// Tests in the order in which they run; each gives a step for every number of connections
+        /// and every rate.
         #[schemars(extend("uniqueItems" = true))]
         pub tests: Vec<OltpTest> = vec![OltpTest::PointSelect, OltpTest::ReadOnly, OltpTest::ReadWrite],
         #[schemars(range(min = 1, max = 10_000))]
@@ -35,31 +38,35 @@ with_defaults! {
         #[serde(deserialize_with = "ladder")]
         #[schemars(with = "Ladder")]
         pub connections: Vec<u32> = vec![1],
-        /// Length of each step, without its warm-up, or `"auto"`: what decides most in the same time.
+        /// Length of each step, without its warm-up, or `"auto"`: what decides most in the same
+        /// time.
         #[schemars(with = "TimeOrAuto")]
         pub time: PlanDuration = PlanDuration::from_secs(10),
-        /// Operations of each step, all connections together, in place of `time`; the warm-up is left out then.
+        /// Operations of each step, all connections together, in place of `time`; the warm-up is
+        /// left out then.
         #[schemars(range(min = 1))]
         pub events: Option<u64> = None,
         /// Load before the clock of a step counts, in whole seconds.
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection sends its next operation.
         pub pace: OltpPace = OltpPace::Closed,
-        /// Operations a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
+        /// Operations a second of all connections together, for `pace = "constant"` and
+        /// `"poisson"`: a ladder.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
-        /// Arrivals of a paced step that may wait for a connection; the oldest beyond are given up and counted. Without
-        /// a limit when left out.
+        /// Arrivals of a paced step that may wait for a connection; the oldest beyond are given up
+        /// and counted. Without a limit when left out.
         pub max_backlog: Option<u64> = None,
         /// Pause of a closed loop between an answer and the next operation. The original has none.
         pub think_time: PlanDuration = PlanDuration::from_secs(0),
         /// How that pause is spread.
         pub think: Think = Think::Fixed,
-        /// Each connection is closed and opened again after so many operations, its statements prepared anew, within the time of
-        /// the last of them; 0 = never.
+        /// Each connection is closed and opened again after so many operations, its statements
+        /// prepared anew, within the time of the last of them; 0 = never.
         pub reconnect: u64 = 0,
-        /// Errors after which an operation begins again; any other error fails it. When left out: deadlocks, lock waits and the
-        /// like, and an INSERT that finds its row put back by another connection.
+        /// Errors after which an operation begins again; any other error fails it. When left out:
+        /// deadlocks, lock waits and the like, and an INSERT that finds its row put back by another
+        /// connection.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub ignore_errors: Option<Vec<ErrorCode>> = None,
         /// Rows that a range query spans.
@@ -76,7 +83,8 @@ with_defaults! {
         pub order_ranges: u32 = 1,
         #[schemars(range(min = 0, max = 10_000))]
         pub distinct_ranges: u32 = 1,
-        /// Ranges that are counted, `SELECT count(c)`, after the others. Of sysbench.lua; version 1.1 has none.
+        /// Ranges that are counted, `SELECT count(c)`, after the others. Of sysbench.lua; version
+        /// 1.1 has none.
         #[schemars(range(min = 0, max = 10_000))]
         pub count_ranges: u32 = 0,
         /// Whether transactions hold range queries at all.
@@ -90,7 +98,8 @@ with_defaults! {
         pub delete_inserts: u32 = 1,
         /// No BEGIN and COMMIT around the statements of a transaction.
         pub skip_trx: bool = false,
-        /// All statements of a transaction use one table, as in the original before 1.0; else each group draws its own.
+        /// All statements of a transaction use one table, as in the original before 1.0; else each
+        /// group draws its own.
         pub one_table: bool = false,
         /// Ids are given out by the server; by the client when off.
         pub auto_inc: bool = true,
@@ -98,25 +107,30 @@ with_defaults! {
         pub secondary: bool = false,
         /// An index on `k`, built after the load in a step of its own.
         pub create_secondary: bool = true,
-        /// The index on `k` is there before the load, which then keeps it up; there is no step `index`.
+        /// The index on `k` is there before the load, which then keeps it up; there is no step
+        /// `index`.
         pub index_before_load: bool = false,
         /// Type of `id` and `k`.
         pub id: IdType = IdType::Integer,
-        /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
+        /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits
+        /// work.
         #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
         pub first_id: u64 = 1,
         /// Text after the closing bracket of CREATE TABLE.
         pub create_table_options: String = String::new(),
-        /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
-        /// the ids. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each connection has whole tables. A
-        /// database with one writer at a time is loaded by one.
+        /// Connections that load. Each has an equal part of all rows; where tables are shared
+        /// between them, the client gives the ids. Where rows stay in the order in which they came
+        /// (PostgreSQL, MyISAM, Aria), each connection has whole tables. A database with one writer
+        /// at a time is loaded by one.
         #[schemars(range(min = 1, max = 1_024))]
         pub load_connections: u32 = 4,
         /// How rows travel to the tables.
         pub load_method: LoadMethod = LoadMethod::Insert,
-        /// The tables are there and belong to others: nothing is made, loaded or dropped, and the tests run on them.
+        /// The tables are there and belong to others: nothing is made, loaded or dropped, and the
+        /// tests run on them.
         pub use_existing: bool = false,
-        /// How statements travel; `auto` is prepared, but the test insert as text. The original's way but for its load, which is text.
+        /// How statements travel; `auto` is prepared, but the test insert as text. The original's
+        /// way but for its load, which is text.
         pub protocol: Protocol = Protocol::Auto,
         /// How ids, and `k` of new rows, are drawn; `k` of loaded rows is always uniform.
         pub distribution: Distribution = Distribution::Uniform,
@@ -136,20 +150,25 @@ with_defaults! {
         pub zipfian_exponent: f64 = 0.8,
         /// `zipfian`: ranks are spread over the ids by a fixed permutation; else rank 1 is id 1.
         pub zipfian_scrambled: bool = false,
-        /// How the server is brought to rest between load and first test; until its state is quiet when left out. The original does
-        /// not: a server that writes at a checkpoint then begins the tests at rest, and one that writes later does not.
+        /// How the server is brought to rest between load and first test; until its state is quiet
+        /// when left out. The original does not: a server that writes at a checkpoint then begins
+        /// the tests at rest, and one that writes later does not.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle: Option<Settle> = None,
         /// Short form of `settle = { by = "wait", wait = ... }`, counted from the start of cleanup.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle_wait: Option<PlanDuration> = None,
-        /// When the contents of tables are compared with what must be there. The original never does.
+        /// When the contents of tables are compared with what must be there. The original never
+        /// does.
         pub verify: Verify = Verify::EachStep,
-        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
+        /// `"restore-each-step"`.
         pub data: DataMode = DataMode::Preserve,
-        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        /// Steps that begin with a server that has just been started and with empty caches: `true`,
+        /// or a list of steps. Needs root.
         pub cold: Cold = Cold::All(false),
-        /// A step that is not done after this many times its length is cut off and recorded as failed.
+        /// A step that is not done after this many times its length is cut off and recorded as
+        /// failed.
         #[schemars(range(min = 1.0))]
         pub time_cap: f64 = 4.0,
     }
@@ -166,7 +185,8 @@ impl Oltp {
         if self.events.is_some() { Duration::ZERO } else { self.warmup.0 }
     }
 
-    /// Steps after `load` and `index`: test, connections and rate of all connections together, in order.
+    /// Steps after `load` and `index`: test, connections and rate of all connections together, in
+    /// order.
     pub fn test_steps(&self) -> Vec<(OltpTest, u32, Option<u32>)> {
         let rates: Vec<Option<u32>> = match self.pace {
             OltpPace::Closed => vec![None],

@@ -9,8 +9,9 @@ pub(crate) fn of_connection(kinds: u64, tables: u32, is_transaction: bool, with_
     kinds.saturating_mul(tables.into()).saturating_add(around)
 }
 
-/// Prepared statements of the step that has the most, all connections together: one for each kind of statement, table and
-/// connection, and of transactions COMMIT and BEGIN, the latter where the server prepares it (`with_begin`).
+/// Prepared statements of the step that has the most, all connections together: one for each kind
+/// of statement, table and connection, and of transactions COMMIT and BEGIN, the latter where the
+/// server prepares it (`with_begin`).
 pub(crate) fn most(options: &Oltp, with_begin: bool) -> u64 {
     if options.protocol == Protocol::Text {
         return 0;

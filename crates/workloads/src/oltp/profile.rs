@@ -1,4 +1,5 @@
-//! Profiles of the classic OLTP workload: the defaults of another version of the original, laid under what a plan says.
+//! Profiles of the classic OLTP workload: the defaults of another version of the original, laid
+//! under what a plan says.
 
 use dbdyno_plan::{Table, TableValue};
 

@@ -1,4 +1,5 @@
-//! Rows of a table: `k`, `c` and `pad` are a pure function of (seed, table, row), so that every server gets the same.
+//! Rows of a table: `k`, `c` and `pad` are a pure function of (seed, table, row), so that every
+//! server gets the same.
 
 use crate::Philox;
 use crate::oltp::Setup;
@@ -38,7 +39,8 @@ impl RowSource {
         self.first_id + row - 1
     }
 
-    /// Row `row` (from 1) of table `table`: its `k`, uniform whatever the tests draw, and the draws for the rest.
+    /// Row `row` (from 1) of table `table`: its `k`, uniform whatever the tests draw, and the draws
+    /// for the rest.
     pub(crate) fn row(&self, table: u32, row: u64) -> (u64, Draws) {
         let mut draws = Draws::new(&self.stream, table, row);
         (self.first_id + draws.below(self.table_size), draws)
@@ -55,8 +57,8 @@ pub(crate) fn push_pad(draws: &mut Draws, out: &mut Vec<u8>) {
     out.extend_from_slice(&groups::<64, PAD_LENGTH>(draws));
 }
 
-/// Groups of random digits joined by `-`, of which `DIGITS` are drawn. All lengths are known to the compiler, so that this
-/// is a handful of copies.
+/// Groups of random digits joined by `-`, of which `DIGITS` are drawn. All lengths are known to the
+/// compiler, so that this is a handful of copies.
 fn groups<const DIGITS: usize, const LENGTH: usize>(draws: &mut Draws) -> [u8; LENGTH] {
     let mut digits = [0; DIGITS];
     for sixteen in digits.chunks_exact_mut(16) {
@@ -83,7 +85,8 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Frozen: a change of these makes runs before and after incomparable, and must raise the workload's version.
+    /// Frozen: a change of these makes runs before and after incomparable, and must raise the
+    /// workload's version.
     #[test]
     fn the_first_rows_of_seed_1_are_these() {
         let rows = [row(1, 1, 1), row(1, 1, 2), row(1, 2, 1)].join("\n");

@@ -1,4 +1,5 @@
-//! Looks at some rows of a loaded table to their last character: counts and sums say nothing of `c` and `pad`.
+//! Looks at some rows of a loaded table to their last character: counts and sums say nothing of `c`
+//! and `pad`.
 
 use dbdyno_drivers::{AnySession, Session};
 

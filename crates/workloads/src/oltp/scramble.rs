@@ -1,8 +1,9 @@
 //! A fixed permutation of ids: ranks that belong together are spread over the whole table.
 //!
-//! A Feistel network of four rounds on the two halves of a number of just enough bits; what falls outside of the table is
-//! permuted again until it does not ("cycle walking"; Black and Rogaway: "Ciphers with arbitrary finite domains", CT-RSA
-//! 2002). So each id has exactly one rank, which a hash of the rank would not give.
+//! A Feistel network of four rounds on the two halves of a number of just enough bits; what falls
+//! outside of the table is permuted again until it does not ("cycle walking"; Black and Rogaway:
+//! "Ciphers with arbitrary finite domains", CT-RSA 2002). So each id has exactly one rank, which a
+//! hash of the rank would not give.
 
 /// Constants of the rounds: the fraction of the golden ratio, and its multiples.
 const ROUND_KEYS: [u64; 4] =
@@ -43,7 +44,8 @@ impl Scramble {
     }
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
+/// The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014).
 fn mixed(value: u64) -> u64 {
     let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

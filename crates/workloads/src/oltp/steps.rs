@@ -42,8 +42,8 @@ pub(crate) struct StepPlan {
 }
 
 impl StepPlan {
-    /// The test, its connections, and whether they share a schedule; a load or an index is none, and is taken for a point
-    /// select of one.
+    /// The test, its connections, and whether they share a schedule; a load or an index is none,
+    /// and is taken for a point select of one.
     pub(crate) fn test(&self) -> (Test, u32, bool) {
         match self.kind {
             StepKind::Test { test, connections, rate } => (test, connections, rate.is_some()),
@@ -52,7 +52,8 @@ impl StepPlan {
     }
 }
 
-/// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves the others as they are.
+/// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves
+/// the others as they are.
 pub(crate) fn stream(name: &str, seed: u64) -> Philox {
     Philox::new(seed, fnv1a(name.as_bytes()))
 }
@@ -76,8 +77,8 @@ pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
     options.step_names().into_iter().zip(kinds).map(|(name, kind)| StepPlan { name, kind }).collect()
 }
 
-/// Clients that `connections` are recorded as: one each up to 64, then groups of the same size where there is one. The
-/// connections of a schedule are one client.
+/// Clients that `connections` are recorded as: one each up to 64, then groups of the same size
+/// where there is one. The connections of a schedule are one client.
 pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
     if rate.is_some() {
         return 1;
@@ -104,8 +105,8 @@ pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
     (operations / connections + more).max(1)
 }
 
-/// Paces of all connections of a test, in order. A rate is one schedule, from which the connections take the next
-/// operation as they become free.
+/// Paces of all connections of a test, in order. A rate is one schedule, from which the connections
+/// take the next operation as they become free.
 pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
     let StepKind::Test { connections, rate, .. } = step.kind else { return Vec::new() };
     let options = &setup.options;
@@ -149,7 +150,8 @@ pub(crate) fn kind_name(test: Test) -> &'static str {
     }
 }
 
-/// What the rate of `test` counts, which is operations: where one of them is several updates, it is none of updates.
+/// What the rate of `test` counts, which is operations: where one of them is several updates, it is
+/// none of updates.
 fn rate_label(test: Test, options: &Options) -> &'static str {
     match test {
         Test::PointSelect => "queries/s",
@@ -262,7 +264,8 @@ fn column_bytes(options: &Options) -> u64 {
     2 * number + (C_LENGTH + PAD_LENGTH) as u64
 }
 
-/// Rows that the statements of an operation ask for or change; a range near a table's end has fewer.
+/// Rows that the statements of an operation ask for or change; a range near a table's end has
+/// fewer.
 pub(crate) fn rows(places: &[Place], options: &Options) -> u32 {
     let rows = |place: &Place| match place.kind {
         Kind::Begin | Kind::Commit => 0,
@@ -275,7 +278,8 @@ pub(crate) fn rows(places: &[Place], options: &Options) -> u32 {
     places.iter().map(rows).fold(0, u32::saturating_add)
 }
 
-/// Bytes of the columns that the statements of an operation insert or set; those of deleted rows are none.
+/// Bytes of the columns that the statements of an operation insert or set; those of deleted rows
+/// are none.
 pub(crate) fn user_bytes(places: &[Place], options: &Options) -> f64 {
     let k = (column_bytes(options) - (C_LENGTH + PAD_LENGTH) as u64) / 2;
     let bytes = |place: &Place| match place.kind {

@@ -13,7 +13,8 @@ use crate::oltp::verify::{Contents, sums_of};
 use crate::oltp::{Setup, sql};
 use crate::{Error, Work, checks};
 
-/// Makes all tables, empty, and sees to it that the server takes the rows in the way that the plan asks for.
+/// Makes all tables, empty, and sees to it that the server takes the rows in the way that the plan
+/// asks for.
 pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>, Error> {
     let mut works = Vec::new();
     if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {
@@ -57,7 +58,8 @@ pub(crate) struct Found {
     pub(crate) work: Work,
 }
 
-/// Looks at tables that are there: whether they hold what the tests will ask for. `with_rows`: also how many rows each has.
+/// Looks at tables that are there: whether they hold what the tests will ask for. `with_rows`: also
+/// how many rows each has.
 pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: bool) -> Result<Found, Error> {
     let began = Instant::now();
     let mut found = work("find tables", began, setup.options.tables);

@@ -1,4 +1,5 @@
-//! Statements as text: a template cut at its parameters, and the parameters written between the pieces.
+//! Statements as text: a template cut at its parameters, and the parameters written between the
+//! pieces.
 
 use dbdyno_drivers::Param;
 
@@ -14,7 +15,8 @@ impl Template {
         Self { pieces: sql.split('?').map(str::to_owned).collect() }
     }
 
-    /// Writes the statement with `params` into `out`. Texts are digits and hyphens, so that nothing needs an escape.
+    /// Writes the statement with `params` into `out`. Texts are digits and hyphens, so that nothing
+    /// needs an escape.
     pub(crate) fn write(&self, params: &[Param], out: &mut Vec<u8>) {
         out.clear();
         for (index, piece) in self.pieces.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Compares the tables with what the tests have done to them: row counts always, sums of `k` where they are certain.
+//! Compares the tables with what the tests have done to them: row counts always, sums of `k` where
+//! they are certain.
 
 use std::time::Instant;
 
@@ -47,7 +48,8 @@ impl Contents {
         Some(Self { rows: sum("rows")?, k: sum("k")?, whole: value.get("whole")?.as_bool()? })
     }
 
-    /// After a test. Rows of an operation that failed or had to be repeated are rolled back: none of it is there.
+    /// After a test. Rows of an operation that failed or had to be repeated are rolled back: none
+    /// of it is there.
     pub(crate) fn after(mut self, test: Test, setup: &Setup, end: &StepEnd) -> Self {
         let changed: i128 = end.lanes.iter().map(|lane| i128::from(lane.rows)).sum();
         // Without a transaction a failure leaves what its operation had done before it.
@@ -66,10 +68,11 @@ impl Contents {
             Test::Delete => self = Self { rows: self.rows.map(|rows| rows - changed), k: None, whole: false },
             Test::ReadWrite | Test::WriteOnly => {
                 self.k = self.k.filter(|_| options.delete_inserts == 0 && options.index_updates == 0);
-                // A DELETE and the INSERT of its row leave the number as it was only when they happen together and once:
-                // without a transaction, two connections may delete a row and one of them fail to put it back; without a
-                // unique key, a DELETE that waited for another connection may find no row, and its INSERT add one more. So it
-                // does for an id that has no row.
+                // A DELETE and the INSERT of its row leave the number as it was only when they
+                // happen together and once: without a transaction, two connections may delete a row
+                // and one of them fail to put it back; without a unique key, a DELETE that waited
+                // for another connection may find no row, and its INSERT add one more. So it does
+                // for an id that has no row.
                 let may_tear = options.skip_trx || options.secondary;
                 let is_same = options.delete_inserts == 0 || (self.whole && !may_tear);
                 self.rows = self.rows.filter(|_| is_same);
@@ -86,7 +89,8 @@ fn loaded_k(setup: &Setup, table: u32) -> i128 {
     (1..=setup.options.table_size).map(|row| i128::from(source.row(table, row).0)).sum()
 }
 
-/// Reads all tables. After the load each is checked by itself, with its ids; later all of them together.
+/// Reads all tables. After the load each is checked by itself, with its ids; later all of them
+/// together.
 pub(crate) async fn verify(
     setup: &Setup,
     kind: StepKind,
@@ -122,7 +126,8 @@ pub(crate) async fn verify(
 
 fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart> {
     let rows = i128::from(setup.options.table_size);
-    // Tests draw from all ids between the first and the last: a gap would be rows that are not there, on any server.
+    // Tests draw from all ids between the first and the last: a gap would be rows that are not
+    // there, on any server.
     let (first, last): (i128, i128) = (setup.options.first_id.into(), setup.options.last_id().into());
     vec![
         part("rows", rows, actual[0]),

@@ -1,7 +1,8 @@
 //! Zipf's distribution by rejection-inversion: P(rank i) is proportional to 1 / i^s.
 //!
-//! After Hörmann and Derflinger: "Rejection-inversion to generate variates from monotone discrete distributions" (ACM
-//! TOMACS 6, 1996), the method of the original too. Constant memory and time, whatever the number of ranks.
+//! After Hörmann and Derflinger: "Rejection-inversion to generate variates from monotone discrete
+//! distributions" (ACM TOMACS 6, 1996), the method of the original too. Constant memory and time,
+//! whatever the number of ranks.
 
 use crate::oltp::draws::Draws;
 

@@ -7,7 +7,8 @@ pub struct Builtin {
     /// What pgbench's report calls it.
     pub title: &'static str,
     pub text: &'static str,
-    /// It leaves branches and tellers as they are, so that their sums differ from those of the accounts.
+    /// It leaves branches and tellers as they are, so that their sums differ from those of the
+    /// accounts.
     pub(crate) only_accounts: bool,
     /// Each transaction adds a row to the history.
     pub(crate) writes: bool,

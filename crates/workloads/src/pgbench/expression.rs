@@ -56,7 +56,8 @@ pub(crate) enum Function {
     Sqrt,
 }
 
-/// How many arguments each of the functions that a script calls by name takes; with a seed of its own, one more.
+/// How many arguments each of the functions that a script calls by name takes; with a seed of its
+/// own, one more.
 pub(crate) const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] = [
     ("abs", Function::Abs, 1..=1),
     ("debug", Function::Debug, 1..=1),

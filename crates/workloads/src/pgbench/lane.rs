@@ -30,7 +30,8 @@ struct Own {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     pub(crate) stream: Philox,
-    /// All connections take their transactions from one schedule: what number n draws does not depend on who sends it.
+    /// All connections take their transactions from one schedule: what number n draws does not
+    /// depend on who sends it.
     pub(crate) is_shared: bool,
 }
 

@@ -11,7 +11,8 @@ use super::Setup;
 use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
 use crate::connection::{Connection, of_load};
 
-/// Accounts that are sent at once: about 1 MB, or rows of one INSERT where there is no stream of rows.
+/// Accounts that are sent at once: about 1 MB, or rows of one INSERT where there is no stream of
+/// rows.
 const STREAMED: u64 = 20_000;
 const INSERTED: u64 = 1_000;
 

@@ -1,7 +1,7 @@
 //! Scripts of pgbench: its own three and yours, with its expressions, commands and tables.
 //!
-//! A transaction is one pass over a script, drawn by weight. Written from pgbench's manual and the formulas of its source; where
-//! it differs, `deviations.toml` says so in every record.
+//! A transaction is one pass over a script, drawn by weight. Written from pgbench's manual and the
+//! formulas of its source; where it differs, `deviations.toml` says so in every record.
 
 mod builtin;
 mod check;

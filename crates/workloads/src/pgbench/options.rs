@@ -39,17 +39,19 @@ pub enum Vacuum {
 }
 
 with_defaults! {
-    /// `[workload.pgbench]`: scripts of pgbench, its own and yours. A step for each number of connections and each rate.
+    /// `[workload.pgbench]`: scripts of pgbench, its own and yours. A step for each number of
+    /// connections and each rate.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Pgbench {
-        /// Files, or `tpcb-like`, `simple-update` and `select-only`; with `@N` a script is drawn N times as often as with `@1`.
+        /// Files, or `tpcb-like`, `simple-update` and `select-only`; with `@N` a script is drawn N
+        /// times as often as with `@1`.
         pub files: Vec<String> = vec!["tpcb-like".to_owned()],
         /// Hundreds of thousands of accounts.
         #[schemars(range(min = 1, max = 20_000_000))]
         pub scale: u32 = 1,
-        /// How the tables are made, a letter for each part: d(rop), t(ables), g(enerate) or G (by the server), v(acuum), p(rimary
-        /// keys), f(oreign keys). Nothing is made when it is empty.
+        /// How the tables are made, a letter for each part: d(rop), t(ables), g(enerate) or G (by
+        /// the server), v(acuum), p(rimary keys), f(oreign keys). Nothing is made when it is empty.
         pub init_steps: String = "dtgvp".to_owned(),
         #[schemars(range(min = 10, max = 100))]
         pub fillfactor: u32 = 100,
@@ -69,12 +71,15 @@ with_defaults! {
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next transaction. pgbench's rates are `poisson`.
         pub pace: OltpPace = OltpPace::Closed,
-        /// Transactions a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
+        /// Transactions a second of all connections together, for `pace = "constant"` and
+        /// `"poisson"`: a ladder.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
-        /// Transactions of a rate that may wait for a connection; the oldest beyond are given up and counted.
+        /// Transactions of a rate that may wait for a connection; the oldest beyond are given up
+        /// and counted.
         pub max_backlog: Option<u64> = None,
-        /// With a rate: a transaction that is late by this much before it begins is given up and counted.
+        /// With a rate: a transaction that is late by this much before it begins is given up and
+        /// counted.
         pub latency_limit: Option<PlanDuration> = None,
         /// Each transaction has a connection of its own.
         pub connect: bool = false,
@@ -86,14 +91,18 @@ with_defaults! {
         pub checks: Vec<SqlCheck> = Vec::new(),
         /// The tables are there and belong to others: nothing is made and nothing dropped.
         pub use_existing: bool = false,
-        /// How the server is brought to rest after the load; until its state is quiet when left out.
+        /// How the server is brought to rest after the load; until its state is quiet when left
+        /// out.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle: Option<Settle> = None,
-        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
+        /// `"restore-each-step"`.
         pub data: DataMode = DataMode::Preserve,
-        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        /// Steps that begin with a server that has just been started and with empty caches: `true`,
+        /// or a list of steps. Needs root.
         pub cold: Cold = Cold::All(false),
-        /// A step that is not done after this many times its length is cut off and recorded as failed.
+        /// A step that is not done after this many times its length is cut off and recorded as
+        /// failed.
         #[schemars(range(min = 1.0))]
         pub time_cap: f64 = 4.0,
     }

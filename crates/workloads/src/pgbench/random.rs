@@ -1,4 +1,5 @@
-//! pgbench's random functions: its formulas, on draws that depend on seed, connection and number of the transaction.
+//! pgbench's random functions: its formulas, on draws that depend on seed, connection and number of
+//! the transaction.
 
 use std::f64::consts::PI;
 
@@ -78,7 +79,8 @@ impl Draws {
         }
     }
 
-    /// By Devroye's method of rejection ("Non-Uniform Random Variate Generation", X.6.1), as pgbench does it.
+    /// By Devroye's method of rejection ("Non-Uniform Random Variate Generation", X.6.1), as
+    /// pgbench does it.
     pub(crate) fn zipfian(&mut self, low: i64, high: i64, exponent: f64) -> Result<i64, String> {
         if !ZIPFIAN.contains(&exponent) {
             let (least, greatest) = (ZIPFIAN.start(), ZIPFIAN.end());
@@ -244,7 +246,8 @@ mod tests {
             assert!((share(&exponential, k) / expected - 1.0).abs() < 0.06, "{k}");
         }
         let gaussian = counts(DRAWS, |draws| draws.gaussian(-5, 4, 2.0).unwrap());
-        // 38.3 % of a normal distribution lie within half a deviation; 95.4 % are within the two of the range.
+        // 38.3 % of a normal distribution lie within half a deviation; 95.4 % are within the two of
+        // the range.
         let middle: f64 = (-2..=1).map(|k| share(&gaussian, k)).sum();
         assert!((middle - 0.5762 / 0.9545).abs() < 0.01, "{middle}");
         let uniform = counts(DRAWS, |draws| draws.uniform(-1, 2));

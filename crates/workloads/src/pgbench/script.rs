@@ -54,7 +54,8 @@ pub(crate) enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Keep {
     pub(crate) prefix: String,
-    /// `\aset`: of each statement of the text, where it has rows; else of the last, which must have one row.
+    /// `\aset`: of each statement of the text, where it has rows; else of the last, which must have
+    /// one row.
     pub(crate) all: bool,
 }
 
@@ -141,8 +142,8 @@ enum Place<'a> {
     Block(u32),
 }
 
-/// The statement that `text` begins with, and how much of it that is: up to `;`, which belongs to it, or to a backslash, which
-/// is left.
+/// The statement that `text` begins with, and how much of it that is: up to `;`, which belongs to
+/// it, or to a backslash, which is left.
 fn sql(text: &str) -> (String, usize) {
     let (mut place, mut depth, mut at) = (Place::Plain, 0_u32, 0);
     let mut out = String::new();
@@ -331,7 +332,8 @@ impl Reader<'_> {
         expression(text, self.names)
     }
 
-    /// `\elif` or `\else`: the branch before it goes on after the choice, its condition leads to what follows.
+    /// `\elif` or `\else`: the branch before it goes on after the choice, its condition leads to
+    /// what follows.
     fn end_branch(&mut self, name: &str) -> Result<(), String> {
         let at = self.commands.len();
         let open = self.open.last_mut().ok_or_else(|| format!("\\{name} without matching \\if"))?;

@@ -38,8 +38,8 @@ pub(crate) struct Scripts {
 }
 
 impl Scripts {
-    /// Reads `files`; `more` are names of variables that they need not speak of, `commit` is what ends a transaction of the
-    /// original's own scripts.
+    /// Reads `files`; `more` are names of variables that they need not speak of, `commit` is what
+    /// ends a transaction of the original's own scripts.
     ///
     /// # Errors
     /// The file and what is wrong with it.

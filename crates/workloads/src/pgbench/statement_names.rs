@@ -1,4 +1,5 @@
-//! Names under which commands are counted. They live as long as the process: there are few, and each run of a script has the same.
+//! Names under which commands are counted. They live as long as the process: there are few, and
+//! each run of a script has the same.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

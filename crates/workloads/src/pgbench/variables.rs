@@ -1,4 +1,5 @@
-//! Variables of scripts: names become places when scripts are read, so that a transaction looks nothing up.
+//! Variables of scripts: names become places when scripts are read, so that a transaction looks
+//! nothing up.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Money that neither comes nor goes: sums of balances and of the history, compared with what they were before the step.
+//! Money that neither comes nor goes: sums of balances and of the history, compared with what they
+//! were before the step.
 
 use std::time::Instant;
 
@@ -34,7 +35,8 @@ impl Balances {
         })
     }
 
-    /// What the step has changed: accounts and history by the same sum, tellers and branches too where each script pays them.
+    /// What the step has changed: accounts and history by the same sum, tellers and branches too
+    /// where each script pays them.
     pub(crate) async fn compare(
         self,
         scripts: &Scripts,

@@ -1,4 +1,5 @@
-//! A script outside of a plan, as on sysbench's own command line: one command, its options and reports.
+//! A script outside of a plan, as on sysbench's own command line: one command, its options and
+//! reports.
 
 use std::time::Instant;
 
@@ -12,7 +13,8 @@ use super::options::Sysbench as Options;
 use super::{Setup, Sysbench, check, steps};
 use crate::{Context, Error, Philox, Work};
 
-/// What happened up to now, or since the report before, as the hooks of a script get it. Times are in seconds.
+/// What happened up to now, or since the report before, as the hooks of a script get it. Times are
+/// in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stat {
     pub threads_running: u32,
@@ -78,7 +80,8 @@ impl Sysbench {
         self.done().await
     }
 
-    /// Hands `stat` to the script's hook `report_intermediate` or `report_cumulative`; whether it has one.
+    /// Hands `stat` to the script's hook `report_intermediate` or `report_cumulative`; whether it
+    /// has one.
     pub fn report(&self, kind: &str, stat: &Stat) -> Result<bool, String> {
         let Some(machine) = &self.main else { return Ok(false) };
         machine.report(kind, stat).map_err(|error| said(&error))
@@ -89,7 +92,8 @@ impl Sysbench {
         self.apart("help").await.map(|_| ())
     }
 
-    /// Runs a command once, outside of any step, where the script has it; used to end the tables of an earlier cell.
+    /// Runs a command once, outside of any step, where the script has it; used to end the tables of
+    /// an earlier cell.
     pub(super) async fn apart(&mut self, command: &str) -> Result<Option<Work>, Error> {
         let Ok(offers) = self.setup.look() else { return Ok(None) };
         if !offers.commands.contains_key(command) {

@@ -1,9 +1,11 @@
-//! What a script asks for when it yields, and what it gets: the border between Lua and the sessions.
+//! What a script asks for when it yields, and what it gets: the border between Lua and the
+//! sessions.
 
 use dbdyno_drivers::Param;
 use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
 
-/// What a yield of the API asks for. A connection is named by the number that it got when it was opened.
+/// What a yield of the API asks for. A connection is named by the number that it got when it was
+/// opened.
 #[derive(Debug)]
 pub(crate) enum Asked {
     /// A new connection, or one again under its number.
@@ -39,8 +41,8 @@ pub(crate) enum Asked {
     Returned,
 }
 
-/// What a coroutine yields: the number of what it asks for, and what goes with that. Of the values of parameters two have a place
-/// of their own, so that most statements take no memory.
+/// What a coroutine yields: the number of what it asks for, and what goes with that. Of the values
+/// of parameters two have a place of their own, so that most statements take no memory.
 pub(crate) type Yielded = (Value, Value, Value, Value, Value, Value, MultiValue);
 
 impl Asked {

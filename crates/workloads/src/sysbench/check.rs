@@ -1,4 +1,5 @@
-//! Checks the options of a script: ranges, what goes together, and what the script itself says of them.
+//! Checks the options of a script: ranges, what goes together, and what the script itself says of
+//! them.
 
 use dbdyno_plan::{Mistake, data_problem};
 

@@ -1,5 +1,5 @@
-//! sysbench's random numbers from dbdyno's own generator: every draw depends on the seed, the step, the connection and the
-//! number of the event, and on nothing else.
+//! sysbench's random numbers from dbdyno's own generator: every draw depends on the seed, the step,
+//! the connection and the number of the event, and on nothing else.
 
 use crate::Philox;
 use crate::oltp::distribution::Distribution;
@@ -15,7 +15,8 @@ pub(crate) struct Draw {
     stream: Philox,
     draws: Draws,
     options: Oltp,
-    /// Distributions that were asked for, by kind and number of values: making one may cost more than a draw.
+    /// Distributions that were asked for, by kind and number of values: making one may cost more
+    /// than a draw.
     made: Vec<(Kind, u64, Distribution)>,
 }
 
@@ -108,8 +109,8 @@ fn values(low: i64, high: i64) -> Option<u64> {
     (high > low).then(|| high.abs_diff(low).saturating_add(1))
 }
 
-/// Number `index` of a permutation of all whole numbers of 32 bits, so that no two are equal: quadratic residues of a prime
-/// that leaves 3 when divided by 4, twice, moved in between.
+/// Number `index` of a permutation of all whole numbers of 32 bits, so that no two are equal:
+/// quadratic residues of a prime that leaves 3 when divided by 4, twice, moved in between.
 pub(crate) fn unique(index: u32, seed: u64) -> u32 {
     let residue = |x: u32| {
         let wide = u64::from(x);

@@ -1,4 +1,5 @@
-//! Forecasts a script's steps. Exact: the length of its runs. What a command takes is not known before it ran.
+//! Forecasts a script's steps. Exact: the length of its runs. What a command takes is not known
+//! before it ran.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Scripts and the modules they require: where they are found, what they may read, and what was read.
+//! Scripts and the modules they require: where they are found, what they may read, and what was
+//! read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,8 +68,8 @@ impl Script {
         templates.collect::<Vec<_>>().join(";")
     }
 
-    /// The text of a module and its file, or where it was looked for. `templates` is the script's `package.path`, empty for a
-    /// path.
+    /// The text of a module and its file, or where it was looked for. `templates` is the script's
+    /// `package.path`, empty for a path.
     pub(crate) fn module(&self, name: &str, templates: &str) -> Result<(Arc<str>, PathBuf), String> {
         let candidates: Vec<PathBuf> = if templates.is_empty() {
             let beside = self.folders.first().map(|folder| folder.join(name));

@@ -1,4 +1,5 @@
-//! What a script's state can have done at once, without a wait: draws, rows that are there, output, files, limits.
+//! What a script's state can have done at once, without a wait: draws, rows that are there, output,
+//! files, limits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -47,8 +48,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// A state with the API and the script's own chunk, and the functions of the API. LuaJIT compiles nothing unless its library
-    /// `jit` is opened: compiled loops could not be ended.
+    /// A state with the API and the script's own chunk, and the functions of the API. LuaJIT
+    /// compiles nothing unless its library `jit` is opened: compiled loops could not be ended.
     pub(crate) fn loaded(self: &Rc<Self>) -> mlua::Result<(Lua, Table)> {
         let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
         let api: Table = Part::Core.function(&lua)?.call(self.table(&lua)?)?;
@@ -203,7 +204,8 @@ impl Host {
         math.raw_set("randomseed", lua.create_function(|_, _: MultiValue| Ok(()))?)
     }
 
-    /// A file of the script as a function, and where it was found; else why there is none, and whether it is wrong.
+    /// A file of the script as a function, and where it was found; else why there is none, and
+    /// whether it is wrong.
     fn chunk(
         self: &Rc<Self>,
         lua: &Lua,
@@ -223,7 +225,8 @@ impl Host {
         }
     }
 
-    /// A text of the script's as a function. One that looks at the table of globals itself finds all of them there.
+    /// A text of the script's as a function. One that looks at the table of globals itself finds
+    /// all of them there.
     fn compiled(self: &Rc<Self>, lua: &Lua, text: &str, name: &str) -> mlua::Result<Function> {
         const SOME_OF_EACH: [&str; 7] = ["table", "bit", "math", "io", "require", "ffi", "sb_rand"];
         if names_globals(text) {
@@ -249,7 +252,8 @@ impl Host {
         Ok(Some(table))
     }
 
-    /// Ends a script that goes on for too long without a statement; one that takes too much memory gets no more.
+    /// Ends a script that goes on for too long without a statement; one that takes too much memory
+    /// gets no more.
     fn watch(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
         lua.set_memory_limit(self.setup.memory_bytes())?;
         let own = Rc::clone(self);
@@ -301,8 +305,8 @@ fn made_when_asked(
     Ok(table)
 }
 
-/// What sysbench calls a database that takes such statements: one whose keys come from sequences, or lie in the table itself,
-/// is addressed as PostgreSQL is.
+/// What sysbench calls a database that takes such statements: one whose keys come from sequences,
+/// or lie in the table itself, is addressed as PostgreSQL is.
 pub(crate) fn driver_name(setup: &Setup) -> &'static str {
     match setup.context.endpoint.capabilities.key_source {
         KeySource::TableCounter => "mysql",

@@ -23,7 +23,8 @@ pub(crate) struct Part {
     pub(crate) command: String,
     pub(crate) threads: u32,
     pub(crate) stream: Philox,
-    /// All connections take their events from one schedule: what event n draws does not depend on who sends it.
+    /// All connections take their events from one schedule: what event n draws does not depend on
+    /// who sends it.
     pub(crate) is_shared: bool,
 }
 

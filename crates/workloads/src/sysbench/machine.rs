@@ -1,4 +1,5 @@
-//! One state of a script with its sessions: goes on until an event is over, and has the database do what the script asks for.
+//! One state of a script with its sessions: goes on until an event is over, and has the database do
+//! what the script asks for.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -357,8 +358,8 @@ impl Machine {
         self.tally.statements.push(done);
     }
 
-    /// What a failed statement of connection `number` is for the script. An event that begins again does so outside of any
-    /// transaction, and on a connection that is there.
+    /// What a failed statement of connection `number` is for the script. An event that begins again
+    /// does so outside of any transaction, and on a connection that is there.
     async fn refused(&mut self, number: usize, failure: Failure) -> Refusal {
         let is_lost = failure.class == ErrorClass::Lost;
         let ignorable = self.host.setup.ignores(&failure);
@@ -427,7 +428,8 @@ fn is_within(text: &str, word: &[u8]) -> bool {
     text.as_bytes().windows(word.len()).any(is_here)
 }
 
-/// A table whose keys come from the table itself has them for a whole number that is the primary key, and no `SERIAL`.
+/// A table whose keys come from the table itself has them for a whole number that is the primary
+/// key, and no `SERIAL`.
 fn in_table_keys(sql: &str) -> std::borrow::Cow<'_, str> {
     match sql.trim_start().get(..12) {
         Some(start) if start.eq_ignore_ascii_case("CREATE TABLE") => {

@@ -1,8 +1,9 @@
 //! Scripts of sysbench, unchanged: their commands are steps, their events are operations.
 //!
-//! Each connection has a Lua state of its own, as each thread of sysbench has. A statement suspends the state, so that
-//! thousands of connections share a load thread. The API is that of sysbench 1.0.20 and 1.1, and the global functions of
-//! before 1.0; where it differs, `deviations.toml` says so in every record.
+//! Each connection has a Lua state of its own, as each thread of sysbench has. A statement suspends
+//! the state, so that thousands of connections share a load thread. The API is that of sysbench
+//! 1.0.20 and 1.1, and the global functions of before 1.0; where it differs, `deviations.toml` says
+//! so in every record.
 
 mod alone;
 mod asked;

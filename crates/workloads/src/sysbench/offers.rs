@@ -1,4 +1,5 @@
-//! What a script offers: its commands and options. To find out it is loaded once, without a database.
+//! What a script offers: its commands and options. To find out it is loaded once, without a
+//! database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -41,8 +41,8 @@ pub enum Allowed {
 }
 
 with_defaults! {
-    /// `[workload.sysbench]`: a script of sysbench, unchanged. Steps are its commands, in order; `run` is a step for each number
-    /// of connections and each rate.
+    /// `[workload.sysbench]`: a script of sysbench, unchanged. Steps are its commands, in order;
+    /// `run` is a step for each number of connections and each rate.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Sysbench {
@@ -61,7 +61,8 @@ with_defaults! {
         pub prepare_connections: u32 = 4,
         /// Length of each `run`, without its warm-up.
         pub time: PlanDuration = PlanDuration::from_secs(10),
-        /// Events of each `run`, all connections together, in place of `time`; the warm-up is left out then.
+        /// Events of each `run`, all connections together, in place of `time`; the warm-up is left
+        /// out then.
         #[schemars(range(min = 1))]
         pub events: Option<u64> = None,
         /// With `events`: `time` ends a `run` too. For the original's command line.
@@ -71,12 +72,15 @@ with_defaults! {
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next event.
         pub pace: OltpPace = OltpPace::Closed,
-        /// Events a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
+        /// Events a second of all connections together, for `pace = "constant"` and `"poisson"`: a
+        /// ladder.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
-        /// Events of a rate that may wait for a connection; the oldest beyond are given up and counted.
+        /// Events of a rate that may wait for a connection; the oldest beyond are given up and
+        /// counted.
         pub max_backlog: Option<u64> = None,
-        /// What `sysbench.rand.default` draws from. `special` is the default of version 1.0, `uniform` that of 1.1.
+        /// What `sysbench.rand.default` draws from. `special` is the default of version 1.0,
+        /// `uniform` that of 1.1.
         pub rand_type: Distribution = Distribution::Uniform,
         #[schemars(range(min = 1, max = 1_000))]
         pub rand_spec_iter: u32 = 12,
@@ -89,31 +93,37 @@ with_defaults! {
         #[schemars(range(min = 0.0, max = 100.0))]
         pub rand_zipfian_exp: f64 = 0.8,
         pub db_ps_mode: PsMode = PsMode::Auto,
-        /// Errors after which an event begins again; any other error fails it. When left out: deadlocks, lock waits and the like,
-        /// and PostgreSQL's duplicate keys.
+        /// Errors after which an event begins again; any other error fails it. When left out:
+        /// deadlocks, lock waits and the like, and PostgreSQL's duplicate keys.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub ignore_errors: Option<Vec<ErrorCode>> = None,
         /// The first event that fails ends the step, as in the original; else 100 in a row do.
         pub strict: bool = false,
-        /// What a script may do beyond its folder and its database: nothing unless it is named here.
+        /// What a script may do beyond its folder and its database: nothing unless it is named
+        /// here.
         #[schemars(extend("uniqueItems" = true))]
         pub allow: Vec<Allowed> = Vec::new(),
         /// What the state of one connection may take.
         #[schemars(range(min = 1, max = 1_000_000))]
         pub memory_mb: u32 = 64,
-        /// Statements that are sent before the first and after each step, and what they must answer.
+        /// Statements that are sent before the first and after each step, and what they must
+        /// answer.
         pub checks: Vec<SqlCheck> = Vec::new(),
-        /// The tables are there and belong to others: `prepare` is left out, and nothing is dropped.
+        /// The tables are there and belong to others: `prepare` is left out, and nothing is
+        /// dropped.
         pub use_existing: bool = false,
-        /// How the server is brought to rest between the last command that makes data and the first `run`; until its state is quiet
-        /// when left out.
+        /// How the server is brought to rest between the last command that makes data and the first
+        /// `run`; until its state is quiet when left out.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub settle: Option<Settle> = None,
-        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+        /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`,
+        /// `"restore-each-step"`.
         pub data: DataMode = DataMode::Preserve,
-        /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+        /// Steps that begin with a server that has just been started and with empty caches: `true`,
+        /// or a list of steps. Needs root.
         pub cold: Cold = Cold::All(false),
-        /// A `run` that is not done after this many times its length is cut off and recorded as failed.
+        /// A `run` that is not done after this many times its length is cut off and recorded as
+        /// failed.
         #[schemars(range(min = 1.0))]
         pub time_cap: f64 = 4.0,
     }
@@ -157,7 +167,8 @@ impl Sysbench {
         self.allow.contains(&Allowed::Files)
     }
 
-    /// The longest time that a script may go on for without a statement: what a `run` may take, at most a minute.
+    /// The longest time that a script may go on for without a statement: what a `run` may take, at
+    /// most a minute.
     pub(crate) fn longest_stretch(&self) -> Duration {
         const MOST: Duration = Duration::from_secs(60);
         self.shared().length().map_or(MOST, |length| length.mul_f64(self.time_cap).min(MOST))
@@ -227,7 +238,8 @@ fn names_lost(codes: &[String]) -> bool {
     codes.iter().any(|code| code == "all" || LOST.contains(&code.as_str()))
 }
 
-/// sysbench's own options as `sysbench.opt` has them. No address and no password: a script needs none.
+/// sysbench's own options as `sysbench.opt` has them. No address and no password: a script needs
+/// none.
 pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Result<Table> {
     let options = &setup.options;
     let table = lua.create_table()?;

@@ -41,7 +41,8 @@ pub(crate) fn plan(options: &Sysbench) -> Vec<Planned> {
 }
 
 impl Planned {
-    /// Connections of the step: as many as the plan says, one for a command that the script runs once.
+    /// Connections of the step: as many as the plan says, one for a command that the script runs
+    /// once.
     pub(crate) fn connections(&self, setup: &Setup) -> u32 {
         match &self.act {
             Act::Run { connections, .. } => *connections,

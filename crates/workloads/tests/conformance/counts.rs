@@ -80,7 +80,8 @@ fn texts(asked: &[Asked], client: u32) -> Vec<&str> {
     statements.filter(|sql| sql.contains(&table)).collect()
 }
 
-/// Most statements that one of the two streams was ahead of the other; 0 for a step without deletes.
+/// Most statements that one of the two streams was ahead of the other; 0 for a step without
+/// deletes.
 fn lead(sent: &[&str], deletes: &[&str]) -> i64 {
     if deletes.is_empty() {
         return 0;
@@ -113,7 +114,8 @@ fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end
             assert_eq!(of_client.iter().map(|(_, kind)| *kind).collect::<Vec<_>>(), expected, "{step}");
             for (spec, kind) in of_client {
                 let query = kind == "query";
-                // The original's queries end with the inserter or the deleter; here only the inserter decides.
+                // The original's queries end with the inserter or the deleter; here only the
+                // inserter decides.
                 let decides = kind == "insert" || kind == "index";
                 assert_eq!(spec.role == Role::Decides, decides, "{step} {kind}");
                 assert_eq!(spec.limit == Limit::UntilClientEnds, query, "{step} {kind}");
@@ -152,8 +154,8 @@ fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
 
 #[test]
 fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
-    // 20 statements of 50 rows each second: with the step's length left to chance it would be 0.55 to 1.45 s, each time the same.
-    // A machine that is held up ends later, and not each time.
+    // 20 statements of 50 rows each second: with the step's length left to chance it would be 0.55
+    // to 1.45 s, each time the same. A machine that is held up ends later, and not each time.
     assert!((0..8).any(|_| length_of_a_second_of_random_writers_us() < 1_200_000));
 }
 

@@ -28,7 +28,8 @@ fn the_kinds_of_range_queries_have_equal_shares_and_no_order() {
     // Chi-square with 2 degrees of freedom: 18.4 is exceeded once in 10,000.
     let chi: f64 = counts.iter().map(|seen| (seen - 10_000.0).powi(2) / 10_000.0).sum();
     assert!(chi < 18.4, "{counts:?}");
-    // Drawn with replacement: a kind follows itself in a third of all cases; in a rotation it never does.
+    // Drawn with replacement: a kind follows itself in a third of all cases; in a rotation it never
+    // does.
     let repeated = queries.windows(2).filter(|pair| pair[0].0 == pair[1].0).count() as f64;
     assert!((repeated / 29_999.0 - 1.0 / 3.0).abs() < 0.012, "{repeated}");
 }

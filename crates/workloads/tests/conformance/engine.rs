@@ -34,7 +34,8 @@ fn manifest(name: &str) -> Manifest {
     }
 }
 
-/// Runs step `index`, its work before and after it included; fails the test if the step does not complete.
+/// Runs step `index`, its work before and after it included; fails the test if the step does not
+/// complete.
 pub(crate) fn run_step(
     workload: &mut InsertBenchmark,
     index: usize,

@@ -71,7 +71,8 @@ impl Recorded {
 }
 
 impl Lanes<'_> {
-    /// Prepares and sends operation `number` of the first lane of `client` and `kind`; everything that was asked.
+    /// Prepares and sends operation `number` of the first lane of `client` and `kind`; everything
+    /// that was asked.
     pub(crate) fn ask(&mut self, client: u32, kind: &str, number: u64) -> Vec<Asked> {
         let lane = self.lanes.iter_mut().find(|(spec, name, _)| spec.client == client && name == kind);
         let (_, _, lane) = lane.unwrap_or_else(|| panic!("client {client} has no {kind} lane"));
@@ -102,7 +103,8 @@ impl Lanes<'_> {
     }
 }
 
-/// A row as it is in a statement, unquoted: dateandtime, cashregisterid, customerid, productid, price, data.
+/// A row as it is in a statement, unquoted: dateandtime, cashregisterid, customerid, productid,
+/// price, data.
 pub(crate) type Row = [String; 6];
 
 /// Rows of an INSERT in text form, taken apart without help of the code that made it.

@@ -87,7 +87,8 @@ fn every_statement_is_a_full_batch_of_its_step() {
 fn columns_keep_to_their_domains_and_reach_their_ends() {
     let recorded = Recorded::new(&options(), mysql::capabilities("innodb", true));
     let rows = rows(&recorded, "l.i0", 1, 0..400);
-    // Domain, and how near to its end 40,000 uniform draws come but once in 10^17 tries: domain / 1000, at least 0.
+    // Domain, and how near to its end 40,000 uniform draws come but once in 10^17 tries: domain /
+    // 1000, at least 0.
     for (column, domain) in [(1, 1000), (2, 100_000), (3, 10_000), (4, 500)] {
         let numbers: Vec<u32> = rows
             .iter()
@@ -123,9 +124,9 @@ fn data_is_filler_and_then_a_random_part_of_the_originals_length() {
     assert!(chi < 35.6, "{lengths:?}");
 }
 
-/// The original's 65 bytes a row at 100 rows and 83 at 5 are those of a table named `purchases_index`, 12 characters
-/// longer than `pi1`. One byte a row is allowed for: the original's figures are rounded, and its exact separators are
-/// not part of them.
+/// The original's 65 bytes a row at 100 rows and 83 at 5 are those of a table named
+/// `purchases_index`, 12 characters longer than `pi1`. One byte a row is allowed for: the
+/// original's figures are rounded, and its exact separators are not part of them.
 #[test]
 fn a_row_takes_as_many_bytes_of_sql_as_in_the_original() {
     for (rows, expected) in [(100, 65.0), (5, 83.0)] {

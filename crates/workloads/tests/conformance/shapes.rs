@@ -17,8 +17,8 @@ fn small() -> Options {
     Options { load_rows: 4, rows_per_commit, ..Options::default() }
 }
 
-/// Frozen: these are the first rows of seed 1, client 1, l.i0, on every database. A change of them makes all runs
-/// before incomparable with all runs after, and must raise the workload's version.
+/// Frozen: these are the first rows of seed 1, client 1, l.i0, on every database. A change of them
+/// makes all runs before incomparable with all runs after, and must raise the workload's version.
 #[test]
 fn the_first_inserts_of_seed_1_are_these() {
     let texts = mysql_text(&small()).texts("l.i0", "insert", 2).join("\n");

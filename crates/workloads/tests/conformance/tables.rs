@@ -1,4 +1,5 @@
-//! What is in the tables after the statements, on a real database (SQLite), and that verification sees what is wrong.
+//! What is in the tables after the statements, on a real database (SQLite), and that verification
+//! sees what is wrong.
 
 use std::time::Duration;
 

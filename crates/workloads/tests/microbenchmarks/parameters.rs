@@ -77,7 +77,8 @@ fn update_one_changes_row_1_of_every_table_and_zipf_prefers_the_first_rows() {
     assert_eq!(ones.iter().map(|sql| &sql[7..14]).collect::<BTreeSet<_>>().len(), 2, "both tables");
     let mut counts: BTreeMap<i64, u32> = BTreeMap::new();
     statements("update-zipf", 0, 4_000).iter().for_each(|sql| *counts.entry(id(sql)).or_default() += 1);
-    // Of 10,000 ids with exponent 0.8, id 1 has 1 / sum(1 / i^0.8) = 3.7 % of the draws: 148 of 4,000.
+    // Of 10,000 ids with exponent 0.8, id 1 has 1 / sum(1 / i^0.8) = 3.7 % of the draws: 148 of
+    // 4,000.
     assert!(counts[&1].abs_diff(148) < 50, "{}", counts[&1]);
     let first_hundred: u32 = counts.range(..=100).map(|(_, count)| count).sum();
     assert!(first_hundred > 1_000, "{first_hundred}");
@@ -124,7 +125,8 @@ fn ids_and_k_of_every_statement_begin_where_the_plan_says() {
                 near.operations(step, 0, 2).concat().into_iter().zip(far.operations(step, 0, 2).concat());
             for (near, far) in pairs {
                 let (one, other) = (without_texts(&near), without_texts(&far));
-                // What is in the statement itself stays: `k=k+1`, `LENGTH(c) < 0`, the 0 that asks for an id.
+                // What is in the statement itself stays: `k=k+1`, `LENGTH(c) < 0`, the 0 that asks
+                // for an id.
                 let fixed = usize::from(one.contains("k+1") || one.contains("LENGTH") || one.contains("(0,"));
                 let moved: Vec<i64> = numbers(&other)
                     .into_iter()

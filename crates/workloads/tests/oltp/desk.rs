@@ -64,7 +64,8 @@ impl<W: Workload> Desk<W> {
         names.iter().position(|name| name == step).unwrap_or_else(|| panic!("{step} is none of {names:?}"))
     }
 
-    /// Statements of operations `0..count` of the step's connection `connection`, one text each operation's statement.
+    /// Statements of operations `0..count` of the step's connection `connection`, one text each
+    /// operation's statement.
     pub(crate) fn operations(&mut self, step: &str, connection: usize, count: u64) -> Vec<Vec<String>> {
         let index = self.index(step);
         let (_, factory) = self.workload.lanes(index).into_iter().nth(connection).unwrap();

@@ -1,4 +1,5 @@
-//! Steps of a ladder as the load engine runs them: how long, with how many connections, at which rate.
+//! Steps of a ladder as the load engine runs them: how long, with how many connections, at which
+//! rate.
 
 use dbdyno_drivers::null;
 use dbdyno_plan::PlanDuration;

@@ -101,7 +101,8 @@ fn indexes_go_round_the_connections() {
     assert_eq!(indexes.len(), 5);
 }
 
-/// `id`, `k`, `c` and `pad` of every row that the load sends in INSERTs with ids, in the order of ids.
+/// `id`, `k`, `c` and `pad` of every row that the load sends in INSERTs with ids, in the order of
+/// ids.
 fn rows_with_ids(texts: &[String]) -> Vec<(u64, String)> {
     let of_statement = |sql: &String| -> Vec<(u64, String)> {
         let values = sql.split_once("VALUES(").unwrap().1.strip_suffix(')').unwrap();

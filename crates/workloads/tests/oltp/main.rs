@@ -1,5 +1,6 @@
-//! The classic OLTP tests' statements against the original's published behaviour: what is sent, in which order, how often.
-//! No test here knows how the workload is made; all look at what arrives at a database.
+//! The classic OLTP tests' statements against the original's published behaviour: what is sent, in
+//! which order, how often. No test here knows how the workload is made; all look at what arrives at
+//! a database.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

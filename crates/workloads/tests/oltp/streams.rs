@@ -34,8 +34,8 @@ fn numbers(sql: &str) -> Vec<i64> {
     sql.split(|character| !is_digit(character)).filter_map(|part| part.parse().ok()).collect()
 }
 
-/// Frozen: these are the first transactions of seed 1 on every database. A change of them makes all runs before
-/// incomparable with all runs after, and must raise the workload's version.
+/// Frozen: these are the first transactions of seed 1 on every database. A change of them makes all
+/// runs before incomparable with all runs after, and must raise the workload's version.
 #[test]
 fn the_first_transaction_of_seed_1_is_this() {
     let operation = desk(&options()).operations("read-write.c1", 0, 1).remove(0);

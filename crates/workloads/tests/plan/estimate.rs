@@ -114,7 +114,8 @@ fn what_an_address_holds_is_not_on_this_disk() {
 fn innodb_needs_the_published_bytes_a_row() {
     let disk = |options: &str| estimate(&plan(&format!("{TWO}{options}"))).cells[0].disk_bytes as f64;
     let logs = 1280.0 * 1_048_576.0;
-    // 32 million rows, nearly nothing written: index build with sort files, 70.5 + 2 x 93.5 bytes, and 80 of binlog.
+    // 32 million rows, nearly nothing written: index build with sort files, 70.5 + 2 x 93.5 bytes,
+    // and 80 of binlog.
     let short = "write_rows = 1\nread_write_time = \"1s\"\nrates = [1]\n";
     let built = (disk(&format!("load_rows = 32_000_000\n{short}")) - logs) / 32e6;
     assert!((built - 337.5).abs() < 0.1, "{built} bytes a row");

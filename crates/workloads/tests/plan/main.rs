@@ -1,4 +1,5 @@
-//! Plans as their readers see them: what is read, what is refused and where, what ships with dbdyno.
+//! Plans as their readers see them: what is read, what is refused and where, what ships with
+//! dbdyno.
 
 #![allow(clippy::unwrap_used, reason = "a plan that cannot be read fails the test")]
 

@@ -1,4 +1,5 @@
-//! The plans that come with dbdyno: they parse, obey the JSON Schema, and the schema file is the types' own.
+//! The plans that come with dbdyno: they parse, obey the JSON Schema, and the schema file is the
+//! types' own.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Scripts of sysbench against a journal: what they send, what the API answers, how bad scripts end.
-//! Debian's package has the scripts; `cargo xtask servers` installs it.
+//! Scripts of sysbench against a journal: what they send, what the API answers, how bad scripts
+//! end. Debian's package has the scripts; `cargo xtask servers` installs it.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

@@ -1,4 +1,5 @@
-//! Debian's scripts: they send what the classic tests send, which were compared with sysbench itself.
+//! Debian's scripts: they send what the classic tests send, which were compared with sysbench
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,8 @@ fn scripts_send_the_statements_of_the_classic_tests_in_their_order() {
                 0,
                 20,
             );
-            // The classic insert of MySQL gives id 0 as the script does, PostgreSQL's leaves it out.
+            // The classic insert of MySQL gives id 0 as the script does, PostgreSQL's leaves it
+            // out.
             assert_eq!(shapes(&own), shapes(&classic), "{script}");
         }
     }

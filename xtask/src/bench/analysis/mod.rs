@@ -1,5 +1,5 @@
-//! Bench `analysis`: how long the findings and the report of a large run take and how large the report is, and how long many
-//! small runs take.
+//! Bench `analysis`: how long the findings and the report of a large run take and how large the
+//! report is, and how long many small runs take.
 
 mod records;
 

@@ -70,10 +70,12 @@ const SOURCES: &[Source] = &[
     Source { name: "status", rising: &[("Questions", 10_000)], more_rising: 40, still: 488 },
 ];
 
-/// Runs of the first and of the second half that have records of their own. The others are copies: the writer syncs each file.
+/// Runs of the first and of the second half that have records of their own. The others are copies:
+/// the writer syncs each file.
 const KINDS: u32 = 12;
 
-/// Writes `runs` runs of one plan, day after day. In the second half all rates are a twentieth lower.
+/// Writes `runs` runs of one plan, day after day. In the second half all rates are a twentieth
+/// lower.
 ///
 /// # Errors
 /// I/O.
@@ -94,7 +96,8 @@ pub(super) fn write_many(parent: &Path, size: Size, runs: u32) -> Result<()> {
     Ok(())
 }
 
-/// Writes a run of `size` into `parent` through the writer, so that reading it is what it is for any run.
+/// Writes a run of `size` into `parent` through the writer, so that reading it is what it is for
+/// any run.
 ///
 /// # Errors
 /// I/O.

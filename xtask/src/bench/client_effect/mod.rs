@@ -1,5 +1,6 @@
-//! Bench `client-effect`: does a comparison of servers depend on the client? The same servers, asked by sysbench, by
-//! dbdyno asleep and spinning, and by a spinning dbdyno with more work of its own.
+//! Bench `client-effect`: does a comparison of servers depend on the client? The same servers,
+//! asked by sysbench, by dbdyno asleep and spinning, and by a spinning dbdyno with more work of its
+//! own.
 
 mod page;
 mod samples;
@@ -16,7 +17,8 @@ use samples::{Sample, Samples};
 const SERVERS: [&str; 6] = ["mysql-5.6", "mysql-5.7", "mysql-8.0", "mariadb-10.2", "mariadb-11.4", "pg-15"];
 const SECONDS: u32 = 2;
 
-/// A kind of operation: dbdyno's test, sysbench's, the connections that ask, and the rows of the table it runs on.
+/// A kind of operation: dbdyno's test, sysbench's, the connections that ask, and the rows of the
+/// table it runs on.
 struct Test {
     own: &'static str,
     peer: &'static str,
@@ -57,7 +59,8 @@ const CLIENTS: [Client; 5] = [
 const SLEEP: usize = 1;
 const SPIN: usize = 2;
 
-/// All servers run side by side; in each round every server is asked by every client, in another order.
+/// All servers run side by side; in each round every server is asked by every client, in another
+/// order.
 pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let version = peer::version()?;
     // One thread for everything: the kernel stops a server when the thread that started it ends.

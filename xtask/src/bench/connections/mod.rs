@@ -1,4 +1,5 @@
-//! Bench `connections`: memory and time that 4096 connections take, compared with sysbench on the same server.
+//! Bench `connections`: memory and time that 4096 connections take, compared with sysbench on the
+//! same server.
 
 mod page;
 pub(super) mod peak;

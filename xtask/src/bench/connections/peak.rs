@@ -9,7 +9,8 @@ use anyhow::{Result, bail};
 /// The kernel keeps the greatest value itself; only what comes after the last look is missed.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Waits until `child` ends. Returns the greatest memory that it had resident, in bytes, and how it ended.
+/// Waits until `child` ends. Returns the greatest memory that it had resident, in bytes, and how it
+/// ended.
 ///
 /// # Errors
 /// When it ended before it was looked at.

@@ -12,14 +12,16 @@ use crate::bench::machine;
 use crate::bench::sysbench::hosts::Host;
 use crate::bench::sysbench::peer::transactions;
 
-/// sysbench says this before it opens the first connection, and that when all threads have theirs and have prepared.
+/// sysbench says this before it opens the first connection, and that when all threads have theirs
+/// and have prepared.
 const BEGUN: &str = "Initializing worker threads";
 const READY: &str = "Threads started!";
 
 /// Runs point selects on all connections.
 pub(super) fn measured(host: &Host) -> Result<Taken> {
     let (_, cpus) = machine::halves();
-    // The shell lifts its own limit on open files and becomes sysbench, so that the process watched is sysbench.
+    // The shell lifts its own limit on open files and becomes sysbench, so that the process watched
+    // is sysbench.
     let mut line = Command::new("sh");
     line.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\"", "sh"]);
     // Standard output is a pipe: without stdbuf the lines would come at the end.

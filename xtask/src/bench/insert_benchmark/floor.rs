@@ -1,4 +1,5 @@
-//! What l.i1 would cost a client that does nothing: a bare loop with as large statements at as long distances.
+//! What l.i1 would cost a client that does nothing: a bare loop with as large statements at as long
+//! distances.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,14 +9,16 @@ use anyhow::Result;
 use crate::bench::{machine, runs};
 use crate::command::output;
 
-/// Bytes of an INSERT before its first row and for each row, and of a DELETE: those that the workload sends, rounded.
+/// Bytes of an INSERT before its first row and for each row, and of a DELETE: those that the
+/// workload sends, rounded.
 const INSERT_BYTES: u32 = 95;
 const ROW_BYTES: u32 = 65;
 const DELETE_BYTES: u32 = 80;
 const SECONDS: u32 = 3;
 
-/// The bare loop's CPU for a row, in microseconds, where INSERTs of `rows` rows, each with a DELETE on a connection next to it,
-/// make `rows_per_second`. The loop is on the client's CPUs, who answers it on the server's.
+/// The bare loop's CPU for a row, in microseconds, where INSERTs of `rows` rows, each with a DELETE
+/// on a connection next to it, make `rows_per_second`. The loop is on the client's CPUs, who
+/// answers it on the server's.
 pub(super) fn measured(program: &Path, rows: u32, rows_per_second: f64) -> Result<f64> {
     let (server_cpus, client_cpus) = machine::halves();
     let mut line = Command::new("taskset");

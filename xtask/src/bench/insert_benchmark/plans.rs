@@ -25,8 +25,8 @@ pub(super) struct Case {
 }
 
 pub(super) const ALL: &[BenchPlan] = &[
-    // Long enough that a sample a second at both ends of l.i0 weighs little, and in l.i1 the first seconds on a server whose
-    // indexes were just built: the steady state is what that step is for.
+    // Long enough that a sample a second at both ends of l.i0 weighs little, and in l.i1 the first
+    // seconds on a server whose indexes were just built: the steady state is what that step is for.
     write("write", None),
     write("write-100", Some(100)),
     BenchPlan {
@@ -93,8 +93,8 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// The server's option file: everything in memory, and no commit waits for the disk, so that the client is asked to be as
-/// fast as it can.
+/// The server's option file: everything in memory, and no commit waits for the disk, so that the
+/// client is asked to be as fast as it can.
 pub(super) const MY_CNF: &str = "[mysqld]
 innodb_buffer_pool_size = 1G
 innodb_log_file_size = 1G
@@ -103,8 +103,8 @@ skip_log_bin
 ";
 
 impl BenchPlan {
-    /// The plan as TOML: the server on the first half of `cpus` CPUs, the client on the rest, or both everywhere when there
-    /// is only one.
+    /// The plan as TOML: the server on the first half of `cpus` CPUs, the client on the rest, or
+    /// both everywhere when there is only one.
     pub(super) fn text(&self, server: &str, cpus: usize) -> String {
         let Self { name, clients, load_rows, write_rows, rows_per_commit, read_write_seconds } = self;
         let commit = rows_per_commit.map_or_else(String::new, |rows| {

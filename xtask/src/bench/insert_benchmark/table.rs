@@ -48,7 +48,8 @@ pub(super) fn text(figures: &[Figure]) -> String {
     format!("{}\n\nMedians. {}", grid(figures).text(), what_is_counted())
 }
 
-/// The whole page. `server` is the name in the servers folder, `cpus` the number of the machine's CPUs.
+/// The whole page. `server` is the name in the servers folder, `cpus` the number of the machine's
+/// CPUs.
 pub(super) fn page(
     figures: &[Figure],
     facts: &RunFacts,

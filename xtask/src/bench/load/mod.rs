@@ -1,5 +1,5 @@
-//! Bench `load`: the rate of loading sbtest tables and building their indexes compared with sysbench's command prepare on the
-//! same server.
+//! Bench `load`: the rate of loading sbtest tables and building their indexes compared with
+//! sysbench's command prepare on the same server.
 
 mod page;
 
@@ -36,7 +36,8 @@ struct Case {
     method: &'static str,
 }
 
-/// Those with the same number of tables lie together: sysbench loads them in one way only, so they share its rate.
+/// Those with the same number of tables lie together: sysbench loads them in one way only, so they
+/// share its rate.
 const CASES: [[Case; 2]; 2] = [
     [Case { tables: 1, method: "insert" }, Case { tables: 1, method: "stream" }],
     [Case { tables: 4, method: "insert" }, Case { tables: 4, method: "stream" }],
@@ -80,15 +81,17 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     })
 }
 
-/// Cases on the server `prefix` whose name holds `only`, together those that share a rate of sysbench.
+/// Cases on the server `prefix` whose name holds `only`, together those that share a rate of
+/// sysbench.
 fn wanted(prefix: &str, only: Option<&str>) -> Vec<Vec<&'static Case>> {
     let holds = |case: &&Case| only.is_none_or(|only| format!("{prefix}, {}", case.what()).contains(only));
     let groups = CASES.iter().map(|group| group.iter().filter(holds).collect::<Vec<_>>());
     groups.filter(|group| !group.is_empty()).collect()
 }
 
-/// One round of cases with the same number of tables. sysbench comes between two cases and after a single one, and the order
-/// turns round each time: the second client finds a server with memory and files at hand.
+/// One round of cases with the same number of tables. sysbench comes between two cases and after a
+/// single one, and the order turns round each time: the second client finds a server with memory
+/// and files at hand.
 fn measure(setting: &Setting, host: &Host, group: &mut [Figure], round: u32) -> Result<()> {
     let mut turns: Vec<Option<usize>> = vec![Some(0), None];
     turns.extend((1..group.len()).map(Some));

@@ -15,7 +15,8 @@ pub(super) struct Case {
     pub(super) peer_test: &'static str,
     /// What the tables call it.
     pub(super) title: &'static str,
-    /// Options of the plan's workload in addition to those of every case, and the same for sysbench.
+    /// Options of the plan's workload in addition to those of every case, and the same for
+    /// sysbench.
     pub(super) options: &'static str,
     pub(super) peer_options: &'static [&'static str],
     pub(super) connections: u32,

@@ -9,7 +9,8 @@ use dbdyno_provision::{Running, Server, ServerSpec, find_named, list, servers_di
 
 use crate::bench::{machine, newest_of};
 
-/// Everything in memory, and no commit waits for the disk: the client is to be asked for all it can do.
+/// Everything in memory, and no commit waits for the disk: the client is to be asked for all it can
+/// do.
 pub(in crate::bench) const MY_CNF: &str = "[mysqld]
 innodb_buffer_pool_size = 256M
 innodb_flush_log_at_trx_commit = 0
@@ -51,7 +52,8 @@ pub(in crate::bench) struct Host {
 }
 
 impl Host {
-    /// Sends `statements` to PostgreSQL, in the database of sysbench's tables; other products need none of them.
+    /// Sends `statements` to PostgreSQL, in the database of sysbench's tables; other products need
+    /// none of them.
     pub(in crate::bench) async fn tidy_up(&self, statements: &[&str]) -> Result<()> {
         if self.is_mysql {
             return Ok(());
@@ -80,8 +82,8 @@ impl Host {
         }
     }
 
-    /// CPU time of the server since it started, by the kernel's clock ticks (10 ms): its process and its children, running
-    /// or ended.
+    /// CPU time of the server since it started, by the kernel's clock ticks (10 ms): its process
+    /// and its children, running or ended.
     ///
     /// # Errors
     /// When the process is gone.
@@ -103,8 +105,8 @@ struct Process {
     ticks: u64,
 }
 
-/// A line of /proc/PID/stat: ppid, field 4, and the sum of utime, stime, cutime and cstime, fields 14 to 17
-/// (proc_pid_stat(5)), counted from the end of the name, which may hold blanks.
+/// A line of /proc/PID/stat: ppid, field 4, and the sum of utime, stime, cutime and cstime, fields
+/// 14 to 17 (proc_pid_stat(5)), counted from the end of the name, which may hold blanks.
 fn process(stat: &str) -> Option<Process> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();

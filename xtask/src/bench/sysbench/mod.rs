@@ -1,5 +1,5 @@
-//! Bench `sysbench`: client CPU and rate of OLTP transactions compared with sysbench on the same server, interleaved, and above
-//! the floor of a bare epoll loop.
+//! Bench `sysbench`: client CPU and rate of OLTP transactions compared with sysbench on the same
+//! server, interleaved, and above the floor of a bare epoll loop.
 
 mod cases;
 pub(super) mod hosts;
@@ -81,7 +81,8 @@ fn own(setting: &Setting, host: &Host, case: &Case, round: u32) -> Result<Used> 
     })
 }
 
-/// The bare loop on so many connections for so many seconds, pinned to the client's CPUs as the other two are.
+/// The bare loop on so many connections for so many seconds, pinned to the client's CPUs as the
+/// other two are.
 pub(super) fn bare_loop(
     floor: &std::path::Path,
     host: &Host,

@@ -1,4 +1,5 @@
-//! Runs Debian's sysbench: the same statements on the same server, its CPU time as the kernel counts it.
+//! Runs Debian's sysbench: the same statements on the same server, its CPU time as the kernel
+//! counts it.
 
 use std::process::{Command, Stdio};
 
@@ -33,8 +34,8 @@ pub(in crate::bench) fn cleanup(host: &Host) -> Result<()> {
     on_table(host, 1, "cleanup")
 }
 
-/// Makes sysbench's table anew and has PostgreSQL vacuum it: pages of an old table are full of dead rows, and the client that measures
-/// first leaves an older one to the next.
+/// Makes sysbench's table anew and has PostgreSQL vacuum it: pages of an old table are full of dead
+/// rows, and the client that measures first leaves an older one to the next.
 pub(in crate::bench) async fn prepare_anew(host: &Host, rows: u32) -> Result<()> {
     cleanup(host)?;
     prepare(host, rows)?;
@@ -48,8 +49,8 @@ fn on_table(host: &Host, rows: u32, command: &str) -> Result<()> {
     sysbench(host, "oltp_read_write", &options, command).map(|_| ())
 }
 
-/// Runs `test` (`oltp_point_select`) with its `options` for `seconds` on `threads` connections, uniformly over `rows`
-/// rows.
+/// Runs `test` (`oltp_point_select`) with its `options` for `seconds` on `threads` connections,
+/// uniformly over `rows` rows.
 pub(in crate::bench) fn done(
     host: &Host,
     test: &str,

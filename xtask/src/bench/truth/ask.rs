@@ -1,4 +1,5 @@
-//! One question: a known-answer server, a plan of point selects against it, and what both say afterwards.
+//! One question: a known-answer server, a plan of point selects against it, and what both say
+//! afterwards.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,7 +20,8 @@ pub(super) struct Load {
     pub(super) rate: Option<u32>,
     pub(super) seconds: u32,
     pub(super) sampling: bool,
-    /// How the client waits for answers; dbdyno's own choice for `None`, and where it has no CPUs of its own.
+    /// How the client waits for answers; dbdyno's own choice for `None`, and where it has no CPUs
+    /// of its own.
     pub(super) wait: Option<&'static str>,
 }
 
@@ -98,8 +100,8 @@ impl Answer {
         Ok(sum.value_at_quantile(0.99) as f64)
     }
 
-    /// CPU that the client's process used during its load threads, as a share of one core: sampling, writing the record
-    /// and everything else.
+    /// CPU that the client's process used during its load threads, as a share of one core:
+    /// sampling, writing the record and everything else.
     pub(super) fn beside_load_share(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;
         let share = |source: &str| -> Result<f64> {

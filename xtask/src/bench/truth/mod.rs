@@ -1,4 +1,5 @@
-//! Bench `truth`: what dbdyno reports of a server whose truth is known, and what recording it costs.
+//! Bench `truth`: what dbdyno reports of a server whose truth is known, and what recording it
+//! costs.
 
 mod ask;
 mod check;

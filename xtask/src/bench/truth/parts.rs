@@ -9,7 +9,8 @@ use dbdyno_known_answer::Distribution;
 use super::ask::{Answer, Load, ask};
 use super::check::{Bound, Checks};
 
-/// A figure's place in the report, in the server's account, and its probability (`None` for the mean).
+/// A figure's place in the report, in the server's account, and its probability (`None` for the
+/// mean).
 const TIMES: [(&str, &str, &str, Option<f64>); 6] = [
     ("mean", "mean_us", "mean_us", None),
     ("p50", "p50_us", "p50_us", Some(0.5)),
@@ -66,8 +67,8 @@ pub(super) fn freeze(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     const SERVICE: Duration = Duration::from_millis(1);
     const FREEZE: Duration = Duration::from_millis(200);
     const PERIOD: Duration = Duration::from_secs(10);
-    // Freezes count from the first statement of the set-up. Their first comes after 5 s, so that the 30 s of the step
-    // hold three with all that they cause, and none is cut off.
+    // Freezes count from the first statement of the set-up. Their first comes after 5 s, so that
+    // the 30 s of the step hold three with all that they cause, and none is cut off.
     let options = ["--delay", "constant 1ms", "--freeze", "200ms every 10s at 5s"];
     let load = Load { connections: CONNECTIONS, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
     let answer = round.ask("freeze-open", &options, load)?;
@@ -88,13 +89,14 @@ pub(super) fn freeze(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     Ok(())
 }
 
-/// The wait that a share `tail` of evenly spaced arrivals exceeds, at a server that is `used` in that part of its time and
-/// freezes for `freeze` every `period`.
+/// The wait that a share `tail` of evenly spaced arrivals exceeds, at a server that is `used` in
+/// that part of its time and freezes for `freeze` every `period`.
 ///
-/// Who arrives when the freeze begins waits for all of it. Who arrives at time t of it waits for its rest and for those
-/// before: freeze - t + used t. After its end the backlog is worked off while more arrives: the wait still falls by 1 - used a
-/// second. So it falls evenly from `freeze` to 0 over a busy time of freeze / (1 - used), and P(wait > x) = (busy time / period)
-/// (1 - x / freeze). At half load and 200 ms every 10 s that is 0.04 (1 - x / 200 ms).
+/// Who arrives when the freeze begins waits for all of it. Who arrives at time t of it waits for
+/// its rest and for those before: freeze - t + used t. After its end the backlog is worked off
+/// while more arrives: the wait still falls by 1 - used a second. So it falls evenly from `freeze`
+/// to 0 over a busy time of freeze / (1 - used), and P(wait > x) = (busy time / period) (1 - x /
+/// freeze). At half load and 200 ms every 10 s that is 0.04 (1 - x / 200 ms).
 fn longest_wait(freeze: Duration, period: Duration, used: f64, tail: f64) -> Duration {
     let delayed_share = freeze.as_secs_f64() / (1.0 - used) / period.as_secs_f64();
     freeze.mul_f64((1.0 - tail / delayed_share).max(0.0))
@@ -115,7 +117,8 @@ pub(super) fn burn(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     Ok(())
 }
 
-/// Whether a constant schedule is kept, and what the process uses during its load threads meanwhile.
+/// Whether a constant schedule is kept, and what the process uses during its load threads
+/// meanwhile.
 pub(super) fn schedule(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     for rate in [1_000, RATE] {
         let load = Load { connections: 16, rate: Some(rate), seconds: 60, sampling: true, wait: None };

@@ -1,4 +1,5 @@
-//! A known-answer server as a child process: started, asked by dbdyno, stopped, and its own account of what it did.
+//! A known-answer server as a child process: started, asked by dbdyno, stopped, and its own account
+//! of what it did.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ pub(in crate::bench) struct KnownAnswer {
 }
 
 impl KnownAnswer {
-    /// Starts it on the server's half of the CPUs with `options` (`["--delay", "exponential 5ms"]`).
+    /// Starts it on the server's half of the CPUs with `options` (`["--delay", "exponential
+    /// 5ms"]`).
     ///
     /// # Errors
     /// When it does not come to listening; it has said why.

@@ -1,4 +1,5 @@
-//! What waking the client costs a server: the same programmed work for a client that sleeps and for one that spins.
+//! What waking the client costs a server: the same programmed work for a client that sleeps and for
+//! one that spins.
 
 use anyhow::Result;
 
@@ -21,9 +22,9 @@ struct Measured {
     rate: f64,
 }
 
-/// CPU a request and ratios between burns, in a closed loop as fast as it goes. The truth of a request is its burn and the
-/// protocol's own work: what it costs without a burn while the client spins, over as many connections. Nothing where server and
-/// client have no CPUs of their own.
+/// CPU a request and ratios between burns, in a closed loop as fast as it goes. The truth of a
+/// request is its burn and the protocol's own work: what it costs without a burn while the client
+/// spins, over as many connections. Nothing where server and client have no CPUs of their own.
 pub(super) fn burns(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     if machine::halves().1.is_none() {
         return Ok(());

@@ -3,8 +3,8 @@
 use super::group;
 
 group! {
-    /// Averages over the common window, of all that used the device. `None` where the kernel does not
-    /// count, and where there was no request to take the average of.
+    /// Averages over the common window, of all that used the device. `None` where the kernel does
+    /// not count, and where there was no request to take the average of.
     #[derive(Copy)]
     DeviceLoad {
         reads_per_second: "r/s", "1/s", 1, Neither, "Reads that were completed.";

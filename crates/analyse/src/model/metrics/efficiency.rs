@@ -3,8 +3,9 @@
 use super::group;
 
 group! {
-    /// The published figures under their names, `/` written as `_`. The operation `o` is a statement,
-    /// those that begin and end a transaction included; a row where the step's headline counts rows.
+    /// The published figures under their names, `/` written as `_`. The operation `o` is a
+    /// statement, those that begin and end a transaction included; a row where the step's headline
+    /// counts rows.
     #[derive(Copy)]
     Efficiency {
         o_s: "o/s", "1/s", 0, More, is_last = true,

@@ -1,8 +1,8 @@
 //! The catalogue of metrics: what each figure of a step is called, its unit and its meaning.
 //!
-//! A group is a file with one entry a metric; the entry makes the field of the group's struct, so its
-//! name is the key in JSON. Formulas are in `measure`, one struct literal a group. CSV columns, tables,
-//! ratios to the base and `dbdyno list metrics` are made from the entries.
+//! A group is a file with one entry a metric; the entry makes the field of the group's struct, so
+//! its name is the key in JSON. Formulas are in `measure`, one struct literal a group. CSV columns,
+//! tables, ratios to the base and `dbdyno list metrics` are made from the entries.
 
 mod cost;
 mod device;

@@ -1,6 +1,8 @@
-//! The methods against simulated truth: how often an interval holds it, how often a verdict is false.
+//! The methods against simulated truth: how often an interval holds it, how often a verdict is
+//! false.
 //!
-//! Also what the other tests of the statistics share: closeness, and normally distributed numbers by address.
+//! Also what the other tests of the statistics share: closeness, and normally distributed numbers
+//! by address.
 
 mod unlike;
 
@@ -21,7 +23,8 @@ pub(crate) fn close(found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "found {found}, expected {expected} within {tolerance}");
 }
 
-/// Number `position` of study `study`: normally distributed around 0 with deviation 1 (Box and Muller, 1958).
+/// Number `position` of study `study`: normally distributed around 0 with deviation 1 (Box and
+/// Muller, 1958).
 pub(crate) fn normal(study: u64, position: u64) -> f64 {
     let even = |part| {
         let number = draw::number(draw::number(study, 77), 2 * position + part);
@@ -41,7 +44,8 @@ fn the_numbers_are_normally_distributed() {
     close(far, 0.05, 0.003);
 }
 
-/// How far the share of `studies` may lie from a truth of `share` by chance: three standard errors of a binomial share.
+/// How far the share of `studies` may lie from a truth of `share` by chance: three standard errors
+/// of a binomial share.
 pub(crate) fn chance(share: f64, studies: u64) -> f64 {
     3.0 * (share * (1.0 - share) / studies as f64).sqrt()
 }
@@ -92,7 +96,8 @@ fn the_robust_interval_holds_the_truth_as_often_as_it_says() {
     }
 }
 
-/// Log rates of two equal servers on a machine that gets slower by 1 % from one measurement to the next, with 1 % of noise.
+/// Log rates of two equal servers on a machine that gets slower by 1 % from one measurement to the
+/// next, with 1 % of noise.
 fn at_time(study: u64, time: u64) -> f64 {
     -0.01 * time as f64 + 0.01 * normal(study, time)
 }
@@ -123,7 +128,8 @@ fn equal_servers_in_blocks_get_false_verdicts_in_at_most_5_percent_of_studies_in
     assert!(one_after_the_other >= 0.5, "what blocks protect from: {one_after_the_other}");
 }
 
-/// False verdicts and all verdicts of a run of 42 steps, the first `different` of which differ by 8 %.
+/// False verdicts and all verdicts of a run of 42 steps, the first `different` of which differ by 8
+/// %.
 fn run_of_42_steps(study: u64, different: u64) -> (usize, usize) {
     let estimates: Vec<Estimate> = (0..42)
         .map(|step| {
@@ -151,8 +157,8 @@ fn of_the_differences_reported_over_42_steps_at_most_5_percent_are_false() {
     at_most_5_percent(share(2_000, |study| run_of_42_steps(study + 2_000, 0).1 > 0), 2_000);
 }
 
-/// False differences and all differences reported of a run of 42 steps: 30 differ for certain and by half of the margin, which
-/// is not reported, and 12 are equal and noisy.
+/// False differences and all differences reported of a run of 42 steps: 30 differ for certain and
+/// by half of the margin, which is not reported, and 12 are equal and noisy.
 fn run_with_small_differences(study: u64) -> (usize, usize) {
     let margin = 0.02;
     let estimates: Vec<Estimate> = (0..42)
@@ -172,7 +178,8 @@ fn run_with_small_differences(study: u64) -> (usize, usize) {
 
 #[test]
 fn certain_differences_inside_of_the_margin_do_not_lower_the_bar_for_others() {
-    // All that can be found is false here, so the share of runs with a false one is the false discovery rate.
+    // All that can be found is false here, so the share of runs with a false one is the false
+    // discovery rate.
     at_most_5_percent(share(4_000, |study| run_with_small_differences(study).0 > 0), 4_000);
 }
 
@@ -205,7 +212,8 @@ fn a_change_is_found_in_at_most_5_percent_of_series_of_noise() {
     assert!(after_choosing >= 0.2, "what the permutations protect from: {after_choosing}");
 }
 
-/// Five series of 40 runs, all of which became faster by 20 % at the 20th and have changed no more; with 3 % of noise.
+/// Five series of 40 runs, all of which became faster by 20 % at the 20th and have changed no more;
+/// with 3 % of noise.
 fn changed_once(study: u64) -> Vec<Vec<f64>> {
     let level = |run| if run < 20 { 0.0 } else { 1.2_f64.ln() };
     let of = |number| (0..).zip(noise(5 * study + number, 40, 0.03)).map(|(run, noise)| level(run) + noise);

@@ -1,7 +1,8 @@
-//! The methods against simulated truth where their assumptions do not hold: heavy tails, skew, unequal scatter.
+//! The methods against simulated truth where their assumptions do not hold: heavy tails, skew,
+//! unequal scatter.
 //!
-//! What is measured is the log rate of each side, so that is where the noise is put. What intervals are made of is the
-//! difference of two sides of one block, or of two runs.
+//! What is measured is the log rate of each side, so that is where the noise is put. What intervals
+//! are made of is the difference of two sides of one block, or of two runs.
 
 use super::{chance, close, normal, share};
 use crate::statistics::draw;
@@ -53,7 +54,8 @@ fn the_noises_are_what_they_say() {
 
 #[test]
 fn pairs_of_equally_unruly_sides_have_intervals_that_hold_the_truth_as_often_as_they_say_or_more() {
-    // Skew cancels in the difference of two sides that have it both; tails make intervals wider, not falser.
+    // Skew cancels in the difference of two sides that have it both; tails make intervals wider,
+    // not falser.
     for noise in [heavy as Noise, skewed] {
         for blocks in [3, 5, 10] {
             let covered = paired_coverage(blocks, noise, noise);

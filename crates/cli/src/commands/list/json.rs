@@ -34,7 +34,8 @@ pub(super) fn metrics() -> Value {
     json!({ "schema": SCHEMA, "metrics": columns })
 }
 
-/// The newest first, as in the text. A folder that cannot be read as a run has `error` and nothing but its path.
+/// The newest first, as in the text. A folder that cannot be read as a run has `error` and nothing
+/// but its path.
 pub(super) fn runs(dirs: &[PathBuf]) -> Value {
     let run = |path: &PathBuf| match Run::without_steps(path) {
         Err(error) => json!({ "path": path, "error": error.to_string() }),

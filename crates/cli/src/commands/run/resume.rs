@@ -18,12 +18,13 @@ use crate::manifest::{host_info, tool, workloads};
 use crate::variants::{Prepared, prepare};
 use crate::{fleet, host, limits, option_files, terminal, time};
 
-/// Goes on with a run; `None` for one that is over, in which nothing is changed. Cells that ended are left alone, what others left is set aside. With `repeats_failed` cells that
-/// failed are run again too.
+/// Goes on with a run; `None` for one that is over, in which nothing is changed. Cells that ended
+/// are left alone, what others left is set aside. With `repeats_failed` cells that failed are run
+/// again too.
 ///
 /// # Errors
-/// Whatever would make the cells to come others than those that were measured, unless it only may and `anyway` is given.
-/// Nothing is written to a run that cannot go on.
+/// Whatever would make the cells to come others than those that were measured, unless it only may
+/// and `anyway` is given. Nothing is written to a run that cannot go on.
 pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>, Ended> {
     let RunArgs { anyway, failed: repeats_failed, .. } = *args;
     let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;
@@ -115,8 +116,9 @@ fn is_over(run: &Run, plan: &Plan) -> bool {
     has_ended && (plan.budget.is_none() || run.events.iter().any(is_last_look))
 }
 
-/// Whether this program measures as those did that have measured the run so far: blocks by two clients are next to each other
-/// in every report. What to report when it may not and the user goes on anyway; `None` when it is one of them.
+/// Whether this program measures as those did that have measured the run so far: blocks by two
+/// clients are next to each other in every report. What to report when it may not and the user goes
+/// on anyway; `None` when it is one of them.
 pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
     let (now, then) = (tool(), &record.manifest.tool);
     let refuse = |what: String| Ended::new(USAGE, what);
@@ -154,10 +156,12 @@ pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<O
     Ok(Some(format!("the run went on with {differs}; rates of its blocks may differ by that")))
 }
 
-/// Lets variants start from the option files that the run has kept: the user's own may say something else by now.
+/// Lets variants start from the option files that the run has kept: the user's own may say
+/// something else by now.
 pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), Ended> {
     for variant in &mut plan.variants {
-        // With intents the text is rendered anew from all of its parts, and a change of one of them is found below.
+        // With intents the text is rendered anew from all of its parts, and a change of one of them
+        // is found below.
         if !variant.kind().is_started() || variant.config.is_some() {
             continue;
         }
@@ -175,8 +179,8 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
     Ok(())
 }
 
-/// A cell that was set aside after its snapshot was taken goes on from there, if it is still here: no one repeats a load of hours
-/// unasked. Its load steps are then in no cell of the run.
+/// A cell that was set aside after its snapshot was taken goes on from there, if it is still here:
+/// no one repeats a load of hours unasked. Its load steps are then in no cell of the run.
 fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Option<String> {
     Snapshot::open(&snapshot_dir(data_root, cell))?;
     let begun = record.cells.iter().find(|begun| begun.id == *cell)?;
@@ -189,8 +193,8 @@ fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Opti
     })
 }
 
-/// What is different about this host when a run goes on that began on one of another class: figures of its blocks are next to
-/// each other in every report.
+/// What is different about this host when a run goes on that began on one of another class: figures
+/// of its blocks are next to each other in every report.
 fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
     let now = host_info(plan, dir.parent().unwrap_or(dir));
     let (then, now) = (host_class(then), host_class(&now));

@@ -1,4 +1,5 @@
-//! `dbdyno task`: one block of a fleet's run as a run of its own, on the machine that a fleet has chosen.
+//! `dbdyno task`: one block of a fleet's run as a run of its own, on the machine that a fleet has
+//! chosen.
 
 use dbdyno_record::{Manifest, Run};
 use tokio::runtime::Runtime;

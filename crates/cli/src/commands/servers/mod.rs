@@ -68,7 +68,8 @@ fn get(names: &[String], from: Option<&Path>, say: impl Fn(&str) -> Result<(), E
     }
 }
 
-/// Gets servers of a plan that are not here: at once, or when a person says so. Others are missed when the plan is prepared.
+/// Gets servers of a plan that are not here: at once, or when a person says so. Others are missed
+/// when the plan is prepared.
 pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), Ended> {
     let here = names_in(&servers_dir());
     let mut missing: Vec<String> = Vec::new();
@@ -90,7 +91,8 @@ pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), Ended> {
     })
 }
 
-/// Asks whether to get servers, with their sizes; no where there is no one to ask, or one of them cannot be got.
+/// Asks whether to get servers, with their sizes; no where there is no one to ask, or one of them
+/// cannot be got.
 fn wants(missing: &[String]) -> bool {
     let Ok(catalogue) = Catalogue::read() else { return false };
     let entries: Result<Vec<&Entry>, _> = missing.iter().map(|name| catalogue.find(name)).collect();

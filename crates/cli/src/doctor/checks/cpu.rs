@@ -42,7 +42,8 @@ pub(crate) fn governor(files: &HostFiles) -> Finding {
     }
 }
 
-/// How CPUs without work wait for the next one; in a virtual machine that halts them, waking one is the hypervisor's business.
+/// How CPUs without work wait for the next one; in a virtual machine that halts them, waking one is
+/// the hypervisor's business.
 pub(crate) fn idle(files: &HostFiles) -> Finding {
     let of = |name: &str| files.line(&format!("{CPUS}/cpuidle/{name}")).filter(|text| !text.is_empty());
     let Some(driver) = of("current_driver") else { return good("not visible") };

@@ -23,7 +23,8 @@ const SLOW: Duration = Duration::from_millis(20);
 /// A hundredth that is so much slower than the median is seen as stalls.
 const UNEVEN: u32 = 20;
 
-/// `path`, or the nearest one above it that is there: a folder, or a file that keeps a folder from being made.
+/// `path`, or the nearest one above it that is there: a folder, or a file that keeps a folder from
+/// being made.
 pub(crate) fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
@@ -63,7 +64,8 @@ pub(crate) fn filesystem(files: &HostFiles, device: Option<&Device>, kind: &str)
     good(found)
 }
 
-/// Of the mount and of its filesystem (proc(5), mountinfo), but for paths: `rw, relatime, errors=remount-ro`.
+/// Of the mount and of its filesystem (proc(5), mountinfo), but for paths: `rw, relatime,
+/// errors=remount-ro`.
 fn mount_options(files: &HostFiles, mount_point: &Path) -> String {
     let text = files.text("/proc/self/mountinfo").unwrap_or_default();
     let options = |line: &str| {
@@ -108,7 +110,8 @@ pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
     good(found.join(", "))
 }
 
-/// Appends blocks to a new file in `folder` and puts each on the disk: how long each took, sorted. The file goes away.
+/// Appends blocks to a new file in `folder` and puts each on the disk: how long each took, sorted.
+/// The file goes away.
 pub(crate) fn measure_fsync(folder: &Path) -> std::io::Result<Vec<Duration>> {
     let path = folder.join(format!("dbdyno-fsync-{}", std::process::id()));
     let file = OpenOptions::new().write(true).create_new(true).open(&path)?;

@@ -1,4 +1,5 @@
-//! Control groups: which kind, which controllers dbdyno may use, and what limits this process already.
+//! Control groups: which kind, which controllers dbdyno may use, and what limits this process
+//! already.
 
 use nix::unistd::{AccessFlags, access};
 

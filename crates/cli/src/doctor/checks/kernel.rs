@@ -1,4 +1,5 @@
-//! What the kernel gives to servers and to dbdyno: clocks, timers, asynchronous IO, ways to look inside.
+//! What the kernel gives to servers and to dbdyno: clocks, timers, asynchronous IO, ways to look
+//! inside.
 
 use std::time::{Duration, Instant};
 
@@ -61,7 +62,8 @@ pub(crate) fn schedstat(files: &HostFiles) -> Finding {
     }
 }
 
-/// MariaDB from 10.6 and PostgreSQL from 18 can use it; without, they fall back to other ways and other figures.
+/// MariaDB from 10.6 and PostgreSQL from 18 can use it; without, they fall back to other ways and
+/// other figures.
 pub(crate) fn io_uring(files: &HostFiles) -> Finding {
     let advice = "servers built for it fall back to slower ways, so that figures do not carry over; sysctl kernel.io_uring_disabled=0";
     match files.number::<u32>("/proc/sys/kernel/io_uring_disabled") {

@@ -37,7 +37,8 @@ pub(crate) fn threads(most: Option<u64>) -> Finding {
     }
 }
 
-/// Reported, not judged: only servers with large pages or locked memory need more than any system gives.
+/// Reported, not judged: only servers with large pages or locked memory need more than any system
+/// gives.
 pub(crate) fn locked_memory() -> Finding {
     let found = match getrlimit(Resource::RLIMIT_MEMLOCK) {
         Err(_) => "limit not visible".to_owned(),

@@ -1,4 +1,5 @@
-//! Who else uses the CPUs: load average, programs by name, and what the host of a virtual machine takes.
+//! Who else uses the CPUs: load average, programs by name, and what the host of a virtual machine
+//! takes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ const STEAL_NOTED: f64 = 0.01;
 const STEAL_BAD: f64 = 0.2;
 /// Programs that are named.
 const NAMED: usize = 3;
-/// Place of `steal` in a CPU line of `/proc/stat`, and of the fields that add up to all time: what guests use is in `user`.
+/// Place of `steal` in a CPU line of `/proc/stat`, and of the fields that add up to all time: what
+/// guests use is in `user`.
 const STEAL: usize = 7;
 const ALL_TIME: usize = 8;
 
@@ -61,7 +63,8 @@ pub(crate) fn ticks(files: &HostFiles) -> Ticks {
     }
 }
 
-/// Name and ticks of a process from a line of its `stat`: the name is in brackets and may hold anything.
+/// Name and ticks of a process from a line of its `stat`: the name is in brackets and may hold
+/// anything.
 fn process(stat: &str) -> Option<(String, u64)> {
     let (begin, rest) = (stat.find('(')?, stat.rfind(')')?);
     let mut fields = stat[rest + 1..].split_ascii_whitespace();

@@ -20,8 +20,8 @@ const ROUNDS: u64 = 1_000;
 /// Independent operations of a round.
 const CHAINS: usize = 8;
 
-/// Works for so many rounds, in chains that do not wait for each other: two threads that do this on one core take its units from
-/// each other.
+/// Works for so many rounds, in chains that do not wait for each other: two threads that do this on
+/// one core take its units from each other.
 pub(super) fn burn(rounds: u64) -> u64 {
     let mut chains: [u64; CHAINS] = [1, 2, 3, 4, 5, 6, 7, 8];
     for round in 0..rounds {
@@ -37,7 +37,8 @@ pub(super) fn thread_cpu() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Rounds that the calling thread does in a µs of CPU time, over one slice. Time in which others ran does not count.
+/// Rounds that the calling thread does in a µs of CPU time, over one slice. Time in which others
+/// ran does not count.
 fn speed() -> f64 {
     let began = thread_cpu();
     let mut rounds = 0.0;
@@ -51,12 +52,14 @@ fn speed() -> f64 {
     }
 }
 
-/// Multiplications with an addition that the calling thread does in a second of CPU time: the median of a few slices, together 20 ms.
+/// Multiplications with an addition that the calling thread does in a second of CPU time: the
+/// median of a few slices, together 20 ms.
 pub(crate) fn cpu_operations_per_second() -> f64 {
     CHAINS as f64 * 1e6 * super::median((0..SLICES).map(|_| speed()).collect())
 }
 
-/// What a CPU does in a µs of CPU time, in rounds: alone, and which part of that is lost while the other one is busy.
+/// What a CPU does in a µs of CPU time, in rounds: alone, and which part of that is lost while the
+/// other one is busy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Speed {
     pub(super) rounds_per_us: f64,

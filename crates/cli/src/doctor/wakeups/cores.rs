@@ -1,4 +1,5 @@
-//! Which CPUs go to the server and which to the client: whole cores, those included that a hypervisor does not show.
+//! Which CPUs go to the server and which to the client: whole cores, those included that a
+//! hypervisor does not show.
 
 use dbdyno_plan::CpuList;
 
@@ -8,8 +9,8 @@ use crate::host_files::HostFiles;
 /// The client gets one core of so many, the last ones.
 const CORES_PER_CLIENT_CORE: usize = 4;
 
-/// CPUs of the server and of the client, which gets at most `most` cores and none where there is one CPU. Where all are one core,
-/// the client has the last CPU.
+/// CPUs of the server and of the client, which gets at most `most` cores and none where there is
+/// one CPU. Where all are one core, the client has the last CPU.
 pub(super) fn sides(files: &HostFiles, usable: &[u32], pairs: &[Pair], most: usize) -> (Vec<u32>, Vec<u32>) {
     let cores = match cores(files, usable, pairs) {
         cores if cores.len() > 1 => cores,
@@ -28,7 +29,8 @@ pub(super) fn sides(files: &HostFiles, usable: &[u32], pairs: &[Pair], most: usi
     (sorted(server), sorted(client))
 }
 
-/// As [`sides`], of the node that has the most usable CPUs, from what the kernel says of cores and nodes.
+/// As [`sides`], of the node that has the most usable CPUs, from what the kernel says of cores and
+/// nodes.
 pub(crate) fn known_sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>) {
     let folder = "/sys/devices/system/node";
     let of_node = |node: String| {

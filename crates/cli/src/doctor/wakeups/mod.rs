@@ -1,4 +1,5 @@
-//! What it costs a server here to wake a client that sleeps, CPU by CPU, and what follows for a plan's `[host]`.
+//! What it costs a server here to wake a client that sleeps, CPU by CPU, and what follows for a
+//! plan's `[host]`.
 
 mod burn;
 mod cores;
@@ -19,14 +20,16 @@ pub(crate) use table::{blocks, percent};
 
 /// CPUs between which pairs are measured: all 12 pairs of these take some two seconds.
 const MOST_CPUS: usize = 4;
-/// Work of the server for an answer in µs: none, that of a cheap statement, that of a dear one. The longer it is, the deeper a
-/// client sleeps.
+/// Work of the server for an answer in µs: none, that of a cheap statement, that of a dear one. The
+/// longer it is, the deeper a client sleeps.
 const WORKS_US: [f64; 3] = [0.0, 25.0, 100.0];
 /// The one of them that decides.
 const DECIDING: usize = 1;
-/// Part of the server's CPU time for an answer that spinning must save to be worth it: within that, rates count as the same.
+/// Part of the server's CPU time for an answer that spinning must save to be worth it: within that,
+/// rates count as the same.
 const WORTH_SHARE: f64 = 0.02;
-/// Part of its speed that a CPU loses while another one is busy, from which on the two are called one core.
+/// Part of its speed that a CPU loses while another one is busy, from which on the two are called
+/// one core.
 pub(crate) const ONE_CORE_SHARE: f64 = 0.15;
 
 /// How a client waits for an answer.
@@ -79,7 +82,8 @@ pub(crate) struct Pair {
     pub(crate) client_cpu: u32,
     /// By the server's work, the shortest first.
     pub(crate) answers: Vec<Answer>,
-    /// Part of its speed that the server's CPU loses while the client's CPU computes without a pause.
+    /// Part of its speed that the server's CPU loses while the client's CPU computes without a
+    /// pause.
     pub(crate) lost_share: f64,
 }
 
@@ -136,8 +140,8 @@ fn pair(server_cpu: u32, client_cpu: u32) -> Result<Pair, Ended> {
     Ok(Pair { server_cpu, client_cpu, answers, lost_share: speed.lost_share })
 }
 
-/// All, or where they are many the first two, which may be one core, one from the middle, where the second threads of cores or
-/// another socket often begin, and the last.
+/// All, or where they are many the first two, which may be one core, one from the middle, where the
+/// second threads of cores or another socket often begin, and the last.
 fn chosen(usable: &[u32]) -> Vec<u32> {
     match usable {
         [first, second, .., last] if usable.len() > MOST_CPUS => {
@@ -147,7 +151,8 @@ fn chosen(usable: &[u32]) -> Vec<u32> {
     }
 }
 
-/// From the pairs with one CPU on each side: what the worst of them loses, and whether waking costs enough on most of them.
+/// From the pairs with one CPU on each side: what the worst of them loses, and whether waking costs
+/// enough on most of them.
 fn advice(pairs: &[Pair], (server, client): (Vec<u32>, Vec<u32>)) -> Option<Advice> {
     let across: Vec<&Pair> = pairs
         .iter()

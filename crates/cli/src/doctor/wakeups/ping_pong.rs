@@ -1,5 +1,5 @@
-//! Two pinned threads, a client and a server that works and answers, over a unix socket: what an answer costs the server
-//! while the client sleeps, and while it spins.
+//! Two pinned threads, a client and a server that works and answers, over a unix socket: what an
+//! answer costs the server while the client sleeps, and while it spins.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -22,8 +22,8 @@ const WARM_UP: usize = 5;
 /// In place of the rounds of work: asks for the server's CPU time.
 const CLOCK: u64 = u64::MAX;
 
-/// What an exchange takes of which the server's part is so many rounds of work, by how the client waits: in the order of
-/// [`Wait::BOTH`] for each of `works`.
+/// What an exchange takes of which the server's part is so many rounds of work, by how the client
+/// waits: in the order of [`Wait::BOTH`] for each of `works`.
 pub(super) fn exchanges(server: u32, client: u32, works: &[u64]) -> Result<Vec<[Exchange; 2]>, Ended> {
     let (near, far) = UnixStream::pair().map_err(failed)?;
     std::thread::scope(|scope| {

@@ -9,7 +9,8 @@ use super::status::{counters, variables, version_numbers};
 use crate::product::{Asked, Debt, cell, numbers, permitted};
 use crate::{Capabilities, DbError, Session};
 
-/// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for it is in vain.
+/// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for
+/// it is in vain.
 const MARIADB_MERGES_ON_READ_SINCE: [u32; 3] = [10, 5, 0];
 
 /// Reads it, MyRocks' only where the tables are its own.

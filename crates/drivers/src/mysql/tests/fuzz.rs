@@ -153,7 +153,8 @@ fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         outcome
     };
     let outcome = ask(&draws.pieces());
-    // What comes after the answer to a prepare is noticed before the next question if it is there by then.
+    // What comes after the answer to a prepare is noticed before the next question if it is there
+    // by then.
     if kind != 2 && draws.below(8) == 0 {
         assert_eq!(outcome, ask(&[]), "it depends on how the bytes arrive");
     }

@@ -7,8 +7,9 @@ use crate::{Cells, DbError, Session, first_i64};
 /// In front of the number in the engine's own report.
 const LABEL: &str = "History list length ";
 
-/// Transactions whose old rows InnoDB has still to purge: from the `counters` where MariaDB and Percona Server have it,
-/// from `innodb_metrics` in MySQL from 5.6 on. MySQL 5.5 has it in the engine's report only. `None` where it is not reported.
+/// Transactions whose old rows InnoDB has still to purge: from the `counters` where MariaDB and
+/// Percona Server have it, from `innodb_metrics` in MySQL from 5.6 on. MySQL 5.5 has it in the
+/// engine's report only. `None` where it is not reported.
 pub(super) async fn history_length(
     session: &mut impl Session,
     counters: &BTreeMap<String, i64>,

@@ -1,4 +1,5 @@
-//! Rest for MySQL's family: InnoDB's dirty pages written out, MyRocks compacted, statistics collected.
+//! Rest for MySQL's family: InnoDB's dirty pages written out, MyRocks compacted, statistics
+//! collected.
 
 mod history;
 mod myrocks;
@@ -10,9 +11,9 @@ use super::status::{counters, variables, version_numbers};
 use crate::product::{Asked, Work, cell, numbers};
 use crate::{Cells, Class, DbError, Session};
 
-/// Settings that make InnoDB write its dirty pages out, in the order in which they are set; they are restored in the
-/// opposite order, because `_lwm` may not exceed `innodb_max_dirty_pages_pct`. One that the version does not have
-/// is left out (`innodb_idle_flush_pct` came with MySQL 8.0.18).
+/// Settings that make InnoDB write its dirty pages out, in the order in which they are set; they
+/// are restored in the opposite order, because `_lwm` may not exceed `innodb_max_dirty_pages_pct`.
+/// One that the version does not have is left out (`innodb_idle_flush_pct` came with MySQL 8.0.18).
 const INNODB_FLUSH: &[(&str, &str)] = &[
     ("innodb_max_dirty_pages_pct_lwm", "1"),
     ("innodb_max_dirty_pages_pct", "1"),
@@ -66,7 +67,8 @@ impl Work<'_, Mysql> {
         done.and(restored)
     }
 
-    /// Lowers the settings, noting in `old` what they were, and lets the server write for the whole of the wait.
+    /// Lowers the settings, noting in `old` what they were, and lets the server write for the whole
+    /// of the wait.
     async fn innodb_flush(
         &mut self,
         tables: &[String],
@@ -121,7 +123,8 @@ impl Work<'_, Mysql> {
     }
 }
 
-/// `ANALYZE TABLE` reports a table that it cannot analyse as a row (table, operation, kind, text), not as an error.
+/// `ANALYZE TABLE` reports a table that it cannot analyse as a row (table, operation, kind, text),
+/// not as an error.
 fn analyze_outcome(table: &str, answer: &Cells) -> Result<(), DbError> {
     let text = |row: &[Option<String>], column: usize| row.get(column).cloned().flatten().unwrap_or_default();
     match answer.iter().find(|row| text(row, 2).eq_ignore_ascii_case("error")) {

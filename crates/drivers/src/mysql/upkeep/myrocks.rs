@@ -9,16 +9,19 @@ use crate::{Capabilities, DbError, Session};
 
 /// Time between two looks at the server.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Compactions that have not ended by then never will; the original would wait for ever. Its longest W.
+/// Compactions that have not ended by then never will; the original would wait for ever. Its
+/// longest W.
 const LONGEST: Duration = Duration::from_secs(1200);
-/// Looks without a byte written after which pending work is taken for work that the server will not do.
+/// Looks without a byte written after which pending work is taken for work that the server will not
+/// do.
 const STUCK: u32 = 10;
 /// Bytes that flushes and compactions have written so far.
 const WRITTEN: [&str; 2] = ["Rocksdb_flush_write_bytes", "Rocksdb_compact_write_bytes"];
 
 impl Work<'_, Mysql> {
-    /// The original waits for running compactions where the server reports them, else 30 s; it flushes, waits 20 s, and
-    /// compacts. Here nothing is waited for but what the server says of itself.
+    /// The original waits for running compactions where the server reports them, else 30 s; it
+    /// flushes, waits 20 s, and compacts. Here nothing is waited for but what the server says of
+    /// itself.
     pub(super) async fn myrocks(&mut self, tables: &[String]) -> Result<(), DbError> {
         self.analyze(tables).await?;
         self.await_background("await compactions").await?;
@@ -61,7 +64,8 @@ impl Work<'_, Mysql> {
         }
     }
 
-    /// Sets a variable that is a command (`..._now`), if this version has it. It is done when it returns.
+    /// Sets a variable that is a command (`..._now`), if this version has it. It is done when it
+    /// returns.
     async fn set_if_known(&mut self, name: &str) -> Result<(), DbError> {
         if variables(&mut self.session, name).await?.is_empty() {
             self.report.notes.push(format!("this version has no {name}"));
@@ -107,8 +111,9 @@ impl Background {
         })
     }
 
-    /// `idle`: looks in a row, [`PERIOD`] apart, since which nothing was written. A compaction that runs is no longer pending;
-    /// where a version does not list those that run, they show in what they write.
+    /// `idle`: looks in a row, [`PERIOD`] apart, since which nothing was written. A compaction that
+    /// runs is no longer pending; where a version does not list those that run, they show in what
+    /// they write.
     fn rest(&self, idle: u32) -> Rest {
         if self.running.is_some_and(|running| running > 0) {
             return Rest::NotYet;

@@ -73,7 +73,8 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         outcome
     };
     let ending = ending(attempt(&draws.pieces()));
-    // The client's nonce is another one each time, and damage may put it where a length or a request belongs.
+    // The client's nonce is another one each time, and damage may put it where a length or a
+    // request belongs.
     let repeats_nonce = conversation.iter().any(|part| place(part, NONCE).is_some());
     if !repeats_nonce && draws.below(8) == 0 {
         assert_eq!(ending, self::ending(attempt(&[])), "it depends on how the bytes arrive");
@@ -160,8 +161,8 @@ fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         outcome
     };
     let outcome = ask(&draws.pieces());
-    // What comes after the answer to a prepare is noticed before the next question if it is there by then, and a refusal of a COPY
-    // that comes too early as soon as it is there.
+    // What comes after the answer to a prepare is noticed before the next question if it is there
+    // by then, and a refusal of a COPY that comes too early as soon as it is there.
     if kind < 2 && draws.below(8) == 0 {
         assert_eq!(outcome, ask(&[]), "it depends on how the bytes arrive");
     }

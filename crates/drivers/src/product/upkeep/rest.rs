@@ -99,7 +99,8 @@ pub struct Settling {
     pub bounds: BTreeMap<String, i64>,
     /// Before the active work.
     pub before: BTreeMap<String, i64>,
-    /// One a second, with its time since the end of the active work. Its last one is the state at the end.
+    /// One a second, with its time since the end of the active work. Its last one is the state at
+    /// the end.
     pub samples: Vec<(Duration, BTreeMap<String, i64>)>,
     /// Levels above their bounds in the end.
     pub missed: Vec<String>,

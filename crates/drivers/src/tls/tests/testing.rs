@@ -36,7 +36,8 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// A server for `localhost` with this flaw; `wants_client` makes it ask for a client certificate of the same authority.
+    /// A server for `localhost` with this flaw; `wants_client` makes it ask for a client
+    /// certificate of the same authority.
     pub(crate) async fn new(flaw: Flaw, wants_client: bool) -> Self {
         let (authority, stranger) = (Authority::new("ours"), Authority::new("theirs"));
         let signer = if flaw == Flaw::UnknownAuthority { &stranger } else { &authority };

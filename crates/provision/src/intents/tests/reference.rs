@@ -1,4 +1,5 @@
-//! The data as a page for people: intents by product and version, and the options with their defaults.
+//! The data as a page for people: intents by product and version, and the options with their
+//! defaults.
 
 use super::ConfigProduct;
 use super::data::{Data, Intent, Kind, OptionRange, OptionState, Way};
@@ -188,7 +189,8 @@ fn is_checked(product: ConfigProduct, span: Span) -> bool {
     checked.into_iter().any(|version| span.holds(version))
 }
 
-/// The options of one product whose defaults or states changed; what Percona Server has from MySQL is not listed twice.
+/// The options of one product whose defaults or states changed; what Percona Server has from MySQL
+/// is not listed twice.
 fn options(data: &Data, product: ConfigProduct) -> String {
     let mut text = String::new();
     for name in data.names(product) {

@@ -1,4 +1,5 @@
-// What an operation cost as stacked bars, blocks as points, and query times as bars with whiskers and points.
+// What an operation cost as stacked bars, blocks as points, and query times as bars with whiskers
+// and points.
 import { niceEnds } from "./lines.js";
 import { common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, tipLine, valueAxis } from "./look.js";
 

@@ -1,4 +1,5 @@
-// Ratios as dots with intervals on a logarithmic axis around 1; far values are cut at the edge and labelled.
+// Ratios as dots with intervals on a logarithmic axis around 1; far values are cut at the edge and
+// labelled.
 import { common, css, escaped, look, nameAxis, nameRoom, ratioText, tipLine, valueAxis, wrapped } from "./look.js";
 
 /** How far the axis reaches from 1, as a logarithm: most ratios with their intervals, and not the few that lie far off. */

@@ -1,4 +1,5 @@
-//! Long texts in a table, a query plan or a setting, broken into several lines so that the table fits and nothing is cut.
+//! Long texts in a table, a query plan or a setting, broken into several lines so that the table
+//! fits and nothing is cut.
 
 use super::super::text::{columns_of, wrapped};
 use super::{GAP, LABEL_LIMIT, TextCell, TextTable};
@@ -9,8 +10,8 @@ const NARROWEST: usize = 30;
 const NARROWEST_LABEL: usize = 16;
 
 impl TextTable {
-    /// The table with its long texts broken at spaces, into rows that have nothing else, where it is wider than `width`; labels
-    /// that would be cut are broken in any case.
+    /// The table with its long texts broken at spaces, into rows that have nothing else, where it
+    /// is wider than `width`; labels that would be cut are broken in any case.
     pub(crate) fn with_long_cells_broken(mut self, width: usize) -> Self {
         let widths: Vec<usize> = (0..self.heads.len()).map(|column| self.width_of(column)).collect();
         let mut rooms = self.rooms_of_labels(&widths, width);
@@ -33,7 +34,8 @@ impl TextTable {
         self
     }
 
-    /// What each label has when one of them gives way to the widest short figure; `None` where it has what it needs.
+    /// What each label has when one of them gives way to the widest short figure; `None` where it
+    /// has what it needs.
     fn rooms_of_labels(&self, widths: &[usize], width: usize) -> Vec<Option<usize>> {
         let mut rooms = vec![None; widths.len()];
         let figure = widths[self.labels..].iter().filter(|width| **width <= NARROWEST).max().unwrap_or(&0);

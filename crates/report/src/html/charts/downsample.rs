@@ -3,8 +3,9 @@
 /// Place across, and value; `None` is a gap in the line.
 pub(super) type Point = (f64, Option<f64>);
 
-/// At most `limit` points (at least 6): time is cut into equal parts, of each the least, the greatest and a gap stay, in their
-/// order. A stall of one second is what a reader looks for, so averaging would be the wrong reduction.
+/// At most `limit` points (at least 6): time is cut into equal parts, of each the least, the
+/// greatest and a gap stay, in their order. A stall of one second is what a reader looks for, so
+/// averaging would be the wrong reduction.
 pub(super) fn downsample(points: &[Point], limit: usize) -> Vec<Point> {
     let limit = limit.max(6);
     if points.len() <= limit {

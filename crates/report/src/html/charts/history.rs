@@ -34,7 +34,8 @@ pub(crate) fn history_chart(
     })
 }
 
-/// First run, run after the last, and value of each stretch between two changes; none without a change.
+/// First run, run after the last, and value of each stretch between two changes; none without a
+/// change.
 fn levels(series: &Series, runs: usize) -> Vec<(usize, usize, f64)> {
     let Some(first) = series.changes.first() else { return Vec::new() };
     let values = std::iter::once(first.before).chain(series.changes.iter().map(|change| change.after));

@@ -1,4 +1,5 @@
-//! How two factors act on each other: rates at the levels of the first, a line for each level of the second.
+//! How two factors act on each other: rates at the levels of the first, a line for each level of
+//! the second.
 
 use dbdyno_analyse::{StepFindings, VariantSummary, unique};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Charts as data: what the page's script draws, with exact values. Their figures are in tables too, so that a page without
-//! scripts has them all.
+//! Charts as data: what the page's script draws, with exact values. Their figures are in tables
+//! too, so that a page without scripts has them all.
 
 mod blocks;
 mod cost;
@@ -56,7 +56,8 @@ impl<'a> Charts<'a> {
         Block::Key(variants.map(|(at, variant)| (variant.name.clone(), what(variant), dot(at))).collect())
     }
 
-    /// Ratios of all steps to this base, a chart for each group and set-up; seconds of queries; then rates and response times against connections.
+    /// Ratios of all steps to this base, a chart for each group and set-up; seconds of queries;
+    /// then rates and response times against connections.
     pub(crate) fn of_workload(&self, workload: &WorkloadFindings, base: &str, id: &str) -> Vec<Block> {
         let mut blocks = numbered(&format!("{id}r"), ratios::ratios(self, workload, base));
         blocks.extend(numbered(&format!("{id}q"), queries::queries(self, workload, base)));
@@ -75,7 +76,8 @@ impl<'a> Charts<'a> {
         found.unwrap_or_default()
     }
 
-    /// The headline by second, or why it is not drawn; and charts of the other kinds of operation, which go with latency.
+    /// The headline by second, or why it is not drawn; and charts of the other kinds of operation,
+    /// which go with latency.
     pub(crate) fn of_step(&self, step: &StepFindings, id: &str) -> (Vec<Block>, Vec<Block>) {
         let found = seconds::seconds(self, step, id);
         if !found.none.is_empty() {
@@ -99,7 +101,8 @@ impl<'a> Charts<'a> {
         numbered(&format!("{id}{letter}"), charts.into_iter().flatten())
     }
 
-    /// What the script knows of the page: the variants, which is the base, and the rates that another base needs.
+    /// What the script knows of the page: the variants, which is the base, and the rates that
+    /// another base needs.
     pub(crate) fn page_data(&self) -> Value {
         let mut steps = Vec::new();
         for (number, workload) in self.findings.workloads.iter().enumerate() {
@@ -163,8 +166,9 @@ fn milliseconds(time_us: u64) -> Value {
     figure(time_us as f64 / 1e3)
 }
 
-/// How many lines by second there are: each kind of a run has two, its rate and its longest response time, those of kinds that
-/// are not the headline have half the points, and the device has three.
+/// How many lines by second there are: each kind of a run has two, its rate and its longest
+/// response time, those of kinds that are not the headline have half the points, and the device has
+/// three.
 fn lines(findings: &Findings, of_one_block: bool) -> usize {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let runs = steps

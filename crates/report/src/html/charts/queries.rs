@@ -1,4 +1,5 @@
-//! Seconds of queries as bars with whiskers and points: as they are, or with the base as 100 %, with and without outliers.
+//! Seconds of queries as bars with whiskers and points: as they are, or with the base as 100 %,
+//! with and without outliers.
 
 use dbdyno_analyse::{StepFindings, Validity, VariantStep, WorkloadFindings};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Ratios of rates as dots with intervals around 1, a chart for each group of steps and number of connections.
+//! Ratios of rates as dots with intervals around 1, a chart for each group of steps and number of
+//! connections.
 
 use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings, in_published_order};
 use serde_json::{Value, json};
@@ -20,7 +21,8 @@ pub(super) fn ratios(charts: &Charts<'_>, workload: &WorkloadFindings, base: &st
     sets.iter().filter_map(|(name, steps)| of_set(charts, name, steps, (&workload.name, base))).collect()
 }
 
-/// `point, part 1, 16 connections`; empty for steps of no group that ran with one number of connections.
+/// `point, part 1, 16 connections`; empty for steps of no group that ran with one number of
+/// connections.
 fn set_of(step: &StepFindings, workload: &WorkloadFindings) -> String {
     let group = step.groups.values().next().cloned();
     // Of one test alone the rungs are together.

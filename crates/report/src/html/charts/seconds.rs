@@ -1,4 +1,5 @@
-//! A step by second: rate, longest response time and the device, and in words which runs are not drawn.
+//! A step by second: rate, longest response time and the device, and in words which runs are not
+//! drawn.
 
 use std::collections::BTreeMap;
 
@@ -27,10 +28,12 @@ pub(super) struct SecondCharts {
     pub(super) none: String,
 }
 
-/// A line of the headline has so many points as `charts` says at most, one of another kind or of the device half of them.
+/// A line of the headline has so many points as `charts` says at most, one of another kind or of
+/// the device half of them.
 ///
-/// Only a slow run of a fixed amount of work lasts for seconds, so a chart of those few that can be drawn would be a selection:
-/// where most valid runs are too short, there is none. All kinds are drawn of the same runs.
+/// Only a slow run of a fixed amount of work lasts for seconds, so a chart of those few that can be
+/// drawn would be a selection: where most valid runs are too short, there is none. All kinds are
+/// drawn of the same runs.
 pub(super) fn seconds(charts: &Charts<'_>, step: &StepFindings, id: &str) -> SecondCharts {
     if let Some(none) = why_none(step) {
         return SecondCharts { none, ..SecondCharts::default() };

@@ -1,4 +1,5 @@
-//! A connection that loads its share of the rows. A thread makes them while the server takes those before.
+//! A connection that loads its share of the rows. A thread makes them while the server takes those
+//! before.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,7 +14,8 @@ use crate::dbt3::Setup;
 use crate::dbt3::rows::{PORTION_BYTES, Portion, SEPARATOR, load_sql, write};
 use crate::dbt3::schema::Table;
 
-/// Portions that lie ready, so that neither side waits for the other; one is made and one is sent meanwhile.
+/// Portions that lie ready, so that neither side waits for the other; one is made and one is sent
+/// meanwhile.
 const AHEAD: usize = 1;
 /// Room for a portion: it would double when it grows.
 const ROOM: usize = (PORTION_BYTES + PORTION_BYTES / 8) as usize;
@@ -59,7 +61,8 @@ impl LoadLane {
         }
     }
 
-    /// Starts the thread with the portion at this place. It ends with its portions, or when no one takes them any more.
+    /// Starts the thread with the portion at this place. It ends with its portions, or when no one
+    /// takes them any more.
     fn made_from(&self, at: usize) -> Result<mpsc::Receiver<Lines>, Failure> {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let (portions, scale_factor) = (self.portions[at..].to_vec(), self.scale_factor);
@@ -85,7 +88,8 @@ impl LoadLane {
             Err(failure) => Err(failure),
         };
         if inserted.is_err() {
-            // A full disk has ended the transaction already. A refused ROLLBACK shows with the next BEGIN.
+            // A full disk has ended the transaction already. A refused ROLLBACK shows with the next
+            // BEGIN.
             let _ = self.connection.query(b"ROLLBACK").await;
         }
         inserted

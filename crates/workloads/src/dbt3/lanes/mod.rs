@@ -16,7 +16,8 @@ use crate::dbt3::steps::{self, StepKind, StepPlan};
 use crate::statements::StatementsLane;
 use crate::{Lanes, planned};
 
-/// Executions of a step and the answers that differ from the published ones, as its connections note them down.
+/// Executions of a step and the answers that differ from the published ones, as its connections
+/// note them down.
 pub(crate) type Ledger = Arc<Mutex<Vec<Executed>>>;
 
 /// One execution and how its answer differs from the published one.

@@ -1,4 +1,5 @@
-//! DELETEs at the low end of a client's table: a cursor that walks up the ids, set right again from time to time.
+//! DELETEs at the low end of a client's table: a cursor that walks up the ids, set right again from
+//! time to time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -83,9 +84,10 @@ impl Lane for DeleteLane {
 
 /// Where the next delete begins.
 ///
-/// Round 0 looks up the least id, and so does every (resync + 1)th round after it; with a resync of 0 only round 0
-/// does. Between look-ups the cursor advances by the rows deleted, as if ids had no gaps; LIMIT makes each delete take
-/// existing rows all the same, so that a gap only makes the cursor lag until the next look-up.
+/// Round 0 looks up the least id, and so does every (resync + 1)th round after it; with a resync of
+/// 0 only round 0 does. Between look-ups the cursor advances by the rows deleted, as if ids had no
+/// gaps; LIMIT makes each delete take existing rows all the same, so that a gap only makes the
+/// cursor lag until the next look-up.
 #[derive(Debug)]
 struct Cursor {
     resync: u32,

@@ -14,8 +14,8 @@ pub struct IndexLane {
     connection: Connection,
     insert: InsertBuilder,
     statements: Vec<String>,
-    /// Rows that count for this client: those in its table before the INSERT, and of one client also those of the INSERT. The original
-    /// credits one INSERT, however many clients make one.
+    /// Rows that count for this client: those in its table before the INSERT, and of one client
+    /// also those of the INSERT. The original credits one INSERT, however many clients make one.
     rows: u64,
 }
 
@@ -48,7 +48,8 @@ impl Lane for IndexLane {
         Ok(())
     }
 
-    /// All rows count once, with the last statement: the rate is rows indexed, not rows times indexes.
+    /// All rows count once, with the last statement: the rate is rows indexed, not rows times
+    /// indexes.
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let sql = self.statements[index].as_bytes();

@@ -95,7 +95,8 @@ impl InsertBuilder {
         }
     }
 
-    /// The whole statement; `price` is written with two decimals into its integer column, as the original does.
+    /// The whole statement; `price` is written with two decimals into its integer column, as the
+    /// original does.
     pub(crate) fn text(&mut self, number: u64, out: &mut Vec<u8>) {
         self.set_time(number);
         out.clear();
@@ -139,7 +140,8 @@ impl InsertBuilder {
         if self.second != second {
             let time = jiff::Timestamp::from_second(second).unwrap_or_default();
             let text = time.strftime("%Y-%m-%d %H:%M:%S").to_string();
-            // Times of a run lie between the years 1000 and 9999, so that the length is always the same.
+            // Times of a run lie between the years 1000 and 9999, so that the length is always the
+            // same.
             if text.len() == TIME.len() {
                 self.row_head[TIME].copy_from_slice(text.as_bytes());
             }

@@ -26,7 +26,8 @@ pub(crate) struct Client {
     pub(crate) number: u32,
     /// Index of the step.
     pub(crate) step: usize,
-    /// Rows that earlier steps have for this client, whatever became of them: part of the address of a row.
+    /// Rows that earlier steps have for this client, whatever became of them: part of the address
+    /// of a row.
     pub(crate) rows_before: u64,
     /// Rows that are in its table.
     pub(crate) rows_in_table: u64,
@@ -72,7 +73,8 @@ pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Lanes<AnyLane> {
     let writes = Limit::Operations(step.inserts);
     let coupling = step.deletes.then(|| Arc::new(Coupling::new(Coupling::ORIGINAL_LEAD)));
     let side = |side| coupling.as_ref().map(|coupling| (Arc::clone(coupling), side));
-    // The deleter's cursor; point queries draw from it upwards. 0 until the first delete, as in the original.
+    // The deleter's cursor; point queries draw from it upwards. 0 until the first delete, as in the
+    // original.
     let cursor = Arc::new(AtomicI64::new(0));
 
     let of = client.clone();
@@ -80,8 +82,8 @@ pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Lanes<AnyLane> {
     let mut lanes = vec![planned(spec, move || AnyLane::Insert(insert::InsertLane::new(&of)))];
     if step.deletes {
         let (of, cursor) = (client.clone(), Arc::clone(&cursor));
-        // Deletes keep within a few statements of the inserts, and the rate is one of inserts: were a deleter's end the window's,
-        // a short step could count none.
+        // Deletes keep within a few statements of the inserts, and the rate is one of inserts: were
+        // a deleter's end the window's, a short step could count none.
         let spec = lane(kind("delete"), pace, writes, Role::Follows, side(Side::Right));
         lanes.push(planned(spec, move || AnyLane::Delete(delete::DeleteLane::new(&of, cursor))));
     }

@@ -49,14 +49,16 @@ fn title(family: Family) -> &'static str {
     }
 }
 
-/// Each statement of the test's operation once, with its number, on a database that has no special configuration.
+/// Each statement of the test's operation once, with its number, on a database that has no special
+/// configuration.
 fn statements(options: &Options, rung: &MicroRung, context: &Context) -> String {
     let step = Step::new(options, rung, context);
     let text = oltp::steps::statements(&step.places(), &step.setup);
     text.replace("sbtest?", "sbtestN")
 }
 
-/// The statements of one operation of `test`, lists cut short, the first range of its sequence in place.
+/// The statements of one operation of `test`, lists cut short, the first range of its sequence in
+/// place.
 fn statement(test: MicroTest) -> String {
     let both = [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo].map(MicroSequence::steps).concat();
     let step = both
@@ -109,7 +111,8 @@ fn heading(sequence: MicroSequence) -> &'static str {
     }
 }
 
-/// The length, where it is not `read_time` of a step that reads and `write_time` of one that writes.
+/// The length, where it is not `read_time` of a step that reads and `write_time` of one that
+/// writes.
 fn length(step: &MicroStep) -> &'static str {
     match step.length {
         MicroLength::Read if step.test.writes() => "for `read_time`",

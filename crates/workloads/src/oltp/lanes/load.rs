@@ -48,7 +48,8 @@ impl LoadLane {
         }
     }
 
-    /// Sees to it that the INSERT of the portion is prepared, and no other; whether it is a prepared one.
+    /// Sees to it that the INSERT of the portion is prepared, and no other; whether it is a
+    /// prepared one.
     async fn prepare_insert(&mut self) -> Result<bool, Failure> {
         let table = self.portion.table;
         let is_prepared = self.plan.is_prepared(self.portion);
@@ -74,7 +75,8 @@ impl LoadLane {
         }
     }
 
-    /// Some servers pass over rows of a bulk statement that they do not like, with a warning that no one reads.
+    /// Some servers pass over rows of a bulk statement that they do not like, with a warning that
+    /// no one reads.
     fn all_taken(&self, taken: u64) -> Result<(), Failure> {
         let Portion { table, first, last } = self.portion;
         let rows = self.portion.rows();

@@ -1,4 +1,5 @@
-//! The load of an embedded database: prepared INSERTs of single rows, many of them in a transaction.
+//! The load of an embedded database: prepared INSERTs of single rows, many of them in a
+//! transaction.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +27,8 @@ pub struct RowsLane {
     inserts: Vec<Statement>,
     /// Table of the rows that are ready.
     table: u32,
-    /// Parameters of each row, of which the first `ready` are to be sent; their memory is used again.
+    /// Parameters of each row, of which the first `ready` are to be sent; their memory is used
+    /// again.
     rows: Vec<Vec<Param>>,
     ready: usize,
 }

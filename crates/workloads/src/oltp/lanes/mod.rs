@@ -27,7 +27,8 @@ any_lane! {
     Test(test::TestLane),
 }
 
-/// All lanes of `step`. `first_new_id` is the first id that rows of the client's own numbering take.
+/// All lanes of `step`. `first_new_id` is the first id that rows of the client's own numbering
+/// take.
 pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, first_new_id: i64) -> Lanes<AnyLane> {
     match step.kind {
         StepKind::Load => loaders(setup),

@@ -41,8 +41,9 @@ pub struct TestLane {
     setup: Arc<Setup>,
     operation: Operation,
     stream: Philox,
-    /// Operation n of this lane is that of lane `lane` of so many lanes. All connections of a schedule are one lane, whose
-    /// operations are numbered through: what operation n is does not depend on who sends it.
+    /// Operation n of this lane is that of lane `lane` of so many lanes. All connections of a
+    /// schedule are one lane, whose operations are numbered through: what operation n is does not
+    /// depend on who sends it.
     lane: u32,
     lanes: u32,
     first_new_id: i64,
@@ -124,8 +125,8 @@ impl TestLane {
         }
     }
 
-    /// Logs out and in again and prepares anew: part of the operation before it, as in the original, and counted among its
-    /// statements.
+    /// Logs out and in again and prepares anew: part of the operation before it, as in the
+    /// original, and counted among its statements.
     async fn connect_again(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
         self.connection.leave().await;
@@ -140,8 +141,8 @@ impl TestLane {
         Ok(())
     }
 
-    /// What a failed statement means for its operation. A transaction is rolled back whatever the server has already
-    /// rolled back of it: else the next BEGIN would commit its first part.
+    /// What a failed statement means for its operation. A transaction is rolled back whatever the
+    /// server has already rolled back of it: else the next BEGIN would commit its first part.
     async fn given_up(&mut self, kind: Kind, mut failure: Failure) -> Failure {
         if matches!(failure.class, ErrorClass::Lost | ErrorClass::Fatal) {
             return failure;
@@ -158,8 +159,9 @@ impl TestLane {
                 ErrorClass::Retry
             }
             Some(_) => ErrorClass::Refused,
-            // Another connection has put the same id back between DELETE and INSERT; with locks on rows that are not there
-            // it cannot. On PostgreSQL the original begins such a transaction again, too.
+            // Another connection has put the same id back between DELETE and INSERT; with locks on
+            // rows that are not there it cannot. On PostgreSQL the original begins such a
+            // transaction again, too.
             None if kind == Kind::Insert => ErrorClass::Retry,
             None => failure.class,
         };
@@ -243,7 +245,8 @@ impl Lane for TestLane {
     }
 }
 
-/// Rows that a statement fetched or changed; of a scan, which fetches none, those that it looked at: the whole table.
+/// Rows that a statement fetched or changed; of a scan, which fetches none, those that it looked
+/// at: the whole table.
 fn rows(kind: Kind, answer: &Answer, scanned_rows: u64) -> u64 {
     if matches!(kind, Kind::Scan) { scanned_rows } else { answer.rows + answer.affected }
 }
