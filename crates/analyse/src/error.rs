@@ -10,7 +10,7 @@ pub enum Error {
     #[error("{variant} would be compared with itself: name two variants, or two runs")]
     WithItself { variant: String },
     #[error("the runs are not comparable: {}; --anyway compares them anyway", differences.join("; "))]
-    NotAlike { differences: Vec<String> },
+    NotComparable { differences: Vec<String> },
     #[error("the runs have no variant other than the base {base}, so there are no ratios: leave out --ratio")]
     NoRatios { base: String },
     #[error(

@@ -61,16 +61,17 @@ pub use measure::rates::{keeps_target, least_accepted};
 pub use model::failure::words as failure_words;
 pub use model::metrics;
 pub use model::{
-    Aging, AgingVariant, Agreement, Bound, Bucket, Budget, ByMachine, CONFIDENCE, Cause, ClientReach,
-    Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown, Debt, DebtLevel,
-    Decided, DeviceLoad, DeviceSecond, Effect, Efficiency, ExecutedPlan, Execution, Failure, FarthestMachine,
-    FindingSeen, Findings, GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency,
-    LeftOut, LeftOutKind, LoadVariant, LoadWithIndexes, Lookups, MachineRatio, MetricRow, Notice, Operator,
-    Paired, Part, PercentileRatio, PlanDifference, Prose, PublishedComparison, PublishedRow, Quantity, Ratio,
-    RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen, ServerEvent,
-    ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure, StatementPlans,
-    StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepRung, SweepSpread, SweepVariant,
-    TimeAccount, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
+    Agreement, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CONFIDENCE, Cause,
+    ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown, Debt,
+    DebtLevel, Decided, DeviceLoad, DeviceSecond, Effect, Efficiency, Exclusion, ExclusionKind, ExecutedPlan,
+    Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings, GroupMemory, HostCheck,
+    Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio, MetricRow,
+    Notice, Operator, Paired, Part, PercentileRatio, PlanDifference, Prose, PublishedComparison,
+    PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint,
+    SectionFindings, Seen, ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference,
+    StallFigure, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint,
+    SweepSpread, SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict,
+    WorkloadFindings, ZeroRates,
 };
 pub use model::{Code, Figure};
 pub use notices::invalid_runs::{first_clause, reason_class};

@@ -10,7 +10,7 @@ use crate::exit::{Ended, MACHINE};
 
 /// What every file holds: the version of its shape, and its entries.
 #[derive(Serialize, Deserialize)]
-struct Kept<T> {
+struct CacheFile<T> {
     format: u32,
     entries: Vec<T>,
 }
@@ -24,7 +24,7 @@ pub(crate) fn folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
 /// All entries of a file of version `format`; none if it cannot be read or understood.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    match serde_json::from_str::<Kept<T>>(&text) {
+    match serde_json::from_str::<CacheFile<T>>(&text) {
         Ok(kept) if kept.format == format => kept.entries,
         _ => Vec::new(),
     }
@@ -34,7 +34,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
 pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> Result<(), Ended> {
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(path.parent().unwrap_or(path))?;
-        let mut text = serde_json::to_string_pretty(&Kept { format, entries })?;
+        let mut text = serde_json::to_string_pretty(&CacheFile { format, entries })?;
         text.push('\n');
         let partial = path.with_extension(format!("{}.partial", std::process::id()));
         std::fs::write(&partial, text)?;

@@ -63,25 +63,32 @@ pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, Str
     Ok(Some(config(intents, rendered, None, overridden)))
 }
 
+/// What is known of a variant's config before its server is asked.
+pub(crate) enum Predicted {
+    Config(VariantConfig),
+    /// Why nothing is known of its server, in a sentence.
+    UnknownServer(String),
+}
+
 /// The config of `variant` without starting anything, and without the server if only its name is
-/// there. `Ok(Err)` is a sentence about a server of which nothing is known.
-pub(crate) fn predicted(variant: &Variant) -> Result<Option<Result<VariantConfig, String>>, String> {
+/// there; `None` for a variant without one.
+pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> {
     let base = match variant.kind() {
-        VariantKind::Sqlite => return Ok(for_sqlite(variant)?.map(Ok)),
+        VariantKind::Sqlite => return Ok(for_sqlite(variant)?.map(Predicted::Config)),
         VariantKind::BaseDir(path) => Base::open(path).map_err(dbdyno_fetch::Error::from),
         VariantKind::Named(name) => find_named(&name),
         VariantKind::Address(_) | VariantKind::Null => return Ok(None),
     };
     let error = match base {
-        Ok(base) => return Ok(for_base(variant, &base)?.map(Ok)),
+        Ok(base) => return Ok(for_base(variant, &base)?.map(Predicted::Config)),
         Err(error) => error.to_string(),
     };
     let Some(intents) = intents(variant)? else { return Ok(None) };
     let by_name = variant.server.as_deref().and_then(|name| ConfigServer::named(name, engine(variant)));
-    let Some(server) = by_name else { return Ok(Some(Err(error))) };
+    let Some(server) = by_name else { return Ok(Some(Predicted::UnknownServer(error))) };
     let rendered = rendered(&server, &intents)?;
     let note = format!("{} is not here: product and version are taken from its name", server.title);
-    Ok(Some(Ok(config(intents, rendered, None, vec![note]))))
+    Ok(Some(Predicted::Config(config(intents, rendered, None, vec![note]))))
 }
 
 fn config(intents: Intents, rendered: Rendered, native: Option<&str>, more: Vec<String>) -> VariantConfig {

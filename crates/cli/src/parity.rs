@@ -138,7 +138,7 @@ fn configured(variant: &Variant) -> String {
     let own = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     match configs::predicted(variant) {
         // Its own option file wins.
-        Ok(Some(Ok(config))) => format!("{}\n{own}", config.text),
+        Ok(Some(configs::Predicted::Config(config))) => format!("{}\n{own}", config.text),
         _ => own,
     }
 }

@@ -3,8 +3,8 @@
 use dbdyno_analyse::metrics::{Cost, DeviceLoad, Efficiency, Figures, MetricRow};
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{
-    Aging, Findings, GroupFindings, Inference, KindResult, Latency, Ratio, StepFindings, StepRun, SweepRung,
-    Validity, VariantStep, Verdict, WorkloadFindings, unique,
+    BeforeAfterWrites, Findings, GroupFindings, Inference, KindResult, Latency, Ratio, StepFindings, StepRun,
+    SweepPoint, Validity, VariantStep, Verdict, WorkloadFindings, unique,
 };
 
 use crate::evidence::rates::block_ratio;
@@ -234,7 +234,7 @@ fn of_sweeps(all: &mut Columns<'_>) {
 }
 
 /// The test, the connections, and what the variant reached.
-fn rung<'x>(at: &At<'x>) -> Option<(&'x String, Option<u32>, Option<SweepRung>)> {
+fn rung<'x>(at: &At<'x>) -> Option<(&'x String, Option<u32>, Option<SweepPoint>)> {
     at.workload.sweeps.iter().find_map(|sweep| {
         let place = sweep.steps.iter().position(|name| *name == at.step.name)?;
         let found = sweep.variants.iter().find(|found| found.variant == at.variant.variant);
@@ -258,7 +258,7 @@ fn of_aging(all: &mut Columns<'_>) {
     all.ends("ratio_to_before_writes", move |at| found(at)?.interval);
 }
 
-fn aging<'x>(at: &At<'x>) -> Option<&'x Aging> {
+fn aging<'x>(at: &At<'x>) -> Option<&'x BeforeAfterWrites> {
     at.workload.aging.iter().find(|aging| aging.after == at.step.name)
 }
 

@@ -190,7 +190,7 @@ fn lapse(history: &History, series: &Series) -> Option<String> {
     let run = history.runs.last().map_or("", |run| run.run_id.as_str());
     let (variant, step) = (&series.variant, &series.step);
     series.newest.map(|lapse| match lapse {
-        Lapse::Standstill => format!("{variant} {step} dropped to rate zero in the newest run {run}."),
+        Lapse::ZeroRate => format!("{variant} {step} dropped to rate zero in the newest run {run}."),
         Lapse::NoValue => format!("{variant} {step} has no valid block in the newest run {run}."),
     })
 }
@@ -256,7 +256,7 @@ fn course_of_change(series: &Series) -> String {
         words.push("none".to_owned());
     }
     words.extend(series.newest.map(|lapse| match lapse {
-        Lapse::Standstill => "has rate zero".to_owned(),
+        Lapse::ZeroRate => "has rate zero".to_owned(),
         Lapse::NoValue => "no value".to_owned(),
     }));
     words.join(", ")

@@ -15,7 +15,7 @@ pub(crate) fn history() -> History {
         step: step.to_owned(),
         variant: "dev".to_owned(),
         follows: Followed::Rate,
-        is_beside_rate: false,
+        is_secondary: false,
         rate_label: "queries/s".to_owned(),
         margin: 0.02,
         values: values.to_vec(),
@@ -110,7 +110,7 @@ fn a_row_has_all_changes_each_with_its_own_p_and_what_the_newest_run_lacks() {
     history.series[0].newest = Some(Lapse::NoValue);
     assert_eq!(shown(&history), "slower 0.910, faster 1.020, no value | 0.008, 0.031");
     history.series[0].changes.clear();
-    history.series[0].newest = Some(Lapse::Standstill);
+    history.series[0].newest = Some(Lapse::ZeroRate);
     assert_eq!(shown(&history), "none, has rate zero | 0.008");
     let said = "dev qr100 dropped to rate zero in the newest run 20240106T000000Z-nightly.";
     assert_eq!(answers(&history)[0], said);

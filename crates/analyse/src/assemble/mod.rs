@@ -3,5 +3,5 @@
 pub(crate) mod overview;
 pub(crate) mod sections;
 pub(crate) mod steps;
-pub(crate) mod time_account;
+pub(crate) mod time_breakdown;
 pub(crate) mod workloads;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dbdyno_record::{HostCalibration, Outcome, Run, RunEvent, VariantInfo};
 
 use crate::again_of;
-use crate::assemble::time_account::time_account;
+use crate::assemble::time_breakdown::time_breakdown;
 use crate::compare::by_machine::machines;
 use crate::compare::comparability::unchecked_steps;
 use crate::compare::interim_analyses::{corrects_intervals, looks};
@@ -33,7 +33,7 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         design: manifest.experiment.design.clone(),
         machines: machines(run),
         calibrations: calibrations(run),
-        time: time_account(run),
+        time: time_breakdown(run),
         cells_completed: completed.count(),
         cells_planned: manifest.order.len(),
         unchecked_steps: unchecked_steps(run),

@@ -34,7 +34,7 @@ use crate::validity::{refused, validity};
 
 /// What a step does not say of itself.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct StepContext<'a> {
     pub(crate) block: u32,
     /// Last column of the metric row: the variant's name.
     pub(crate) tag: &'a str,
@@ -53,13 +53,13 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// The figures of a step, without its response times.
-pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
+pub(crate) fn step_run(step: &StepRecord, around: StepContext<'_>) -> StepRun {
     timed_run(step, around).0
 }
 
 /// The figures of a step, and the response times of its headline operations. Figures of a step that
 /// did not come to a common window are zero or absent; its validity says why.
-pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun, Option<Histogram<u64>>) {
+pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun, Option<Histogram<u64>>) {
     let window = step.window().map_or(Span::new(0, 0), |(from_us, to_us)| Span::new(from_us, to_us));
     let measured = Measured {
         spec: &step.spec,
@@ -230,8 +230,8 @@ mod tests {
     use super::*;
     use crate::fixtures::{calibration, ended, read_write_step, series};
 
-    fn around() -> Surroundings<'static> {
-        Surroundings {
+    fn around() -> StepContext<'static> {
+        StepContext {
             block: 3,
             tag: "a",
             hosting: Hosting::Process,
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(run.cost.busiest_load_thread_share, Some(1.0)); // 2.5 of 2.5 s
         let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
         assert!(reasons[0].starts_with("the client was the limit"), "{reasons:?}");
-        let slow = step_run(&step, Surroundings { judges_client: false, ..around() });
+        let slow = step_run(&step, StepContext { judges_client: false, ..around() });
         assert_eq!(slow.validity, Validity::Valid);
     }
 
@@ -287,7 +287,7 @@ mod tests {
         let keys = ["load-0.cpu_us", "load-0.run_delay_us"];
         step.counters.extend(series("load", &keys, &[(0, vec![0; 2]), (2_500_000, vec![500_000, 500_000])]));
         assert_eq!(step_run(&step, around()).validity, Validity::Valid, "client and server share CPUs");
-        let run = step_run(&step, Surroundings { client_has_own_cpus: true, ..around() });
+        let run = step_run(&step, StepContext { client_has_own_cpus: true, ..around() });
         assert_eq!(run.cost.load_thread_wait_share, Some(0.2));
         let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
         assert!(reasons[0].contains("waited for a CPU in 20 %"), "{reasons:?}");
@@ -297,7 +297,7 @@ mod tests {
     fn a_step_at_the_calibrated_rate_of_its_client_is_invalid_and_shows_both_rates() {
         let calibrated = |reached: Option<f64>| {
             let calibration = reached.map(|rate| calibration(16, rate));
-            step_run(&read_write_step(), Surroundings { calibration: calibration.as_ref(), ..around() })
+            step_run(&read_write_step(), StepContext { calibration: calibration.as_ref(), ..around() })
         };
         let run = calibrated(Some(220.0));
         let reach = run.client_reach.unwrap();
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!((schedule.asked_per_second, schedule.lag.count, schedule.lag.p50_us), (4.0, 1_000, 60));
         let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
         assert!(reasons[0].starts_with("the client was late"), "{reasons:?}");
-        let slow = step_run(&step, Surroundings { judges_client: false, ..around() });
+        let slow = step_run(&step, StepContext { judges_client: false, ..around() });
         assert_eq!(slow.validity, Validity::Valid);
     }
 

@@ -6,7 +6,7 @@ use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo
 
 use hdrhistogram::Histogram;
 
-use crate::assemble::steps::{Surroundings, add_reason, step_run, timed_run};
+use crate::assemble::steps::{StepContext, add_reason, step_run, timed_run};
 use crate::compare::before_after_writes::aging;
 use crate::compare::cost_breakdown::{cost_breakdown, cpus};
 use crate::compare::groups::{groups, unique};
@@ -161,8 +161,8 @@ fn statements(spec: &StepSpec) -> Vec<(String, String)> {
 }
 
 /// What the manifest says of a step of `variant`.
-fn surroundings<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &StepRecord) -> Surroundings<'a> {
-    Surroundings {
+fn surroundings<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &StepRecord) -> StepContext<'a> {
+    StepContext {
         block: 0,
         tag: &variant.name,
         hosting: Hosting::in_step(variant, &step.counters),
@@ -195,7 +195,7 @@ struct VariantRuns<'a> {
 fn runs_of<'a>(run: &Run, cells: &[&CellRecord], variant: &'a VariantInfo, name: &str) -> VariantRuns<'a> {
     let figures = |cell: &CellRecord, step: &StepRecord| {
         let around = surroundings(&run.manifest, variant, step);
-        let around = Surroundings { block: cell.id.block, syncs: syncs_of(cell), ..around };
+        let around = StepContext { block: cell.id.block, syncs: syncs_of(cell), ..around };
         let (run, times) = timed_run(step, around);
         let of_cell = cell.invalid_reasons().map(str::to_owned);
         (StepRun { validity: of_cell.fold(run.validity, add_reason), ..run }, times)

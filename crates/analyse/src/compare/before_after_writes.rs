@@ -2,13 +2,13 @@
 //! them.
 
 use crate::compare::ratio::{interval_of_blocks, ratio};
-use crate::model::{Aging, AgingVariant, StepFindings, VariantStep, ZeroRates};
+use crate::model::{BeforeAfterVariant, BeforeAfterWrites, StepFindings, VariantStep, ZeroRates};
 
 /// What the name of a step has after its test's that runs before the steps that write.
 const BEFORE: &str = ".pre";
 
 /// All tests with both steps, in the order of the first.
-pub(crate) fn aging(steps: &[StepFindings]) -> Vec<Aging> {
+pub(crate) fn aging(steps: &[StepFindings]) -> Vec<BeforeAfterWrites> {
     let of_step = |before: &StepFindings| {
         let name = behind(&before.name)?;
         let after = steps.iter().find(|step| step.name == name)?;
@@ -16,7 +16,7 @@ pub(crate) fn aging(steps: &[StepFindings]) -> Vec<Aging> {
             let earlier = before.variants.iter().find(|earlier| earlier.variant == later.variant)?;
             Some(of_variant(earlier, later))
         };
-        Some(Aging {
+        Some(BeforeAfterWrites {
             before: before.name.clone(),
             after: name,
             // A step that no variant came to knows of no connection.
@@ -35,14 +35,14 @@ fn behind(name: &str) -> Option<String> {
     ends.then(|| format!("{test}{rest}"))
 }
 
-fn of_variant(before: &VariantStep, after: &VariantStep) -> AgingVariant {
+fn of_variant(before: &VariantStep, after: &VariantStep) -> BeforeAfterVariant {
     // What a base is to a variant, the step before the writes is to the one after them.
     let found = ratio(&after.runs, &before.runs);
     let zero_rates = ZeroRates::in_pairs(&after.runs, &before.runs);
     let mut without = [zero_rates.stalled, zero_rates.base_stalled].concat();
     without.sort_unstable();
     let blocks = found.as_ref().map_or_else(Vec::new, |found| found.blocks.clone());
-    AgingVariant {
+    BeforeAfterVariant {
         variant: after.variant.clone(),
         ratio: found.map(|found| found.value),
         interval: interval_of_blocks(&blocks),
@@ -75,7 +75,7 @@ mod tests {
         run(&["a"], u32::try_from(rates.len()).unwrap(), cells.collect())
     }
 
-    fn found(run: &Run) -> Vec<Aging> {
+    fn found(run: &Run) -> Vec<BeforeAfterWrites> {
         analyse(run).workloads[0].aging.clone()
     }
 

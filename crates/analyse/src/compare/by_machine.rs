@@ -38,7 +38,7 @@ pub(crate) fn machines(run: &Run) -> Machines {
 /// Fills in the ratios by machine. Those of all steps are one family, as verdicts are. Where the
 /// rate is the plan's no machine changes it, and a bound has no mean.
 pub(crate) fn fill(steps: &mut [&mut StepFindings], machines: &Machines, base: &str) {
-    for step in steps.iter_mut().filter(|step| !step.is_paced(base)) {
+    for step in steps.iter_mut().filter(|step| !step.is_fixed_rate(base)) {
         for variant in step.variants.iter_mut().filter(|variant| variant.variant != base) {
             let ratio = variant.ratio.as_ref().filter(|ratio| ratio.bound.is_none());
             variant.by_machine = ratio.and_then(|ratio| by_machine(&ratio.blocks, machines));

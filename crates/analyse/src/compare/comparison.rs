@@ -13,8 +13,8 @@ use crate::compare::{changed, fixed_rate, zero_rate};
 use crate::error::Error;
 use crate::model::runs::valid;
 use crate::model::{
-    Code, ComparedSide, ComparedStep, Comparison, Findings, Latency, LeftOut, Notice, PercentileRatio, Side,
-    StepFindings, VariantStep, Verdict, ZeroRates,
+    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, Latency, Notice, PercentileRatio,
+    Side, StepFindings, VariantStep, Verdict, ZeroRates,
 };
 use crate::parity::between;
 use crate::statistics::describe::{geometric_mean, group};
@@ -34,7 +34,8 @@ pub struct CompareChoices {
 ///
 /// Two runs must be alike: same plan name, workloads with their versions and options (which hold
 /// the size of the data), seed, class of host, memory of the servers, load client and kind of
-/// build. [`Error::NotAlike`] says what differs, unless `anyway` was chosen; then it is a note.
+/// build. [`Error::NotComparable`] says what differs, unless `anyway` was chosen; then it is a
+/// note.
 pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result<Comparison, Error> {
     // Ids of runs on two machines can be equal: they are a second and a name.
     let one_run = base.run.manifest == new.run.manifest;
@@ -97,14 +98,14 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
 
 /// The ratio of a step whose rates are comparable, in all of its blocks and with as many writes.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
-    step.ratio.filter(|_| !step.is_paced && !step.target_missed && step.zero_rates.is_none())
+    step.ratio.filter(|_| !step.is_fixed_rate && !step.target_missed && step.zero_rates.is_none())
 }
 
 /// What must be known of two runs that are compared.
 fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<String>, Error> {
     let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
     if !differences.is_empty() && !anyway {
-        return Err(Error::NotAlike { differences });
+        return Err(Error::NotComparable { differences });
     }
     let mut notes: Vec<String> =
         differences.into_iter().map(|what| format!("The runs are not comparable: {what}.")).collect();
@@ -118,7 +119,7 @@ fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<String
     Ok(notes)
 }
 
-fn left_out_of(side: Side<'_>, findings: &Findings, step: &ComparedStep) -> Vec<LeftOut> {
+fn left_out_of(side: Side<'_>, findings: &Findings, step: &ComparedStep) -> Vec<Exclusion> {
     let workload = findings.workloads.iter().find(|workload| workload.name == step.workload);
     let own = workload.and_then(|workload| workload.steps.iter().find(|own| own.name == step.step));
     own.map_or_else(Vec::new, |own| left_out(side, &step.workload, own))
@@ -245,7 +246,7 @@ fn both(
     (new_step, new): (&StepFindings, &VariantStep),
     margins: Margins<'_>,
 ) -> ComparedStep {
-    let is_paced = step.is_paced(&base.variant);
+    let is_fixed_rate = step.is_fixed_rate(&base.variant);
     let ran = !base.runs.is_empty() && !new.runs.is_empty();
     ComparedStep {
         workload: workload.to_owned(),
@@ -267,8 +268,8 @@ fn both(
         inference: None,
         target_missed: is_missed(step, base, new_step, new),
         zero_rates: None,
-        is_paced,
-        schedule_missed: is_paced && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
+        is_fixed_rate,
+        schedule_missed: is_fixed_rate && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
         decided: None,
         verdict: ran.then_some(Verdict::Invalid),
     }
@@ -295,7 +296,7 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
     for step in steps.iter_mut().filter(|step| step.ratio.is_some()) {
         step.verdict = None;
     }
-    for step in steps.iter_mut().filter(|step| step.is_paced) {
+    for step in steps.iter_mut().filter(|step| step.is_fixed_rate) {
         step.inference = None;
     }
     if looks.is_empty() {
@@ -315,7 +316,7 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
     for step in steps.iter_mut().filter(|step| step.target_missed) {
         step.verdict = step.verdict.map(beside_fewer_writes);
     }
-    for step in steps.iter_mut().filter(|step| step.is_paced && step.ratio.is_some()) {
+    for step in steps.iter_mut().filter(|step| step.is_fixed_rate && step.ratio.is_some()) {
         step.verdict = Some(if step.schedule_missed { Verdict::Missed } else { Verdict::Paced });
     }
     for step in steps {

@@ -4,16 +4,18 @@
 use dbdyno_record::{CellRecord, Outcome};
 
 use crate::model::failure::{end_message, words};
-use crate::model::{ComparedStep, Comparison, LeftOut, LeftOutKind, Side, StepFindings, StepRun, Validity};
+use crate::model::{
+    ComparedStep, Comparison, Exclusion, ExclusionKind, Side, StepFindings, StepRun, Validity,
+};
 
 impl ComparedStep {
     /// Of two runs, whose blocks have nothing to do with each other: base is valid in a block, and
     /// new went wrong in a greater share of its blocks. One that did not run or was stopped says
     /// nothing.
     fn new_breaks_more(&self) -> bool {
-        let of_side = |with_a_rate: usize, left_out: &[LeftOut]| {
+        let of_side = |with_a_rate: usize, left_out: &[Exclusion]| {
             let faults = left_out.iter().filter(|one| one.kind.is_fault()).count();
-            let zero = left_out.iter().filter(|one| one.kind == LeftOutKind::ZeroRate).count();
+            let zero = left_out.iter().filter(|one| one.kind == ExclusionKind::ZeroRate).count();
             (faults, with_a_rate + zero + faults)
         };
         let (of_base, all_of_base) = of_side(self.base_blocks, &self.base_left_out);
@@ -26,8 +28,8 @@ impl Comparison {
     /// Steps in which new is invalid or failed in a block in which base is valid, each with the
     /// first such block. Blocks of two runs are no pairs: there it is steps in which new went wrong
     /// in a greater share of its blocks than base.
-    pub fn broken(&self) -> Vec<(&ComparedStep, &LeftOut)> {
-        let of_step = |step: &ComparedStep, one: &LeftOut| {
+    pub fn broken(&self) -> Vec<(&ComparedStep, &Exclusion)> {
+        let of_step = |step: &ComparedStep, one: &Exclusion| {
             let is_measured = match self.paired {
                 true => step.base_left_out.iter().all(|other| other.block != one.block),
                 false => step.new_breaks_more(),
@@ -43,7 +45,7 @@ impl Comparison {
 }
 
 /// Of one side and step, in the order of blocks; empty when each of its blocks can be compared.
-pub(crate) fn left_out(side: Side<'_>, workload: &str, step: &StepFindings) -> Vec<LeftOut> {
+pub(crate) fn left_out(side: Side<'_>, workload: &str, step: &StepFindings) -> Vec<Exclusion> {
     let variant = step.variants.iter().find(|variant| variant.variant == side.variant);
     let runs = variant.map_or(&[][..], |variant| variant.runs.as_slice());
     let is_own = |id: &dbdyno_record::CellId| id.variant == side.variant && id.workload == workload;
@@ -57,29 +59,29 @@ pub(crate) fn left_out(side: Side<'_>, workload: &str, step: &StepFindings) -> V
             Some(run) => of_run(run)?,
             None => of_cell(cells.iter().find(|cell| cell.id.block == block).copied())?,
         };
-        Some(LeftOut { block, kind, reason })
+        Some(Exclusion { block, kind, reason })
     };
     blocks.into_iter().filter_map(of_block).collect()
 }
 
-fn of_run(run: &StepRun) -> Option<(LeftOutKind, String)> {
+fn of_run(run: &StepRun) -> Option<(ExclusionKind, String)> {
     match &run.validity {
         Validity::Valid if run.rate > 0.0 => None,
-        Validity::Valid => Some((LeftOutKind::ZeroRate, String::new())),
-        Validity::Invalid { reasons } => Some((LeftOutKind::Invalid, reasons.join("; "))),
-        Validity::Failed { message } => Some((LeftOutKind::Failed, words(message))),
-        Validity::Interrupted => Some((LeftOutKind::Interrupted, String::new())),
+        Validity::Valid => Some((ExclusionKind::ZeroRate, String::new())),
+        Validity::Invalid { reasons } => Some((ExclusionKind::Invalid, reasons.join("; "))),
+        Validity::Failed { message } => Some((ExclusionKind::Failed, words(message))),
+        Validity::Interrupted => Some((ExclusionKind::Interrupted, String::new())),
     }
 }
 
 /// Of a cell without the step. One that completed had none to run: loads whose data are restored
 /// run once.
-fn of_cell(cell: Option<&CellRecord>) -> Option<(LeftOutKind, String)> {
-    let Some(cell) = cell else { return Some((LeftOutKind::DidNotRun, String::new())) };
+fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, String)> {
+    let Some(cell) = cell else { return Some((ExclusionKind::DidNotRun, String::new())) };
     match cell.outcome() {
         Some(Outcome::Completed) => None,
-        Some(Outcome::Failed) => Some((LeftOutKind::CellFailed, words(&end_message(cell)))),
-        Some(Outcome::Interrupted) | None => Some((LeftOutKind::Interrupted, String::new())),
+        Some(Outcome::Failed) => Some((ExclusionKind::CellFailed, words(&end_message(cell)))),
+        Some(Outcome::Interrupted) | None => Some((ExclusionKind::Interrupted, String::new())),
     }
 }
 
@@ -92,8 +94,8 @@ mod tests {
     use crate::compare::comparison::{CompareChoices, compare};
     use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run};
 
-    fn text(all: &[LeftOut]) -> String {
-        let line = |one: &LeftOut| format!("{} {}: {:?}", one.block, one.kind.words(), one.reason);
+    fn text(all: &[Exclusion]) -> String {
+        let line = |one: &Exclusion| format!("{} {}: {:?}", one.block, one.kind.words(), one.reason);
         all.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 

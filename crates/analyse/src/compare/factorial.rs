@@ -132,7 +132,7 @@ pub(crate) fn judge_effects(
             Some(effect)
         };
         // Where the rate is the plan's no setting has an effect on it.
-        let contrasts = if step.is_paced(base) { &[][..] } else { &contrasts };
+        let contrasts = if step.is_fixed_rate(base) { &[][..] } else { &contrasts };
         contrasts.iter().filter_map(of_contrast).collect::<Vec<_>>()
     });
     for (step, effects) in steps.iter_mut().zip(effects) {

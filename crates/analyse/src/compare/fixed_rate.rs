@@ -93,13 +93,13 @@ impl StepFindings {
 
     /// Whether `base` kept the step's schedule: its rate is then the plan's, and no measure of what
     /// it can do.
-    pub fn is_paced(&self, base: &str) -> bool {
+    pub fn is_fixed_rate(&self, base: &str) -> bool {
         self.pace_of(base).is_some_and(Pace::is_kept)
     }
 
     /// Whether the variant of this name did not keep a schedule that `base` kept.
     pub fn misses_schedule_of(&self, base: &str, variant: &str) -> bool {
-        self.is_paced(base) && self.pace_of(variant).is_some_and(|pace| !pace.is_kept())
+        self.is_fixed_rate(base) && self.pace_of(variant).is_some_and(|pace| !pace.is_kept())
     }
 
     /// Of one run: a percentile of the headline's response times, in microseconds; `None` where
@@ -138,7 +138,7 @@ pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
 /// What a comparison says above its table.
 pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
     let of = |wanted: Verdict| -> Vec<&str> {
-        let steps = steps.iter().filter(|step| step.is_paced && step.verdict == Some(wanted));
+        let steps = steps.iter().filter(|step| step.is_fixed_rate && step.verdict == Some(wanted));
         steps.map(|step| step.step.as_str()).collect()
     };
     let paced = of(Verdict::Paced);

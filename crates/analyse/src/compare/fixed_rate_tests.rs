@@ -143,7 +143,7 @@ fn comparisons_count_paced_steps_apart() {
             let found = compared(base, new);
             let step = &found.steps[0];
             assert_eq!((step.verdict, step.inference.is_none()), (Some(verdict), true));
-            assert_eq!((step.is_paced, step.schedule_missed), (true, verdict == Verdict::Missed));
+            assert_eq!((step.is_fixed_rate, step.schedule_missed), (true, verdict == Verdict::Missed));
             assert!(found.ratios.is_none(), "rates of a plan are no mean of anything");
         }
     }

@@ -89,9 +89,9 @@ fn group_findings<'a>(
 /// A ratio that leaves out rates of zero would make the mean better than the variant, and one of
 /// rates that the plan gives is none.
 fn is_counted(step: &StepFindings, found: &VariantStep) -> bool {
-    let is_paced =
+    let is_fixed_rate =
         step.pace(found).is_some() && matches!(found.verdict, Some(Verdict::Paced | Verdict::Missed));
-    found.zero_rates.is_empty() && !is_paced
+    found.zero_rates.is_empty() && !is_fixed_rate
 }
 
 /// Each block has one geometric mean over the steps, and these are the observations: steps of a

@@ -110,7 +110,7 @@ enum Relation {
 const STATISTICS: [&str; 5] = ["average", "median", "min", "max", "stddev"];
 
 /// The run's steps, with the plan's names of variants by their published ones.
-struct Measured<'a> {
+struct RunFigures<'a> {
     workloads: &'a [WorkloadFindings],
     names: BTreeMap<String, String>,
     margins: Margins<'a>,
@@ -131,7 +131,7 @@ pub(crate) fn published(manifest: &Manifest, workloads: &[WorkloadFindings]) -> 
     let figures = plan.report.published?;
     let named =
         |variant: VariantText| (variant.published.unwrap_or_else(|| variant.name.clone()), variant.name);
-    let measured = Measured {
+    let measured = RunFigures {
         workloads,
         names: plan.variant.into_iter().map(named).collect(),
         margins: Margins::planned(manifest),
@@ -149,7 +149,7 @@ pub(crate) fn published(manifest: &Manifest, workloads: &[WorkloadFindings]) -> 
     })
 }
 
-impl Measured<'_> {
+impl RunFigures<'_> {
     fn rows_of_steps(&self, figures: &OfSteps) -> Vec<PublishedRow> {
         let row = |(name, published): (&String, &f64)| {
             let step = self.steps(figures.setup.as_deref()).find(|step| is_named(step, name));

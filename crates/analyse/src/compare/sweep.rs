@@ -3,7 +3,7 @@
 
 use crate::compare::sweep_point::Rung;
 use crate::model::runs::valid;
-use crate::model::{Latency, StepFindings, StepRun, Sweep, SweepRung, SweepSpread, SweepVariant};
+use crate::model::{Latency, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread, SweepVariant};
 use crate::statistics::Interval;
 
 /// Of one rung there is nothing to compare.
@@ -39,7 +39,7 @@ fn sweep(test: String, mut rungs: Vec<&StepFindings>) -> Sweep {
     }
 }
 
-fn rung(step: &StepFindings, variant: &str) -> Option<SweepRung> {
+fn rung(step: &StepFindings, variant: &str) -> Option<SweepPoint> {
     let found = step.variants.iter().find(|found| found.variant == variant)?;
     let latency = found.latency.as_ref().filter(|latency| latency.count > 0);
     let time = |of: fn(&Latency) -> u64| latency.map(|latency| of(latency) as f64);
@@ -48,7 +48,7 @@ fn rung(step: &StepFindings, variant: &str) -> Option<SweepRung> {
         (kind.response.count > 0).then(|| of(&kind.response) as f64)
     };
     let times = |of: fn(&Latency) -> u64| spread(valid(&found.runs).filter_map(|run| of_block(run, of)));
-    Some(SweepRung {
+    Some(SweepPoint {
         spread: SweepSpread {
             rate: spread(valid(&found.runs).map(|run| run.rate)),
             p50_us: times(|latency| latency.p50_us),

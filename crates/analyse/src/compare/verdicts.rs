@@ -36,7 +36,7 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
         parallel::map(&ratios_of(steps, rules.base), |(ratios, margin)| paired(ratios, *margin, rules.seed))
             .into_iter();
     for step in steps.iter_mut() {
-        let is_paced = step.is_paced(rules.base);
+        let is_fixed_rate = step.is_fixed_rate(rules.base);
         let base_ran =
             step.variants.iter().any(|variant| variant.variant == rules.base && !variant.runs.is_empty());
         for variant in &mut step.variants {
@@ -46,7 +46,7 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
                 continue;
             }
             match &mut variant.ratio {
-                Some(ratio) if is_paced || ratio.bound.is_some() => {}
+                Some(ratio) if is_fixed_rate || ratio.bound.is_some() => {}
                 Some(ratio) => ratio.inference = inferences.next().flatten(),
                 None if base_ran && !variant.runs.is_empty() => variant.verdict = Some(Verdict::Invalid),
                 None => {}
@@ -103,7 +103,7 @@ fn of_bound(ratio: &Ratio, margin: f64) -> Option<Verdict> {
 
 /// Variants of a step whose rate is the plan's.
 fn judge_paced(step: &mut StepFindings, base: &str) {
-    if !step.is_paced(base) {
+    if !step.is_fixed_rate(base) {
         return;
     }
     let words: Vec<Verdict> =
@@ -149,7 +149,7 @@ fn ratios_of(steps: &[&mut StepFindings], base: &str) -> Vec<(Vec<f64>, f64)> {
             .map(|ratio| (ratio.blocks.iter().map(|(_, ratio)| *ratio).collect(), step.margin))
             .collect::<Vec<_>>()
     };
-    steps.iter().filter(|step| !step.is_paced(base)).flat_map(|step| of_step(step)).collect()
+    steps.iter().filter(|step| !step.is_fixed_rate(base)).flat_map(|step| of_step(step)).collect()
 }
 
 fn compared(variant: &mut VariantStep, margin: f64) -> Option<Compared<'_>> {

@@ -126,7 +126,7 @@ pub struct Series {
     /// Another series follows the rate of this step. What the step lacks is said there, and changes
     /// are a family of their own.
     #[serde(skip)]
-    pub is_beside_rate: bool,
+    pub is_secondary: bool,
     /// Unit of the values, where they are no ratios.
     pub rate_label: String,
     /// Changes below this fraction count as none.
@@ -181,9 +181,9 @@ impl Series {
 
 /// The history of `runs`, in the order given.
 ///
-/// Each run must be like the first one, as for a comparison. [`Error::NotAlike`] says what differs,
-/// unless `anyway` was chosen; then it is a note. One that is still going on is left out, with a
-/// note.
+/// Each run must be like the first one, as for a comparison. [`Error::NotComparable`] says what
+/// differs, unless `anyway` was chosen; then it is a note. One that is still going on is left out,
+/// with a note.
 pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<History, Error> {
     let (going_on, runs): (Vec<&RunValues>, Vec<&RunValues>) =
         runs.iter().copied().partition(|run| run.is_going_on);
@@ -206,7 +206,7 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
             differences.push(format!("base of the ratios {base} and {other}"));
         }
         if !differences.is_empty() && !choices.anyway {
-            return Err(Error::NotAlike { differences });
+            return Err(Error::NotComparable { differences });
         }
         let reported = differences.into_iter();
         notes.extend(
@@ -219,7 +219,7 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
     let mut series = series(&runs, choices, margins);
     notes.extend(paced_note(&series));
-    for own in series.iter_mut().filter(|own| !own.is_beside_rate) {
+    for own in series.iter_mut().filter(|own| !own.is_secondary) {
         own.newest = Lapse::of_newest(&own.values, is_planned(own, last));
     }
     notes.extend(runs.iter().filter_map(|run| run.zero_rate_note(choices)));
@@ -229,8 +229,8 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
         return Err(Error::UnknownVariant { run, asked: asked.to_owned(), known });
     }
     let runs: Vec<HistoryRun> = runs.iter().map(|run| run.summary.clone()).collect();
-    for is_beside_rate in [false, true] {
-        let family = series.iter_mut().filter(|own| own.is_beside_rate == is_beside_rate);
+    for is_secondary in [false, true] {
+        let family = series.iter_mut().filter(|own| own.is_secondary == is_secondary);
         judge(&mut family.collect::<Vec<_>>(), &runs, first.manifest.seed);
     }
     let reach = reach(&series);
@@ -258,7 +258,7 @@ fn refuse_no_ratios(last: &RunValues, choices: HistoryChoices<'_>) -> Result<(),
 }
 
 fn reach(series: &[Series]) -> Reach {
-    let series: Vec<&Series> = series.iter().filter(|series| !series.is_beside_rate).collect();
+    let series: Vec<&Series> = series.iter().filter(|series| !series.is_secondary).collect();
     let count = |series: &&Series| series.values.iter().flatten().count();
     let runs = series.iter().map(count).max().unwrap_or(0);
     let judged = series.iter().filter(|series| series.p.is_some()).count();
@@ -282,7 +282,7 @@ fn changed_in_small(neighbours: &[&RunValues]) -> Option<String> {
 /// Response times of a step, and whether its schedule was kept in any run.
 struct Times {
     values: Vec<Option<f64>>,
-    is_paced: bool,
+    is_fixed_rate: bool,
 }
 
 /// Every step and variant that any of the runs has, in the order in which they come first.
@@ -304,7 +304,7 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
                     step: own.step.clone(),
                     variant: own.variant.clone(),
                     follows: if own.less_is_better { Followed::Seconds } else { Followed::Rate },
-                    is_beside_rate: false,
+                    is_secondary: false,
                     rate_label: own.rate_label.clone(),
                     margin: margins.of(&own.step),
                     values: vec![None; runs.len()],
@@ -313,11 +313,11 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
                     adjusted_p: None,
                     changes: Vec::new(),
                 });
-                times.push(Times { values: vec![None; runs.len()], is_paced: false });
+                times.push(Times { values: vec![None; runs.len()], is_fixed_rate: false });
                 all.len() - 1
             });
             [all[at].values[position], times[at].values[position]] = own.values(choices.measure);
-            times[at].is_paced |= own.is_paced;
+            times[at].is_fixed_rate |= own.is_fixed_rate;
         }
     }
     let mut all: Vec<Series> =
@@ -327,16 +327,16 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
 }
 
 /// The series of the rate, where it is not the plan's, and that of the response times.
-fn followed(rates: Series, Times { values, is_paced }: Times) -> impl Iterator<Item = Series> {
+fn followed(rates: Series, Times { values, is_fixed_rate }: Times) -> impl Iterator<Item = Series> {
     let times = Series {
         follows: Followed::ResponseP99,
-        is_beside_rate: !is_paced,
+        is_secondary: !is_fixed_rate,
         rate_label: "p99 µs".to_owned(),
         // Rate zero has no times; the note on its rate names it.
-        values: values.into_iter().map(|value| value.filter(|value| is_paced || *value > 0.0)).collect(),
+        values: values.into_iter().map(|value| value.filter(|value| is_fixed_rate || *value > 0.0)).collect(),
         ..rates.clone()
     };
-    (!is_paced).then_some(rates).into_iter().chain([times])
+    (!is_fixed_rate).then_some(rates).into_iter().chain([times])
 }
 
 /// Looks for changes on a log scale, where a change is a ratio whatever the level.

@@ -130,7 +130,7 @@ fn a_newest_run_that_stands_still_is_reported_and_is_worse() {
         let found = found(&runs, HistoryChoices { measure, variant: Some("b"), ..HistoryChoices::default() });
         assert_eq!(found.notes, ["Run night-9 dropped to rate zero: b l.i0 in 2 of 3 blocks."]);
         let series = &found.series[0];
-        assert_eq!((series.values[9], series.newest), (Some(0.0), Some(Lapse::Standstill)));
+        assert_eq!((series.values[9], series.newest), (Some(0.0), Some(Lapse::ZeroRate)));
         assert!(series.changes.is_empty() && series.is_worse_now(), "{series:?}");
     }
 }
@@ -286,8 +286,8 @@ fn p99_is_followed_next_to_the_rate_and_changes_by_itself() {
     }
     let found = found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
     let [rate, p99] = found.series.as_slice() else { panic!("{:?}", found.series) };
-    assert_eq!((rate.follows, rate.is_beside_rate, rate.is_worse_now()), (Followed::Rate, false, false));
-    assert_eq!((p99.follows, p99.is_beside_rate), (Followed::ResponseP99, true));
+    assert_eq!((rate.follows, rate.is_secondary, rate.is_worse_now()), (Followed::Rate, false, false));
+    assert_eq!((p99.follows, p99.is_secondary), (Followed::ResponseP99, true));
     let [change] = p99.changes.as_slice() else { panic!("{p99:?}") };
     assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
     assert!(p99.is_worse_now() && (change.ratio - 1.1).abs() < 0.01, "{change:?}");
@@ -304,7 +304,7 @@ fn nights_that_miss_the_schedule_and_stand_still_are_slower_in_response_times_to
     }
     let found = found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
     let series = &found.series[0];
-    assert_eq!((series.values[11], series.newest), (Some(0.0), Some(Lapse::Standstill)));
+    assert_eq!((series.values[11], series.newest), (Some(0.0), Some(Lapse::ZeroRate)));
     for run in &mut runs[7..] {
         for cell in run.cells.iter_mut().filter(|cell| cell.id.variant == "b") {
             cell.steps = vec![open_loop(500, true, 900_000)];
@@ -318,7 +318,7 @@ fn nights_that_miss_the_schedule_and_stand_still_are_slower_in_response_times_to
     }
     let saturated = self::found(&runs, HistoryChoices::default());
     assert!(
-        saturated.series.iter().all(|series| (series.follows == Followed::Rate) != series.is_beside_rate)
+        saturated.series.iter().all(|series| (series.follows == Followed::Rate) != series.is_secondary)
             && saturated.notes.is_empty()
     );
 }

@@ -21,7 +21,7 @@ const NAMED: usize = 10;
 #[serde(rename_all = "snake_case")]
 pub enum Lapse {
     /// Nothing was done in one of its valid blocks or in more.
-    Standstill,
+    ZeroRate,
     /// It has no valid block of a step that its plan has.
     NoValue,
 }
@@ -34,7 +34,7 @@ impl Lapse {
         let had_rate = earlier.iter().flatten().any(|value| *value > 0.0);
         match newest {
             _ if !had_rate => None,
-            Some(value) if *value <= 0.0 => Some(Self::Standstill),
+            Some(value) if *value <= 0.0 => Some(Self::ZeroRate),
             None if is_planned => Some(Self::NoValue),
             _ => None,
         }
@@ -60,7 +60,7 @@ pub(crate) struct StepValues {
     pub(crate) less_is_better: bool,
     pub(crate) rate_label: String,
     /// The schedule of an open loop was kept.
-    pub(crate) is_paced: bool,
+    pub(crate) is_fixed_rate: bool,
     zero_rate: Option<String>,
     /// Headline and p99 of response times, as rates and as ratios.
     rates: [Option<f64>; 2],
@@ -100,7 +100,7 @@ impl RunValues {
                     variant: variant.variant.clone(),
                     less_is_better: step.less_is_better,
                     rate_label: step.rate_label.clone(),
-                    is_paced: step.pace(variant).is_some_and(Pace::is_kept),
+                    is_fixed_rate: step.pace(variant).is_some_and(Pace::is_kept),
                     zero_rate: zero_rate(step, variant),
                     rates: values(Measure::Rate),
                     ratios: values(Measure::Ratio),
@@ -175,7 +175,7 @@ fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure:
 /// Which series follow response times, for a history's reader.
 pub(crate) fn paced_note(series: &[Series]) -> Option<String> {
     let paced =
-        series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_beside_rate);
+        series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_secondary);
     let names: Vec<String> = paced.map(|series| format!("{} {}", series.variant, series.step)).collect();
     let mut named: Vec<String> = names.iter().take(NAMED).cloned().collect();
     if names.len() > NAMED {
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn only_what_was_there_before_can_lapse() {
         let of = |values: &[Option<f64>]| Lapse::of_newest(values, true);
-        assert_eq!(of(&[Some(9.0), Some(8.0), Some(0.0)]), Some(Lapse::Standstill));
+        assert_eq!(of(&[Some(9.0), Some(8.0), Some(0.0)]), Some(Lapse::ZeroRate));
         assert_eq!(of(&[Some(9.0), None, None]), Some(Lapse::NoValue));
         assert_eq!(
             [of(&[Some(9.0), None, Some(1.0)]), of(&[Some(0.0), Some(0.0)]), of(&[None, None])],

@@ -62,8 +62,8 @@ pub struct ComparedStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99: Option<PercentileRatio>,
     /// Blocks of each side that are in no comparison, and why.
-    pub base_left_out: Vec<LeftOut>,
-    pub new_left_out: Vec<LeftOut>,
+    pub base_left_out: Vec<Exclusion>,
+    pub new_left_out: Vec<Exclusion>,
     /// Blocks that the ratio is made of: pairs, or the valid blocks of base and new.
     pub base_blocks: usize,
     pub new_blocks: usize,
@@ -84,7 +84,7 @@ pub struct ComparedStep {
     pub zero_rates: Option<ZeroRates>,
     /// The rate is the plan's, and base kept it: no rate tells which of the two is quicker.
     #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
-    pub is_paced: bool,
+    pub is_fixed_rate: bool,
     /// New did not keep the schedule that base kept.
     #[serde(skip)]
     pub schedule_missed: bool,
@@ -95,16 +95,16 @@ pub struct ComparedStep {
 
 /// A block of one side whose figures of a step are not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct Exclusion {
     pub block: u32,
-    pub kind: LeftOutKind,
+    pub kind: ExclusionKind,
     /// In the words of the report; of a failure its first line, without its log.
     pub reason: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LeftOutKind {
+pub enum ExclusionKind {
     /// The step ran to its end, and its figures may not be used.
     Invalid,
     /// The step itself failed.
@@ -119,7 +119,7 @@ pub enum LeftOutKind {
     ZeroRate,
 }
 
-impl LeftOutKind {
+impl ExclusionKind {
     /// `invalid`, `its cell failed`
     pub fn words(self) -> &'static str {
         match self {

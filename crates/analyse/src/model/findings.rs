@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::model::failure::Failure;
 use crate::model::notice::Notice;
 use crate::model::report_words::{Colours, Prose, PublishedComparison};
-use crate::model::step_sets::{Aging, GroupFindings, LoadWithIndexes, Sweep};
+use crate::model::step_sets::{BeforeAfterWrites, GroupFindings, LoadWithIndexes, Sweep};
 use crate::model::steps::StepFindings;
 use crate::parity::Parity;
 
@@ -71,7 +71,7 @@ pub struct RunSummary {
     pub calibrations: BTreeMap<String, HostCalibration>,
     /// Where the time of the run went; `None` where the record does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub time: Option<TimeAccount>,
+    pub time: Option<TimeBreakdown>,
     /// Cells that completed, and cells that were planned.
     pub cells_completed: usize,
     pub cells_planned: usize,
@@ -99,7 +99,7 @@ pub struct Budget {
 
 /// Seconds of a run by what they went into.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct TimeAccount {
+pub struct TimeBreakdown {
     pub total_seconds: f64,
     /// Common windows of steps that are measured.
     pub windows_seconds: f64,
@@ -119,7 +119,7 @@ pub struct TimeAccount {
     pub other_seconds: f64,
 }
 
-impl TimeAccount {
+impl TimeBreakdown {
     /// All that belongs to a cell.
     pub(crate) fn within_cells(&self) -> f64 {
         let measured = self.windows_seconds + self.warm_up_seconds + self.load_seconds;
@@ -169,7 +169,7 @@ pub struct WorkloadFindings {
     pub sweeps: Vec<Sweep>,
     /// Tests that ran before and after the steps that write; empty where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub aging: Vec<Aging>,
+    pub aging: Vec<BeforeAfterWrites>,
     pub steps: Vec<StepFindings>,
 }
 

@@ -16,7 +16,7 @@ mod step_sets;
 mod steps;
 mod verdict;
 
-pub use comparison::{ComparedSide, ComparedStep, Comparison, LeftOut, LeftOutKind, Side};
+pub use comparison::{ComparedSide, ComparedStep, Comparison, Exclusion, ExclusionKind, Side};
 pub use context::{
     ExecutedPlan, Operator, PlanDifference, RatioContext, SettingDifference, StallDifference, StallFigure,
     StatementPlans,
@@ -25,7 +25,7 @@ pub use cost_breakdown::{Cause, CostBreakdown, Part};
 pub use execution::{Composite, Execution};
 pub use failure::Failure;
 pub use findings::{
-    Budget, Findings, RunSummary, SectionFindings, TimeAccount, VariantSummary, WorkloadFindings,
+    Budget, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
 };
 pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
 pub use notice::{Code, Figure, Notice, Severity};
@@ -38,8 +38,8 @@ pub use step_run::{
     ServerEventKind, StatementResult, StepRun, Validity,
 };
 pub use step_sets::{
-    Aging, AgingVariant, GroupFindings, LoadVariant, LoadWithIndexes, Sweep, SweepRung, SweepSpread,
-    SweepVariant,
+    BeforeAfterVariant, BeforeAfterWrites, GroupFindings, LoadVariant, LoadWithIndexes, Sweep, SweepPoint,
+    SweepSpread, SweepVariant,
 };
 pub use steps::{
     ByMachine, FarthestMachine, MachineRatio, PercentileRatio, RelativeMetrics, StepFindings, VariantStep,

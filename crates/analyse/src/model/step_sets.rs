@@ -72,12 +72,12 @@ pub struct Sweep {
 pub struct SweepVariant {
     pub variant: String,
     /// As many as there are rungs; `None` without a valid run.
-    pub rungs: Vec<Option<SweepRung>>,
+    pub rungs: Vec<Option<SweepPoint>>,
 }
 
 /// One variant on one rung.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct SweepRung {
+pub struct SweepPoint {
     /// The step's: the median over the valid blocks.
     pub median_rate: f64,
     /// Response times of the headline's kind, all valid blocks together; `None` where nothing was
@@ -123,18 +123,18 @@ pub struct LoadVariant {
 
 /// A test that ran before the steps that write and after them, on the same rung.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Aging {
+pub struct BeforeAfterWrites {
     /// Name of the step before them: `point-query.pre.c16`
     pub before: String,
     /// Name of the step after them: `point-query.c16`
     pub after: String,
     pub connections: u32,
-    pub variants: Vec<AgingVariant>,
+    pub variants: Vec<BeforeAfterVariant>,
 }
 
 /// How the rate of one variant has changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AgingVariant {
+pub struct BeforeAfterVariant {
     pub variant: String,
     /// Rate after ÷ rate before, in the same block; the geometric mean over the blocks. `None`
     /// where no block has both.

@@ -80,7 +80,7 @@ fn failed_check(check: &Check) -> Option<String> {
 
 /// Running sums of one client and kind.
 #[derive(Debug, Default)]
-struct CostBreakdown {
+struct RunningSums {
     due: u64,
     ended: u64,
     faulty: bool,
@@ -95,7 +95,7 @@ struct CostBreakdown {
 pub(crate) fn accounting_faults(intervals: &[Interval]) -> Vec<String> {
     let mut sorted: Vec<&Interval> = intervals.iter().collect();
     sorted.sort_by_key(|interval| interval.to_us);
-    let mut accounts: BTreeMap<(u32, &str), CostBreakdown> = BTreeMap::new();
+    let mut accounts: BTreeMap<(u32, &str), RunningSums> = BTreeMap::new();
     let mut last: BTreeMap<(u32, &str), &Interval> = BTreeMap::new();
     let mut faults = Vec::new();
     for interval in sorted {

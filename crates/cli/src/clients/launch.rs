@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dbdyno_provision::{Certificates, calling};
 
-use super::places::Place;
+use super::places::HostAccess;
 use super::process::{Process, log_file};
 use super::wire::Credentials;
 use crate::exit::{Ended, MACHINE};
@@ -31,7 +31,7 @@ pub(super) struct Launched {
 ///
 /// # Errors
 /// That the command cannot be run.
-pub(super) fn launch(place: &Place, log: PathBuf) -> Result<Launched, Ended> {
+pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, Ended> {
     let name = &place.address;
     let ended = |what: &str, error: &dyn std::fmt::Display| {
         Ended::new(MACHINE, format!("cannot start an agent on client host {name}: {what}: {error}"))

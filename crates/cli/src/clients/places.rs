@@ -25,7 +25,7 @@ const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A host, and how a program is started there.
-pub(super) struct Place {
+pub(super) struct HostAccess {
     pub(super) address: String,
     /// Words before those of the program's arguments.
     pub(super) start: Vec<String>,
@@ -43,7 +43,7 @@ pub(super) struct Reservation {
 ///
 /// # Errors
 /// That an engine does not have so many free hosts.
-pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<Place>, Option<Reservation>), Ended> {
+pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Reservation>), Ended> {
     match (&clients.hosts, &clients.on) {
         (ClientNames::Number(hosts), Some(on)) => {
             reserved(on, *hosts, log).map(|(places, reservation)| (places, Some(reservation)))
@@ -55,17 +55,17 @@ pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<Place>, Optio
     }
 }
 
-fn named(name: &str, start: &str) -> Place {
+fn named(name: &str, start: &str) -> HostAccess {
     let is_handed_on =
         |key: &OsString| HANDED_ON.iter().any(|start| key.to_str().is_some_and(|key| key.starts_with(start)));
-    Place {
+    HostAccess {
         address: name.to_owned(),
         start: start.split_whitespace().map(|word| word.replace("{host}", name)).collect(),
         variables: std::env::vars_os().filter(|(key, _)| is_handed_on(key)).collect(),
     }
 }
 
-fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<Place>, Reservation), Ended> {
+fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Reservation), Ended> {
     let cannot = |why: &str| {
         let what = format!("cannot get {hosts} client hosts at once from {on}: {why}");
         Ended::new(MACHINE, format!("{what}; see {}, and [clients] hosts in the plan", log.display()))
@@ -84,7 +84,7 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<Place>, Reservation)
         let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
         lines.map_while(Result::ok).try_for_each(|line| said.send(line))
     });
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<HostAccess> = Vec::new();
     let deadline = Instant::now() + PATIENCE;
     while places.len() < hosts as usize {
         let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) else {
@@ -101,12 +101,12 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<Place>, Reservation)
 }
 
 /// The host that a line of an engine names.
-fn of_line(line: &str, gang: &Gang, program: &str) -> Option<Place> {
+fn of_line(line: &str, gang: &Gang, program: &str) -> Option<HostAccess> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let ["host", key @ .., address] = &words[..] else { return None };
     let mut start = (gang.starting)(key)?;
     start.push(program.to_owned());
-    Some(Place { address: (*address).to_owned(), start, variables: gang.variables.clone() })
+    Some(HostAccess { address: (*address).to_owned(), start, variables: gang.variables.clone() })
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
         let gang = gang(&On::Slurm(Some("perf".to_owned())), 4).unwrap();
         let reserving = gang.words.join(" ");
         assert!(reserving.contains("--nodes=4") && reserving.contains("--partition=perf"), "{reserving}");
-        let Place { address, start, .. } = of_line("host 17 n2 10.0.0.3", &gang, "/bin/dbdyno").unwrap();
+        let HostAccess { address, start, .. } = of_line("host 17 n2 10.0.0.3", &gang, "/bin/dbdyno").unwrap();
         assert_eq!(address, "10.0.0.3");
         assert!(start.contains(&"--jobid=17".to_owned()) && start.ends_with(&["/bin/dbdyno".to_owned()]));
         assert!(of_line("salloc: granted", &gang, "/bin/dbdyno").is_none());

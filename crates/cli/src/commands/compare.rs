@@ -153,7 +153,7 @@ fn p99_fails(step: &ComparedStep, fail_on: FailOn) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{ComparedSide, LeftOut, LeftOutKind, PercentileRatio, Ratio};
+    use dbdyno_analyse::{ComparedSide, Exclusion, ExclusionKind, PercentileRatio, Ratio};
 
     use super::*;
 
@@ -186,7 +186,7 @@ mod tests {
             verdict,
             target_missed,
             zero_rates: None,
-            is_paced: false,
+            is_fixed_rate: false,
             schedule_missed: false,
             decided: None,
         }
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_step_in_which_only_new_broke_fails_and_is_named_with_its_reason() {
         let reason = "table pi1: rows is 2, expected 3".to_owned();
-        let left_out = LeftOut { block: 2, kind: LeftOutKind::Invalid, reason };
+        let left_out = Exclusion { block: 2, kind: ExclusionKind::Invalid, reason };
         let broken =
             ComparedStep { new_left_out: vec![left_out.clone()], ..step(Some(Verdict::Same), false) };
         let of = comparison(vec![step(Some(Verdict::Faster), false), broken.clone()]);
@@ -269,7 +269,11 @@ mod tests {
         assert_eq!(code(&comparison(vec![both]), FailOn::Slower), 0);
         let two_runs = |new_blocks| {
             let step = ComparedStep {
-                base_left_out: vec![LeftOut { block: 1, kind: LeftOutKind::Failed, reason: String::new() }],
+                base_left_out: vec![Exclusion {
+                    block: 1,
+                    kind: ExclusionKind::Failed,
+                    reason: String::new(),
+                }],
                 base_rate: Some(100.0),
                 new_blocks,
                 ..broken.clone()

@@ -64,7 +64,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     };
     terminal::deliver("history", &text, args.output.as_deref())?;
     let decides =
-        |series: &&Series| args.gate.contains(&if series.is_beside_rate { Gate::P99 } else { Gate::Rate });
+        |series: &&Series| args.gate.contains(&if series.is_secondary { Gate::P99 } else { Gate::Rate });
     match args.fail_on {
         HistoryFailOn::Slower if found.series.iter().filter(decides).any(Series::is_worse_now) => {
             Err(Ended { code: SLOWER, message: None })

@@ -3,7 +3,7 @@
 use dbdyno_analyse::numbered;
 use dbdyno_plan::Plan;
 
-use crate::configs::{self, VariantConfig};
+use crate::configs::{self, Predicted, VariantConfig};
 use crate::exit::{Ended, USAGE};
 
 /// Each variant with intents, and what becomes of them in few words.
@@ -11,8 +11,8 @@ pub(crate) fn facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
     let mut facts = Vec::new();
     for (variant, config) in predicted(plan)? {
         match config {
-            Err(error) => facts.push((variant, format!("not rendered: {error}"))),
-            Ok(VariantConfig { rendered, notes, .. }) => {
+            Predicted::UnknownServer(why) => facts.push((variant, format!("not rendered: {why}"))),
+            Predicted::Config(VariantConfig { rendered, notes, .. }) => {
                 let options = numbered(rendered.settings.len() + rendered.initdb.len(), "option");
                 facts.push((variant, format!("{options} for {}", rendered.title)));
                 facts.extend(notes.into_iter().map(|note| (String::new(), note)));
@@ -24,9 +24,9 @@ pub(crate) fn facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
 
 /// The option files themselves; empty for a plan without intents.
 pub(crate) fn files(plan: &Plan) -> Result<String, Ended> {
-    let file = |(variant, config): Predicted| match config {
-        Err(error) => format!("{variant}: not rendered: {error}\n"),
-        Ok(VariantConfig { notes, text, .. }) => {
+    let file = |(variant, config): (String, Predicted)| match config {
+        Predicted::UnknownServer(why) => format!("{variant}: not rendered: {why}\n"),
+        Predicted::Config(VariantConfig { notes, text, .. }) => {
             let notes: String = notes.iter().map(|note| format!("# note: {note}\n")).collect();
             format!("\n## variant {variant}\n{notes}{text}")
         }
@@ -34,10 +34,8 @@ pub(crate) fn files(plan: &Plan) -> Result<String, Ended> {
     Ok(predicted(plan)?.into_iter().map(file).collect())
 }
 
-/// A variant's name, and its option file or why there is none.
-type Predicted = (String, Result<VariantConfig, String>);
-
-fn predicted(plan: &Plan) -> Result<Vec<Predicted>, Ended> {
+/// By name of variant.
+fn predicted(plan: &Plan) -> Result<Vec<(String, Predicted)>, Ended> {
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for variant in &plan.variants {
         match configs::predicted(variant) {

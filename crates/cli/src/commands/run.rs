@@ -68,20 +68,23 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let Some(ready) = ready? else { return Ok(()) };
     let dir = ready.writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
-    let walked = match engine {
-        Some(engine) => on_fleet(ready, engine, cancel, templates)?,
-        None => conduct(ready, runtime, cancel, templates, metrics)?,
+    let begun = |ended| with_way_on(ended, &dir, args);
+    let tally = match engine {
+        Some(engine) => on_fleet(ready, engine, cancel, templates, begun)?,
+        None => conduct(ready, runtime, cancel, templates, metrics, begun)?,
     };
-    finish(walked, &dir, args)
+    finish(&tally, &dir, args)
 }
 
-/// Runs the cells that are left on the machines of a fleet. The outer error is why none ran.
+/// Runs the cells that are left on the machines of a fleet. What ends it once it has begun is
+/// reported by way of `begun`.
 fn on_fleet(
     ready: Ready,
     launcher: Box<dyn Launcher>,
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
-) -> Result<Result<Tally, Ended>, Ended> {
+    begun: impl FnOnce(Ended) -> Ended,
+) -> Result<Tally, Ended> {
     let Ready { mut plan, writer, manifest, cells, before, clock, holds, .. } = ready;
     // Where tasks look for them.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
@@ -99,7 +102,7 @@ fn on_fleet(
         spent_us: clock.elapsed_us(),
         first,
     };
-    Ok(fleet.run(&cells, before))
+    fleet.run(&cells, before).map_err(begun)
 }
 
 /// Variant and workload of each cell.
@@ -107,14 +110,16 @@ fn names(cells: &[CellId]) -> Vec<(String, String)> {
     cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect()
 }
 
-/// Runs the cells that are left on this machine. The outer error is why none ran.
+/// Runs the cells that are left on this machine. What ends the run once it has begun is reported by
+/// way of `begun`.
 fn conduct(
     ready: Ready,
     runtime: Runtime,
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
     metrics: Option<Metrics>,
-) -> Result<Result<Tally, Ended>, Ended> {
+    begun: impl FnOnce(Ended) -> Ended,
+) -> Result<Tally, Ended> {
     let Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
@@ -150,7 +155,7 @@ fn conduct(
         dbdyno_plan::Parity::Refuse => conductor.refuse_unequal(),
         _ => Ok(()),
     };
-    let walked = refused.map(|()| conductor.run(&cells, before));
+    let walked = refused.and_then(|()| conductor.run(&cells, before).map_err(begun));
     conductor.progress.finish();
     let Conductor { holds, runtime, .. } = conductor;
     runtime.block_on(holds.release());
@@ -210,16 +215,21 @@ fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
     }
 }
 
-/// Reports on what there is, however the run ended, and says how to go on.
-fn finish(walked: Result<Tally, Ended>, dir: &Path, args: &RunArgs) -> Result<(), Ended> {
+/// The command that goes on with the run.
+fn go_on(dir: &Path, args: &RunArgs) -> String {
     let on = args.on.as_ref().map_or_else(String::new, |on| format!(" --on {on}"));
-    let go_on = format!("to continue: dbdyno run --resume {}{on}", dir.display());
-    let tally = walked.map_err(|ended| Ended {
-        message: ended
-            .message
-            .map(|message| format!("{message}; results so far: {}; {go_on}", dir.display())),
-        ..ended
-    })?;
+    format!("dbdyno run --resume {}{on}", dir.display())
+}
+
+/// Why a run ended that had begun, and how to go on.
+fn with_way_on(ended: Ended, dir: &Path, args: &RunArgs) -> Ended {
+    let (results, go_on) = (dir.display(), go_on(dir, args));
+    let more = |why| format!("{why}; results so far: {results}; to continue: {go_on}");
+    Ended { message: ended.message.map(more), ..ended }
+}
+
+/// Reports on what there is, however the cells ended, and says how to go on.
+fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), Ended> {
     let run = Run::open(dir)?;
     let findings = dbdyno_analyse::analyse(&run);
     power::remember(&run.manifest, &findings);
@@ -241,11 +251,10 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path, args: &RunArgs) -> Result<()
         terminal::warning(&format!("{}; the report is {}", message.unwrap_or_default(), report.display()));
     }
     if tally.interrupted {
-        terminal::note(&format!("stopped early; {go_on}"));
+        terminal::note(&format!("stopped early; to continue: {}", go_on(dir, args)));
     }
     if !tally.interrupted && tally.failed > 0 {
-        let dir = dir.display();
-        terminal::note(&format!("to repeat failed cells: dbdyno run --resume {dir} --failed{on}"));
+        terminal::note(&format!("to repeat failed cells: {} --failed", go_on(dir, args)));
     }
     tally.ended()
 }

@@ -9,7 +9,7 @@ use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, Ser
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 
 use crate::conductor::Conductor;
-use crate::conductor::database::{Database, Place};
+use crate::conductor::database::{CellPaths, Database};
 use crate::conductor::stop::{Ending, Stop, ending};
 use crate::exit::{Ended, OURS};
 use crate::variants::Prepared;
@@ -192,8 +192,8 @@ impl Conductor<'_> {
         self.data_root.join(format!("{}-{}-{}", id.block, id.variant, id.workload))
     }
 
-    pub(crate) fn place(&self, id: &CellId, log: PathBuf) -> Place {
-        Place {
+    pub(crate) fn place(&self, id: &CellId, log: PathBuf) -> CellPaths {
+        CellPaths {
             data_dir: self.data_dir(id),
             template_dir: self.templates.folder.clone(),
             log,

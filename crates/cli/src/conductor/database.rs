@@ -23,7 +23,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a cell's files go.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct CellPaths {
     /// Folder of this cell's data.
     pub(crate) data_dir: PathBuf,
     pub(crate) template_dir: PathBuf,
@@ -57,7 +57,7 @@ impl Database {
     /// at the place. Blocks for seconds.
     pub(crate) async fn provide(
         variant: &Prepared,
-        place: &Place,
+        place: &CellPaths,
         home: Option<Home>,
         data: Data,
     ) -> Result<Self, String> {
@@ -68,7 +68,7 @@ impl Database {
 
     async fn provided(
         variant: &Prepared,
-        place: &Place,
+        place: &CellPaths,
         home: Option<Home>,
         data: Data,
     ) -> Result<Self, String> {
@@ -127,7 +127,7 @@ impl Database {
         }
     }
 
-    fn sqlite(pragmas: &[(String, String)], place: &Place, data: Data) -> Result<Self, String> {
+    fn sqlite(pragmas: &[(String, String)], place: &CellPaths, data: Data) -> Result<Self, String> {
         let options = sqlite::Options {
             path: place.data_dir.join("ib.db"),
             pragmas: pragmas.to_vec(),
@@ -294,7 +294,7 @@ fn option_file(
     base: &Base,
     is_configured: bool,
     variant: &Prepared,
-    place: &Place,
+    place: &CellPaths,
 ) -> Result<Option<PathBuf>, String> {
     let info = &variant.info;
     let (_, ending) = base.family().option_file();

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The locks of a run. They end with its connections, however it ends.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
-    kept: Vec<Kept>,
+    kept: Vec<HeldDatabase>,
     others: OtherRuns,
     /// Other runs on this host; which databases could not be locked, and why.
     pub(crate) doubts: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Holds {
 
 /// One database, of one or several variants.
 #[derive(Debug)]
-struct Kept {
+struct HeldDatabase {
     endpoint: Endpoint,
     variants: Vec<String>,
     hold: Hold,
@@ -53,7 +53,7 @@ impl Holds {
             let held = runtime.block_on(holds.asked(&endpoint)).map_err(|error| refuse(error.to_string()))?;
             match held {
                 Held::Taken(hold) => {
-                    holds.kept.push(Kept { endpoint, variants: vec![name.clone()], hold: *hold });
+                    holds.kept.push(HeldDatabase { endpoint, variants: vec![name.clone()], hold: *hold });
                 }
                 Held::By(holder) => match holds.kept.iter_mut().find(|kept| kept.hold.holder().is(&holder)) {
                     Some(kept) => kept.variants.push(name.clone()),
@@ -130,7 +130,7 @@ impl Holds {
         })
     }
 
-    fn of_variant(&mut self, variant: &str) -> Option<&mut Kept> {
+    fn of_variant(&mut self, variant: &str) -> Option<&mut HeldDatabase> {
         self.kept.iter_mut().find(|kept| kept.variants.iter().any(|name| name == variant))
     }
 

@@ -5,10 +5,10 @@ use dbdyno_record::StepWriter;
 use dbdyno_workloads::AnyWorkload;
 
 use crate::clients::Task;
-use crate::conductor::step::StepRun;
+use crate::conductor::step::StepTask;
 use crate::progress::Watcher;
 
-impl StepRun<'_, '_> {
+impl StepTask<'_, '_> {
     /// Loads and index builds are this process's; connections of other steps are shared out where
     /// there are client hosts.
     pub(super) fn load(

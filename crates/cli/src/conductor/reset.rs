@@ -22,14 +22,14 @@ const STOPPED: &str = "interrupted by the user while the server was started";
 /// What is done before a measured step. The server is stopped for it and started after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reset {
-    pub(crate) data: Change,
+    pub(crate) data: DataChange,
     /// The kernel's caches are dropped.
     pub(crate) is_cold: bool,
 }
 
 /// What the step finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum DataChange {
     /// The data as they are.
     AsItIs,
     /// Fresh data, on which the load is to run again.
@@ -42,7 +42,7 @@ pub(crate) enum Change {
 
 /// A measured step, as far as it matters to its data.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Measured {
+pub(crate) struct StepStart {
     /// It is the first after the load.
     pub(crate) is_first: bool,
     /// The cell began on a copy of the snapshot, without a load of its own.
@@ -53,21 +53,21 @@ pub(crate) struct Measured {
 }
 
 /// What a mode asks for before a step; `None` when the step goes on in the server that runs.
-pub(crate) fn reset_before(mode: DataMode, step: Measured) -> Option<Reset> {
+pub(crate) fn reset_before(mode: DataMode, step: StepStart) -> Option<Reset> {
     let is_later_group = !step.is_first && step.begins_group;
     let change = match mode {
         DataMode::Preserve => None,
-        DataMode::Restart => step.begins_group.then_some(Change::AsItIs),
-        DataMode::Reset => is_later_group.then_some(Change::Anew),
+        DataMode::Restart => step.begins_group.then_some(DataChange::AsItIs),
+        DataMode::Reset => is_later_group.then_some(DataChange::Anew),
         DataMode::Restore | DataMode::RestoreEachStep if step.is_first => {
-            (!step.began_on_copy).then_some(Change::TakeAndRestore)
+            (!step.began_on_copy).then_some(DataChange::TakeAndRestore)
         }
         DataMode::Restore => None,
-        DataMode::RestoreEachStep => is_later_group.then_some(Change::Restore),
+        DataMode::RestoreEachStep => is_later_group.then_some(DataChange::Restore),
     };
     match change {
         Some(data) => Some(Reset { data, is_cold: step.is_cold }),
-        None => step.is_cold.then_some(Reset { data: Change::AsItIs, is_cold: true }),
+        None => step.is_cold.then_some(Reset { data: DataChange::AsItIs, is_cold: true }),
     }
 }
 
@@ -180,7 +180,7 @@ impl Conductor<'_> {
         // The log of the cell goes on.
         let place = self.place(id, self.last_log_file(id));
         let data = match reset.data {
-            Change::Anew => Data::Fresh,
+            DataChange::Anew => Data::Fresh,
             _ if reset.is_cold => Data::Cold,
             _ => Data::AsItIs,
         };
@@ -209,11 +209,11 @@ impl Conductor<'_> {
         let folder = self.snapshot_dir(id);
         let began = Instant::now();
         let snapshot = match reset.data {
-            Change::AsItIs | Change::Anew => None,
-            Change::Restore => {
+            DataChange::AsItIs | DataChange::Anew => None,
+            DataChange::Restore => {
                 Some(Snapshot::open(&folder).ok_or("the snapshot of the loaded data is gone")?)
             }
-            Change::TakeAndRestore => {
+            DataChange::TakeAndRestore => {
                 let taken = Snapshot::take(&place.data_dir, &folder, knowledge, &self.cancel);
                 let taken = taken.map_err(|error| error.to_string())?;
                 let info = &taken.info;
@@ -271,7 +271,7 @@ mod tests {
         let mut lines = String::new();
         for mode in MODES {
             let of = |is_first, began_on_copy, begins_group| {
-                let step = Measured { is_first, began_on_copy, begins_group, is_cold };
+                let step = StepStart { is_first, began_on_copy, begins_group, is_cold };
                 match reset_before(mode, step) {
                     None => "goes on".to_owned(),
                     Some(Reset { data, is_cold }) => {

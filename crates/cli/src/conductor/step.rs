@@ -26,7 +26,7 @@ use crate::stall_watch::{FIRST_WORD, StallWatch};
 use crate::time::{self, about};
 
 /// What one step runs with.
-pub(crate) struct StepRun<'a, 'b> {
+pub(crate) struct StepTask<'a, 'b> {
     pub(crate) conductor: &'a Conductor<'b>,
     pub(crate) cell: &'a CellId,
     pub(crate) database: &'a Database,
@@ -47,7 +47,7 @@ pub(crate) struct Ran {
     pub(crate) mismatches: Vec<String>,
 }
 
-impl StepRun<'_, '_> {
+impl StepTask<'_, '_> {
     /// Runs the step and writes everything it leaves; synced when this returns.
     pub(crate) fn run(
         &self,

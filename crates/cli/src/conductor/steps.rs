@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::conductor::Conductor;
 use crate::conductor::database::Database;
 use crate::conductor::loaded::Loaded;
-use crate::conductor::reset::{Change, Measured, Reset, reset_before};
-use crate::conductor::step::{Ran, StepRun};
+use crate::conductor::reset::{DataChange, Reset, StepStart, reset_before};
+use crate::conductor::step::{Ran, StepTask};
 use crate::conductor::stop::Stop;
 
 /// Place for the name of a step in the line that reports it.
@@ -104,7 +104,7 @@ impl Conductor<'_> {
             return Ok(session);
         }
         let (mode, cold) = self.plan.workload.data_of(&walk.id.workload);
-        let step = Measured {
+        let step = StepStart {
             is_first: !walk.has_measured,
             began_on_copy: walk.began_on_copy,
             begins_group: walk.workload.begins_group(index),
@@ -116,25 +116,25 @@ impl Conductor<'_> {
         let here = |stop: Stop| stop.at(&place);
         let loaded = Loaded { knowledge: walk.workload.knowledge(), faults: walk.misloaded.clone() };
         // After a repeated load nothing would be cold.
-        let now = Reset { is_cold: reset.is_cold && reset.data != Change::Anew, ..reset };
+        let now = Reset { is_cold: reset.is_cold && reset.data != DataChange::Anew, ..reset };
         let restarted =
             self.reset_before(walk.id, walk.writer, walk.database, session, now, loaded.to_json());
         let mut session = restarted.map_err(here)?;
-        if reset.data == Change::Restore
+        if reset.data == DataChange::Restore
             && let Some(snapshot) = self.snapshot(walk.id)
         {
             let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info.knowledge);
             walk.workload.recall(&knowledge).map_err(|error| here(Stop::failed(error)))?;
             walk.misloaded = faults;
         }
-        if reset.data == Change::Anew {
+        if reset.data == DataChange::Anew {
             walk.misloaded.clear();
             walk.workload.recall(&walk.blank).map_err(|error| here(Stop::failed(error)))?;
             for load in 0..loads {
                 self.one_step(walk, load, &mut session, true)?;
             }
             if reset.is_cold {
-                let then = Reset { data: Change::AsItIs, is_cold: true };
+                let then = Reset { data: DataChange::AsItIs, is_cold: true };
                 let restarted =
                     self.reset_before(walk.id, walk.writer, walk.database, session, then, Value::Null);
                 return restarted.map_err(here);
@@ -159,7 +159,7 @@ impl Conductor<'_> {
         let (cell, database, name_width) = (walk.id, &*walk.database, walk.name_width);
         let misloaded = &walk.misloaded[..];
         let step =
-            StepRun { conductor: self, cell, database, index, name, name_width, is_repeated, misloaded };
+            StepTask { conductor: self, cell, database, index, name, name_width, is_repeated, misloaded };
         let Ran { ending: (outcome, message), mismatches } = step.run(walk.writer, walk.workload, session)?;
         if index < walk.workload.load_steps() {
             walk.misloaded.extend(mismatches);

@@ -163,7 +163,7 @@ impl Fleet<'_> {
         let of_block = cells.chunk_by(|one, other| one.block == other.block);
         let waiting = of_block.filter_map(|cells| Some(cells.first()?.block)).collect();
         let mut blocks = Blocks { waiting, lost: BTreeMap::new() };
-        let mut end = Ok(());
+        let mut end = None;
         let mut is_asked = false;
         loop {
             for machine in &mut *machines {
@@ -171,14 +171,14 @@ impl Fleet<'_> {
                 self.look_at(machine)?;
                 if let Some(task) = machine.task.take_if(|task| task.has_ended()) {
                     machine.free_at = Instant::now() + self.plan.host.rest.0;
-                    end = end.and(self.settle(machine, &task, &mut blocks, tally)?);
+                    end = end.or(self.settle(machine, &task, &mut blocks, tally)?);
                 }
             }
             if self.cancelled() && !is_asked {
                 is_asked = true;
                 machines.iter().filter_map(|machine| machine.task.as_ref()).for_each(Task::stop);
             }
-            let goes_on = !is_asked && end.is_ok();
+            let goes_on = !is_asked && end.is_none();
             while goes_on && let Some(number) = next(machines) {
                 let Some(block) = blocks.waiting.pop_front() else { break };
                 let shipment = shipment.filter(|_| machines[number].lacks_files);
@@ -188,7 +188,7 @@ impl Fleet<'_> {
             let passed = tasks.iter().map(|task| task.started.elapsed()).sum();
             let running: Vec<u32> = tasks.iter().map(|task| task.block).collect();
             if running.is_empty() && (!goes_on || blocks.waiting.is_empty()) {
-                return end;
+                return end.map_or(Ok(()), Err);
             }
             if running.is_empty() && machines.iter().all(|machine| machine.is_refused) {
                 return Err(class::none_is_left());
@@ -200,17 +200,17 @@ impl Fleet<'_> {
         }
     }
 
-    /// What becomes of a task that has ended. The inner result is an error when its block was lost
-    /// too often.
+    /// What becomes of a task that has ended. `Some` is why the run ends: its block
+    /// was lost too often.
     fn settle(
         &mut self,
         machine: &mut Machine,
         task: &Task,
         blocks: &mut Blocks,
         tally: &mut Tally,
-    ) -> Result<Result<(), Ended>, Ended> {
+    ) -> Result<Option<Ended>, Ended> {
         if !machine.is_refused && self.collect(&machine.name, task, tally)? || self.cancelled() {
-            return Ok(Ok(()));
+            return Ok(None);
         }
         if !self.plan.host.keep_data {
             // Of servers that have ended with their task.
@@ -218,7 +218,7 @@ impl Fleet<'_> {
         }
         if machine.is_refused {
             blocks.waiting.push_front(task.block);
-            return Ok(Ok(()));
+            return Ok(None);
         }
         machine.losses += 1;
         let lost = blocks.lost.entry(task.block).or_insert(0);
@@ -227,12 +227,12 @@ impl Fleet<'_> {
         if *lost == MOST_LOSSES {
             let log = task.log().display();
             let text = format!("{text}; it was lost {MOST_LOSSES} times, so the run ends; see {log}");
-            return Ok(Err(Ended::new(MACHINE, text)));
+            return Ok(Some(Ended::new(MACHINE, text)));
         }
         blocks.waiting.push_front(task.block);
         let text = format!("{text}; it is run again from its start; records so far: {FOLDER}/{}", task.name);
         self.warn(text)?;
-        Ok(Ok(()))
+        Ok(None)
     }
 
     fn warn(&mut self, text: String) -> Result<(), Ended> {

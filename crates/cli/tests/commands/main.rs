@@ -12,6 +12,7 @@ mod configs;
 mod damage;
 mod data_modes;
 mod doctor;
+mod ending_programs;
 mod experiment;
 mod fleet;
 mod full_disk;
@@ -39,7 +40,6 @@ mod rests;
 mod resumed;
 mod run;
 mod servers;
-mod silence;
 mod spellings;
 #[path = "../support/mod.rs"]
 mod support;

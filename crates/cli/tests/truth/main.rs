@@ -17,7 +17,7 @@ mod listening;
 mod support;
 
 mod client_hosts;
-mod own_account;
+mod server_counts;
 mod stall;
 mod waits;
 
@@ -29,7 +29,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use listening::wait_until_it_listens;
-use own_account::{OwnAccount, late_us};
+use server_counts::{OwnAccount, late_us};
 use support::{Desk, faults, findings};
 use waits::{WAITS, Wait};
 

@@ -8,7 +8,7 @@ use dbdyno_record::Run;
 use nix::sys::signal::Signal;
 
 use crate::listening::wait_until_it_listens;
-use crate::own_account::OwnAccount;
+use crate::server_counts::OwnAccount;
 use crate::support::Desk;
 use crate::waits::{WAITS, Wait};
 use crate::{turn, urgent};

@@ -1,6 +1,6 @@
 //! What is in no comparison and why, one line a side and reason.
 
-use dbdyno_analyse::{Comparison, LeftOut, LeftOutKind, unique};
+use dbdyno_analyse::{Comparison, Exclusion, ExclusionKind, unique};
 
 use super::step_name;
 use crate::document::text::one_line;
@@ -43,9 +43,9 @@ fn steps_text(comparison: &Comparison, steps: &[usize]) -> String {
 
 /// Blocks of one kind together, with the first one's reason: those of all blocks would hide the
 /// table.
-fn by_kind(left_out: &[LeftOut]) -> Vec<String> {
-    let text = |kind: LeftOutKind| {
-        let blocks: Vec<&LeftOut> = left_out.iter().filter(|one| one.kind == kind).collect();
+fn by_kind(left_out: &[Exclusion]) -> Vec<String> {
+    let text = |kind: ExclusionKind| {
+        let blocks: Vec<&Exclusion> = left_out.iter().filter(|one| one.kind == kind).collect();
         let numbers: Vec<String> = blocks.iter().map(|one| one.block.to_string()).collect();
         let (reason, same) = match blocks.as_slice() {
             [first, others @ ..] => {

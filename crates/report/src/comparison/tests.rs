@@ -1,22 +1,23 @@
 //! Comparisons of the fixture in each of their formats.
 
 use dbdyno_analyse::statistics::describe::group;
-use dbdyno_analyse::{Code, ComparedSide, LeftOut, LeftOutKind, Notice};
+use dbdyno_analyse::{Code, ComparedSide, Exclusion, ExclusionKind, Notice};
 
 use super::*;
 use crate::fixture;
 
 /// Of the new variant, whose last block failed in the last step and whose second cell failed.
-fn left_out_of(step: &str) -> Vec<LeftOut> {
-    let cell = LeftOut { block: 2, kind: LeftOutKind::CellFailed, reason: "server <went> away".to_owned() };
-    let rows = |block| LeftOut {
+fn left_out_of(step: &str) -> Vec<Exclusion> {
+    let cell =
+        Exclusion { block: 2, kind: ExclusionKind::CellFailed, reason: "server <went> away".to_owned() };
+    let rows = |block| Exclusion {
         block,
-        kind: LeftOutKind::Invalid,
+        kind: ExclusionKind::Invalid,
         reason: format!("rows of table {block}: 399950 instead of 400000"),
     };
     match step {
         "qp500" => vec![rows(1), rows(3)],
-        "qp1000" => vec![LeftOut { block: 1, kind: LeftOutKind::DidNotRun, reason: String::new() }, cell],
+        "qp1000" => vec![Exclusion { block: 1, kind: ExclusionKind::DidNotRun, reason: String::new() }, cell],
         "qr1000" => vec![cell],
         _ => Vec::new(),
     }
@@ -41,7 +42,7 @@ pub(super) fn comparison() -> Comparison {
             ratios: Vec::new(),
             target_missed: false,
             zero_rates: None,
-            is_paced: false,
+            is_fixed_rate: false,
             schedule_missed: false,
             decided: None,
             base_left_out: Vec::new(),

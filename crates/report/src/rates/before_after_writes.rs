@@ -1,6 +1,6 @@
 //! What writing does to reads: a row a test, a column a variant.
 
-use dbdyno_analyse::{Aging, AgingVariant};
+use dbdyno_analyse::{BeforeAfterVariant, BeforeAfterWrites};
 use serde_json::Value;
 
 use super::cells::{absent, joined, ratio_cell, word};
@@ -42,7 +42,7 @@ fn note(scope: Scope<'_>) -> String {
     )
 }
 
-fn cell(scope: Scope<'_>, test: &Aging, variant: &AgingVariant) -> Cell {
+fn cell(scope: Scope<'_>, test: &BeforeAfterWrites, variant: &BeforeAfterVariant) -> Cell {
     let without = (!variant.without.is_empty()).then(|| {
         format!("without {}, in which one of the two steps answered nothing", blocks_text(&variant.without))
     });
@@ -57,7 +57,7 @@ fn cell(scope: Scope<'_>, test: &Aging, variant: &AgingVariant) -> Cell {
 }
 
 /// Why there is no ratio: what has happened to the first of the two steps that has no rate.
-fn gap(scope: Scope<'_>, test: &Aging, variant: &str) -> Cell {
+fn gap(scope: Scope<'_>, test: &BeforeAfterWrites, variant: &str) -> Cell {
     let found = |name: &str| {
         let step = scope.workload.steps.iter().find(|step| step.name == name)?;
         Some((name.to_owned(), of(step, variant).filter(|found| found.rate.is_none())?))

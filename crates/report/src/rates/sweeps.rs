@@ -2,7 +2,7 @@
 //! than two variants each figure has a table.
 
 use dbdyno_analyse::statistics::Interval;
-use dbdyno_analyse::{Sweep, SweepRung, SweepVariant};
+use dbdyno_analyse::{Sweep, SweepPoint, SweepVariant};
 
 use super::cells::{absent, word};
 use super::{Scope, of};
@@ -11,7 +11,7 @@ use crate::number::{count, milliseconds, rate};
 
 /// What is shown of a rung: name, value, ends over the blocks, and how both are written.
 type Figure =
-    (&'static str, fn(&SweepRung) -> Option<f64>, fn(&SweepRung) -> Option<Interval>, fn(f64) -> String);
+    (&'static str, fn(&SweepPoint) -> Option<f64>, fn(&SweepPoint) -> Option<Interval>, fn(f64) -> String);
 
 const FIGURES: [Figure; 6] = [
     ("rate", |rung| Some(rung.median_rate), |rung| rung.spread.rate, |figure| rate(Some(figure))),

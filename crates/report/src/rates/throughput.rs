@@ -49,9 +49,9 @@ fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep
 }
 
 fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
-    let is_paced = step.is_paced(&scope.run.base);
+    let is_fixed_rate = step.is_fixed_rate(&scope.run.base);
     // A rate that is the plan's is neither high nor low.
-    let of_variant = |variant| rated(step, variant).filter(|rated| !(is_paced && rated.kept));
+    let of_variant = |variant| rated(step, variant).filter(|rated| !(is_fixed_rate && rated.kept));
     let rated: Vec<_> = step.variants.iter().map(of_variant).collect();
     let tones = match step.less_is_better {
         true => {

@@ -10,14 +10,14 @@ use crate::cards::context;
 use crate::microbenchmarks::steps::Step;
 use crate::oltp::distribution::Distribution;
 use crate::oltp::draws::Draws;
-use crate::oltp::mix::Place;
+use crate::oltp::mix::Slot;
 use crate::oltp::operation::Operation;
 use crate::oltp::sql::Kind;
 
 const TABLE_SIZE: u64 = 10_000;
 
 /// The step of this name with the statements of its operation.
-fn with_step<T>(name: &str, use_it: impl FnOnce(&Step<'_>, &[Place]) -> T) -> T {
+fn with_step<T>(name: &str, use_it: impl FnOnce(&Step<'_>, &[Slot]) -> T) -> T {
     let of = |sequence| Options { sequence, table_size: TABLE_SIZE, ..Options::default() };
     let both = [of(MicroSequence::FortyTwo), of(MicroSequence::ThirtyTwo)];
     let found = both

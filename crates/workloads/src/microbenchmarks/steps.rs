@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::microbenchmarks::groups;
 use crate::oltp::lanes::{AnyLane, Script, TestLane};
-use crate::oltp::mix::{Place, places};
+use crate::oltp::mix::{Slot, places};
 use crate::oltp::sql::{Fetch, Kind};
 use crate::oltp::{self, Setup};
 use crate::specs::step_spec;
@@ -33,7 +33,7 @@ impl<'a> Step<'a> {
     }
 
     /// The statements of one operation.
-    pub(crate) fn places(&self) -> Vec<Place> {
+    pub(crate) fn places(&self) -> Vec<Slot> {
         let range = self.rung.step.range;
         let points = |columns, by| Kind::Points(Fetch { columns, by }, range);
         let rows = |columns, by| Kind::Range(Fetch { columns, by }, range);
@@ -64,10 +64,10 @@ impl<'a> Step<'a> {
                 return self.classic(self.rung.step.test.effect());
             }
         };
-        vec![Place { kind, group: 0 }]
+        vec![Slot { kind, group: 0 }]
     }
 
-    fn classic(&self, test: OltpTest) -> Vec<Place> {
+    fn classic(&self, test: OltpTest) -> Vec<Slot> {
         places(test, &self.setup.options, self.setup.client_ids())
     }
 

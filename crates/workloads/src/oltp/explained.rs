@@ -4,14 +4,14 @@ use dbdyno_drivers::Param;
 
 use crate::Explained;
 use crate::oltp::Setup;
-use crate::oltp::mix::Place;
+use crate::oltp::mix::Slot;
 use crate::oltp::sql::{self, Kind};
 use crate::oltp::text::Template;
 
 /// Each statement that looks for rows once, on the first table, in its order. The values are the
 /// same for every server: ids and values of `k` from the middle of the table, where the skewed
 /// distributions have most of theirs.
-pub(crate) fn explained(setup: &Setup, places: &[Place]) -> Vec<Explained> {
+pub(crate) fn explained(setup: &Setup, places: &[Slot]) -> Vec<Explained> {
     let mut found: Vec<Explained> = Vec::new();
     for kind in places.iter().map(|place| place.kind) {
         let Some(values) = values(setup, kind) else { continue };
@@ -71,7 +71,7 @@ mod tests {
         Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } }
     }
 
-    fn text(setup: &Setup, places: &[Place]) -> String {
+    fn text(setup: &Setup, places: &[Slot]) -> String {
         let lines = explained(setup, places);
         lines.iter().map(|line| format!("{}: {}", line.statement, line.sql)).collect::<Vec<_>>().join("\n")
     }
@@ -97,7 +97,7 @@ mod tests {
         let first_id = 5_000_000_000;
         let options = Options { table_size: 1_000, id: IdType::Bigint, first_id, ..Options::default() };
         let setup = setup(options);
-        let places = [Kind::Point, Kind::HotPoints(2)].map(|kind| Place { kind, group: 1 });
+        let places = [Kind::Point, Kind::HotPoints(2)].map(|kind| Slot { kind, group: 1 });
         insta::assert_snapshot!(text(&setup, &places), @r"
         point-select: SELECT c FROM sbtest1 WHERE id=5000000499
         points: SELECT c FROM sbtest1 WHERE id IN (5000000499, 5000000500)
@@ -117,7 +117,7 @@ mod tests {
             Kind::Scan,
             Kind::NewRow,
         ];
-        let places = kinds.map(|kind| Place { kind, group: 1 });
+        let places = kinds.map(|kind| Slot { kind, group: 1 });
         insta::assert_snapshot!(text(&old, &places), @r"
         simple-range: SELECT c FROM sbtest1 WHERE id BETWEEN 500 AND 500+99
         points: SELECT c FROM sbtest1 WHERE k IN (1, 334, 667)

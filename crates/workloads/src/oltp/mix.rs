@@ -6,7 +6,7 @@ use crate::oltp::sql::Kind;
 
 /// One statement of an operation. Statements of the same group use the same table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Slot {
     pub(crate) kind: Kind,
     pub(crate) group: u32,
 }
@@ -14,7 +14,7 @@ pub(crate) struct Place {
 /// The statements of one operation of `test`. Its order and its groups are the original's: all
 /// point selects of a transaction share a table, so do the ranges of one kind, and DELETE and
 /// INSERT.
-pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Place> {
+pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Slot> {
     let mut mix = Mix::default();
     let in_transaction = test.is_transaction() && !options.skip_trx;
     if in_transaction {
@@ -41,7 +41,7 @@ pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Pla
 
 #[derive(Debug, Default)]
 struct Mix {
-    places: Vec<Place>,
+    places: Vec<Slot>,
     groups: u32,
 }
 
@@ -66,7 +66,7 @@ impl Mix {
     /// `kinds`, `times` over, on one table.
     fn group(&mut self, times: u32, kinds: &[Kind]) {
         for _ in 0..times {
-            self.places.extend(kinds.iter().map(|&kind| Place { kind, group: self.groups }));
+            self.places.extend(kinds.iter().map(|&kind| Slot { kind, group: self.groups }));
         }
         self.groups += u32::from(times > 0);
     }

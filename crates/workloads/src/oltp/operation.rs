@@ -6,7 +6,7 @@ use dbdyno_drivers::Param;
 use crate::oltp::Setup;
 use crate::oltp::distribution::Distribution;
 use crate::oltp::draws::Draws;
-use crate::oltp::mix::Place;
+use crate::oltp::mix::Slot;
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, push_c, push_pad};
 use crate::oltp::sql::Kind;
 
@@ -37,9 +37,9 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    pub(crate) fn new(places: &[Place], setup: &Setup, fixed_table: Option<usize>) -> Self {
+    pub(crate) fn new(places: &[Slot], setup: &Setup, fixed_table: Option<usize>) -> Self {
         let options = &setup.options;
-        let ready = |place: &Place| Ready {
+        let ready = |place: &Slot| Ready {
             kind: place.kind,
             group: place.group,
             table: 0,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::Philox;
 use crate::oltp::Setup;
 use crate::oltp::load::{LoadForm, LoadPlan};
-use crate::oltp::mix::{Place, places};
+use crate::oltp::mix::{Slot, places};
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
 use crate::oltp::sql::{self, Kind};
 use crate::specs::{add_run, step_spec};
@@ -266,8 +266,8 @@ fn column_bytes(options: &Options) -> u64 {
 
 /// Rows that the statements of an operation ask for or change; a range near a table's end has
 /// fewer.
-pub(crate) fn rows(places: &[Place], options: &Options) -> u32 {
-    let rows = |place: &Place| match place.kind {
+pub(crate) fn rows(places: &[Slot], options: &Options) -> u32 {
+    let rows = |place: &Slot| match place.kind {
         Kind::Begin | Kind::Commit => 0,
         Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => options.range_size,
         Kind::Points(_, rows) | Kind::HotPoints(rows) | Kind::ListUpdate(rows) => rows,
@@ -280,9 +280,9 @@ pub(crate) fn rows(places: &[Place], options: &Options) -> u32 {
 
 /// Bytes of the columns that the statements of an operation insert or set; those of deleted rows
 /// are none.
-pub(crate) fn user_bytes(places: &[Place], options: &Options) -> f64 {
+pub(crate) fn user_bytes(places: &[Slot], options: &Options) -> f64 {
     let k = (column_bytes(options) - (C_LENGTH + PAD_LENGTH) as u64) / 2;
-    let bytes = |place: &Place| match place.kind {
+    let bytes = |place: &Slot| match place.kind {
         Kind::IndexUpdate => k,
         Kind::NonIndexUpdate => C_LENGTH as u64,
         Kind::ListUpdate(rows) => u64::from(rows) * C_LENGTH as u64,
@@ -293,7 +293,7 @@ pub(crate) fn user_bytes(places: &[Place], options: &Options) -> f64 {
 }
 
 /// Each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
-pub(crate) fn statements(places: &[Place], setup: &Setup) -> String {
+pub(crate) fn statements(places: &[Slot], setup: &Setup) -> String {
     let writes = places.iter().any(|place| !place.kind.is_read() && !place.kind.is_bracket());
     let mut kinds: Vec<(Kind, u32)> = Vec::new();
     for place in places {

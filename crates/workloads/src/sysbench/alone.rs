@@ -7,7 +7,7 @@ use mlua::Function;
 use serde_json::Map;
 
 use super::asked::Reply;
-use super::machine::{Machine, Place, Turn, said};
+use super::machine::{Machine, StateIdentity, Turn, said};
 use super::offers::{Offers, OwnOption};
 use super::options::Sysbench as Options;
 use super::{Setup, Sysbench, check, steps};
@@ -100,7 +100,7 @@ impl Sysbench {
             return Ok(None);
         }
         let began = Instant::now();
-        let place = Place { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
+        let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
         let failed = |message| Error::Script { script: offers.script.given.clone(), message };
         let mut machine = Machine::new(&self.setup, &offers.script, place).map_err(failed)?;
         let turn = machine.start("command", Reply::Name(command.to_owned())).await;

@@ -9,7 +9,7 @@ use dbdyno_record::ErrorClass;
 use super::Setup;
 use super::asked::Reply;
 use super::files::Script;
-use super::machine::{Machine, Place, Turn, of_script};
+use super::machine::{Machine, StateIdentity, Turn, of_script};
 use crate::Philox;
 
 /// A script that has had its last event may take so long to end.
@@ -29,8 +29,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    fn place(&self, tid: u32) -> Place<'_> {
-        Place { tid, threads: self.threads, command: &self.command, stream: self.stream }
+    fn place(&self, tid: u32) -> StateIdentity<'_> {
+        StateIdentity { tid, threads: self.threads, command: &self.command, stream: self.stream }
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct Tally {
 
 /// Who a state is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct StateIdentity<'a> {
     pub(crate) tid: u32,
     /// `sysbench.opt.threads`
     pub(crate) threads: u32,
@@ -91,7 +91,7 @@ impl Machine {
     ///
     /// # Errors
     /// What is wrong with the script or its options, in words.
-    pub(crate) fn new(setup: &Arc<Setup>, script: &Script, place: Place<'_>) -> Result<Self, String> {
+    pub(crate) fn new(setup: &Arc<Setup>, script: &Script, place: StateIdentity<'_>) -> Result<Self, String> {
         let host = Rc::new(Host {
             setup: Arc::clone(setup),
             script: script.clone(),
@@ -491,7 +491,7 @@ mod tests {
         std::fs::write(&path, "local half = math.random() / 2\nfunction event() end\n").expect("a file");
         let script = Script::find(&path.display().to_string(), false).expect("it is there");
         let setup = Setup::without_database(&super::super::options::Sysbench::default());
-        let place = Place { tid: 0, threads: 1, command: "run", stream: Philox::new(0, 0) };
+        let place = StateIdentity { tid: 0, threads: 1, command: "run", stream: Philox::new(0, 0) };
         let machine = Machine::new(&setup, &script, place).expect("a sound script");
         let globals = machine.lua.globals();
         let is_there = |name: &&str| !globals.raw_get::<mlua::Value>(*name).expect("a name").is_nil();

@@ -36,7 +36,7 @@ pub use self::alone::Stat;
 use self::asked::Reply;
 use self::files::Script;
 use self::lane::ScriptLane;
-use self::machine::{Machine, Place, Turn};
+use self::machine::{Machine, StateIdentity, Turn};
 use self::offers::Offers;
 pub use self::offers::OwnOption;
 use self::options::Sysbench as Options;
@@ -114,7 +114,7 @@ impl Sysbench {
         let step = &self.steps[index];
         let Some(script) = self.setup.script() else { return Ok(()) };
         let stream = crate::oltp::steps::stream(&step.name, self.setup.context.seed);
-        let place = Place { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
+        let place = StateIdentity { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
         let failed = |message| Error::Script { script: script.given.clone(), message };
         let mut machine = Machine::new(&self.setup, script, place).map_err(failed)?;
         if let Turn::Failed(failure) = machine.start("init", Reply::Nothing).await {

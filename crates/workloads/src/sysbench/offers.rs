@@ -9,7 +9,7 @@ use mlua::Table;
 
 use super::Setup;
 use super::files::Script;
-use super::machine::{Machine, Place, said};
+use super::machine::{Machine, StateIdentity, said};
 use crate::Philox;
 
 /// One option of a script.
@@ -41,7 +41,7 @@ impl Offers {
         let options = &setup.options;
         let script = Script::find(&options.script, options.allows_files())
             .map_err(|error| ("script", error.to_string()))?;
-        let place = Place { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
+        let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
         let machine = Machine::new(setup, &script, place).map_err(|problem| {
             let key = if problem.contains("option ") || problem.contains(", but must be ") {
                 "options"

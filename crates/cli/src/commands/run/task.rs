@@ -23,7 +23,7 @@ pub(crate) fn task(args: &TaskArgs) -> Result<(), Ended> {
     signals::idle(true);
     let ready = begin(args, &runtime);
     signals::idle(false);
-    conduct(ready?, runtime, cancel, templates, None)??.ended()
+    conduct(ready?, runtime, cancel, templates, None, |ended| ended)?.ended()
 }
 
 /// The block, with what it must have in common with the run.

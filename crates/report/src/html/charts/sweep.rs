@@ -1,7 +1,7 @@
 //! Rates and response times against the number of connections.
 
 use dbdyno_analyse::statistics::Interval;
-use dbdyno_analyse::{Sweep, SweepRung, SweepSpread};
+use dbdyno_analyse::{Sweep, SweepPoint, SweepSpread};
 use serde_json::{Value, json};
 
 use super::{Charts, chart, figure};
@@ -9,7 +9,7 @@ use crate::document::Chart;
 
 pub(super) fn sweep(charts: &Charts<'_>, sweep: &Sweep) -> Chart {
     let line = |of: &dbdyno_analyse::SweepVariant| {
-        let values = |value: fn(&SweepRung) -> Option<f64>| -> Vec<Option<Value>> {
+        let values = |value: fn(&SweepPoint) -> Option<f64>| -> Vec<Option<Value>> {
             let known = of.rungs.iter().map(|rung| rung.as_ref().and_then(value));
             known.map(|value| value.filter(|value| value.is_finite()).map(figure)).collect()
         };

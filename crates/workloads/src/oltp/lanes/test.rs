@@ -11,7 +11,7 @@ use crate::Philox;
 use crate::connection::Connection;
 use crate::oltp::Setup;
 use crate::oltp::draws::Draws;
-use crate::oltp::mix::Place;
+use crate::oltp::mix::Slot;
 use crate::oltp::operation::Operation;
 use crate::oltp::sql::{self, Kind};
 use crate::oltp::text::Template;
@@ -21,7 +21,7 @@ use crate::oltp::text::Template;
 pub(crate) struct Script {
     /// What an operation is called, and the kind under which its connections are recorded.
     pub(crate) kind: &'static str,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<Slot>,
     pub(crate) prepared: bool,
     /// The draws of this step.
     pub(crate) stream: Philox,

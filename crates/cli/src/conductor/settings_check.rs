@@ -10,7 +10,7 @@ use dbdyno_record::RunEvent;
 
 use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
-use crate::conductor::database::{Database, Place};
+use crate::conductor::database::{CellPaths, Database};
 use crate::exit::{Ended, INTERRUPTED, SERVER, USAGE};
 use crate::variants::Prepared;
 use crate::{option_files, parity, time};
@@ -25,7 +25,7 @@ impl Conductor<'_> {
             self.progress.busy("a look at the settings of each variant");
             let extra = words.extra(&variant.info.name);
             let looked =
-                self.unless_cancelled(look(variant, &self.place_to_look(variant), self.stop_limit()));
+                self.unless_cancelled(read_back(variant, &self.check_paths(variant), self.stop_limit()));
             let server = match looked {
                 Some(server) if !self.cancelled() => server,
                 _ => return Err(Ended { code: INTERRUPTED, message: None }),
@@ -42,8 +42,8 @@ impl Conductor<'_> {
         Err(Ended::new(USAGE, refusal))
     }
 
-    fn place_to_look(&self, variant: &Prepared) -> Place {
-        Place {
+    fn check_paths(&self, variant: &Prepared) -> CellPaths {
+        CellPaths {
             data_dir: self.data_root.join(format!("look-{}", variant.info.name)),
             template_dir: self.templates.folder.clone(),
             log: self.writer.logs_dir().join(format!("look-{}.log", variant.info.name)),
@@ -55,9 +55,9 @@ impl Conductor<'_> {
     }
 }
 
-async fn look(
+async fn read_back(
     variant: &Prepared,
-    place: &Place,
+    place: &CellPaths,
     stop_limit: Duration,
 ) -> Result<dbdyno_record::ServerInfo, String> {
     let database = Database::provide(variant, place, None, Data::Fresh).await?;

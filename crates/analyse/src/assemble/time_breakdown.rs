@@ -2,15 +2,15 @@
 
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
 
-use crate::model::TimeAccount;
+use crate::model::TimeBreakdown;
 
 /// Work that brings a server to rest.
 const SETTLE: &str = "cleanup";
 
 /// `None` of a run whose records do not say how long it took: of old, or without a cell that ended.
-pub(crate) fn time_account(run: &Run) -> Option<TimeAccount> {
+pub(crate) fn time_breakdown(run: &Run) -> Option<TimeBreakdown> {
     let total_us = run.events.iter().filter_map(elapsed_us).max()?;
-    let mut account = TimeAccount { total_seconds: seconds(total_us), ..TimeAccount::default() };
+    let mut account = TimeBreakdown { total_seconds: seconds(total_us), ..TimeBreakdown::default() };
     let mut spans = Vec::new();
     for cell in &run.cells {
         let Some(span) = span_us(run, cell) else { continue };
@@ -78,7 +78,7 @@ fn covered_us(mut spans: Vec<(u64, u64)>) -> u64 {
     covered
 }
 
-fn add_step(account: &mut TimeAccount, step: &StepRecord, loads: bool) {
+fn add_step(account: &mut TimeBreakdown, step: &StepRecord, loads: bool) {
     let (mut connect_us, mut end_us, mut checks_us) = (0, 0, 0);
     for event in &step.events {
         match event {
@@ -119,7 +119,7 @@ mod tests {
         step.events.retain(|event| !matches!(event, StepEvent::Barrier { .. }));
         step.events.push(StepEvent::Barrier { at: String::new(), connections: 1, connect_us: 250_000 });
         let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
-        assert!(time_account(&run).is_none(), "no time is known");
+        assert!(time_breakdown(&run).is_none(), "no time is known");
         let id = run.cells[0].id.clone();
         run.cells[0].events.push(CellEvent::Work {
             at: String::new(),
@@ -138,7 +138,7 @@ mod tests {
             },
             RunEvent::Rested { at: String::new(), duration_us: 5_000_000, elapsed_us: 505_000_000 },
         ];
-        let account = time_account(&run).unwrap();
+        let account = time_breakdown(&run).unwrap();
         close(account.windows_seconds, window, 1e-9);
         close(account.settle_seconds, 3.0, 1e-9);
         close(account.rest_seconds, 5.0, 1e-9);
