@@ -233,7 +233,7 @@ impl StepTask<'_, '_> {
         Ok(Ran { ending, mismatches })
     }
 
-    /// Asks the server how it executes the step's statements. Behind the clock, so that the
+    /// Asks the server how it executes the step's statements, after the step is measured, so that the
     /// question warms no cache.
     fn explain(
         &self,

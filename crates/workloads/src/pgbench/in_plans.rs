@@ -1,9 +1,11 @@
 //! What a plan asks of the options: mistakes, needs, steps, a forecast.
 
+use std::path::{Path, PathBuf};
+
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions};
 
 use super::options::Pgbench;
-use super::{check, estimate};
+use super::{check, estimate, sources};
 
 impl WorkloadOptions for Pgbench {
     fn check(&self, _: &Plan) -> Option<Mistake> {
@@ -21,6 +23,19 @@ impl WorkloadOptions for Pgbench {
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
             ..Needs::default()
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.files.iter().filter_map(|file| sources::own_file(file)).map(PathBuf::from).collect()
+    }
+
+    fn move_files(&mut self, place: &dyn Fn(&Path) -> PathBuf) {
+        for file in &mut self.files {
+            if let Some(path) = sources::own_file(file) {
+                let weight = file[path.len()..].to_owned();
+                *file = format!("{}{weight}", place(Path::new(path)).display());
+            }
         }
     }
 

@@ -1,9 +1,11 @@
 //! What a plan asks of the options: mistakes, needs, steps, a forecast.
 
+use std::path::{Path, PathBuf};
+
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions};
 
 use super::options::Sysbench;
-use super::{check, estimate};
+use super::{check, estimate, files};
 
 impl WorkloadOptions for Sysbench {
     fn check(&self, _: &Plan) -> Option<Mistake> {
@@ -22,6 +24,18 @@ impl WorkloadOptions for Sysbench {
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
             ..Needs::default()
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        files::with_modules(&self.script)
+    }
+
+    fn move_files(&mut self, place: &dyn Fn(&Path) -> PathBuf) {
+        let script = files::found(&self.script).unwrap_or_else(|| PathBuf::from(&self.script));
+        // The name of a script that is not here is no path.
+        if script.is_file() || script.is_absolute() {
+            self.script = place(&script).display().to_string();
         }
     }
 
