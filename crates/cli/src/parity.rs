@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, OURS, USAGE};
 use crate::manifest::workloads;
-use crate::variants::{Prepared, prepare_one};
+use crate::variants::{Prepared, check_keys_at, prepare_one};
 use crate::{configs, host, terminal};
 
 /// The plan's own words on parity; a class that there is not is an error.
@@ -110,7 +110,8 @@ fn predicted(
         ..VariantInfo::default()
     };
     // No one is connected to for a look at a plan.
-    if matches!(variant.kind(), VariantKind::Address(_)) {
+    if let VariantKind::Address(text) = variant.kind() {
+        check_keys_at(variant, &text)?;
         return Ok((bare(true), None));
     }
     match prepare_one(plan, variant, runtime) {
@@ -134,7 +135,7 @@ fn predicted(
 
 /// The text of the option file as it would be written; empty where it cannot be predicted.
 fn configured(variant: &Variant) -> String {
-    let path = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref());
+    let path = variant.own_option_file();
     let own = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     match configs::predicted(variant) {
         // Its own option file wins.

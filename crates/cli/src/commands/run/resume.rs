@@ -166,10 +166,11 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
             continue;
         }
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
-        for family in FAMILIES {
-            let (key, ending) = family.option_file();
-            let own = if key == "my_cnf" { &mut variant.my_cnf } else { &mut variant.postgresql_conf };
-            if own.is_some() {
+        for (key, own) in variant.own_option_files_mut() {
+            let mut files = FAMILIES.iter().map(|family| family.option_file());
+            if own.is_some()
+                && let Some((_, ending)) = files.find(|(of_family, _)| *of_family == key)
+            {
                 let kept =
                     option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
                 *own = Some(kept.map_err(|error| Ended::new(crate::exit::MACHINE, error))?);
