@@ -77,9 +77,9 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
         driver: driver.to_owned(),
         server,
         config,
-        intents: serde_json::Map::new(),
         external,
         factors: variant.factors.clone(),
+        ..VariantInfo::default()
     };
     match variant.kind() {
         VariantKind::Sqlite => {
@@ -92,6 +92,7 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
                 .collect();
             let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
             let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
+            info.embedded = true;
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
             let notes = rendered.map(|config| config.notes).unwrap_or_default();
             Ok(Prepared::in_process(Source::Sqlite { pragmas, notes }, info))
