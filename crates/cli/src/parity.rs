@@ -144,13 +144,11 @@ fn configured(variant: &Variant) -> String {
     }
 }
 
-/// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`.
+/// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`; an embedded one, `SQLite
+/// (embedded)`, has none.
 fn build_of(server: &str) -> Option<Build> {
-    if server.starts_with("SQLite") {
-        return Some(Build { product: "SQLite".to_owned(), version: "3".to_owned() });
-    }
     let (title, _) = server.split_once(" (")?;
-    let (product, version) = title.rsplit_once(' ')?;
+    let (product, version) = title.rsplit_once(' ').unwrap_or((title, ""));
     Some(Build { product: product.to_owned(), version: version.to_owned() })
 }
 
