@@ -20,10 +20,7 @@ fn manifest() -> Manifest {
         name: name.to_owned(),
         driver: "sqlite".to_owned(),
         server: "SQLite (embedded)".to_owned(),
-        config: String::new(),
-        intents: Default::default(),
-        external: false,
-        factors: BTreeMap::new(),
+        ..VariantInfo::default()
     };
     let cell = |block, name: &str| CellId { block, variant: name.to_owned(), workload: "ib".to_owned() };
     Manifest {

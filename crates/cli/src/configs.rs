@@ -43,7 +43,7 @@ impl VariantConfig {
 pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantConfig>, String> {
     let Some(intents) = intents(variant)? else { return Ok(None) };
     let rendered = rendered(&ConfigServer::of_base(base, engine(variant)), &intents)?;
-    let Some(path) = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref()) else {
+    let Some(path) = variant.own_option_file() else {
         return Ok(Some(config(intents, rendered, None, Vec::new())));
     };
     let native = base.native_settings(path).map_err(|error| error.to_string())?;

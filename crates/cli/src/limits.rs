@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use dbdyno_drivers::{AnySession, Room, Session, connection_room, prepared_room};
-use dbdyno_plan::{Plan, VariantKind};
+use dbdyno_plan::Plan;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Uid;
 
@@ -14,8 +14,9 @@ use crate::exit::{Ended, MACHINE};
 const OTHER_FILES: u64 = 256;
 /// An event loop holds its poll descriptor, a wake-up, a signal pipe and a timer.
 const FILES_PER_THREAD: u64 = 6;
-/// A connection of SQLite holds the database, its journal or write-ahead log, and the log's index.
-const FILES_PER_SQLITE_CONNECTION: u64 = 4;
+/// A connection to an embedded database holds the database, its journal or write-ahead log, and the
+/// log's index.
+const FILES_OF_EMBEDDED: u64 = 4;
 /// Threads in addition to those that send load: main, sampler, runtimes.
 const OTHER_THREADS: u64 = 32;
 /// Connections during the load: set-up and checks, the sampler's status, the lock on a database at
@@ -40,13 +41,13 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
 
 fn need(plan: &Plan, cpus: u64) -> Need {
     let connections = u64::from(plan.most_connections());
-    let is_sqlite = plan.variants.iter().any(|variant| variant.kind() == VariantKind::Sqlite);
+    let is_embedded = plan.variants.iter().any(|variant| variant.kind().is_embedded());
     let threads = match plan.host.client_threads {
-        _ if is_sqlite => connections,
+        _ if is_embedded => connections,
         Some(threads) => u64::from(threads).min(connections),
         None => cpus.min(connections),
     };
-    let of_connection = if is_sqlite { FILES_PER_SQLITE_CONNECTION } else { 1 };
+    let of_connection = if is_embedded { FILES_OF_EMBEDDED } else { 1 };
     Need {
         files: connections * of_connection + threads * FILES_PER_THREAD + OTHER_FILES,
         threads: threads + OTHER_THREADS,

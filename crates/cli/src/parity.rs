@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, OURS, USAGE};
 use crate::manifest::workloads;
-use crate::variants::{Prepared, prepare_one};
+use crate::variants::{Prepared, check_keys_at, prepare_one};
 use crate::{configs, host, terminal};
 
 /// The plan's own words on parity; a class that there is not is an error.
@@ -110,7 +110,8 @@ fn predicted(
         ..VariantInfo::default()
     };
     // No one is connected to for a look at a plan.
-    if matches!(variant.kind(), VariantKind::Address(_)) {
+    if let VariantKind::Address(text) = variant.kind() {
+        check_keys_at(variant, &text)?;
         return Ok((bare(true), None));
     }
     match prepare_one(plan, variant, runtime) {
@@ -134,7 +135,7 @@ fn predicted(
 
 /// The text of the option file as it would be written; empty where it cannot be predicted.
 fn configured(variant: &Variant) -> String {
-    let path = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref());
+    let path = variant.own_option_file();
     let own = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     match configs::predicted(variant) {
         // Its own option file wins.
@@ -143,13 +144,11 @@ fn configured(variant: &Variant) -> String {
     }
 }
 
-/// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`.
+/// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`; an embedded one, `SQLite
+/// (embedded)`, has none.
 fn build_of(server: &str) -> Option<Build> {
-    if server.starts_with("SQLite") {
-        return Some(Build { product: "SQLite".to_owned(), version: "3".to_owned() });
-    }
     let (title, _) = server.split_once(" (")?;
-    let (product, version) = title.rsplit_once(' ')?;
+    let (product, version) = title.rsplit_once(' ').unwrap_or((title, ""));
     Some(Build { product: product.to_owned(), version: version.to_owned() })
 }
 

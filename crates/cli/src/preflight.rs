@@ -1,7 +1,7 @@
 //! What would fail in every cell of a server that dbdyno starts, seen before it is started: too few
 //! connections, an engine that its build lacks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dbdyno_fetch::answer_of;
 use dbdyno_plan::{Plan, Variant, VariantKind};
@@ -55,7 +55,7 @@ pub(crate) fn check_connections(
     let server = ConfigServer::of_base(base, "");
     let default =
         |option| option_at(server.product, server.version, option).map(|range| range.default.clone());
-    let file = variant.my_cnf.as_deref().or(variant.postgresql_conf.as_deref());
+    let file = variant.own_option_file().map(PathBuf::as_path);
     let option = "max_connections";
     let said = configured.value(option, file);
     let said = said.or_else(|| Some((default(option)?, format!("{option}, its default"))));

@@ -6,7 +6,7 @@ use dbdyno_drivers::{
 };
 use dbdyno_fetch::find_named;
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_provision::{Base, Certificates, Family, address, credentials, tls_settings};
+use dbdyno_provision::{Base, Certificates, FAMILIES, Family, address, credentials, tls_settings};
 use dbdyno_record::VariantInfo;
 use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
@@ -77,9 +77,9 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
         driver: driver.to_owned(),
         server,
         config,
-        intents: serde_json::Map::new(),
         external,
         factors: variant.factors.clone(),
+        ..VariantInfo::default()
     };
     match variant.kind() {
         VariantKind::Sqlite => {
@@ -92,6 +92,7 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
                 .collect();
             let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
             let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
+            info.embedded = true;
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
             let notes = rendered.map(|config| config.notes).unwrap_or_default();
             Ok(Prepared::in_process(Source::Sqlite { pragmas, notes }, info))
@@ -109,6 +110,7 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             owned(plan, variant, base, engine, info)
         }
         VariantKind::Address(text) => {
+            check_keys_at(variant, &text)?;
             let endpoint = reach(plan, variant, &text, runtime).map_err(|ended| Ended {
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
@@ -137,10 +139,8 @@ fn owned(
         _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
     let (option_file_key, _) = base.family().option_file();
-    if let Some((key, help)) = misplaced(variant, option_file_key, base.built_in_engines().is_some()) {
-        return Err(refuse(format!("{key} is not for {title}; {help}")));
-    }
-    let own = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref());
+    check_keys(variant, base.family(), &title)?;
+    let own = variant.own_option_file();
     let config = match own {
         None => String::new(),
         Some(path) => std::fs::read_to_string(path)
@@ -167,22 +167,22 @@ fn owned(
     Ok(Prepared { source, info, manner, certificates })
 }
 
-/// The key of a variant that is not for such a server, and what to do with it.
-fn misplaced(variant: &Variant, option_file: &str, has_engines: bool) -> Option<(&'static str, String)> {
-    let of_mysql = [
-        ("engine", variant.engine.is_some()),
-        ("client_charset", variant.client_charset.is_some()),
-        ("column_definitions", variant.column_definitions.is_some()),
-        ("deprecate_eof", variant.deprecate_eof.is_some()),
-        ("session_track", variant.session_track.is_some()),
-    ];
-    let files =
-        [("my_cnf", variant.my_cnf.is_some()), ("postgresql_conf", variant.postgresql_conf.is_some())];
-    let said = |(_, is_said): &(&str, bool)| *is_said;
-    let file = files.into_iter().find(|(key, is_said)| *is_said && *key != option_file);
-    let file = file.map(|(key, _)| (key, format!("say {option_file}")));
-    let other = of_mysql.into_iter().find(said).filter(|_| !has_engines);
-    file.or_else(|| other.map(|(key, _)| (key, "leave it out".to_owned())))
+/// Refuses keys that the family of the variant's server does not have; `who` is the server.
+fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), Ended> {
+    let (option_file, _) = family.option_file();
+    let is_misplaced = |key: &&str| *key != option_file && !family.plan_keys().contains(key);
+    let Some(key) = variant.product_keys().find(is_misplaced) else { return Ok(()) };
+    let help = match FAMILIES.iter().any(|other| other.option_file().0 == key) {
+        true => format!("say {option_file}"),
+        false => "leave it out".to_owned(),
+    };
+    Err(Ended::new(USAGE, format!("variant {}: {key} is not for {who}; {help}", variant.name)))
+}
+
+/// As [`check_keys`], of an address, without connecting to it.
+pub(crate) fn check_keys_at(variant: &Variant, address: &str) -> Result<(), Ended> {
+    let Some(family) = address::family_of(address) else { return Ok(()) };
+    check_keys(variant, family, &format!("{} addresses", family.schemes()[0]))
 }
 
 /// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::check_address::{address_problem, is_postgres_address};
+use crate::check_address::address_problem;
 use crate::check_clients::clients_problem;
 use crate::check_report::{figure_problem, section_problem};
 use crate::document::Segment;
@@ -251,14 +251,13 @@ const MYSQL: &str = "a MariaDB or MySQL server";
 const MYSQL_ADDRESS: &str = "the address of a MariaDB or MySQL server";
 
 /// Keys of a variant for which it is not the right kind of thing, or that contradict each other.
+/// Whose server it is may be known only later.
 fn option_problem(variant: &Variant) -> Found {
     let kind = variant.kind();
     let is_started = kind.is_started();
     let is_address = matches!(kind, VariantKind::Address(_));
     let is_sqlite = kind == VariantKind::Sqlite;
-    let is_postgres =
-        variant.postgresql_conf.is_some() || variant.address.as_deref().is_some_and(is_postgres_address);
-    let is_mysql = (is_started || is_address) && !is_postgres;
+    let is_server = is_started || is_address;
     let misplaced = [
         (
             "config",
@@ -268,23 +267,18 @@ fn option_problem(variant: &Variant) -> Found {
         ),
         ("my_cnf", variant.my_cnf.is_some(), is_started, STARTED),
         ("postgresql_conf", variant.postgresql_conf.is_some(), is_started, STARTED),
-        ("engine", variant.engine.is_some(), is_mysql, MYSQL),
+        ("engine", variant.engine.is_some(), is_server, MYSQL),
         ("server_memory", variant.server_memory.is_some(), is_started, STARTED),
         ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
         ("option_file", variant.option_file.is_some(), is_address, "an address"),
-        ("column_definitions", variant.column_definitions.is_some(), is_mysql, MYSQL),
-        ("deprecate_eof", variant.deprecate_eof.is_some(), is_mysql, MYSQL),
-        ("session_track", variant.session_track.is_some(), is_mysql, MYSQL),
-        ("server_public_key", variant.server_public_key.is_some(), is_mysql && is_address, MYSQL_ADDRESS),
-        (
-            "allow_public_key_retrieval",
-            variant.allow_public_key_retrieval,
-            is_mysql && is_address,
-            MYSQL_ADDRESS,
-        ),
-        ("client_charset", variant.client_charset.is_some(), is_mysql, MYSQL),
-        ("tls", variant.tls.is_some(), is_started || is_address, "a MariaDB, MySQL or PostgreSQL server"),
+        ("column_definitions", variant.column_definitions.is_some(), is_server, MYSQL),
+        ("deprecate_eof", variant.deprecate_eof.is_some(), is_server, MYSQL),
+        ("session_track", variant.session_track.is_some(), is_server, MYSQL),
+        ("server_public_key", variant.server_public_key.is_some(), is_address, MYSQL_ADDRESS),
+        ("allow_public_key_retrieval", variant.allow_public_key_retrieval, is_address, MYSQL_ADDRESS),
+        ("client_charset", variant.client_charset.is_some(), is_server, MYSQL),
+        ("tls", variant.tls.is_some(), is_server, "a MariaDB, MySQL or PostgreSQL server"),
     ];
     for (key, is_said, fits, only_for) in misplaced {
         if is_said && !fits {

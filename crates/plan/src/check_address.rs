@@ -1,12 +1,7 @@
 //! Checks the address of a server that others run, above all that no password is in it.
 
-/// How the address of a PostgreSQL server begins.
-const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
-
-/// Whether `address` is that of a PostgreSQL server.
-pub(crate) fn is_postgres_address(address: &str) -> bool {
-    POSTGRES.iter().any(|scheme| address.starts_with(scheme))
-}
+/// How addresses begin.
+const SCHEMES: [&str; 3] = ["mysql://", "postgres://", "postgresql://"];
 
 /// What is wrong with an address, as the end of a sentence "... has an address that". It never
 /// quotes the address.
@@ -20,8 +15,7 @@ pub(crate) fn address_problem(address: &str) -> Option<String> {
     }
     let form = "is not of the form mysql://user@host:port/database or mysql://user@localhost/database?socket=/path, or the \
          same with postgres://";
-    let schemes = ["mysql://"].into_iter().chain(POSTGRES);
-    let Some(rest) = schemes.into_iter().find_map(|scheme| address.strip_prefix(scheme)) else {
+    let Some(rest) = SCHEMES.into_iter().find_map(|scheme| address.strip_prefix(scheme)) else {
         return Some(form.to_owned());
     };
     let (location, _) = rest.split_once('?').unwrap_or((rest, ""));

@@ -26,6 +26,7 @@ mod needed_steps;
 mod on;
 mod overrides;
 mod parse;
+mod product_keys;
 mod report;
 mod scalar;
 mod setup;

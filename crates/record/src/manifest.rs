@@ -133,6 +133,9 @@ pub struct VariantInfo {
     pub intents: Map<String, Value>,
     /// `true` when others run the server and dbdyno only connects.
     pub external: bool,
+    /// The database works inside dbdyno.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub embedded: bool,
     /// What it is in a factorial design, level by factor: `{ "binlog": "on" }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub factors: BTreeMap<String, String>,

@@ -114,10 +114,24 @@ impl Repository {
     }
 }
 
-/// Lines of product code: without comments, and without the tests at a file's end.
+/// Lines of product code: without comments, and without what is for tests only. A module of tests
+/// ends its file.
 fn product_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
+    let end = text.find("\n#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    // Indentation of the item for tests that is being left out.
+    let mut left_out = None;
+    text[..end].lines().enumerate().filter(move |(_, line)| {
+        let code = line.trim_start();
+        let depth = line.len() - code.len();
+        if code.starts_with("#[cfg(test)]") {
+            left_out = left_out.or(Some(depth));
+        }
+        let is_left_out = left_out.is_some();
+        if left_out == Some(depth) && !code.starts_with("#[") && code.ends_with([';', ',', '}']) {
+            left_out = None;
+        }
+        !is_left_out && !code.starts_with("//")
+    })
 }
 
 /// Whether it is code that is shipped.

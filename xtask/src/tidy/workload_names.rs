@@ -11,6 +11,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/workloads/src/lib.rs", "", "the list of all workloads"),
     ("crates/workloads/src/dbt3/", "oltp", "its random draws"),
     ("crates/workloads/src/microbenchmarks/", "oltp", "they run on its tables and connections"),
+    ("crates/workloads/src/microbenchmarks/mod.rs", "sysbench", "files of its original"),
     ("crates/workloads/src/oltp/", "sysbench", "its original"),
     ("crates/workloads/src/sysbench/", "oltp", "its ladders, paces and distributions"),
     ("crates/workloads/src/pgbench/", "oltp", "its ladders and paces"),

@@ -104,7 +104,7 @@ mod tests {
         assert_snapshot!(shown_all(&notices(&run)), @"shared-cpus cpus: 1");
         run.manifest.host.client_cpus = None;
         assert_snapshot!(shown_all(&notices(&run)), @"unpinned-cpus");
-        run.manifest.variants[0].driver = "sqlite".to_owned();
+        run.manifest.variants[0].embedded = true;
         assert_eq!(notices(&run).len(), 1);
     }
 }

@@ -33,8 +33,10 @@ impl Hosting {
 
     pub(crate) fn of(variant: &VariantInfo) -> Self {
         match variant.driver.as_str() {
-            "sqlite" => Self::Embedded,
             "null" => Self::Nothing,
+            // Records without `embedded` have no other embedded driver.
+            "sqlite" => Self::Embedded,
+            _ if variant.embedded => Self::Embedded,
             _ if variant.external => Self::External,
             _ => Self::Process,
         }

@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_record::{CellEvent, ConnectionClass, Run};
 
+use crate::measure::measured::Hosting;
 use crate::model::{Code, Notice};
 use crate::servers::servers;
-
-/// Drivers whose servers are reached over a connection that could be encrypted.
-const OVER_A_WIRE: [&str; 2] = ["mysql", "postgres"];
 
 const IN_CLEAR: &str = "in clear";
 
@@ -35,7 +33,8 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
 pub(crate) fn notice(run: &Run) -> Option<Notice> {
     // What no one ever reached was not encrypted in any way.
     let compared = run.manifest.variants.iter().filter(|variant| {
-        OVER_A_WIRE.contains(&variant.driver.as_str()) && servers(run, &variant.name).next().is_some()
+        matches!(Hosting::of(variant), Hosting::Process | Hosting::External)
+            && servers(run, &variant.name).next().is_some()
     });
     let reported: Vec<(&str, String)> = compared
         .map(|variant| {

@@ -197,7 +197,7 @@ mod tests {
         ];
         let of = |engine: &str| {
             let mut subject = effective("MariaDB", "10.11.5", &settings);
-            engine.clone_into(&mut subject.engine);
+            subject.engine = Some(engine.to_owned());
             (shown("engine", &subject), shown("buffer-pool", &subject))
         };
         let said = |engine: &str, size: &str| (engine.to_owned(), size.to_owned());

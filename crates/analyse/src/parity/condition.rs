@@ -114,7 +114,7 @@ fn compares(subject: &Subject, run: Circumstances, name: &str, op: Op, value: &S
 fn text_of(subject: &Subject, run: Circumstances, name: &str) -> Option<String> {
     match (name, name.strip_prefix("class.")) {
         ("product", _) => Some(subject.product.name().to_owned()),
-        ("engine", _) => Some(subject.engine.clone()),
+        ("engine", _) => subject.engine.clone(),
         ("run.data", _) => run.data_bytes.map(|bytes| bytes.to_string()),
         ("run.connections", _) => run.connections.map(|count| count.to_string()),
         ("run.cpus", _) => run.server_cpus.map(|count| count.to_string()),

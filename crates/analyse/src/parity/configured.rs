@@ -154,7 +154,8 @@ pub(super) fn option_file(text: &str, product: Product, version: [u32; 3]) -> Ve
 fn is_read(group: &str, product: Product, [major, minor, _]: [u32; 3]) -> bool {
     let programs: &[&str] = match product {
         Product::MariaDb => &["mysqld", "mariadb", "mariadbd"],
-        _ => &["mysqld"],
+        Product::MySql | Product::PerconaServer => &["mysqld"],
+        Product::Postgres | Product::Sqlite | Product::Other => &[],
     };
     group == "server"
         || programs.iter().any(|program| group == *program || group == format!("{program}-{major}.{minor}"))

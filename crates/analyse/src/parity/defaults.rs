@@ -37,7 +37,7 @@ pub(super) struct Defaults {
 
 /// Of the nearest version that is not newer, or of the oldest known one. `None` for a product that
 /// is not known.
-pub(super) fn defaults(product: Product, version: [u32; 3], engine: &str) -> Option<Defaults> {
+pub(super) fn defaults(product: Product, version: [u32; 3], engine: Option<&str>) -> Option<Defaults> {
     let entries = DEFAULTS.get(product.name())?;
     let last = entries.iter().rposition(|entry| parts(&entry.version) <= cut(product, version)).unwrap_or(0);
     let mut settings = Settings::new();
@@ -47,7 +47,7 @@ pub(super) fn defaults(product: Product, version: [u32; 3], engine: &str) -> Opt
         });
         settings.extend(entry.set.clone());
     }
-    if engine == "rocksdb" && product.is_mysql() {
+    if engine == Some("rocksdb") {
         let rocks = DEFAULTS.get("MyRocks").into_iter().flatten();
         settings.extend(rocks.flat_map(|entry| entry.set.clone()));
     }
@@ -140,12 +140,16 @@ fn collation_follows(
     if !is_configured("character_set_server") || is_configured("collation_server") {
         return;
     }
+    let (since, newest) = match product {
+        Product::MariaDb => ([11, 6, 0], "utf8mb4_uca1400_ai_ci"),
+        Product::MySql | Product::PerconaServer => ([8, 0, 0], "utf8mb4_0900_ai_ci"),
+        Product::Postgres | Product::Sqlite | Product::Other => return,
+    };
     let collation = match settings.get("character_set_server").map(|set| set.to_ascii_lowercase()).as_deref()
     {
         Some("latin1") => "latin1_swedish_ci",
         Some("binary") => "binary",
-        Some("utf8mb4") if product == Product::MariaDb && version >= [11, 6, 0] => "utf8mb4_uca1400_ai_ci",
-        Some("utf8mb4") if product != Product::MariaDb && version >= [8, 0, 0] => "utf8mb4_0900_ai_ci",
+        Some("utf8mb4") if version >= since => newest,
         Some("utf8mb4") => "utf8mb4_general_ci",
         _ => return,
     };
@@ -197,7 +201,7 @@ mod tests {
     use crate::parity::configured::{option_file, postgresql_conf};
 
     fn of(product: Product, version: [u32; 3]) -> Defaults {
-        defaults(product, version, "innodb").unwrap()
+        defaults(product, version, None).unwrap()
     }
 
     #[test]

@@ -38,12 +38,12 @@ impl<'a> Reader<'a> {
         self.read.into_inner()
     }
 
-    fn is_rocksdb(&self) -> bool {
-        self.subject.engine == "rocksdb"
+    fn engine(&self) -> Option<&'a str> {
+        self.subject.engine.as_deref()
     }
 
     fn is_innodb(&self) -> bool {
-        self.subject.engine == "innodb"
+        self.engine() == Some("innodb")
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) const ALL: &[(&str, Derive)] = &[
     ("collation", collation),
     ("column_definitions", column_definitions),
     ("commit", commit),
-    ("engine", |reader| Some(Value::words(engine_name(&reader.subject.engine)))),
+    ("engine", |reader| reader.engine().map(|engine| Value::words(engine_name(engine)))),
     ("flush_neighbours", flush_neighbours),
     ("io", io),
     ("isolation", isolation),
@@ -97,27 +97,27 @@ fn commit(reader: &Reader<'_>) -> Option<Value> {
             ("normal", "wal") => "synced at checkpoints only",
             _ => SYNCED,
         },
-        _ if reader
-            .text("innodb_flush_method")
-            .is_some_and(|method| method.eq_ignore_ascii_case("nosync")) =>
-        {
-            NEVER
-        }
-        _ if reader.is_rocksdb() => engine_commit(reader.text("rocksdb_flush_log_at_trx_commit")?),
-        _ if reader.is_innodb() => engine_commit(reader.text("innodb_flush_log_at_trx_commit")?),
-        // MyISAM and their like have no commit.
-        _ => NEVER,
+        Product::MariaDb | Product::MySql | Product::PerconaServer => mysql_commit(reader)?,
+        Product::Other => return None,
     };
     Some(Value::words(words))
 }
 
-/// MariaDB's 3 is the group commit of old: synced.
-fn engine_commit(number: &str) -> &'static str {
-    match number {
+fn mysql_commit(reader: &Reader<'_>) -> Option<&'static str> {
+    let method = reader.text("innodb_flush_method");
+    let setting = match reader.engine() {
+        _ if method.is_some_and(|method| method.eq_ignore_ascii_case("nosync")) => return Some(NEVER),
+        Some("rocksdb") => "rocksdb_flush_log_at_trx_commit",
+        Some("innodb") => "innodb_flush_log_at_trx_commit",
+        // MyISAM and their like have no commit.
+        _ => return Some(NEVER),
+    };
+    Some(match reader.text(setting)? {
         "0" => "written and synced within a second or so",
         "2" => LATER,
+        // MariaDB's 3 is the group commit of old.
         _ => SYNCED,
-    }
+    })
 }
 
 fn binlog(reader: &Reader<'_>) -> Option<Value> {
@@ -143,17 +143,19 @@ fn binlog_content(reader: &Reader<'_>) -> Option<Value> {
 }
 
 fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
-    let bytes = match (reader.subject.product, reader.subject.engine.as_str()) {
+    let bytes = match (reader.subject.product, reader.engine()) {
         (Product::Sqlite, _) => {
             let pages: i64 = reader.text("cache_size")?.parse().ok()?;
             // Negative: KiB.
             let unit = if pages < 0 { 1024 } else { reader.size("page_size")? };
             pages.unsigned_abs() * unit
         }
-        (_, "rocksdb") => reader.size("rocksdb_block_cache_size")?,
-        (_, "innodb") => reader.size("innodb_buffer_pool_size")?,
-        (_, "aria") => reader.size("aria_pagecache_buffer_size")?,
-        _ => reader.size("key_buffer_size")?,
+        (_, engine) => reader.size(match engine? {
+            "rocksdb" => "rocksdb_block_cache_size",
+            "innodb" => "innodb_buffer_pool_size",
+            "aria" => "aria_pagecache_buffer_size",
+            _ => "key_buffer_size",
+        })?,
     };
     Some(Value::Size(bytes))
 }
@@ -219,12 +221,15 @@ fn io(reader: &Reader<'_>) -> Option<Value> {
     let is_direct = match reader.subject.product {
         Product::Postgres => reader.text("debug_io_direct").is_some_and(|text| text.contains("data")),
         Product::Sqlite => false,
-        _ if reader.is_rocksdb() => reader.is_on("rocksdb_use_direct_reads")?,
-        _ if !reader.is_innodb() => false,
-        _ => match reader.is_on("innodb_data_file_buffering") {
-            Some(is_buffered) => !is_buffered,
-            None => reader.text("innodb_flush_method")?.to_ascii_lowercase().contains("o_direct"),
+        Product::MariaDb | Product::MySql | Product::PerconaServer => match reader.engine() {
+            Some("rocksdb") => reader.is_on("rocksdb_use_direct_reads")?,
+            Some("innodb") => match reader.is_on("innodb_data_file_buffering") {
+                Some(is_buffered) => !is_buffered,
+                None => reader.text("innodb_flush_method")?.to_ascii_lowercase().contains("o_direct"),
+            },
+            _ => false,
         },
+        Product::Other => return None,
     };
     Some(Value::words(if is_direct { "O_DIRECT" } else { "page cache" }))
 }

@@ -29,8 +29,8 @@ pub struct Subject {
     pub(super) name: String,
     pub(super) product: Product,
     pub(super) version: [u32; 3],
-    /// In small letters: `innodb`, `rocksdb`, `myisam`.
-    pub(super) engine: String,
+    /// In small letters: `innodb`, `rocksdb`, `myisam`; `None` where tables have no engine.
+    pub(super) engine: Option<String>,
     pub(super) settings: Settings,
     /// Values of a connection of the load, which may differ from the server's own.
     pub(super) session: Settings,
@@ -94,7 +94,7 @@ impl Subject {
         if subject.is_external {
             return subject;
         }
-        if let Some(found) = defaults(subject.product, subject.version, &subject.engine) {
+        if let Some(found) = defaults(subject.product, subject.version, subject.engine.as_deref()) {
             subject.settings = found.settings;
             overlay(&mut subject.settings, &subject.configured, subject.product, subject.version);
             subject.knowledge = Knowledge::Predicted { assumed_from: found.assumed_from };
@@ -105,12 +105,15 @@ impl Subject {
     fn bare(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
         let product = build.map_or(Product::Other, |build| Product::of(&build.product));
         let version = build.map_or([0; 3], |build| parts(&build.version));
-        let mut configured = match product.family() {
-            "mysql" => configured::option_file(&variant.config, product, version),
-            "postgres" => configured::postgresql_conf(&variant.config),
-            "sqlite" => configured::pragmas(&variant.config),
-            _ => Vec::new(),
+        let mut configured = match product {
+            Product::MariaDb | Product::MySql | Product::PerconaServer => {
+                configured::option_file(&variant.config, product, version)
+            }
+            Product::Postgres => configured::postgresql_conf(&variant.config),
+            Product::Sqlite => configured::pragmas(&variant.config),
+            Product::Other => Vec::new(),
         };
+        let engine = || extra.engine.as_deref().unwrap_or("innodb").to_ascii_lowercase();
         if product == Product::Sqlite {
             for line in &mut configured {
                 line.value = line.value.as_deref().map(|value| sqlite_word(&line.name, value));
@@ -120,15 +123,12 @@ impl Subject {
             name: variant.name.clone(),
             product,
             version,
-            engine: extra.engine.as_deref().unwrap_or("innodb").to_ascii_lowercase(),
+            engine: product.is_mysql().then(engine),
             settings: Settings::new(),
             session: Settings::new(),
             configured,
             knowledge: Knowledge::Unknown,
-            tls: product
-                .is_mysql()
-                .then_some(extra.tls)
-                .or((product == Product::Postgres).then_some(extra.tls)),
+            tls: (!matches!(product, Product::Sqlite | Product::Other)).then_some(extra.tls),
             extra: extra.clone(),
             is_external: variant.external,
         }

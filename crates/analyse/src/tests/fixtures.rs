@@ -303,10 +303,7 @@ pub(crate) fn variant(name: &str) -> VariantInfo {
         name: name.to_owned(),
         driver: "mysql".to_owned(),
         server: format!("{name}-server"),
-        config: String::new(),
-        intents: Default::default(),
-        external: false,
-        factors: BTreeMap::new(),
+        ..VariantInfo::default()
     }
 }
 

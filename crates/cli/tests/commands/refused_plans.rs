@@ -34,6 +34,21 @@ fn a_key_that_is_not_for_the_server_is_refused_by_plan_too() {
 }
 
 #[test]
+fn a_key_that_is_not_for_the_product_at_an_address_is_refused_before_it_is_connected_to() {
+    let desk = Desk::new();
+    for key in ["engine = \"innodb\"", "allow_public_key_retrieval = true"] {
+        let variant = "[[variant]]\nname = \"a\"\naddress = \"postgres://u@nowhere.invalid/d\"\n";
+        desk.write("p.toml", &plan(&format!("{variant}{key}\n"), ""));
+        let name = key.split(' ').next().unwrap();
+        for command in ["plan", "run"] {
+            let said = desk.refusal(&desk.dbdyno(&[command, "p.toml"]));
+            let wanted = "is not for postgres:// addresses; leave it out";
+            assert_eq!(said, format!("exit 2: error: variant a: {name} {wanted}"));
+        }
+    }
+}
+
+#[test]
 fn an_engine_that_the_build_does_not_seem_to_have_is_warned_of() {
     let desk = Desk::new();
     desk.fake_server("server", MARIADB);

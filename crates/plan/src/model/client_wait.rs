@@ -46,7 +46,7 @@ impl Plan {
             let reason = "threads of client hosts sleep (clients)".to_owned();
             return WaitChoice { wait: ClientWait::Sleep, reason };
         }
-        let is_here = |kind| matches!(kind, VariantKind::Sqlite | VariantKind::Null);
+        let is_here = |kind: VariantKind| kind == VariantKind::Null || kind.is_embedded();
         if self.variants.iter().all(|variant| is_here(variant.kind())) {
             return WaitChoice {
                 wait: ClientWait::Sleep,

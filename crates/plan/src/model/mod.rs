@@ -371,6 +371,11 @@ impl VariantKind {
     pub fn is_started(&self) -> bool {
         matches!(self, Self::BaseDir(_) | Self::Named(_))
     }
+
+    /// The database works inside dbdyno: each connection has a thread and files of its own.
+    pub fn is_embedded(&self) -> bool {
+        *self == Self::Sqlite
+    }
 }
 
 impl Variant {

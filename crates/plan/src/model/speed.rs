@@ -50,9 +50,9 @@ pub struct Size {
     pub template_bytes: u64,
 }
 
-/// MariaDB and MySQL with InnoDB; PostgreSQL is taken to be like them. The load is near the
-/// original client's 182,000 rows a second on MariaDB 10.11.
-const MYSQL_SPEED: Speed = Speed {
+/// Any server: MariaDB and MySQL with InnoDB; others are taken to be like them. The load is near
+/// the original client's 182,000 rows a second on MariaDB 10.11.
+const SERVER_SPEED: Speed = Speed {
     prepare_seconds: 8.0,
     restart_seconds: 2.0,
     load_row_us: 4.0,
@@ -67,7 +67,7 @@ const MYSQL_SPEED: Speed = Speed {
 /// From published Insert Benchmark data on InnoDB: 70.5 bytes a row with the primary key only, 164
 /// after three indexes were built, 225 in the steady state. Logs: 1 GiB of redo and 256 MiB for
 /// undo and system tables. Binlog: a row-based event of such a row is about 80 bytes.
-const MYSQL_SIZE: Size = Size {
+const SERVER_SIZE: Size = Size {
     row_bytes: 70.5,
     built_index_bytes: (164.0 - 70.5) / 3.0,
     steady_index_bytes: (225.0 - 70.5) / 3.0,
@@ -127,10 +127,10 @@ pub(crate) fn assumed(kind: &VariantKind) -> (Speed, Size) {
     match kind {
         VariantKind::Sqlite => (SQLITE_SPEED, SQLITE_SIZE),
         VariantKind::Null => (NULL_SPEED, NULL_SIZE),
-        VariantKind::BaseDir(_) | VariantKind::Named(_) => (MYSQL_SPEED, MYSQL_SIZE),
+        VariantKind::BaseDir(_) | VariantKind::Named(_) => (SERVER_SPEED, SERVER_SIZE),
         // Someone else starts it, so there is nothing to start and no template to keep.
         VariantKind::Address(_) => {
-            (Speed { prepare_seconds: 1.0, ..MYSQL_SPEED }, Size { template_bytes: 0, ..MYSQL_SIZE })
+            (Speed { prepare_seconds: 1.0, ..SERVER_SPEED }, Size { template_bytes: 0, ..SERVER_SIZE })
         }
     }
 }

@@ -19,6 +19,16 @@ const BUILT_IN: &[&str] =
     &["innodb", "myisam", "memory", "heap", "csv", "archive", "mrg_myisam", "aria", "sequence"];
 const OF_MARIADB: usize = 2;
 
+const PLAN_KEYS: &[&str] = &[
+    "engine",
+    "client_charset",
+    "column_definitions",
+    "deprecate_eof",
+    "session_track",
+    "server_public_key",
+    "allow_public_key_retrieval",
+];
+
 impl Family for Mysql {
     fn name(&self) -> &'static str {
         "mysql"
@@ -81,6 +91,10 @@ impl Family for Mysql {
 
     fn option_file(&self) -> (&'static str, &'static str) {
         ("my_cnf", "cnf")
+    }
+
+    fn plan_keys(&self) -> &'static [&'static str] {
+        PLAN_KEYS
     }
 
     fn superuser(&self) -> &'static str {

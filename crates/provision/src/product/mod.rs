@@ -107,6 +107,11 @@ pub trait Family: fmt::Debug + Sync {
     /// The key of a plan that names the server's own option file, and the ending of such files.
     fn option_file(&self) -> (&'static str, &'static str);
 
+    /// Further keys of a plan's variant that are for its servers and not for each family's.
+    fn plan_keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The superuser of the servers that dbdyno starts, who has no password.
     fn superuser(&self) -> &'static str;
 

@@ -32,9 +32,8 @@ fn manifest() -> Manifest {
         driver: "sqlite".into(),
         server: "SQLite (embedded)".into(),
         config: config.into(),
-        intents: Default::default(),
-        external: false,
-        factors: BTreeMap::new(),
+        embedded: true,
+        ..VariantInfo::default()
     };
     Manifest {
         format_version: FORMAT_VERSION,

@@ -6,7 +6,9 @@ use std::path::Path;
 use dbdyno_analyse::host_class;
 use dbdyno_plan::Plan;
 use dbdyno_provision::{FAMILIES, Snapshot};
-use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter};
+use dbdyno_record::{
+    CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter, VariantInfo,
+};
 use tokio::runtime::Runtime;
 
 use super::{Ready, data_root, held, tell};
@@ -98,7 +100,9 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
 /// Refuses variants that are not what they were when the run began.
 pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<(), Ended> {
     for (now, then) in variants.iter().zip(&of_run.variants) {
-        if now.info != *then {
+        // Not every record has it, and no config changes it.
+        let now_info = VariantInfo { embedded: then.embedded, ..now.info.clone() };
+        if now_info != *then {
             let text = format!(
                 "variant {} is not what it was when the run began: {} then, {} now, or its config has changed",
                 then.name, then.server, now.info.server
@@ -166,10 +170,11 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
             continue;
         }
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
-        for family in FAMILIES {
-            let (key, ending) = family.option_file();
-            let own = if key == "my_cnf" { &mut variant.my_cnf } else { &mut variant.postgresql_conf };
-            if own.is_some() {
+        for (key, own) in variant.own_option_files_mut() {
+            let mut files = FAMILIES.iter().map(|family| family.option_file());
+            if own.is_some()
+                && let Some((_, ending)) = files.find(|(of_family, _)| *of_family == key)
+            {
                 let kept =
                     option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
                 *own = Some(kept.map_err(|error| Ended::new(crate::exit::MACHINE, error))?);
