@@ -75,9 +75,6 @@ pub const ALL: &[Format] = &[
 ];
 
 /// The format of that name.
-///
-/// # Errors
-/// [`Error::UnknownFormat`], which lists the names there are.
 pub fn find(name: &str) -> Result<&'static Format, Error> {
     ALL.iter().find(|format| format.name == name).ok_or_else(|| Error::UnknownFormat {
         name: name.to_owned(),

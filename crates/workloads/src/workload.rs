@@ -96,9 +96,6 @@ pub trait Steps {
 
     /// The database holds the data of which [`Steps::knowledge`] said this, perhaps in another
     /// cell.
-    ///
-    /// # Errors
-    /// [`Error::Knowledge`] when it was not said by the same workload.
     fn recall(&mut self, _knowledge: &Value) -> Result<(), Error> {
         Ok(())
     }

@@ -143,9 +143,6 @@ pub struct ScriptInfo {
 
 impl Pgbench {
     /// The workload outside of a plan, with the times of every command.
-    ///
-    /// # Errors
-    /// The option that is wrong, and why.
     pub fn alone(options: &Options, context: Context) -> Result<Self, String> {
         if let Some((_, problem)) = check::values_problem(options) {
             return Err(problem);
@@ -178,9 +175,6 @@ impl Pgbench {
     }
 
     /// Takes the scale from the tables that are there, if they are.
-    ///
-    /// # Errors
-    /// The database does not say how many branches there are.
     pub async fn find_scale(&mut self, session: &mut AnySession) -> Result<(), Error> {
         let asking = Error::during("counting pgbench_branches");
         let cells = session.rows("select count(*) from pgbench_branches").await.map_err(asking)?;
@@ -191,9 +185,6 @@ impl Pgbench {
     }
 
     /// Vacuums, and empties the history, as before each run; only what is there.
-    ///
-    /// # Errors
-    /// The server's refusal.
     pub async fn make_ready(&self, session: &mut AnySession) -> Result<Option<Work>, Error> {
         let names = tables(session).await.map_err(Error::during("listing the tables"))?;
         let has = |table: &str| names.iter().any(|name| name == table);

@@ -40,9 +40,6 @@ pub(crate) struct Scripts {
 impl Scripts {
     /// Reads `files`; `more` are names of variables that they need not speak of, `commit` is what
     /// ends a transaction of the original's own scripts.
-    ///
-    /// # Errors
-    /// The file and what is wrong with it.
     pub(crate) fn read<'a>(
         files: &[String],
         more: impl Iterator<Item = &'a str>,
