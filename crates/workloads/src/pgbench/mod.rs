@@ -7,7 +7,6 @@ mod builtin;
 mod check;
 mod estimate;
 mod expression;
-mod in_plans;
 mod lane;
 mod load;
 pub mod options;
@@ -43,10 +42,8 @@ use self::variables::Variables;
 use self::verify::Balances;
 use crate::any_lane::any_lane;
 use crate::deviations::of_rows;
+use crate::workload::capped;
 use crate::{Cards, Context, Error, Lanes, Original, Philox, Steps, Work, Workload, cards, sql_checks};
-
-/// A step gets this much longer than its time cap: connections may be slow to answer once.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 any_lane! {
     Load(Box<LoadLane>),
@@ -223,11 +220,7 @@ impl Pgbench {
     fn sources(&self) -> Result<Work, Error> {
         let scripts = self.scripts_read()?;
         let texts = scripts.list.iter().map(|source| (source.given.clone(), json!(source.text)));
-        let details = Map::from_iter([
-            ("sha256".to_owned(), json!(scripts.hash())),
-            ("files".to_owned(), Json::Object(texts.collect())),
-        ]);
-        Ok(Work::new("read script", Duration::ZERO, details))
+        Ok(crate::sources::read(&scripts.hash(), texts.collect()))
     }
 
     /// Whether balances are compared: only the original's own scripts keep them.
@@ -257,7 +250,7 @@ impl Steps for Pgbench {
 
     fn time_cap(&self, index: usize) -> Option<Duration> {
         let length = self.setup.options.length().filter(|_| self.steps[index].run.is_some())?;
-        Some(length.mul_f64(self.setup.options.time_cap) + PATIENCE)
+        Some(capped(length, self.setup.options.time_cap))
     }
 }
 
