@@ -27,11 +27,6 @@ pub(in crate::bench) const PEER_DATABASE: &str = "sbtest";
 pub(in crate::bench) const OWN_DATABASE: &str = "dbdyno";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The settings that each product was started with, for a page.
-pub(in crate::bench) fn settings_text(my_cnf: &str, postgresql_conf: &str) -> String {
-    format!("The servers' settings:\n\n```ini\n{my_cnf}```\n\n```\n{postgresql_conf}```\n")
-}
-
 /// A running server.
 pub(in crate::bench) struct Host {
     /// For tables: `MariaDB 10.11.5`.
