@@ -17,9 +17,6 @@ const USUAL_SECONDS: u64 = 10;
 
 /// The plan of `text` by `parse`, which lays overrides over it: those of the command line, and the
 /// times that are chosen here.
-///
-/// # Errors
-/// Those of `parse`.
 pub(crate) fn plan(
     text: &str,
     overrides: &[(String, String)],

@@ -36,10 +36,6 @@ impl VariantConfig {
 }
 
 /// The config of `variant` for the build `base`; `None` without one.
-///
-/// # Errors
-/// The rest of a message that begins with the variant's name: a file that cannot be read, an
-/// unknown intent, one that the server cannot do.
 pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantConfig>, String> {
     let Some(intents) = intents(variant)? else { return Ok(None) };
     let rendered = rendered(&ConfigServer::of_base(base, engine(variant)), &intents)?;

@@ -27,9 +27,6 @@ pub(crate) struct OtherRuns {
 impl OtherRuns {
     /// Makes this run known to others, and lists those that are there: a sentence, if there are
     /// any.
-    ///
-    /// # Errors
-    /// With `alone`, that there are others.
     pub(crate) fn enter(plan: &str, alone: bool) -> Result<(Self, Option<String>), Ended> {
         let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(std::env::temp_dir, PathBuf::from);
         Self::enter_in(folder, plan, alone)

@@ -21,19 +21,12 @@ impl AnySession {
     /// Runs `sql`, a bulk statement in the words of [`crate::RowStream::LocalInfile`] or
     /// [`crate::RowStream::CopyIn`], with `rows` as what it reads: lines whose columns are
     /// separated by tabs. The answer's `affected` is the number of rows.
-    ///
-    /// # Errors
-    /// As [`Session::query`]; `Refused` when `sql` asks for no rows, or the driver knows no such
-    /// statement.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
         each_session!(self, session, P => Connection::load_rows(session, sql, rows).await)
     }
 
     /// Sends `statements`, none of them a text, without waiting in between, and then waits for all
     /// answers; what they counted is summed up. After one that fails the others are passed over.
-    ///
-    /// # Errors
-    /// As [`Session::query`]; `Refused` when the driver knows no such form.
     pub async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, DbError> {
         each_session!(self, session, P => Connection::pipeline(session, statements).await)
     }

@@ -14,9 +14,6 @@ impl Endpoint {
     /// Ends what the server still does for connections of this variant that were dropped before
     /// their answers came, over a new connection. Returns when none of it goes on. Without such
     /// connections nothing is done.
-    ///
-    /// # Errors
-    /// One sentence: what may still be at work, and why; after `limit` at the latest.
     pub async fn cancel_abandoned(&self, limit: Duration) -> Result<(), String> {
         self.cancel(false, limit).await
     }

@@ -42,11 +42,9 @@ impl Target {
 }
 
 impl Endpoint {
-    /// Opens one session.
-    ///
-    /// # Errors
-    /// [`crate::Class::Lost`] when no one answers, `Fatal` when the server refuses user, password
-    /// or database.
+    /// Opens one session. [`crate::Class::Lost`] when no one answers or the server still starts,
+    /// `Fatal` when it refuses user, password or database, `Refused` when it has too many
+    /// connections.
     pub async fn connect(&self) -> Result<AnySession, DbError> {
         self.connect_as("other").await
     }
@@ -63,9 +61,6 @@ impl Endpoint {
 
     /// As [`Endpoint::connect_as`], for a session whose rows get keys from the server: they go up
     /// by 1, whatever the server's own settings say.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`]; the server's refusal, where its settings say otherwise.
     pub async fn connect_to_insert(&self, class: &str) -> Result<AnySession, DbError> {
         let mut session = self.connect_as(class).await?;
         each_session!(&mut session, session, P => P::begin_to_insert(session).await)?;
@@ -95,9 +90,6 @@ impl Endpoint {
     /// and has the others say so where it does not (`autocommit` of the server, or an
     /// `init_connect`). Asked, because most versions report to clients that it is on whatever it
     /// is.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`]; the server's refusal.
     pub async fn commit_each_statement(&mut self) -> Result<(), DbError> {
         let Some(question) = each_target!(&self.target, _options, P => P::COMMITS_EACH) else {
             return Ok(());

@@ -22,9 +22,6 @@ impl Endpoint {
     /// Rows of `sql` on `session`, which is one of this endpoint; `None` when it was ended after
     /// `limit`: by `KILL QUERY` of MariaDB and MySQL, PostgreSQL's cancel request, SQLite's
     /// interrupt. The session can be used afterwards.
-    ///
-    /// # Errors
-    /// As [`Session::rows`]; why the server could not be asked to end it.
     pub async fn rows_within(
         &self,
         session: &mut AnySession,

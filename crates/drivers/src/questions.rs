@@ -41,9 +41,6 @@ pub async fn tables(session: &mut AnySession) -> Result<Vec<String>, DbError> {
 }
 
 /// Who the server is: product, version, engine, and all its settings as they are in force.
-///
-/// # Errors
-/// As [`Session::rows`]; Fatal if a server does not report its version.
 pub async fn describe(session: &mut AnySession) -> Result<Description, DbError> {
     each_session!(session, session, P => P::describe(&mut Limited(session)).await)
 }
@@ -57,9 +54,6 @@ pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>, 
 /// index.
 ///
 /// What the session may not ask for is left out: a server of others may not give the rights.
-///
-/// # Errors
-/// When the connection is lost.
 pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt, DbError> {
     let mut debt = Debt::default();
     each_session!(session, session, P => P::debt(&mut Limited(session), capabilities, &mut debt).await)?;
@@ -72,11 +66,7 @@ pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Resu
 /// A server that others run (`owned == false`) keeps its global settings and its binary log: only
 /// statistics are collected, and the report says so. Settings of an owned server are restored also
 /// when the work fails; not when this future is dropped halfway, so the caller then stops the
-/// server.
-///
-/// # Errors
-/// As [`Session::query`]; Fatal if a table cannot be analysed; Lost if the server gives no answer
-/// while it is to settle.
+/// server. [`crate::Class::Lost`] if the server gives no answer while it is to settle.
 pub async fn settle(
     session: &mut AnySession,
     capabilities: &Capabilities,

@@ -15,10 +15,6 @@ use crate::{Card, Error, Origin};
 /// Gives the server in `base_dir` the name `name`: starts it once, asks it, and links to it in
 /// `servers_dir`. The base directory itself is not changed. `log` gets a sentence before the start.
 /// A server that was added before under that name is asked again.
-///
-/// # Errors
-/// [`Error::NameTaken`] when `name` cannot be one or means another server; those of [`Base::open`],
-/// [`Error::DoesNotRun`].
 pub fn add(
     name: &str,
     base_dir: &Path,

@@ -53,9 +53,6 @@ pub struct Answer {
 
 impl Card {
     /// The card of `name`; `None` when there is none.
-    ///
-    /// # Errors
-    /// [`Error::Card`] for one that cannot be understood, I/O.
     pub(crate) fn read(servers_dir: &Path, name: &str) -> Result<Option<Self>, Error> {
         let path = path(servers_dir, name);
         let text = match fs::read_to_string(&path) {

@@ -13,13 +13,8 @@ use crate::{Answer, Card, Error, Origin};
 
 /// Makes `servers_dir/NAME` hold the server of `entry`, starts it once and keeps what it answers on
 /// its card. A server that is there is not fetched again; it is asked if no one has asked it as it
-/// is now. `log` gets a sentence for each thing that takes a while.
-///
-/// # Errors
-/// Those of getting the files ([`Error::MissingTools`], [`Error::Tool`], [`Error::Unfetchable`],
-/// [`Error::Checksum`], [`Error::Moved`]); [`Error::DoesNotRun`], [`Error::OtherVersion`];
-/// [`Error::Cancelled`] soon after `cancel` has become true. What was got is not kept then; a
-/// server that was there stays.
+/// is now. `log` gets a sentence for each thing that takes a while. After an error what was got is
+/// not kept; a server that was there stays.
 pub fn get(
     entry: &Entry,
     servers_dir: &Path,
@@ -97,9 +92,6 @@ fn first_answer(entry: &Entry, place: &Path) -> Result<Answer, Error> {
 }
 
 /// Compares what the program says with what the entry promises.
-///
-/// # Errors
-/// [`Error::OtherVersion`].
 pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
     if base.product().to_string() == entry.product && entry.means(base.version()) {
         return Ok(());

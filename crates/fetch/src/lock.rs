@@ -23,9 +23,6 @@ pub(super) struct Locked {
 impl Locked {
     /// Makes the folder if need be, waits for its lock and removes what a killed dbdyno has left in
     /// it. `log` gets a sentence when others work in it.
-    ///
-    /// # Errors
-    /// I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
     pub(super) fn open(
         servers_dir: &Path,
         cancel: &AtomicBool,

@@ -6,9 +6,6 @@ use crate::files::{Catalogue, catalogue};
 use crate::{Error, near};
 
 /// Opens the base directory `name` in the servers folder.
-///
-/// # Errors
-/// [`Error::NotInFolder`], which says how to get it; those of [`Base::open`].
 pub fn find_named(name: &str) -> Result<Base, Error> {
     use dbdyno_provision::Error::NotInFolder;
 

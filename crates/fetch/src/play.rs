@@ -48,9 +48,6 @@ impl Play {
     /// Initialises a data directory in the folder for temporary files (`$TMPDIR`, else `/tmp`) and
     /// starts the server on it, with a private unix socket and no other way in. First it removes
     /// what an earlier dbdyno that was killed has left there.
-    ///
-    /// # Errors
-    /// As [`Server::start`].
     pub fn start(base: &Base, options: &PlayOptions) -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         sweep(&parent);
@@ -94,9 +91,6 @@ impl Play {
     }
 
     /// Stops the server and removes its data.
-    ///
-    /// # Errors
-    /// When the process cannot be waited for or the data cannot be removed.
     pub fn stop(self) -> Result<Stopped, Error> {
         let Self { server, folder, .. } = self;
         let stopped = server.stop()?;

@@ -12,11 +12,8 @@ use crate::lock::Locked;
 use crate::{Card, Error, Origin, near};
 
 /// Removes the server `name` from `servers_dir`, with all files that dbdyno got for it. The base
-/// directory of one that was added stays. `log` gets a sentence when it has to wait.
-///
-/// # Errors
-/// [`Error::NotInFolder`]; [`Error::NotRemovable`] for what dbdyno has not put there, and while a
-/// server runs from it.
+/// directory of one that was added stays. `log` gets a sentence when it has to wait. Refused while
+/// a server runs from it.
 pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<Card, Error> {
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
     let (folder, place) = (locked.path(), locked.path().join(name));

@@ -42,8 +42,6 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// # Errors
-    /// The process is out of file descriptors.
     pub(crate) fn new() -> nix::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;

@@ -51,10 +51,6 @@ pub struct Server;
 
 impl Server {
     /// Listens and serves, in threads of its own, until the handle is stopped or dropped.
-    ///
-    /// # Errors
-    /// The behaviour cannot be had in this protocol, the address is in use, the CPUs may not be
-    /// used, or the machine is out of threads or file descriptors.
     pub fn start(
         listen: Listen,
         protocol: Protocol,

@@ -9,9 +9,6 @@ const UNITS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Reads `200us`, `1.5ms`, `10s`: up to an hour; the unit must be there.
-///
-/// # Errors
-/// What is wrong with `text`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

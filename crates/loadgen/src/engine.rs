@@ -51,11 +51,8 @@ pub struct StepEnd {
 }
 
 /// Runs a step on `lanes`, each built by its `F` on the thread that will run it, and writes
-/// intervals, histograms and events of it. The caller writes the step's `Started` and `Ended`.
-///
-/// # Errors
-/// When a thread cannot be started or the record cannot be written; what goes wrong inside the step
-/// is in [`StepEnd`].
+/// intervals, histograms and events of it. The caller writes the step's `Started` and `Ended`. What
+/// goes wrong inside the step is in [`StepEnd`].
 pub fn run<L, F>(
     step: Step<'_>,
     lanes: Vec<(LaneSpec, F)>,
@@ -86,9 +83,6 @@ pub(crate) fn kinds(spec: &StepSpec) -> Vec<String> {
 }
 
 /// Starts the load threads of `lanes`, which are those of `part`.
-///
-/// # Errors
-/// [`Error::Thread`]
 pub(crate) fn start<L, F>(
     step: &Step<'_>,
     lanes: Vec<(LaneSpec, F)>,
@@ -129,9 +123,6 @@ where
 }
 
 /// Waits for the load threads, which have said that they end.
-///
-/// # Errors
-/// [`Error::Panicked`]
 pub(crate) fn join(threads: Vec<JoinHandle<()>>) -> Result<(), Error> {
     let mut threads = threads.into_iter();
     threads.try_for_each(|thread| thread.join().map_err(|panic| Error::Panicked(panic_text(&panic))))

@@ -66,10 +66,7 @@ struct Merged<'a> {
 }
 
 /// Runs a step whose lanes, all of `specs`, are on `hosts` hosts. They run [`run_part`], by now or
-/// soon; `heard` has what they say, and `follower` takes words to them.
-///
-/// # Errors
-/// When the step cannot be shared out or the record cannot be written; what goes wrong inside the
+/// soon; `heard` has what they say, and `follower` takes words to them. What goes wrong inside the
 /// step is in [`StepEnd`].
 pub fn run_on_hosts(
     step: &Step<'_>,
@@ -189,9 +186,6 @@ impl Inbox for Merged<'_> {
 
 /// Runs the lanes of `part`, of all that the step has. Says what its load threads say, and does
 /// what `words` say until the step is over here; a channel without sender ends it.
-///
-/// # Errors
-/// When a thread cannot be started, or has panicked.
 pub fn run_part<L, F>(
     step: &Step<'_>,
     lanes: Vec<(LaneSpec, F)>,

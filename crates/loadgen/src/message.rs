@@ -67,9 +67,6 @@ pub(crate) enum Message {
 /// Where the collector gets messages from.
 pub(crate) trait Inbox {
     /// The next one; waits for it.
-    ///
-    /// # Errors
-    /// That none came in time, or none will.
     fn next(&mut self, wait: Duration) -> Result<Message, RecvTimeoutError>;
 }
 

@@ -24,9 +24,6 @@ pub(crate) struct ScheduleBook {
 }
 
 /// The books of all shared schedules of a step.
-///
-/// # Errors
-/// When a schedule is shared in a way in which its accounts could not balance.
 pub(crate) fn books<'a>(
     lanes: impl Iterator<Item = &'a LaneSpec>,
 ) -> Result<BTreeMap<Key, ScheduleBook>, Error> {

@@ -71,9 +71,6 @@ impl AsRawFd for Kernel {
 
 impl Timer {
     /// A timer of the current runtime.
-    ///
-    /// # Errors
-    /// The process is out of file descriptors.
     pub(crate) fn new() -> std::io::Result<Self> {
         let timer =
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;

@@ -69,9 +69,6 @@ impl<'a> Texts<'a> {
 
 impl<'a> Document<'a> {
     /// Parses the file and lays the overrides over it.
-    ///
-    /// # Errors
-    /// Bad TOML; an override whose key leads nowhere.
     pub(crate) fn new(texts: &'a Texts<'a>) -> Result<Self, Error> {
         let mut root = DeTable::parse(texts.text)
             .map_err(|error| texts.error(error.span(), syntax_message(error.message())))?;

@@ -9,10 +9,6 @@ use toml::de::{DeTable, DeValue};
 ///
 /// `variant.NAME.KEY` means the variant of that name, `setup.NAME.KEY` the set-up; names may hold
 /// dots, so the longest name that fits is taken.
-///
-/// # Errors
-/// One sentence: the path is empty, leads through something that is no table, or names an unknown
-/// variant.
 pub(crate) fn set<'a>(
     root: &mut DeTable<'a>,
     key: &'a str,

@@ -21,9 +21,6 @@ pub const QUICKSTART: &str = include_str!("quickstart.toml");
 /// [`parse_with`]. Relative paths in it and in overrides (`config`, `my_cnf`, `postgresql_conf`,
 /// `basedir`, `option_file`, `server_public_key`, `data_dir`, the files of `tls`) become absolute,
 /// counted from the plan's folder.
-///
-/// # Errors
-/// [`Error::Read`] when the file cannot be read, [`Error::Invalid`] when the plan is wrong.
 pub fn read_with(path: &Path, overrides: &[(String, String)], kinds: Kinds<'_>) -> Result<Plan, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(failed)?;
@@ -43,9 +40,6 @@ pub fn read_with(path: &Path, overrides: &[(String, String)], kinds: Kinds<'_>) 
 /// usually the file's path. Paths stay as written. Overrides are pairs of a dotted path (`blocks`,
 /// `workload.NAME.KEY`, `variant.NAME.my_cnf`) and a value, which is TOML (`4`, `[100, 500]`) or,
 /// when it is none, a text (`30s`).
-///
-/// # Errors
-/// [`Error::Invalid`]; a mistake in an override is shown at `--set KEY`.
 pub fn parse_with(
     text: &str,
     origin: &str,

@@ -24,9 +24,6 @@ impl Given<'_> {
 
 /// Reads a value with a message of its own for what does not fit. The derived code for an enum of
 /// both would answer with "did not match any variant".
-///
-/// # Errors
-/// What `read` says, or that it is neither, with what was `expected`.
 pub fn scalar<'de, T, D: Deserializer<'de>>(
     deserializer: D,
     expected: &'static str,

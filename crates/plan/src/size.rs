@@ -10,9 +10,6 @@ use crate::setup::lay_over;
 pub(crate) const KEY: &str = "size";
 
 /// Lays the size `name` over the plan `root`.
-///
-/// # Errors
-/// One sentence: there is none of this name, or it names what the plan lacks.
 pub(crate) fn apply(root: &mut DeTable<'_>, name: &str) -> Result<(), String> {
     let sizes = root.get("size").and_then(|sizes| sizes.get_ref().as_table());
     let known: Vec<String> =

@@ -42,9 +42,6 @@ impl<'a> Table<'a> {
     }
 
     /// Makes options of it.
-    ///
-    /// # Errors
-    /// An unknown key, or a value that does not fit its option.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, TableError> {
         T::deserialize(ValueDeserializer::from(self.0)).map_err(TableError)
     }

@@ -148,9 +148,6 @@ impl Serialize for CpuList {
 impl PlanDuration {
     /// Reads what a plan has in the place of a duration. A bare number gets its own message: the
     /// unit is what people forget.
-    ///
-    /// # Errors
-    /// It is none.
     pub fn read(given: &Given<'_>) -> Result<Self, String> {
         match given {
             Given::Text(text) => text.parse().map_err(|error: Error| error.to_string()),

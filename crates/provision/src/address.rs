@@ -34,10 +34,8 @@ pub fn family_of(address: &str) -> Option<&'static dyn Family> {
 /// After the `?` TLS may be configured too: see [`tls_settings`].
 ///
 /// User and port may be left out; `%xx` stands for any byte. The password is empty: see
-/// [`credentials`].
-///
-/// # Errors
-/// [`Error::Address`]; a password in the address is one, as arguments and plans are read by others.
+/// [`credentials`]. A password in the address is an error, as arguments and plans are read by
+/// others.
 pub fn parse(address: &str) -> Result<(&'static dyn Family, Options), Error> {
     let schemes: Vec<&str> = FAMILIES.iter().map(|family| family.schemes()[0]).collect();
     let (family, rest) = split_scheme(address)
@@ -144,9 +142,6 @@ fn decoded(text: &str) -> Result<String, Error> {
 /// Completes `options` with a password from the environment variable `password_env`, or from
 /// `option_file`: what its family reads there. A user in the address and a password in the
 /// environment go first. Also returns warnings for the user.
-///
-/// # Errors
-/// [`Error::Credentials`] when the variable is not set or no user is named, [`Error::OptionFile`].
 pub fn credentials(
     family: &dyn Family,
     options: Options,

@@ -48,17 +48,11 @@ pub(crate) struct CertificateFiles {
 
 impl Certificates {
     /// New ones for a server on this machine; the client's is for the database user `user`.
-    ///
-    /// # Errors
-    /// [`Error::Certificates`]
     pub fn new(user: &str) -> Result<Self, Error> {
         Self::for_server_at(&HOSTS, user)
     }
 
     /// New ones for a server that is reached under these names or addresses.
-    ///
-    /// # Errors
-    /// [`Error::Certificates`]
     pub fn for_server_at(hosts: &[&str], user: &str) -> Result<Self, Error> {
         make(hosts, user).map_err(|error| Error::Certificates { why: error.to_string() })
     }

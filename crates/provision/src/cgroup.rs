@@ -75,9 +75,6 @@ struct Mounted {
 
 impl Cgroup {
     /// A new group whose processes may use `bytes` of memory and no swap.
-    ///
-    /// # Errors
-    /// [`Error::Cgroup`] with what this machine lacks.
     pub fn with_memory(bytes: u64) -> Result<Self, Error> {
         Self::make(&Place::find().map_err(|why| Error::Cgroup { why })?, bytes)
     }

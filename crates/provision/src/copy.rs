@@ -31,10 +31,6 @@ const PIECE_BYTES: usize = 32 << 20;
 
 /// Copies what lies in `from` into the folder `to`, which exists, except for entries of `from`
 /// itself that are named `but`. Sockets and pipes belong to processes and are passed over.
-///
-/// # Errors
-/// I/O, with the file that could not be copied; [`Error::Cancelled`] when `cancel` becomes true
-/// meanwhile.
 pub(crate) fn copy_tree(from: &Path, to: &Path, but: &str, cancel: &AtomicBool) -> Result<Copied, Error> {
     let mut copied = Copied::default();
     for path in sorted_entries(from)?.into_iter().filter(|path| path.file_name() != Some(but.as_ref())) {

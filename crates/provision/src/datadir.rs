@@ -63,11 +63,6 @@ fn not_ours(path: &Path) -> Error {
 }
 
 /// Makes `path` an empty directory with the mark: new, empty before, or ours and wiped.
-///
-/// # Errors
-/// [`Error::NotOurs`] for anything else that lies there, such as a link; [`Error::StillRunning`]
-/// when a server still uses it; [`Error::Cancelled`] when `cancel` becomes true while that is
-/// waited for.
 pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -91,9 +86,6 @@ pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
 
 /// Removes the data directory `path`, and what a server that was killed has left of temporary files
 /// next to it; a data directory that is not there is fine.
-///
-/// # Errors
-/// [`Error::NotOurs`] without dbdyno's mark, [`Error::StillRunning`] when a server still uses it.
 pub fn remove_data(path: &Path) -> Result<(), Error> {
     remove_marked(path)?;
     let temporary = temporary_files(path);
@@ -150,10 +142,6 @@ pub(crate) fn fill(template: &Path, data_dir: &Path, cancel: &AtomicBool) -> Res
 }
 
 /// Makes sure that `path` is a data directory that dbdyno made, and that nothing runs on it.
-///
-/// # Errors
-/// [`Error::NotOurs`], [`Error::StillRunning`]; [`Error::Cancelled`] when `cancel` becomes true
-/// while that is waited for.
 pub(crate) fn check_at_rest(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     if !Folder::open(path)?.has_mark() {
         return Err(not_ours(path));

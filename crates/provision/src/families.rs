@@ -10,10 +10,6 @@ pub const FAMILIES: &[&dyn Family] = &[&mysql::Mysql, &postgres::Postgres];
 
 impl Base {
     /// Looks into `path` and asks the server program in it for its version.
-    ///
-    /// # Errors
-    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library
-    /// may be missing).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         if let Some(family) = FAMILIES.iter().find(|family| family.program_in(path).is_some()) {

@@ -36,9 +36,6 @@ pub fn list(servers_dir: &Path) -> Vec<String> {
 }
 
 /// Opens the base directory `name` in [`servers_dir`].
-///
-/// # Errors
-/// [`Error::NotInFolder`], which lists what is there; those of [`Base::open`].
 pub fn find_named(name: &str) -> Result<Base, Error> {
     find_in(&servers_dir(), name)
 }

@@ -45,9 +45,6 @@ pub(crate) struct HomeTls {
 
 impl Home {
     /// A new home in the folder for temporary files (`$TMPDIR`), without a limit.
-    ///
-    /// # Errors
-    /// [`Error::SocketTooLong`] when the path of a socket in it would be, I/O.
     pub fn new() -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
@@ -65,9 +62,6 @@ impl Home {
 
     /// The same home, whose server speaks TLS with these certificates. One that has some keeps
     /// them.
-    ///
-    /// # Errors
-    /// I/O; no free port.
     pub fn with_certificates(mut self, certificates: &Certificates) -> Result<Self, Error> {
         if self.tls.is_none() {
             let files = certificates.write(&self.path().join("tls"))?;
@@ -79,9 +73,6 @@ impl Home {
     }
 
     /// The same home, whose server may use `bytes` of memory.
-    ///
-    /// # Errors
-    /// [`Error::Cgroup`] when this machine cannot limit it.
     pub fn with_memory_limit(mut self, bytes: u64) -> Result<Self, Error> {
         self.cgroup = Some(Cgroup::with_memory(bytes)?);
         Ok(self)

@@ -32,9 +32,6 @@ pub(crate) struct Installer<'a> {
 impl Installer<'_> {
     /// Runs `line` to its end with `input` as its standard input. What it has started ends with it,
     /// or with dbdyno.
-    ///
-    /// # Errors
-    /// [`Error::Initialise`] with the end of the output; [`Error::Cancelled`].
     pub(crate) fn run(&self, line: &[String], input: &str) -> Result<(), Error> {
         let failed = |why: String| Error::Initialise {
             server: self.title.clone(),

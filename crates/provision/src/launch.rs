@@ -122,9 +122,6 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
 /// Starts `words` as servers are started, with `variables` in addition: SIGTERM asks them to end
 /// when this thread ends. With `is_piped` this process speaks to them through their standard input
 /// and output, and only errors go to `log`.
-///
-/// # Errors
-/// As [`detached`] and [`spawn`].
 pub fn start_detached(
     words: &[String],
     variables: &[(OsString, OsString)],
@@ -142,9 +139,6 @@ pub fn start_detached(
 
 /// Spawns `command` on `cpus`. Threads inherit the affinity of the thread that spawns them, so all
 /// threads of the server are on them from their first instruction.
-///
-/// # Errors
-/// [`Error::Pin`] when the machine does not have them all; I/O when the program cannot be run.
 pub(crate) fn spawn(command: &mut Command, cpus: Option<&[u32]>) -> Result<Child, Error> {
     let program = PathBuf::from(command.get_program());
     let unpin = cpus.map(pin).transpose()?;

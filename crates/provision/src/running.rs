@@ -72,10 +72,6 @@ pub struct Running {
 
 impl Running {
     /// Spawns the server and waits until `answers` says that it does.
-    ///
-    /// # Errors
-    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log;
-    /// [`Error::Cancelled`]; those of pinning.
     pub(crate) fn start(start: Start<'_>, answers: impl Fn() -> bool) -> Result<Self, Error> {
         let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, timeout, cancel, mut notes } = start;
         if !line.ends_with_us {
@@ -180,17 +176,11 @@ impl Running {
     }
 
     /// Asks the server to end, kills it after 60 s, and says which.
-    ///
-    /// # Errors
-    /// When the process cannot be waited for.
     pub fn stop(self) -> Result<Stopped, Error> {
         self.stop_within(STOP_LIMIT)
     }
 
     /// [`Running::stop`] with another limit; a large buffer pool of dirty pages may need it.
-    ///
-    /// # Errors
-    /// When the process cannot be waited for.
     pub fn stop_within(self, limit: Duration) -> Result<Stopped, Error> {
         self.process.stop(limit, &self.cancel).map_err(Error::io("cannot stop the server on", &self.data_dir))
     }
@@ -198,11 +188,7 @@ impl Running {
 
 impl Running {
     /// Stops the server so that another start can go on with its data, in the same home, under the
-    /// same socket.
-    ///
-    /// # Errors
-    /// [`Error::Killed`] when it did not end within `limit`; [`Error::NotAtRest`] when it ended in
-    /// another way than by a clean stop; when the process cannot be waited for.
+    /// same socket. An error when it ended in another way than by a clean stop.
     pub fn halt(mut self, limit: Duration) -> Result<(Stopped, Home), Error> {
         let stopped = self
             .process

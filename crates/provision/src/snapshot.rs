@@ -49,10 +49,6 @@ impl Snapshot {
     /// Makes the data directory `data_dir` a snapshot in `folder`: it is moved there, so that it
     /// costs no copy, and read once for its checksum. Nothing may run on it. Both must lie in one
     /// filesystem. A snapshot that is there is replaced.
-    ///
-    /// # Errors
-    /// [`Error::NotOurs`] for a data directory that dbdyno did not make, [`Error::StillRunning`];
-    /// I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
     pub fn take(
         data_dir: &Path,
         folder: &Path,
@@ -90,10 +86,6 @@ impl Snapshot {
     /// Makes `data_dir` a copy; one that is there must be dbdyno's, and is replaced. The copy is on
     /// the disk and not in the page cache when this returns, whether its blocks are shared or were
     /// written.
-    ///
-    /// # Errors
-    /// [`Error::NotOurs`], [`Error::StillRunning`]; [`Error::Snapshot`] when files of the snapshot
-    /// have changed; I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
     pub fn restore(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
         let data = self.folder.join(DATA);
         self.check(&data)?;
@@ -130,9 +122,6 @@ fn is_link(path: &Path) -> bool {
 }
 
 /// Removes the snapshot in `folder`, whole or not; none there is fine.
-///
-/// # Errors
-/// [`Error::NotOurs`] when its data lack dbdyno's mark; I/O.
 fn remove(folder: &Path) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
@@ -148,9 +137,6 @@ fn remove(folder: &Path) -> Result<(), Error> {
 }
 
 /// Compares what lies in `data` with what lay there once, by names and lengths.
-///
-/// # Errors
-/// [`Error::Snapshot`] with the first difference; I/O.
 pub(crate) fn compare(data: &Path, files: &[SnapshotFile]) -> Result<(), Error> {
     let changed = |what: String| Error::Snapshot { path: data.to_path_buf(), what };
     let there = listed(data)?;

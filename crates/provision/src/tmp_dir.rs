@@ -15,9 +15,6 @@ pub(crate) struct TmpDir(PathBuf);
 impl TmpDir {
     /// The folder of the server on `data_dir`, which must be at rest: new, or one that an earlier
     /// start has left, emptied.
-    ///
-    /// # Errors
-    /// [`Error::NotOurs`] for anything else that lies there; I/O.
     pub(crate) fn make(data_dir: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
         let path = datadir::temporary_files(data_dir);
         datadir::prepare(&path, cancel)?;

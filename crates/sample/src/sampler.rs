@@ -62,9 +62,6 @@ struct LaneHandle {
 impl Sampler {
     /// Tries every source once, opens a counter file through `counters` for each that can be read,
     /// and waits for [`Sampler::begin`]. A source that cannot be read is left out with a warning.
-    ///
-    /// # Errors
-    /// When a counter file or a thread cannot be made, or the interval is zero.
     pub fn start(
         config: &Config,
         counters: impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
@@ -118,18 +115,13 @@ impl Sampler {
     }
 
     /// Takes a last sample, makes the files durable and ends the threads. A server that hangs
-    /// delays this by 15 s at most; its last sample is then missing, and the report says so.
-    ///
-    /// # Errors
-    /// When a counter file could not be written; the other files are complete.
+    /// delays this by 15 s at most; its last sample is then missing, and the report says so. After
+    /// an error the other files are complete.
     pub fn stop(self) -> Result<Report, Error> {
         self.stop_within(LANE_LIMIT)
     }
 
     /// The same for a caller who waits: what has no last sample by then is named in a warning.
-    ///
-    /// # Errors
-    /// As [`Sampler::stop`].
     pub fn stop_within(mut self, limit: Duration) -> Result<Report, Error> {
         self.tell_all(|| Command::Stop);
         let deadline = Instant::now() + limit;

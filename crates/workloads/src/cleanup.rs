@@ -12,9 +12,6 @@ use crate::{Context, Error, Work};
 
 /// Brings the server to rest as the plan says. `original` is the workload's own pause, `place`
 /// where it is in words.
-///
-/// # Errors
-/// When the server refuses the work or is gone.
 pub(crate) async fn cleanup(
     session: &mut AnySession,
     context: &Context,

@@ -14,10 +14,6 @@ pub(crate) enum Origin {
 }
 
 /// Reads the engine of `tables` back and enters it into `work`.
-///
-/// # Errors
-/// [`Error::Substituted`] or [`Error::OtherEngine`] for the first table that has another engine
-/// than the plan says.
 pub(crate) async fn read_back(
     session: &mut AnySession,
     capabilities: &Capabilities,

@@ -107,9 +107,6 @@ pub trait AnyWorkload: Steps {
     fn lane_specs(&self, index: usize) -> Vec<LaneSpec>;
 
     /// Runs one host's part of step `index`.
-    ///
-    /// # Errors
-    /// As [`dbdyno_loadgen::run_part`].
     fn run_part(
         &self,
         index: usize,

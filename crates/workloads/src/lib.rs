@@ -15,6 +15,7 @@ mod local_infile;
 pub mod options;
 pub mod plans;
 pub mod settle;
+mod sources;
 mod specs;
 pub mod sql_checks;
 mod statements;

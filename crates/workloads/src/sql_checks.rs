@@ -46,9 +46,6 @@ pub(crate) fn problem(checks: &[SqlCheck]) -> Option<Mistake> {
 }
 
 /// Makes the checks that hold before a step.
-///
-/// # Errors
-/// The first that fails: the step would run on other data than it is meant for.
 pub(crate) async fn before(
     checks: &[SqlCheck],
     step: &str,

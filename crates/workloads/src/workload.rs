@@ -96,9 +96,6 @@ pub trait Steps {
 
     /// The database holds the data of which [`Steps::knowledge`] said this, perhaps in another
     /// cell.
-    ///
-    /// # Errors
-    /// [`Error::Knowledge`] when it was not said by the same workload.
     fn recall(&mut self, _knowledge: &Value) -> Result<(), Error> {
         Ok(())
     }
@@ -120,8 +117,10 @@ pub trait Steps {
     /// Takes over what [`Steps::lanes_state`] has said on another host.
     fn take_lanes_state(&mut self, _state: &Value) {}
 
-    /// Longest time that step `index` may take.
-    fn time_cap(&self, index: usize) -> Option<Duration>;
+    /// Longest time that step `index` may take, if there is one.
+    fn time_cap(&self, _index: usize) -> Option<Duration> {
+        None
+    }
 
     /// Statements of step `index` that look for rows. The server is asked how it executes them when
     /// the step is over and verified.
@@ -140,6 +139,12 @@ pub trait Steps {
         "a connection was lost during a statement, or statements failed after part of their work; its content is unknown"
             .to_owned()
     }
+}
+
+/// Longest time of a step of `length`: `factor` times as long, and more, as connections may be slow
+/// to answer once.
+pub(crate) fn capped(length: Duration, factor: f64) -> Duration {
+    length.mul_f64(factor) + Duration::from_secs(10)
 }
 
 /// The connections of a step. Each lane is built on the thread that will run it.

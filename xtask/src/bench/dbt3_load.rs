@@ -194,7 +194,8 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let grid = Grid { header: HEADER.to_vec(), rows: figures.iter().map(Figure::row).collect() };
     Ok(Measured {
         table: grid.text() + "\n",
-        page: page(&grid, setting),
+        markdown: grid.markdown(),
+        facts: vec![format!("rounds: {}; scale factor {SCALE_FACTOR}; files by {GENERATOR}", setting.rounds)],
         is_met: figures.iter().all(Figure::is_met),
     })
 }
@@ -267,32 +268,6 @@ fn plan(name: &str, server: &str) -> String {
     format!(
         "name = \"{name}\"\n\n[host]\ncpus = \"shared\"\n\n[[variant]]\nname = \"server\"\n{server}\n\n[workload.dbt3]\n\
          scale_factor = {SCALE_FACTOR}.0\nqueries = [6]\nload_connections = 4\nsettle = {{ by = \"none\" }}\n"
-    )
-}
-
-fn page(grid: &Grid, setting: &Setting) -> String {
-    format!(
-        "# DBT3: rate of the load
-
-Measured with `cargo xtask bench dbt3-load --save`, which writes this page: {rounds} rounds on each server, at
-scale factor {SCALE_FACTOR}. One way makes files by tpchgen's own command ({GENERATOR}) and loads them on four
-connections by LOAD DATA INFILE or COPY, which read them in the server; the other is dbdyno's step `load` on
-four connections. Both have all CPUs, and fill tables of the same columns and keys. Medians; ratios are taken within each
-round, and each way has the time in which it makes its text.
-
-{table}
-
-The rows alone are made with `server = \"null\"`. The column *if making
-files took no time* is what a client gains that makes rows for nothing: the rest is the server's own work.
-
-* date: {date}; load average of the minute before: {load}
-
-{settings}",
-        settings = hosts::settings_text(MY_CNF, POSTGRESQL_CONF),
-        rounds = setting.rounds,
-        table = grid.markdown(),
-        date = setting.started.date,
-        load = setting.started.load,
     )
 }
 

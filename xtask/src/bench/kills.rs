@@ -93,17 +93,12 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     for what in tally.lost.iter().chain(&tally.leftovers).chain(&tally.faults) {
         terminal::note(what);
     }
-    let page = format!(
-        "# Kills at random moments\n\nMeasured with `cargo xtask bench kills --save`, which writes this page: {KILLS} times `kill -9` of dbdyno, each at a random moment (seed {SEED}) of a\n\
-         run of the Insert Benchmark on two configurations of SQLite that takes {:.1} s; up to {KILLS_A_RUN} kills a run, which goes on with `--resume` after each\nand in the end until it is \
-         complete. A step counts as finished when dbdyno has said so; its record must then be whole, in the cell or among those set aside.\n\n{}\n\n* date: {}; load average of the minute before: {}\n",
-        limit.as_secs_f64(),
-        grid.markdown(),
-        setting.started.date,
-        setting.started.load
-    );
+    let facts = vec![format!(
+        "kills: {KILLS}, up to {KILLS_A_RUN} a run, at random moments (seed {SEED}); a run takes {:.1} s",
+        limit.as_secs_f64()
+    )];
     let is_met = tally.lost.is_empty() && tally.leftovers.is_empty() && tally.completed == tally.runs;
-    Ok(Measured { table: grid.text(), page, is_met })
+    Ok(Measured { table: grid.text(), markdown: grid.markdown(), facts, is_met })
 }
 
 fn grid(tally: &Tally) -> Grid {

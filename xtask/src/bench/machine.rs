@@ -52,6 +52,12 @@ pub(super) fn list(cpus: Option<&[u32]>) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
+/// Where servers and clients run, for the facts of a page.
+pub(super) fn shares() -> String {
+    let (servers, clients) = halves();
+    format!("on CPUs {}; clients on CPUs {}", list(servers.as_deref()), list(clients.as_deref()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

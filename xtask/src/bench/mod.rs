@@ -100,6 +100,9 @@ const ALL: &[Bench] = &[
     Bench { name: "truth", run: truth::run },
 ];
 
+/// After each part of a page that is written anew.
+const END: &str = "<!-- end -->";
+
 /// What every bench is given.
 struct Setting {
     /// The command, built in release.
@@ -125,8 +128,10 @@ impl Setting {
 struct Measured {
     /// The table, for the terminal.
     table: String,
-    /// The page of the documentation.
-    page: String,
+    /// The table, for its page of the documentation.
+    markdown: String,
+    /// Lines on how it was measured, for the same.
+    facts: Vec<String>,
     /// All targets are met.
     is_met: bool,
 }
@@ -156,13 +161,35 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         terminal::out(&format!("\n{}", measured.table));
         is_met &= measured.is_met;
         if args.save {
-            let page = places::root().join(format!("docs/benchmarks/{}.md", bench.name));
-            std::fs::create_dir_all(page.parent().expect("it lies in docs"))?;
-            std::fs::write(&page, measured.page)?;
-            terminal::note(&format!("written: docs/benchmarks/{}.md", bench.name));
+            save(bench.name, &setting, &measured)?;
         }
     }
     Ok(is_met)
+}
+
+/// Writes table and facts to the bench's page.
+fn save(name: &str, setting: &Setting, measured: &Measured) -> Result<()> {
+    let Moment { date, load } = &setting.started;
+    let mut facts = vec![format!("date: {date}; load average of the minute before: {load}")];
+    facts
+        .extend(setting.only.iter().map(|only| format!("only cases whose name holds \"{only}\" (`--only`)")));
+    facts.extend_from_slice(&measured.facts);
+    let facts: Vec<String> = facts.iter().map(|fact| format!("* {fact}")).collect();
+    let path = places::root().join(format!("docs/benchmarks/{name}.md"));
+    let page = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let page = with_part(&page, "table", &measured.markdown)?;
+    std::fs::write(&path, with_part(&page, "facts", &facts.join("\n"))?)?;
+    terminal::note(&format!("written: docs/benchmarks/{name}.md"));
+    Ok(())
+}
+
+/// The page with `text` between its marks of `part`.
+fn with_part(page: &str, part: &str, text: &str) -> Result<String> {
+    let begin = format!("<!-- {part} -->\n");
+    let halves = page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
+    let (before, after) =
+        halves.with_context(|| format!("the page lacks <!-- {part} --> or {END} after it"))?;
+    Ok(format!("{before}{begin}\n{}\n\n{END}{after}", text.trim()))
 }
 
 /// Refuses what none of the wanted benches would heed.
@@ -238,5 +265,19 @@ mod tests {
     fn without_a_name_every_bench_runs() {
         assert!(is_wanted(&[], "sysbench"));
         assert!(!is_wanted(&["truth".to_owned()], "sysbench"));
+    }
+
+    #[test]
+    fn every_page_has_places_for_its_table_and_its_facts_and_the_rest_stays() {
+        for bench in ALL {
+            let page = places::root().join(format!("docs/benchmarks/{}.md", bench.name));
+            let page = std::fs::read_to_string(page).unwrap();
+            for part in ["table", "facts"] {
+                let written = with_part(&page, part, "| anew |\n").unwrap();
+                let (before, after) = written.split_once("| anew |").unwrap();
+                assert!(page.starts_with(before) && page.ends_with(after), "{}: {part}", bench.name);
+            }
+        }
+        assert!(with_part("<!-- table -->\nno end", "table", "x").is_err());
     }
 }

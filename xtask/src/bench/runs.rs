@@ -63,9 +63,6 @@ fn only_run(runs: &Path) -> Result<PathBuf> {
 }
 
 /// The only run of step `step` of the only workload and variant.
-///
-/// # Errors
-/// When it is not there or not valid.
 pub(super) fn step<'a>(report: &'a Value, step: &str) -> Result<&'a Value> {
     let run = any_step(report, step)?;
     if run["validity"]["state"] != "valid" {
@@ -75,9 +72,6 @@ pub(super) fn step<'a>(report: &'a Value, step: &str) -> Result<&'a Value> {
 }
 
 /// As [`step`], but valid or not: for a bench that judges the figures itself.
-///
-/// # Errors
-/// When it is not there.
 pub(super) fn any_step<'a>(report: &'a Value, step: &str) -> Result<&'a Value> {
     let steps = report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
     let found = steps.iter().find(|one| one["name"] == step);

@@ -255,7 +255,12 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let grid = Grid { header: HEADER.to_vec(), rows: figures.iter().map(Figure::row).collect() };
     Ok(Measured {
         table: grid.text() + "\n",
-        page: page(&grid, setting, &version, &titles),
+        markdown: grid.markdown(),
+        facts: vec![
+            format!("rounds: {} of {SECONDS} s", setting.rounds),
+            format!("servers: {}, {}", titles.join(", "), machine::shares()),
+            format!("peers: {version}, and pgbench of Debian's PostgreSQL 15"),
+        ],
         is_met: figures.iter().flat_map(Figure::parts).all(|(_, _, is_met)| is_met),
     })
 }
@@ -317,39 +322,6 @@ fn processed(text: &str) -> Option<(f64, f64)> {
     let count = after("number of transactions actually processed: ")?;
     let count = count.split(['/', ' ']).next()?.parse().ok()?;
     Some((count, after("tps = ")?.split(' ').next()?.parse().ok()?))
-}
-
-fn page(grid: &Grid, setting: &Setting, version: &str, titles: &[String]) -> String {
-    let (server_cpus, client_cpus) = machine::halves();
-    format!(
-        "# Scripts: dbdyno compared with sysbench and pgbench
-
-Measured with `cargo xtask bench scripts --save`, which writes this page: {rounds} rounds of {SECONDS} s. Each
-runs the same command line twice, as `sysbench ...` and as `dbdyno sysbench ...`; the same with pgbench,
-on tables that are made anew before. Medians; ratios are taken within each round.
-
-{table}
-
-The first figure of a pair is dbdyno's. CPU is user and kernel time of the whole process for one event,
-memory its greatest resident size. The bare loop sends the same bytes again and again from one thread
-with epoll and measures nothing: no client that waits for answers uses less. Its ratio is its CPU over
-sysbench's. A known-answer server answers at once, so the client limits the rate and never sleeps; with
-a real server on as many CPUs the client sleeps between answers, and most of its CPU is the kernel's.
-
-* date: {date}; load average of the minute before: {load}
-* servers: {titles}, on CPUs {server}; clients on CPUs {client}
-* peers: {version}, and pgbench of Debian's PostgreSQL 15, with prepared statements
-
-{settings}",
-        settings = hosts::settings_text(hosts::MY_CNF, hosts::POSTGRESQL_CONF),
-        rounds = setting.rounds,
-        table = grid.markdown(),
-        date = setting.started.date,
-        load = setting.started.load,
-        titles = titles.join(", "),
-        server = machine::list(server_cpus.as_deref()),
-        client = machine::list(client_cpus.as_deref()),
-    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 
 mod circles;
 mod dependencies;
-mod functions;
 mod imports;
 mod links;
 mod mentions;

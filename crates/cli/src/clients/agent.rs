@@ -36,9 +36,6 @@ const SILENCE: Duration = Duration::from_secs(60);
 const PULSE: Duration = Duration::from_secs(1);
 
 /// Listens, takes one conductor, and does what it says until it is gone.
-///
-/// # Errors
-/// Certificates that are none, an address that cannot be had, a conductor that does not come.
 pub(crate) fn agent(args: &AgentArgs) -> Result<(), Ended> {
     const MOST_BYTES: u64 = 1 << 20;
     let runtime = host::event_loop()?;

@@ -28,9 +28,6 @@ pub(super) struct Launched {
 }
 
 /// Starts the agent at a place; what it says on standard error goes to `log`.
-///
-/// # Errors
-/// That the command cannot be run.
 pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, Ended> {
     let name = &place.address;
     let ended = |what: &str, error: &dyn std::fmt::Display| {
@@ -59,9 +56,6 @@ pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, Ended
 
 impl Launched {
     /// Waits until the agent listens; on which port.
-    ///
-    /// # Errors
-    /// That it does not, with its last words.
     pub(super) fn port(&mut self) -> Result<u16, Ended> {
         let (said, line) = mpsc::channel();
         let output = self.process.0.stdout.take();

@@ -65,9 +65,6 @@ pub(super) struct Link {
 impl Link {
     /// Connects to the agent that listens at `port` of its host, and sends it what comes through
     /// `orders`, until there is no one to send more.
-    ///
-    /// # Errors
-    /// Certificates that cannot be used; no room for an event loop.
     pub(super) fn attend(
         self,
         port: u16,

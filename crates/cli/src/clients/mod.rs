@@ -66,9 +66,6 @@ struct Host {
 
 impl ClientHosts {
     /// Starts an agent on each host and connects to it; logs go to the directory of the run.
-    ///
-    /// # Errors
-    /// The first host on which that fails, and why.
     pub(crate) fn start(clients: &Clients, run: &Path) -> Result<Self, Ended> {
         let log = |number: usize, name: &str| run.join(FOLDER).join(format!("{number}-{name}.log"));
         let (places, _reservation) = places(clients, &run.join(FOLDER).join("hosts.log"))?;
@@ -120,9 +117,6 @@ impl ClientHosts {
 
     /// Runs a step, its lanes of these `specs`, on all hosts. The part that `task` names is not
     /// looked at.
-    ///
-    /// # Errors
-    /// As [`run_on_hosts`].
     pub(crate) fn run(
         &self,
         task: &Task,

@@ -40,9 +40,6 @@ pub(super) struct Reservation {
 }
 
 /// The client hosts of a plan. What an engine says goes to `log`.
-///
-/// # Errors
-/// That an engine does not have so many free hosts.
 pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Reservation>), Ended> {
     match (&clients.hosts, &clients.on) {
         (ClientNames::Number(hosts), Some(on)) => {

@@ -93,9 +93,6 @@ impl From<TlsPem> for Credentials {
 
 impl Credentials {
     /// The agent's side.
-    ///
-    /// # Errors
-    /// What is wrong with the certificates.
     pub(super) fn acceptor(&self) -> Result<TlsAcceptor, String> {
         let provider = Arc::new(ring::default_provider());
         let verifier =
@@ -109,9 +106,6 @@ impl Credentials {
     }
 
     /// The conductor's side.
-    ///
-    /// # Errors
-    /// What is wrong with the certificates.
     pub(super) fn connector(&self) -> Result<TlsConnector, String> {
         let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
@@ -141,9 +135,6 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// Sends a message.
-///
-/// # Errors
-/// That the connection broke.
 pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message)?;
@@ -154,9 +145,6 @@ pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), message: &impl Seri
 }
 
 /// Waits for the next message, but not longer than `silence`.
-///
-/// # Errors
-/// That none came in time, that the connection broke or ended, or that what came is no message.
 pub(super) async fn receive<T: DeserializeOwned>(
     from: &mut (impl AsyncRead + Unpin),
     silence: Duration,

@@ -109,8 +109,6 @@ fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), Ended> {
     Err(Ended::new(USAGE, format!("{found}; the plans of these runs: {names}")))
 }
 
-/// # Errors
-/// Runs of several plans, with how many each has.
 fn of_one_plan(runs: &[Run]) -> Result<(), Ended> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for run in runs {

@@ -34,10 +34,6 @@ struct HeldDatabase {
 impl Holds {
     /// Locks the databases of all variants that have an address, and makes the run known on this
     /// host.
-    ///
-    /// # Errors
-    /// That one is in use, by whom; a server that refuses the connection; with `alone` another run
-    /// on this host.
     pub(crate) fn take(
         plan: &Plan,
         variants: &[Prepared],

@@ -24,9 +24,6 @@ pub(crate) trait Launcher {
     /// it, or the end of this process, ends the task. What both say goes to the end of `log`, in
     /// the folder of the run's tasks. With `is_piped` the standard input and output of the process
     /// are those of the program.
-    ///
-    /// # Errors
-    /// That the engine cannot be called.
     fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended>;
 
     /// Whether all machines have the files of this host.
@@ -67,9 +64,6 @@ pub(super) fn cannot_start(machine: &str, error: &dbdyno_provision::Error) -> En
 }
 
 /// dbdyno itself, which tasks and agents are.
-///
-/// # Errors
-/// That it cannot be found.
 pub(crate) fn this_program() -> Result<PathBuf, Ended> {
     let cannot = |error| Ended::new(MACHINE, format!("cannot find dbdyno itself: {error}"));
     std::env::current_exe().map_err(cannot)

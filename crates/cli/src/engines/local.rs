@@ -29,9 +29,6 @@ struct Machine {
 
 impl Local {
     /// `count` machines.
-    ///
-    /// # Errors
-    /// That network namespaces cannot be made.
     pub(super) fn new(count: usize) -> Result<Self, Ended> {
         isolates()?;
         let usable = host::usable_cpus()?.0;

@@ -15,9 +15,6 @@ use ray::Ray;
 use slurm::Slurm;
 
 /// The engine of a fleet.
-///
-/// # Errors
-/// What this host or the engine lacks.
 pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
     Ok(match on {
         On::Local(machines) => Box::new(Local::new(*machines)?),
@@ -27,9 +24,6 @@ pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
 }
 
 /// Hosts of an engine that are given all at once.
-///
-/// # Errors
-/// What the engine lacks.
 pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, Ended> {
     match on {
         On::Local(_) => Err(Ended::new(MACHINE, "client hosts are found by slurm or ray")),

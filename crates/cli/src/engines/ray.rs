@@ -35,10 +35,8 @@ struct Node {
 
 impl Ray {
     /// The nodes of the cluster at `address` (`ray://HOST:PORT`), or of the one that Ray itself
-    /// finds: that of `RAY_ADDRESS`, or of this host.
-    ///
-    /// # Errors
-    /// No Ray, no cluster, no node with CPUs, or a cluster that is open to the network.
+    /// finds: that of `RAY_ADDRESS`, or of this host. A cluster that is open to the network is
+    /// refused.
     pub(super) fn find(address: Option<&str>) -> Result<Self, Ended> {
         let address = address.unwrap_or("auto").to_owned();
         let cannot = |why: &str| {
@@ -77,9 +75,6 @@ impl Ray {
 }
 
 /// Nodes of a cluster that [`Ray::find`] takes, each with its CPUs.
-///
-/// # Errors
-/// As [`Ray::find`].
 pub(super) fn gang(address: Option<&str>, hosts: u32) -> Result<Gang, Ended> {
     let Ray { address, .. } = Ray::find(address)?;
     let words = called(&address, ["reserve".to_owned(), hosts.to_string()]);

@@ -28,9 +28,6 @@ struct Node {
 
 impl Slurm {
     /// The nodes that are idle now, in `partition` or in the default one.
-    ///
-    /// # Errors
-    /// No such partition, no idle node, no Slurm.
     pub(super) fn find(partition: Option<&str>) -> Result<Self, Ended> {
         let mut sinfo = calling("sinfo");
         sinfo.envs(variables()).args(["--noheader", "--Node", "--responding", "--states=idle"]);

@@ -35,9 +35,6 @@ pub(super) fn none_is_left() -> Ended {
 impl Fleet<'_> {
     /// Asks a machine once what it is, as soon as its task has written that down. One of another
     /// class is reported, and its task ends.
-    ///
-    /// # Errors
-    /// When the record cannot be written.
     pub(super) fn look_at(&mut self, machine: &mut Machine) -> Result<(), Ended> {
         let Some(task) = machine.task.as_ref().filter(|_| !machine.is_known) else { return Ok(()) };
         let Ok(begun) = Run::outline(&task.dir) else { return Ok(()) };

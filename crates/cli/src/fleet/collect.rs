@@ -11,9 +11,6 @@ use crate::time;
 impl Fleet<'_> {
     /// Takes the records of a task that has ended into the run; `false` when the task did not come
     /// to the end of its block.
-    ///
-    /// # Errors
-    /// When the record cannot be written.
     pub(super) fn collect(&mut self, machine: &str, task: &Task, tally: &mut Tally) -> Result<bool, Ended> {
         let Ok(measured) = Run::outline(&task.dir) else { return Ok(false) };
         let (host, cells) = (measured.manifest.host, measured.manifest.order);

@@ -83,9 +83,6 @@ struct Blocks {
 }
 
 /// Refuses plans whose blocks depend on each other.
-///
-/// # Errors
-/// What in the plan makes them do so.
 pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
     let is_address = |kind: VariantKind| matches!(kind, VariantKind::Address(_));
     let address = plan.variants.iter().find(|variant| is_address(variant.kind()));
@@ -109,11 +106,7 @@ pub(crate) fn resolve_links(plan: &mut Plan) {
 
 impl Fleet<'_> {
     /// Runs the blocks of `cells`, which are all cells of these blocks. `before` is how the others
-    /// went.
-    ///
-    /// # Errors
-    /// When the record cannot be written, the engine cannot be called, or a block was lost too
-    /// often.
+    /// went. An error when a block was lost too often.
     pub(crate) fn run(mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
         let mut tally = before;
         let walked = self.all(cells, &mut tally);

@@ -47,9 +47,6 @@ struct Archive {
 
 impl Shipment {
     /// dbdyno itself, the files that the plan names, its servers.
-    ///
-    /// # Errors
-    /// Files that cannot be read.
     fn of(plan: &mut Plan) -> Result<Self, Ended> {
         let program = this_program()?;
         let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
@@ -128,9 +125,6 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
 impl Fleet<'_> {
     /// Asks all machines at once whether they have the files of the run. What is to travel to those
     /// that lack some.
-    ///
-    /// # Errors
-    /// When the engine cannot be called, or files cannot be read.
     pub(super) fn shipment(&mut self, machines: &mut [Machine]) -> Result<Option<Shipment>, Ended> {
         if self.launcher.is_here() {
             return Ok(None);

@@ -32,9 +32,6 @@ pub(super) struct Task {
 
 impl Task {
     /// Starts the task of `block` of a run (directory and name) on a machine.
-    ///
-    /// # Errors
-    /// That this program cannot be found, or the engine cannot be called.
     pub(super) fn start(
         launcher: &dyn Launcher,
         machine: usize,

@@ -6,9 +6,6 @@ use crate::{Class, DbError, Session};
 /// quotes, hold, so that it converts none of them. For texts of ASCII only, which are the same
 /// bytes in every character set that a client can speak. The session stays as it is where the
 /// columns differ, where there is no such table, and where the server refuses, as for UTF-16.
-///
-/// # Errors
-/// [`Class::Lost`].
 pub(crate) async fn as_the_table(session: &mut impl Session, table: &str) -> Result<(), DbError> {
     // A database's default is not it: CREATE TABLE may name another.
     let asked = format!(

@@ -7,12 +7,8 @@ use crate::{Class, DbError, Session, first_i64};
 const ONE_BY_ONE: &str = "SET SESSION auto_increment_increment = 1, auto_increment_offset = 1";
 const STEP: &str = "SELECT @@SESSION.auto_increment_increment";
 
-/// Has keys of this session's rows go up by 1.
-///
-/// # Errors
-/// [`Class::Lost`]; the server's refusal, where its keys go in larger steps. MySQL 8.0 before
-/// 8.0.18 refuses it to users without the privilege SESSION_VARIABLES_ADMIN, which is no matter as
-/// long as the server's own step is 1.
+/// Has keys of this session's rows go up by 1. MySQL 8.0 before 8.0.18 refuses it to users without
+/// the privilege SESSION_VARIABLES_ADMIN, which is no matter as long as the server's own step is 1.
 pub(crate) async fn one_by_one(session: &mut impl Session) -> Result<(), DbError> {
     let Err(mut error) = session.query(ONE_BY_ONE.as_bytes()).await else { return Ok(()) };
     if error.class == Class::Lost {

@@ -22,10 +22,6 @@ const OAEP: usize = 42;
 
 impl ServerKey {
     /// The key in the PEM file `path`.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or holds no RSA key of 2048 bits or more: a sentence that names
-    /// it.
     pub fn load(path: &Path) -> Result<Self, String> {
         let wrong = |why: String| format!("server_public_key {}: {why}", path.display());
         let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;

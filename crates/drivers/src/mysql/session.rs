@@ -41,11 +41,6 @@ impl MysqlSession {
     /// Connects and logs in, both within `options.connect_timeout`. The session commits after each
     /// statement until asked otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3) or the
     /// options' `client_charset`.
-    ///
-    /// # Errors
-    /// [`Class::Lost`] when no one answers in time, `Fatal` when the server refuses user, password
-    /// or database, `Refused` when it has too many connections. The message names address, user and
-    /// database, and what to try.
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
         let place = options.place();
         let context = format!("connecting to {place}");
@@ -242,9 +237,6 @@ impl<S: ByteStream> MysqlSession<S> {
     /// Runs `sql`, a `LOAD DATA LOCAL INFILE`, with `rows` in place of the file that it names; no
     /// file is read. The session's options must allow it, and the server's `local_infile` be on.
     /// The answer's `affected` is the number of rows.
-    ///
-    /// # Errors
-    /// As [`Session::query`]; `Refused` when `sql` is no such statement.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
         self.exchange.begin()?;
         let outcome = match self.wire.send_command(QUERY, sql.as_bytes()).await {

@@ -36,11 +36,6 @@ impl PostgresSession {
     /// Connects and logs in, both within `options.connect_timeout`. The session commits after each
     /// statement until asked otherwise, and speaks UTF-8. Without a database the server takes the
     /// one that is named like the user.
-    ///
-    /// # Errors
-    /// [`crate::Class::Lost`] when no one answers in time or the server still starts, `Fatal` when
-    /// it refuses user, password or database, `Refused` when it has too many connections. The
-    /// message names address, user and database, and what to try.
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
         let place = options.place();
         exchange::connected(Self::open(options, place), (options, "PostgreSQL"), hint).await
@@ -174,9 +169,6 @@ impl<S: ByteStream> Session for PostgresSession<S> {
 impl<S: ByteStream> PostgresSession<S> {
     /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names.
     /// Chunks may end anywhere, also inside a row. The answer's `affected` is the number of rows.
-    ///
-    /// # Errors
-    /// As [`Session::query`]; `Refused` when `sql` is no such COPY.
     pub async fn copy_in(
         &mut self,
         sql: &str,

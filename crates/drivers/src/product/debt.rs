@@ -45,9 +45,6 @@ impl Debt {
 }
 
 /// `None` where the server refuses the question: no rights, no such table.
-///
-/// # Errors
-/// When the connection is lost.
 pub(crate) fn permitted<T>(answer: Result<T, DbError>) -> Result<Option<T>, DbError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

@@ -34,9 +34,6 @@ pub fn database_files(path: &Path) -> [PathBuf; 4] {
 /// Reads the header's bytes and nothing more: opening the database through SQLite could recover or
 /// checkpoint a file that is another's. The mark is the first thing written to the file, before any
 /// WAL, so the header has it in every journal mode.
-///
-/// # Errors
-/// Fatal if the file cannot be read.
 pub fn is_marked(path: &Path) -> Result<bool, DbError> {
     match owner(path) {
         Ok(owner) => Ok(owner == Owner::Us),
@@ -45,9 +42,6 @@ pub fn is_marked(path: &Path) -> Result<bool, DbError> {
 }
 
 /// Removes the database at `path` with all its files, if it is ours, empty (0 bytes) or absent.
-///
-/// # Errors
-/// Fatal if the file is not ours, or cannot be removed.
 pub fn wipe(path: &Path) -> Result<(), DbError> {
     let owner = owner(path)
         .map_err(|error| fatal(path, format_args!("cannot read the database's header: {error}")))?;

@@ -42,11 +42,8 @@ pub(super) enum When {
 }
 
 /// Sets those of `pragmas` that belong to `when`, in their order, and checks that SQLite took them.
-///
-/// # Errors
-/// Fatal, naming pragma, wanted and effective value: an unknown name, a value that was not taken
-/// (WAL on a file system without shared memory, another page size for a file that exists), one that
-/// dbdyno sets itself.
+/// It does not take WAL on a file system without shared memory, nor another page size for a file
+/// that exists.
 pub(super) fn apply(
     connection: &Connection,
     path: &Path,

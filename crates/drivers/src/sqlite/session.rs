@@ -39,10 +39,7 @@ pub struct SqliteSession {
 impl SqliteSession {
     /// Opens the file, with its pragmas set and checked. A file that is absent or empty is made,
     /// and marked as ours (see [`super::is_marked`]); one that exists is left without a mark.
-    ///
-    /// # Errors
-    /// Fatal if the file cannot be opened or is no database, or if SQLite did not take a pragma;
-    /// `Retry` if another connection held its lock for the whole busy timeout.
+    /// [`crate::Class::Retry`] if another connection held its lock for the whole busy timeout.
     pub fn open(options: &Options) -> Result<Self, DbError> {
         let path = options.path.clone();
         // No URI names and no mutex: a path is a path, and a session is used by one thread at a
@@ -159,9 +156,6 @@ impl SqliteSession {
 }
 
 /// Makes a new, empty database with our mark, its pragmas set as `options` say, and closes it.
-///
-/// # Errors
-/// Fatal if something exists at the path already, or what [`SqliteSession::open`] says.
 pub fn create_marked(options: &Options) -> Result<(), DbError> {
     let path = &options.path;
     match fs::symlink_metadata(path) {

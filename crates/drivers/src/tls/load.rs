@@ -23,10 +23,6 @@ struct Identity {
 
 impl Tls {
     /// Reads the files of `settings`. `None` when they say that nothing is to be encrypted.
-    ///
-    /// # Errors
-    /// [`Class::Fatal`] when a file cannot be read or used, or when the settings contradict each
-    /// other.
     pub fn load(settings: TlsSettings) -> Result<Option<Self>, DbError> {
         if settings.mode == TlsMode::Off {
             return Ok(None);
@@ -66,9 +62,6 @@ impl Tls {
     }
 
     /// The same from memory. `None` for [`TlsMode::Off`].
-    ///
-    /// # Errors
-    /// [`Class::Fatal`] when the text is no PEM that can be used.
     pub fn of_pem(mode: TlsMode, pem: &TlsPem) -> Result<Option<Self>, DbError> {
         if mode == TlsMode::Off {
             return Ok(None);

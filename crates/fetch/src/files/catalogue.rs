@@ -35,9 +35,6 @@ struct File {
 impl Catalogue {
     /// The built-in catalogue and the reader's own: the file that `$DBDYNO_CATALOGUE` names, else
     /// `$XDG_CONFIG_HOME/dbdyno/servers.toml`, else `~/.config/dbdyno/servers.toml`.
-    ///
-    /// # Errors
-    /// [`Error::Catalogue`] with file and line, for what cannot be read or is wrong.
     pub fn read() -> Result<Self, Error> {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -52,9 +49,6 @@ impl Catalogue {
     }
 
     /// The built-in catalogue and the reader's `own_file`.
-    ///
-    /// # Errors
-    /// As [`Catalogue::read`].
     pub fn with(own_file: &Path) -> Result<Self, Error> {
         let wrong = |line, why: String| Error::Catalogue { path: own_file.to_path_buf(), line, why };
         let text = std::fs::read_to_string(own_file)
@@ -77,9 +71,6 @@ impl Catalogue {
     }
 
     /// The entry of that name.
-    ///
-    /// # Errors
-    /// [`Error::NotInCatalogue`] with the names that are near.
     pub fn find(&self, name: &str) -> Result<&Entry, Error> {
         let found = self.entries.iter().find(|entry| entry.name == name);
         found.ok_or_else(|| {
@@ -96,9 +87,6 @@ pub fn catalogue() -> Vec<Entry> {
 }
 
 /// The entry of that name in the built-in catalogue.
-///
-/// # Errors
-/// As [`Catalogue::find`].
 pub fn by_name(name: &str) -> Result<Entry, Error> {
     Catalogue { entries: catalogue(), own_file: None }.find(name).cloned()
 }

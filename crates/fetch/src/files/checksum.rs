@@ -15,9 +15,6 @@ const CHUNK: usize = 1 << 20;
 
 /// Compares `file` with the SHA-256 that its entry gives. Without one it says what the file has, so
 /// that a reader can write it into the entry.
-///
-/// # Errors
-/// [`Error::Checksum`] when they differ, I/O.
 pub(super) fn check(
     goal: &Goal<'_>,
     file: &Path,

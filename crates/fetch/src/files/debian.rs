@@ -56,9 +56,6 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
 }
 
 /// The packages to unpack, each as `name=version`.
-///
-/// # Errors
-/// [`Error::Moved`] when the suite has gone on to another version than the entry's.
 fn resolve(goal: &Goal<'_>, apt: &Apt) -> Result<Vec<String>, Error> {
     let Source::Debian { suite, packages, keep, .. } = &goal.entry.source else { return Ok(Vec::new()) };
     let server = plain(packages.first().map_or("", String::as_str));

@@ -153,9 +153,6 @@ impl Entry {
 
     /// Takes the tarball from this machine: the file `from`, or the one of the vendor's name in the
     /// folder `from`.
-    ///
-    /// # Errors
-    /// An entry of another source; a folder without the file.
     pub fn take_from(&mut self, from: &Path) -> Result<(), Error> {
         let unfetchable = |why: String| Error::Unfetchable { name: self.name.clone(), why };
         let Source::Tarball { path, url, .. } = &mut self.source else {

@@ -47,11 +47,7 @@ struct Goal<'a> {
 /// path. `log` gets a sentence for each thing that takes a while.
 ///
 /// The caller holds the lock of the servers folder, so that only one fetch works in it at a time.
-///
-/// # Errors
-/// [`Error::MissingTools`], [`Error::Tool`] with the end of the output of what failed,
-/// [`Error::Unfetchable`], [`Error::Checksum`], [`Error::Moved`], [`Error::Cancelled`]. Nothing is
-/// left then.
+/// After an error nothing is left.
 pub(crate) fn fetch(
     entry: &Entry,
     servers_dir: &Path,

@@ -56,9 +56,6 @@ pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
 
 /// Runs `command` without input and returns what it printed. `what` says what it is good for. When
 /// `cancel` becomes true, the program and its children are stopped.
-///
-/// # Errors
-/// [`Error::Tool`] when it cannot be run or fails, [`Error::Cancelled`] when it was stopped.
 pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Result<String, Error> {
     let line = shown(command);
     let failed = |status: String, output: String| Error::Tool {

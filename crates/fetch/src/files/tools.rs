@@ -87,10 +87,6 @@ fn programs_for(source: &Source) -> Vec<Tool> {
 
 /// Installs Debian `packages` on this machine; reads the package lists first if the machine's own
 /// are too old.
-///
-/// # Errors
-/// [`Error::MissingTools`] with the command to run when this is not root, [`Error::Tool`] when apt
-/// fails.
 pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(), Error> {
     if packages.is_empty() {
         return Ok(());

@@ -24,9 +24,6 @@ pub trait WorkloadKind: Sync {
     fn name(&self) -> &'static str;
 
     /// Makes options of its table.
-    ///
-    /// # Errors
-    /// An unknown key or a value of the wrong type. What goes together is checked later.
     fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError>;
 
     /// Its table in the JSON Schema.

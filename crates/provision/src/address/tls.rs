@@ -27,12 +27,8 @@ pub(super) fn is_key(family: &dyn Family, name: &str) -> bool {
     word(family, name).is_some()
 }
 
-/// What `address` and the plan's own words ask for, else what `option_file` does. `None`
-/// when no one speaks of TLS.
-///
-/// # Errors
-/// [`Error::Address`] for a word that is not understood, or when address and plan both speak of
-/// TLS; [`Error::OptionFile`].
+/// What `address` and the plan's own words ask for, else what `option_file` does. `None` when no
+/// one speaks of TLS. Refused when address and plan both speak of TLS.
 pub fn tls_settings(
     family: &dyn Family,
     address: &str,

@@ -28,10 +28,6 @@ pub struct Intents {
 
 impl Intents {
     /// Reads the config file at `path`: TOML of intents.
-    ///
-    /// # Errors
-    /// [`Error::ConfigFile`] when it cannot be read, is not TOML, or [`Self::from_table`] refuses
-    /// it.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let wrong = |why: String| Error::ConfigFile { path: path.to_path_buf(), why };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -42,9 +38,6 @@ impl Intents {
 
     /// Reads a table of intents; its table `where_possible` holds those that servers may go
     /// without.
-    ///
-    /// # Errors
-    /// [`Error::Config`] with a line for each unknown name and wrong value.
     pub fn from_table(table: &toml::Table) -> Result<Self, Error> {
         let (mut intents, mut wrong) = (Self::default(), Vec::new());
         for (name, given) in table {

@@ -25,9 +25,6 @@ enum Outcome<'a> {
 }
 
 /// The options that `intents` mean for `server`, in the order of the data.
-///
-/// # Errors
-/// [`Error::Config`] with a line for each intent that the server cannot do and may not go without.
 pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Error> {
     let mut rendered = Rendered::of(server);
     let mut wrong = Vec::new();

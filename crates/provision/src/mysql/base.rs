@@ -55,10 +55,6 @@ pub(super) struct BaseDir {
 
 impl BaseDir {
     /// Looks into `path` and asks the server program in it for its version.
-    ///
-    /// # Errors
-    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library
-    /// may be missing).
     pub(super) fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let given = path.as_ref();
         let no_server = || Error::NoServer { path: given.to_path_buf(), looked_for: looked_for() };

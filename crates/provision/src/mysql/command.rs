@@ -27,9 +27,6 @@ pub(super) struct StartOptions {
 
 /// Options of a measured server. The option file goes first, so that what follows overrides its
 /// paths and nothing else.
-///
-/// # Errors
-/// [`Error::NoPlugin`] when `engine` is a plugin that the base directory lacks.
 pub(super) fn start_options(
     base: &BaseDir,
     my_cnf: &MyCnf,

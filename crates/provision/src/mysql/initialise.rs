@@ -45,9 +45,6 @@ struct Making<'a> {
 
 /// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users,
 /// whose root@localhost has no password. The log lies next to it.
-///
-/// # Errors
-/// [`Error::NoInstaller`], [`Error::Initialise`] with the end of the output; [`Error::Cancelled`].
 pub(super) fn initialise(
     base: &BaseDir,
     my_cnf: &MyCnf,

@@ -56,10 +56,6 @@ pub(super) struct MyCnf {
 impl MyCnf {
     /// Reads the groups of `path` that a server of `base` reads: `mysqld`, `server`, `mysqld-8.0`,
     /// `mariadb`, ...
-    ///
-    /// # Errors
-    /// [`Error::OptionFile`] when a file cannot be read or understood, or puts data outside the
-    /// data directory.
     pub(super) fn read(path: &Path, base: &BaseDir) -> Result<Self, Error> {
         let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
         let absolute = path.canonicalize().map_err(|error| wrong(error.to_string()))?;

@@ -19,9 +19,6 @@ pub(super) struct Conf {
 
 impl Conf {
     /// Reads `path`.
-    ///
-    /// # Errors
-    /// [`Error::OptionFile`] when the file cannot be read, or says what dbdyno must say.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;

@@ -41,10 +41,6 @@ struct Other {
 impl Runner {
     /// Chooses the user for a server that needs all of `paths`; those that do not exist yet count
     /// by their parents.
-    ///
-    /// # Errors
-    /// [`Error::NoUser`] when this is root and it cannot become anybody else, or not reach `paths`
-    /// then.
     pub(super) fn choose(paths: &[&Path]) -> Result<Self, Error> {
         let setpriv = find_in_path("setpriv");
         if !nix::unistd::geteuid().is_root() {

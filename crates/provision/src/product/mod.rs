@@ -62,15 +62,9 @@ pub trait Family: fmt::Debug + Sync {
     fn tls_words(&self) -> &'static [(&'static str, TlsWord)];
 
     /// What a file with logins says for `options`.
-    ///
-    /// # Errors
-    /// [`Error::OptionFile`].
     fn login_of_file(&self, path: &Path, options: &Options) -> Result<FileLogin, Error>;
 
     /// What such a file asks of TLS.
-    ///
-    /// # Errors
-    /// [`Error::OptionFile`].
     fn tls_of_file(&self, _path: &Path) -> Result<Option<TlsSettings>, Error> {
         Ok(None)
     }
@@ -85,10 +79,6 @@ pub trait Family: fmt::Debug + Sync {
     /// Makes sure that `database` is dbdyno's to make and drop tables in, on the server of
     /// `options`, whose own database does not matter. It never drops the database, and neither
     /// should the caller: only the tables that its workload names.
-    ///
-    /// # Errors
-    /// [`Error::DatabaseNotOurs`] when it exists without the mark, [`Error::DatabaseName`] for a
-    /// name that no database can have, [`Error::Database`] when the server says no.
     fn claim<'a>(&'a self, options: &'a Options, database: &'a str) -> Work<'a, Result<Claim, Error>>;
 
     /// Programs that are looked for in a base directory.
@@ -98,10 +88,6 @@ pub trait Family: fmt::Debug + Sync {
     fn program_in(&self, path: &Path) -> Option<PathBuf>;
 
     /// Looks into a base directory and asks the server program for its version.
-    ///
-    /// # Errors
-    /// [`Error::NoServer`] when there is none, [`Error::Version`] when it does not run (a library
-    /// may be missing).
     fn open(&self, path: &Path) -> Result<Base, Error>;
 
     /// The key of a plan that names the server's own option file, and the ending of such files.
@@ -192,15 +178,9 @@ pub trait Build: fmt::Debug + Send + Sync {
 
     /// Names (with underscores) and values in the order of the option file at `path`, as the server
     /// reads it.
-    ///
-    /// # Errors
-    /// [`Error::OptionFile`] when it cannot be read, or puts data outside the data directory.
     fn native_settings(&self, path: &Path) -> Result<Vec<(String, Option<String>)>, Error>;
 
     /// See [`Server::start_in`].
-    ///
-    /// # Errors
-    /// Those of [`Server::start_in`].
     fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error>;
 }
 

@@ -62,21 +62,12 @@ impl Server {
     ///
     /// Blocks for seconds. Call it from a thread that lives as long as the server shall: the kernel
     /// stops the server when that *thread* ends, which is how a killed dbdyno leaves no server.
-    ///
-    /// # Errors
-    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; [`Error::NoUser`]
-    /// when this is root and the server does not run as root; [`Error::NotOurs`],
-    /// [`Error::StillRunning`] for the data directory; those of the option file, initialising and
-    /// pinning.
     pub fn start(spec: &ServerSpec) -> Result<Self, Error> {
         Self::start_in(Home::new()?, spec, Data::Fresh)
     }
 
     /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has
     /// left.
-    ///
-    /// # Errors
-    /// Those of [`Server::start`].
     pub fn start_in(home: Home, spec: &ServerSpec, data: Data) -> Result<Self, Error> {
         spec.base.start(home, spec, data)
     }
@@ -105,9 +96,6 @@ impl Server {
     }
 
     /// See [`Running::stop`].
-    ///
-    /// # Errors
-    /// When the process cannot be waited for.
     pub fn stop(self) -> Result<Stopped, Error> {
         self.running.stop()
     }

@@ -42,9 +42,6 @@ impl Template {
     /// The template for `key` in `template_dir`. If it is not there, `make` makes the data
     /// directory `data` in an empty folder. A caller that wants one that another process makes
     /// waits for it.
-    ///
-    /// # Errors
-    /// Those of `make`, I/O; [`Error::Cancelled`].
     pub(crate) fn ready(
         key: &Key,
         template_dir: &Path,
@@ -92,9 +89,6 @@ impl Template {
 
     /// Makes the fresh data directory `data_dir` a copy, with the owner of the template. One that
     /// is there must be dbdyno's.
-    ///
-    /// # Errors
-    /// [`Error::NotOurs`], [`Error::StillRunning`]; I/O; [`Error::Cancelled`].
     pub(crate) fn copy_to(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         datadir::prepare(data_dir, cancel)?;
         datadir::fill(&self.data(), data_dir, cancel)

@@ -50,9 +50,6 @@ fn hold(folder: &Path) -> Option<Hold> {
 impl Turn {
     /// Waits until no other makes the template with this hash in `template_dir`, and removes what
     /// makers that were killed have left there.
-    ///
-    /// # Errors
-    /// I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
     pub(super) fn take(template_dir: &Path, hash: &str, cancel: &AtomicBool) -> Result<Self, Error> {
         let folder = template_dir.join(format!("{PREFIX}{hash}"));
         loop {

@@ -84,9 +84,6 @@ fn output(command: &mut Command) -> String {
 }
 
 /// The values that a server of `base` runs with; sizes of PostgreSQL in bytes.
-///
-/// # Errors
-/// When it does not start.
 pub(crate) fn running(base: &Base, how: &How) -> Result<Values, String> {
     let folder = new_folder();
     let spec = match &how.file {

@@ -182,6 +182,7 @@ fn changed(file: &str, from: &str, to: &str) -> StepRecord {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn a_figure_that_cannot_be_true_is_damage_with_file_and_line_and_nothing_is_measured_by_it() {
     let cases = [
         (

@@ -63,9 +63,6 @@ impl TerminalOptions {
 }
 
 /// The terminal's report.
-///
-/// # Errors
-/// [`Error::UnknownStep`]
 pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<String, Error> {
     let TerminalOptions { width, colour, part, steps, run: report } = options;
     let known = findings.workloads.iter().flat_map(|workload| &workload.steps);

@@ -1,32 +1,59 @@
-//! Checks the options of DBT3: ranges, and what goes together.
+//! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
+//! a forecast.
 
 use std::time::Duration;
 
-use dbdyno_plan::{Mistake, data_problem};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
+use crate::dbt3::estimate;
 use crate::dbt3::options::{Dbt3, Part};
 use crate::dbt3::queries::{COUNT, joined_tables};
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{LOAD_STEPS, names};
 use crate::options::{number_problem, repeated, table_options_problem};
 
-/// The first mistake: its key inside `[workload.dbt3]`, and what to write.
-pub(crate) fn problem(options: &Dbt3) -> Option<Mistake> {
-    scale_problem(options)
-        .or_else(|| {
-            number_problem([
-                ("repetitions", options.repetitions.into(), 1, 1_000),
-                ("streams", options.streams.into(), 1, 10),
-                ("load_connections", options.load_connections.into(), 1, 1_024),
-            ])
-        })
-        .or_else(|| parts_problem(options))
-        .or_else(|| queries_problem(options))
-        .or_else(|| orders_problem(options))
-        .or_else(|| indexes_problem(options))
-        .or_else(|| table_options_problem(&options.create_table_options))
-        .or_else(|| data_problem(options.data, &options.cold, &names(options)[LOAD_STEPS..], false))
-        .or_else(|| cold_problem(options))
+impl WorkloadOptions for Dbt3 {
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        scale_problem(self)
+            .or_else(|| {
+                number_problem([
+                    ("repetitions", self.repetitions.into(), 1, 1_000),
+                    ("streams", self.streams.into(), 1, 10),
+                    ("load_connections", self.load_connections.into(), 1, 1_024),
+                ])
+            })
+            .or_else(|| parts_problem(self))
+            .or_else(|| queries_problem(self))
+            .or_else(|| orders_problem(self))
+            .or_else(|| indexes_problem(self))
+            .or_else(|| table_options_problem(&self.create_table_options))
+            .or_else(|| data_problem(self.data, &self.cold, &names(self)[LOAD_STEPS..], false))
+            .or_else(|| cold_problem(self))
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+    }
+
+    fn needs(&self) -> Needs {
+        let streams = if self.parts.contains(&Part::Throughput) { self.streams + 1 } else { 1 };
+        Needs {
+            connections: self.load_connections.max(streams),
+            data: self.data,
+            cold: self.cold.clone(),
+            row_streams: true,
+            long_operations: true,
+            ..Needs::default()
+        }
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        StepOutline::of_names(names(self), LOAD_STEPS)
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
 }
 
 fn scale_problem(options: &Dbt3) -> Option<Mistake> {

@@ -9,7 +9,6 @@ mod answers;
 mod check;
 mod comments;
 mod estimate;
-mod in_plans;
 pub(crate) mod lanes;
 pub mod options;
 mod parameters;
@@ -104,10 +103,6 @@ impl Steps for Dbt3 {
     }
 
     /// Queries have a limit of their own, and nothing else must be cut off.
-    fn time_cap(&self, _index: usize) -> Option<Duration> {
-        None
-    }
-
     fn explained(&self, index: usize) -> Vec<Explained> {
         let explained = |number: u8, hint: &Hint, is_executed: bool| {
             let params = self.shared.params(number, 0);

@@ -1,7 +1,11 @@
-//! Checks the options of the Insert Benchmark: ranges, and what goes together.
+//! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
+//! a forecast.
 
-use dbdyno_plan::{Mistake, Plan, VariantKind, data_problem};
+use dbdyno_plan::{
+    Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, VariantKind, WorkloadOptions, data_problem,
+};
 
+use crate::insert_benchmark::estimate;
 use crate::insert_benchmark::options::InsertBenchmark;
 use crate::options::{
     Number, number_problem, repeated, table_options_problem, time_cap_problem, time_problem,
@@ -14,20 +18,53 @@ const MAX_DATA_LENGTH: u32 = 4000;
 /// A bigint key must not run out in the middle of a run.
 const MAX_FIRST_ID: u64 = 1 << 62;
 
-/// The first option out of its range: its dotted key inside `[workload.insert-benchmark]`, and what
-/// to write.
-pub(crate) fn problem(benchmark: &InsertBenchmark, plan: &Plan) -> Option<Mistake> {
-    number_problem(numbers(benchmark))
-        .or_else(|| rates_problem(benchmark))
-        .or_else(|| data_length_problem(benchmark))
-        .or_else(|| fraction_problem(benchmark))
-        .or_else(|| table_options_problem(&benchmark.create_table_options))
-        .or_else(|| {
-            let measured = &benchmark.step_names()[InsertBenchmark::LOAD_STEPS..];
-            data_problem(benchmark.data, &benchmark.cold, measured, true)
-        })
-        .or_else(|| both_problem(benchmark.settle.as_ref(), benchmark.settle_wait.is_some()))
-        .or_else(|| first_id_problem(benchmark, plan))
+impl WorkloadOptions for InsertBenchmark {
+    fn check(&self, plan: &Plan) -> Option<Mistake> {
+        number_problem(numbers(self))
+            .or_else(|| rates_problem(self))
+            .or_else(|| data_length_problem(self))
+            .or_else(|| fraction_problem(self))
+            .or_else(|| table_options_problem(&self.create_table_options))
+            .or_else(|| {
+                let measured = &self.step_names()[InsertBenchmark::LOAD_STEPS..];
+                data_problem(self.data, &self.cold, measured, true)
+            })
+            .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
+            .or_else(|| first_id_problem(self, plan))
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+        self.settle_wait = None;
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let commit = self.rows_per_commit.read_write;
+        let lowered: Vec<String> =
+            self.rates.iter().filter(|rate| **rate < commit).map(ToString::to_string).collect();
+        let rates = lowered.join(", ");
+        let warning =
+            format!("background writes at {rates} rows a second commit that many rows at once, not {commit}");
+        if lowered.is_empty() { Vec::new() } else { vec![warning] }
+    }
+
+    fn needs(&self) -> Needs {
+        let queries = if self.rates.is_empty() { 0 } else { self.query_connections };
+        Needs {
+            connections: self.clients.saturating_mul(1 + u32::from(self.deletes) + queries),
+            data: self.data,
+            cold: self.cold.clone(),
+            ..Needs::default()
+        }
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        StepOutline::of_names(self.step_names(), Self::LOAD_STEPS)
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
 }
 
 /// Key, value, least and greatest allowed value of every whole number.

@@ -10,7 +10,6 @@ mod deviations;
 mod estimate;
 mod explained;
 mod history;
-mod in_plans;
 mod lanes;
 pub mod options;
 mod rows;

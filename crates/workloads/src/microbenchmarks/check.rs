@@ -1,34 +1,80 @@
-//! Checks the options of the microbenchmarks: ranges, and patterns that choose something.
+//! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
+//! a forecast.
 
-use dbdyno_plan::{Mistake, data_problem};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
-use crate::microbenchmarks::options::{MicroStep, MicroTest, Microbenchmarks};
+use crate::microbenchmarks::options::{MicroRung, MicroStep, MicroTest, Microbenchmarks};
 use crate::microbenchmarks::pattern::fits;
+use crate::microbenchmarks::{estimate, prepared};
 use crate::oltp::check::{MOST_CONNECTIONS, ladder_problem};
 use crate::oltp::check_tables::tables_problem;
+use crate::oltp::options::existing_warning;
 use crate::options::{self, exponent_problem, number_problem, time_cap_problem, warmup_problem};
 use crate::settle::both_problem;
 
 /// Ids in a list that every product takes in one statement.
 const MOST_IDS: u64 = 10_000;
 
-/// The first option out of its range: its key inside `[workload.microbenchmarks]`, and what to
-/// write.
-pub(crate) fn problem(options: &Microbenchmarks) -> Option<Mistake> {
-    tables_problem(&options.tables_part())
-        .or_else(|| {
-            let ids = ("update_inlist_ids", options.update_inlist_ids.into(), 1, MOST_IDS);
-            number_problem([ids, ("operations", options.operations.unwrap_or(1), 1, u64::MAX)])
-        })
-        .or_else(|| ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
-        .or_else(|| steps_problem(options))
-        .or_else(|| hot_problem(options))
-        .or_else(|| time_problem(options))
-        .or_else(|| both_problem(options.settle.as_ref(), options.settle_wait.is_some()))
-        .or_else(|| refill_problem(options))
-        .or_else(|| {
-            data_problem(options.data, &options.cold, &options.step_names()[options.load_steps()..], false)
-        })
+impl WorkloadOptions for Microbenchmarks {
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        tables_problem(&self.tables_part())
+            .or_else(|| {
+                let ids = ("update_inlist_ids", self.update_inlist_ids.into(), 1, MOST_IDS);
+                number_problem([ids, ("operations", self.operations.unwrap_or(1), 1, u64::MAX)])
+            })
+            .or_else(|| ladder_problem("connections", &self.connections, MOST_CONNECTIONS))
+            .or_else(|| steps_problem(self))
+            .or_else(|| hot_problem(self))
+            .or_else(|| time_problem(self))
+            .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
+            .or_else(|| refill_problem(self))
+            .or_else(|| data_problem(self.data, &self.cold, &self.step_names()[self.load_steps()..], false))
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+        self.settle_wait = None;
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = warnings(self);
+        if self.use_existing {
+            let writes = self.rungs().into_iter().filter(|rung| rung.step.test.writes());
+            warnings.extend(existing_warning(writes.map(|rung| rung.name).collect()));
+        }
+        warnings
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            connections: self.most_connections(),
+            data: self.data,
+            cold: self.cold.clone(),
+            existing_tables: self.use_existing,
+            client_hosts: true,
+            ..Needs::default()
+        }
+    }
+
+    fn prepared_statements(&self, with_begin: bool) -> u64 {
+        prepared::most(self, with_begin)
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        let before = StepOutline::of_names(self.tables_part().step_names(), self.load_steps());
+        let outline = |(index, rung): (usize, MicroRung)| StepOutline {
+            name: rung.name,
+            loads: false,
+            begins_group: self.begins_group(index),
+            is_warm_up: rung.step.moment.is_warm_up(),
+            changes_data: rung.step.test.writes(),
+        };
+        before.into_iter().chain(self.rungs().into_iter().enumerate().map(outline)).collect()
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
 }
 
 /// Each pattern must fit a step: a misspelt one would leave steps out without a word.
@@ -96,7 +142,7 @@ fn refill_problem(options: &Microbenchmarks) -> Option<Mistake> {
 }
 
 /// What a plan asks for that will not measure what its names say.
-pub(crate) fn warnings(options: &Microbenchmarks) -> Vec<String> {
+fn warnings(options: &Microbenchmarks) -> Vec<String> {
     let count = options.rungs().iter().filter(|rung| rung.step.test == MicroTest::Delete).count();
     if count > 1 && !options.delete_refill && !options.data.puts_back_each_step() {
         return vec![format!(

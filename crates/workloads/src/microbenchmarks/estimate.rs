@@ -6,8 +6,9 @@ use std::time::Duration;
 use dbdyno_plan::{Forecast, Size, Speed, StepEstimate, grouped, numbered, seconds};
 
 use crate::microbenchmarks::options::{MicroLength, MicroRung, Microbenchmarks};
-use crate::oltp::estimate::{OPERATIONS_PER_SECOND, ROW_FACTOR, table_bytes, table_steps, with_warm_up};
-use crate::options::Verify;
+use crate::oltp::estimate::{
+    OPERATIONS_PER_SECOND, ROW_FACTOR, checks, table_bytes, table_steps, with_warm_up,
+};
 
 /// The forecast on one kind of server.
 pub(crate) fn estimate(options: &Microbenchmarks, speed: &Speed, size: &Size) -> Forecast {
@@ -28,16 +29,7 @@ pub(crate) fn estimate(options: &Microbenchmarks, speed: &Speed, size: &Size) ->
         before = Some(rung);
     }
     let writing = rungs.iter().filter(|rung| rung.step.test.writes());
-    let checks = match options.verify {
-        Verify::Off => 0,
-        Verify::End => 1,
-        Verify::EachStep => 1 + writing.clone().count(),
-    };
-    if checks > 0 {
-        let each = options.loaded_rows() as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
-        let detail = format!("{} of {} rows", numbered(checks, "check"), grouped(options.loaded_rows()));
-        steps.push(StepEstimate::new("verify", &detail, seconds(each * checks as f64)));
-    }
+    steps.extend(checks(options.verify, writing.clone().count(), options.loaded_rows(), speed));
     let written = writing.map(|rung| options.length(&rung.step).unwrap_or_default()).sum();
     Forecast {
         disk_bytes: table_bytes(&tables, size, written),

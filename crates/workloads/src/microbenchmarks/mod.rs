@@ -12,7 +12,6 @@ mod check;
 mod deviations;
 mod estimate;
 mod groups;
-mod in_plans;
 mod micro_test;
 pub mod options;
 #[cfg(test)]
@@ -44,13 +43,11 @@ use crate::oltp::lanes::AnyLane;
 use crate::oltp::steps::StepKind;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
+use crate::workload::capped;
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
 /// What cards say of each test.
 const WORDS: &str = include_str!("words.toml");
-
-/// A step gets this much longer than its time cap: connections may be slow to answer once.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The workload over one cell.
 pub struct Microbenchmarks {
@@ -154,7 +151,7 @@ impl Steps for Microbenchmarks {
     fn time_cap(&self, index: usize) -> Option<Duration> {
         let step = self.step(index)?;
         let length = self.options.length(&step.rung.step)? + self.options.warmup_of(&step.rung.step);
-        Some(length.mul_f64(self.options.time_cap) + PATIENCE)
+        Some(capped(length, self.options.time_cap))
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {

@@ -1,9 +1,11 @@
-//! Checks the options of the classic OLTP workload: ranges, and what goes together.
+//! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
+//! a forecast.
 
-use dbdyno_plan::{Mistake, data_problem};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
 use crate::oltp::check_tables::tables_problem;
-use crate::oltp::options::{Distribution, Oltp, OltpPace, OltpTest};
+use crate::oltp::options::{Distribution, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
+use crate::oltp::{estimate, prepared};
 use crate::options::{
     self, Number, exponent_problem, number_problem, pareto_problem, repeated, time_cap_problem,
     warmup_problem,
@@ -15,18 +17,57 @@ const MOST_RANGE: u64 = i32::MAX as u64;
 /// More connections than a server of any product takes.
 pub(crate) const MOST_CONNECTIONS: u32 = 65_536;
 
-/// The first option out of its range: its key inside `[workload.oltp]`, and what to write.
-pub(crate) fn problem(oltp: &Oltp) -> Option<Mistake> {
-    tables_problem(oltp)
-        .or_else(|| number_problem(numbers(oltp)))
-        .or_else(|| ladder_problem("connections", &oltp.connections, MOST_CONNECTIONS))
-        .or_else(|| tests_problem(oltp))
-        .or_else(|| statements_problem(oltp))
-        .or_else(|| pace_problem(oltp))
-        .or_else(|| fraction_problem(oltp))
-        .or_else(|| zipfian_problem(oltp))
-        .or_else(|| both_problem(oltp.settle.as_ref(), oltp.settle_wait.is_some()))
-        .or_else(|| data_problem(oltp.data, &oltp.cold, &oltp.step_names()[oltp.load_steps()..], false))
+impl WorkloadOptions for Oltp {
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        tables_problem(self)
+            .or_else(|| number_problem(numbers(self)))
+            .or_else(|| ladder_problem("connections", &self.connections, MOST_CONNECTIONS))
+            .or_else(|| tests_problem(self))
+            .or_else(|| statements_problem(self))
+            .or_else(|| pace_problem(self))
+            .or_else(|| fraction_problem(self))
+            .or_else(|| zipfian_problem(self))
+            .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
+            .or_else(|| data_problem(self.data, &self.cold, &self.step_names()[self.load_steps()..], false))
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+        self.settle_wait = None;
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let writes = self.tests.iter().filter(|test| test.writes() && self.use_existing);
+        existing_warning(writes.map(|test| test.name().to_owned()).collect())
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            connections: self.most_connections(),
+            data: self.data,
+            cold: self.cold.clone(),
+            existing_tables: self.use_existing,
+            row_streams: self.load_method == LoadMethod::Stream && !self.use_existing,
+            client_hosts: true,
+            ..Needs::default()
+        }
+    }
+
+    fn prepared_statements(&self, with_begin: bool) -> u64 {
+        prepared::most(self, with_begin)
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        let mut steps = StepOutline::of_names(self.step_names(), self.load_steps());
+        for (step, (test, ..)) in steps.iter_mut().skip(self.load_steps()).zip(self.test_steps()) {
+            step.changes_data = test.writes();
+        }
+        steps
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
 }
 
 /// The first option of pace or time that does not go with the others.

@@ -56,8 +56,6 @@ pub(crate) fn table_steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
 }
 
 fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
-    let rows = oltp.loaded_rows();
-    let detail = format!("{} rows", grouped(rows));
     let mut steps = table_steps(oltp, speed);
     if !oltp.use_existing {
         steps.extend(oltp.settling().estimate("after the load", Duration::ZERO));
@@ -75,16 +73,8 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
             length(oltp, connections),
         ));
     }
-    let checks = checks(oltp);
-    if checks > 0 {
-        let each = rows as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
-        let times = numbered(checks, "check");
-        steps.push(StepEstimate::new(
-            "verify",
-            &format!("{times} of {detail}"),
-            seconds(each * checks as f64),
-        ));
-    }
+    let writing = oltp.test_steps().iter().filter(|(test, ..)| test.writes()).count();
+    steps.extend(checks(oltp.verify, writing, oltp.loaded_rows(), speed));
     steps
 }
 
@@ -104,18 +94,17 @@ fn length(oltp: &Oltp, connections: u32) -> Duration {
     oltp.length().unwrap_or_else(|| seconds(guessed()))
 }
 
-/// Steps after which tables are read: those that write.
-fn checks(oltp: &Oltp) -> usize {
-    match oltp.verify {
-        Verify::Off => 0,
+/// Reading tables of `rows` rows after the steps that write.
+pub(crate) fn checks(verify: Verify, writing_steps: usize, rows: u64, speed: &Speed) -> Option<StepEstimate> {
+    let checks = match verify {
+        Verify::Off => return None,
         Verify::End => 1,
         // The first one reads what the load has made, or what is there.
-        Verify::EachStep => 1 + writing_steps(oltp),
-    }
-}
-
-fn writing_steps(oltp: &Oltp) -> usize {
-    oltp.test_steps().iter().filter(|(test, ..)| test.writes()).count()
+        Verify::EachStep => 1 + writing_steps,
+    };
+    let each = rows as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
+    let detail = format!("{} of {} rows", numbered(checks, "check"), grouped(rows));
+    Some(StepEstimate::new("verify", &detail, seconds(each * checks as f64)))
 }
 
 fn disk_bytes(oltp: &Oltp, size: &Size) -> u64 {

@@ -11,7 +11,6 @@ pub(crate) mod distribution;
 pub(crate) mod draws;
 pub(crate) mod estimate;
 pub(crate) mod explained;
-mod in_plans;
 pub(crate) mod ladder;
 pub(crate) mod lanes;
 mod load;
@@ -48,13 +47,11 @@ use crate::oltp::lanes::AnyLane;
 use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
+use crate::workload::capped;
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
 /// What cards say of each test.
 pub(crate) const WORDS: &str = include_str!("words.toml");
-
-/// A step gets this much longer than its time cap: connections may be slow to answer once.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The workload over one cell.
 pub struct Oltp {
@@ -216,7 +213,7 @@ impl Steps for Oltp {
     fn time_cap(&self, index: usize) -> Option<Duration> {
         let options = &self.shared.options;
         let length = options.length().filter(|_| matches!(self.steps[index].kind, StepKind::Test { .. }))?;
-        Some(length.mul_f64(options.time_cap) + PATIENCE)
+        Some(capped(length, options.time_cap))
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {

@@ -201,8 +201,7 @@ impl Oltp {
 
     /// Name of a test's step: `read-write.c16`, with a rate `read-write.c16.r5000`.
     pub fn step_name(test: OltpTest, connections: u32, rate: Option<u32>) -> String {
-        let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
-        format!("{}.c{connections}{rate}", test.name())
+        rung_name(test.name(), connections, rate)
     }
 
     /// Whether the index on `k` is a step of its own.
@@ -253,6 +252,12 @@ pub(crate) fn existing_warning(writes: Vec<String>) -> Vec<String> {
     let names = writes.join(", ");
     let warning = format!("{names} will change rows of tables that are not dbdyno's (use_existing)");
     if writes.is_empty() { Vec::new() } else { vec![warning] }
+}
+
+/// Name of a rung's step: `STEM.c16`, with a rate `STEM.c16.r5000`.
+pub(crate) fn rung_name(stem: &str, connections: u32, rate: Option<u32>) -> String {
+    let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
+    format!("{stem}.c{connections}{rate}")
 }
 
 #[cfg(test)]

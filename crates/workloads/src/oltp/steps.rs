@@ -113,11 +113,7 @@ pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
     let stream = fnv1a(format!("{} pace", step.name).as_bytes());
     let draws = |connection| Draws::new(setup.context.seed, stream, connection);
     if let Some(rate) = rate {
-        let arrivals = arrivals(&step.name, options.pace, rate, setup.context.seed);
-        let schedule = match options.max_backlog {
-            Some(most) => Schedule::with_max_backlog(arrivals, most),
-            None => Schedule::new(arrivals),
-        };
+        let schedule = schedule(&step.name, (options.pace, rate), options.max_backlog, setup.context.seed);
         return vec![Pace::Shared(Arc::new(schedule)); connections as usize];
     }
     let mean = options.think_time.0;
@@ -129,13 +125,22 @@ pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
     (0..connections).map(pace).collect()
 }
 
-/// When operations of step `name` are due.
-pub(crate) fn arrivals(name: &str, pace: OltpPace, rate: u32, seed: u64) -> Arrivals {
+/// When operations of step `name` are due, with so many waiting at most.
+pub(crate) fn schedule(
+    name: &str,
+    (pace, rate): (OltpPace, u32),
+    max_backlog: Option<u64>,
+    seed: u64,
+) -> Schedule {
     let (operations, per) = (u64::from(rate), Duration::from_secs(1));
-    if pace == OltpPace::Poisson {
+    let arrivals = if pace == OltpPace::Poisson {
         Arrivals::poisson(operations, per, Draws::new(seed, fnv1a(format!("{name} pace").as_bytes()), 0))
     } else {
         Arrivals::Constant { operations, per, phase: Duration::ZERO }
+    };
+    match max_backlog {
+        Some(most) => Schedule::with_max_backlog(arrivals, most),
+        None => Schedule::new(arrivals),
     }
 }
 

@@ -40,9 +40,6 @@ pub const BUILTINS: [Builtin; 3] = [
 ];
 
 /// The one script whose name begins with `name`.
-///
-/// # Errors
-/// None, or more than one.
 pub fn builtin(name: &str) -> Result<&'static Builtin, String> {
     let mut found = BUILTINS.iter().filter(|own| own.name.starts_with(name));
     match (found.next(), found.next()) {

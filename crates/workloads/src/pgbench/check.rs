@@ -1,9 +1,13 @@
-//! Checks the options of pgbench's scripts: ranges, what goes together, and the scripts themselves.
+//! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
+//! a forecast.
 
-use dbdyno_plan::{Mistake, data_problem};
+use std::path::{Path, PathBuf};
+
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
 use super::options::Pgbench;
 use super::variables::is_name_sign;
+use super::{estimate, sources};
 use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::options::number_problem;
 use crate::sql_checks;
@@ -11,15 +15,51 @@ use crate::sql_checks;
 /// Letters of `init_steps`.
 const INIT_STEPS: &str = "dtgGvpf";
 
-/// The first mistake: its key inside `[workload.pgbench]`, and what to write.
-pub(crate) fn problem(options: &Pgbench) -> Option<Mistake> {
-    values_problem(options)
-        .or_else(|| sql_checks::problem(&options.checks))
-        .or_else(|| options.scripts("END").err().map(|problem| ("files", problem)))
-        .or_else(|| {
-            let measured = &options.step_names()[usize::from(options.has_load())..];
-            data_problem(options.data, &options.cold, measured, false)
-        })
+impl WorkloadOptions for Pgbench {
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        values_problem(self)
+            .or_else(|| sql_checks::problem(&self.checks))
+            .or_else(|| self.scripts("END").err().map(|problem| ("files", problem)))
+            .or_else(|| {
+                let measured = &self.step_names()[usize::from(self.has_load())..];
+                data_problem(self.data, &self.cold, measured, false)
+            })
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            connections: self.connections.iter().copied().max().unwrap_or(1),
+            data: self.data,
+            cold: self.cold.clone(),
+            existing_tables: self.use_existing,
+            ..Needs::default()
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.files.iter().filter_map(|file| sources::own_file(file)).map(PathBuf::from).collect()
+    }
+
+    fn move_files(&mut self, place: &dyn Fn(&Path) -> PathBuf) {
+        for file in &mut self.files {
+            if let Some(path) = sources::own_file(file) {
+                let weight = file[path.len()..].to_owned();
+                *file = format!("{}{weight}", place(Path::new(path)).display());
+            }
+        }
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        StepOutline::of_names(self.step_names(), usize::from(self.has_load()))
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
 }
 
 /// The first value out of its range, or that does not go with another.

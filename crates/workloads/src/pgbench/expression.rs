@@ -84,9 +84,6 @@ pub(crate) const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] 
 
 impl Expression {
     /// Its value.
-    ///
-    /// # Errors
-    /// What is wrong, in pgbench's words.
     pub(crate) fn value(&self, variables: &Variables, draws: &mut Draws) -> Result<Value, String> {
         match self {
             Self::Constant(value) => Ok(*value),

@@ -7,7 +7,6 @@ mod builtin;
 mod check;
 mod estimate;
 mod expression;
-mod in_plans;
 mod lane;
 mod load;
 pub mod options;
@@ -43,10 +42,8 @@ use self::variables::Variables;
 use self::verify::Balances;
 use crate::any_lane::any_lane;
 use crate::deviations::of_rows;
+use crate::workload::capped;
 use crate::{Cards, Context, Error, Lanes, Original, Philox, Steps, Work, Workload, cards, sql_checks};
-
-/// A step gets this much longer than its time cap: connections may be slow to answer once.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 any_lane! {
     Load(Box<LoadLane>),
@@ -143,9 +140,6 @@ pub struct ScriptInfo {
 
 impl Pgbench {
     /// The workload outside of a plan, with the times of every command.
-    ///
-    /// # Errors
-    /// The option that is wrong, and why.
     pub fn alone(options: &Options, context: Context) -> Result<Self, String> {
         if let Some((_, problem)) = check::values_problem(options) {
             return Err(problem);
@@ -178,9 +172,6 @@ impl Pgbench {
     }
 
     /// Takes the scale from the tables that are there, if they are.
-    ///
-    /// # Errors
-    /// The database does not say how many branches there are.
     pub async fn find_scale(&mut self, session: &mut AnySession) -> Result<(), Error> {
         let asking = Error::during("counting pgbench_branches");
         let cells = session.rows("select count(*) from pgbench_branches").await.map_err(asking)?;
@@ -191,9 +182,6 @@ impl Pgbench {
     }
 
     /// Vacuums, and empties the history, as before each run; only what is there.
-    ///
-    /// # Errors
-    /// The server's refusal.
     pub async fn make_ready(&self, session: &mut AnySession) -> Result<Option<Work>, Error> {
         let names = tables(session).await.map_err(Error::during("listing the tables"))?;
         let has = |table: &str| names.iter().any(|name| name == table);
@@ -232,11 +220,7 @@ impl Pgbench {
     fn sources(&self) -> Result<Work, Error> {
         let scripts = self.scripts_read()?;
         let texts = scripts.list.iter().map(|source| (source.given.clone(), json!(source.text)));
-        let details = Map::from_iter([
-            ("sha256".to_owned(), json!(scripts.hash())),
-            ("files".to_owned(), Json::Object(texts.collect())),
-        ]);
-        Ok(Work::new("read script", Duration::ZERO, details))
+        Ok(crate::sources::read(&scripts.hash(), texts.collect()))
     }
 
     /// Whether balances are compared: only the original's own scripts keep them.
@@ -266,7 +250,7 @@ impl Steps for Pgbench {
 
     fn time_cap(&self, index: usize) -> Option<Duration> {
         let length = self.setup.options.length().filter(|_| self.steps[index].run.is_some())?;
-        Some(length.mul_f64(self.setup.options.time_cap) + PATIENCE)
+        Some(capped(length, self.setup.options.time_cap))
     }
 }
 

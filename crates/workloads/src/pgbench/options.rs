@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sources::{self, names_of};
 use crate::oltp::ladder::{Ladder, ladder};
-use crate::oltp::options::{Oltp, OltpPace, OltpTest};
+use crate::oltp::options::{Oltp, OltpPace, OltpTest, rung_name};
 use crate::settle::Settle;
 use crate::sql_checks::SqlCheck;
 
@@ -137,10 +137,8 @@ impl Pgbench {
     /// Names of all steps in their order.
     pub fn step_names(&self) -> Vec<String> {
         let stem = names_of(&self.files).join("+");
-        let rungs = self.shared().test_steps().into_iter().map(|(_, connections, rate)| {
-            let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
-            format!("{stem}.c{connections}{rate}")
-        });
+        let rungs = self.shared().test_steps().into_iter();
+        let rungs = rungs.map(|(_, connections, rate)| rung_name(&stem, connections, rate));
         self.has_load().then(|| "load".to_owned()).into_iter().chain(rungs).collect()
     }
 

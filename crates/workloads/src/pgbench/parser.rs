@@ -36,9 +36,6 @@ const PRODUCT: u8 = 8;
 const UNARY: u8 = 9;
 
 /// Reads `text`, all of it. Variables get places among `names`.
-///
-/// # Errors
-/// What is wrong, and where.
 pub(crate) fn expression(text: &str, names: &mut Names) -> Result<Expression, String> {
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens, at: 0, depth: 0, names };

@@ -74,9 +74,6 @@ pub(crate) enum Unit {
 
 impl Script {
     /// Reads `text`. Variables get places among `names`.
-    ///
-    /// # Errors
-    /// The line, and what is wrong with it.
     pub(crate) fn read(text: &str, names: &mut Names) -> Result<Self, String> {
         let mut reader = Reader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
         let (mut rest, mut line) = (text, 1);

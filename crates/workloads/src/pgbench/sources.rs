@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use super::builtin::{BUILTINS, Builtin};
 use super::script::Script;
 use super::variables::Names;
+use crate::sources::sha256;
 
 /// No script is longer.
 const MOST_BYTES: u64 = 1 << 20;
@@ -40,9 +39,6 @@ pub(crate) struct Scripts {
 impl Scripts {
     /// Reads `files`; `more` are names of variables that they need not speak of, `commit` is what
     /// ends a transaction of the original's own scripts.
-    ///
-    /// # Errors
-    /// The file and what is wrong with it.
     pub(crate) fn read<'a>(
         files: &[String],
         more: impl Iterator<Item = &'a str>,
@@ -86,9 +82,7 @@ impl Scripts {
     }
 
     pub(crate) fn hash(&self) -> String {
-        let mut hash = Sha256::new();
-        self.list.iter().for_each(|source| hash.update(source.text.as_bytes()));
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256(self.list.iter().map(|source| &*source.text))
     }
 }
 

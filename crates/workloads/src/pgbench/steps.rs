@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dbdyno_loadgen::{LaneSpec, Limit, Pace, Schedule};
+use dbdyno_loadgen::{LaneSpec, Limit, Pace};
 use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use super::load::{LoadLane, portions};
 use super::options::Pgbench;
 use super::script::Action;
 use super::{AnyLane, Setup};
-use crate::oltp::steps::{arrivals, clients, stream};
+use crate::oltp::steps::{clients, schedule, stream};
 use crate::specs::{add_run, step_spec};
 use crate::{Lanes, planned};
 
@@ -57,11 +57,7 @@ impl Planned {
     fn pace(&self, setup: &Setup) -> Pace {
         let Some((_, Some(rate))) = self.run else { return Pace::Closed };
         let options = &setup.options;
-        let arrivals = arrivals(&self.name, options.pace, rate, setup.context.seed);
-        let schedule = match options.max_backlog {
-            Some(most) => Schedule::with_max_backlog(arrivals, most),
-            None => Schedule::new(arrivals),
-        };
+        let schedule = schedule(&self.name, (options.pace, rate), options.max_backlog, setup.context.seed);
         Pace::Shared(Arc::new(match options.latency_limit {
             Some(limit) => schedule.with_max_wait(limit.0),
             None => schedule,

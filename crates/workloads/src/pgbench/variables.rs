@@ -80,9 +80,6 @@ impl Variables {
     }
 
     /// The value of a variable in an expression.
-    ///
-    /// # Errors
-    /// There is none, or it is a text that is no value.
     pub(crate) fn value(&self, place: usize) -> Result<Value, String> {
         match self.held.get(place) {
             Some(Held::Value(value)) => Ok(*value),

@@ -35,9 +35,6 @@ pub struct Stat {
 
 impl Sysbench {
     /// The workload for the one command that `options` name.
-    ///
-    /// # Errors
-    /// The option that is wrong, and why.
     pub fn alone(options: &Options, context: Context) -> Result<Self, String> {
         if let Some((_, problem)) = check::values_problem(options) {
             return Err(problem);

@@ -1,24 +1,60 @@
-//! Checks the options of a script: ranges, what goes together, and what the script itself says of
-//! them.
+//! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
+//! a forecast.
 
-use dbdyno_plan::{Mistake, data_problem};
+use std::path::{Path, PathBuf};
 
-use super::Setup;
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
+
 use super::offers::Offers;
 use super::options::Sysbench;
+use super::{Setup, estimate, files};
 use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::options::{exponent_problem, number_problem, pareto_problem, repeated};
 use crate::sql_checks;
 
-/// The first mistake: its key inside `[workload.sysbench]`, and what to write.
-pub(crate) fn problem(options: &Sysbench) -> Option<Mistake> {
-    values_problem(options)
-        .or_else(|| commands_problem(options))
-        .or_else(|| sql_checks::problem(&options.checks))
-        .or_else(|| script_problem(options))
-        .or_else(|| {
-            data_problem(options.data, &options.cold, &options.step_names()[options.load_steps()..], false)
-        })
+impl WorkloadOptions for Sysbench {
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        values_problem(self)
+            .or_else(|| commands_problem(self))
+            .or_else(|| sql_checks::problem(&self.checks))
+            .or_else(|| script_problem(self))
+            .or_else(|| data_problem(self.data, &self.cold, &self.step_names()[self.load_steps()..], false))
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+    }
+
+    fn needs(&self) -> Needs {
+        let most = self.connections.iter().copied().max().unwrap_or(1);
+        Needs {
+            connections: most.max(self.prepare_connections),
+            data: self.data,
+            cold: self.cold.clone(),
+            existing_tables: self.use_existing,
+            ..Needs::default()
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        files::with_modules(&self.script)
+    }
+
+    fn move_files(&mut self, place: &dyn Fn(&Path) -> PathBuf) {
+        let script = files::found(&self.script).unwrap_or_else(|| PathBuf::from(&self.script));
+        // The name of a script that is not here is no path.
+        if script.is_file() || script.is_absolute() {
+            self.script = place(&script).display().to_string();
+        }
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        StepOutline::of_names(self.step_names(), self.load_steps())
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
 }
 
 /// The first number out of its range, or that does not go with another.

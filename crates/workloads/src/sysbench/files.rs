@@ -35,9 +35,6 @@ pub(crate) fn stem(given: &str) -> String {
 
 impl Script {
     /// Finds and reads the script `given`: a path, or the name of one of sysbench's own.
-    ///
-    /// # Errors
-    /// [`Error::Script`] when there is none, or it cannot be read.
     pub(crate) fn find(given: &str, any_file: bool) -> Result<Self, Error> {
         let path = found(given).ok_or_else(|| {
             let message = format!(

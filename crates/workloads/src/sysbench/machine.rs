@@ -88,9 +88,6 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// A new state in which the script has been loaded, and its options set.
-    ///
-    /// # Errors
-    /// What is wrong with the script or its options, in words.
     pub(crate) fn new(setup: &Arc<Setup>, script: &Script, place: StateIdentity<'_>) -> Result<Self, String> {
         let host = Rc::new(Host {
             setup: Arc::clone(setup),

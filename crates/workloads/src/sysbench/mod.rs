@@ -12,7 +12,6 @@ mod draws;
 mod estimate;
 mod files;
 mod host;
-mod in_plans;
 mod lane;
 mod machine;
 mod offers;
@@ -29,8 +28,7 @@ use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::{Map, json};
 
 pub use self::alone::Stat;
 use self::asked::Reply;
@@ -43,10 +41,9 @@ use self::options::Sysbench as Options;
 use self::said::Said;
 use self::steps::{Act, Planned};
 use crate::deviations::of_rows;
+use crate::sources::{self, sha256};
+use crate::workload::capped;
 use crate::{Cards, Context, Error, Lanes, Original, Steps, Work, Workload, cards, sql_checks};
-
-/// A run gets this much longer than its time cap: connections may be slow to answer once.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What all connections of a cell must know.
 pub(crate) struct Setup {
@@ -94,9 +91,7 @@ impl Setup {
     /// Of every file that was read, in their order.
     pub(crate) fn hash(&self) -> Option<String> {
         let files = self.script()?.files();
-        let mut hash = Sha256::new();
-        files.iter().for_each(|(_, text)| hash.update(text.as_bytes()));
-        Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(sha256(files.iter().map(|(_, text)| &**text)))
     }
 }
 
@@ -153,11 +148,7 @@ impl Sysbench {
         })?;
         let files = offers.script.files().into_iter();
         let texts = files.map(|(path, text)| (path.display().to_string(), json!(&*text)));
-        let details = Map::from_iter([
-            ("sha256".to_owned(), json!(self.setup.hash())),
-            ("files".to_owned(), Value::Object(texts.collect())),
-        ]);
-        Ok(Work::new("read script", Duration::ZERO, details))
+        Ok(sources::read(&self.setup.hash(), texts.collect()))
     }
 
     /// What the script has printed, if anything.
@@ -189,7 +180,7 @@ impl Steps for Sysbench {
         let options = &self.setup.options;
         let is_run = matches!(self.steps[index].act, Act::Run { .. });
         let length = options.shared().length().filter(|_| is_run)?;
-        Some(length.mul_f64(options.time_cap) + PATIENCE)
+        Some(capped(length, options.time_cap))
     }
 }
 

@@ -34,9 +34,6 @@ pub(crate) struct Offers {
 
 impl Offers {
     /// Loads the script of `setup` as for `command`.
-    ///
-    /// # Errors
-    /// The option of the plan that is wrong, and why.
     pub(crate) fn of(setup: &Arc<Setup>, command: &str) -> Result<Self, Mistake> {
         let options = &setup.options;
         let script = Script::find(&options.script, options.allows_files())

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Setup, files, host};
 use crate::oltp::ladder::{Ladder, ladder};
-use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace, OltpTest};
+use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace, OltpTest, rung_name};
 use crate::settle::Settle;
 use crate::sql_checks::SqlCheck;
 
@@ -184,13 +184,7 @@ impl Sysbench {
         let (shared, stem) = (self.shared(), files::stem(&self.script));
         let rungs = shared.test_steps();
         let of = |command: &String| match command.as_str() {
-            "run" => {
-                let name = |&(_, connections, rate): &(_, u32, Option<u32>)| {
-                    let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
-                    format!("{stem}.c{connections}{rate}")
-                };
-                rungs.iter().map(name).collect::<Vec<_>>()
-            }
+            "run" => rungs.iter().map(|&(_, count, rate)| rung_name(&stem, count, rate)).collect(),
             command => vec![command.to_owned()],
         };
         self.step_commands().flat_map(of).collect()

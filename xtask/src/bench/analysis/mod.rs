@@ -65,7 +65,8 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         is_met &= seconds <= MOST_SECONDS_OF_MANY;
         rows.push([format!("{what}, s"), format!("{seconds:.2}"), format!("{MOST_SECONDS_OF_MANY}")]);
     }
-    Ok(Measured { table: text(&rows), page: page(&rows, setting), is_met })
+    let facts = vec![format!("rounds: {}", setting.rounds)];
+    Ok(Measured { table: text(&rows), markdown: markdown(&rows), facts, is_met })
 }
 
 /// Of dbdyno with the words that `arguments` adds, from start to end of the process.
@@ -87,25 +88,9 @@ fn text(rows: &[[String; 3]]) -> String {
     text
 }
 
-fn page(rows: &[[String; 3]], setting: &Setting) -> String {
+fn markdown(rows: &[[String; 3]]) -> String {
     let rows: Vec<String> = rows.iter().map(|row| format!("| {} |", row.join(" | "))).collect();
-    let Size { steps, variants, blocks, seconds } = SIZE;
-    let small = SMALL;
-    format!(
-        "# How long a large run takes to analyse\n\nMeasured with `cargo xtask bench analysis --save`, which writes this page: {} \
-         rounds of `dbdyno report` over a\nrun of {steps} steps, {variants} variants and {blocks} blocks, {seconds} seconds a step, with the samples \
-         that a MariaDB gives (529 status\ncounters), from start to end of the process: reading the\nrecords, all findings and the report. Medians.\n\nThe 2,000 small runs are of \
-         one plan: {} steps, {} variants, one block, {} seconds a step, with the\nsame samples. Their pages are there, as \
-         `dbdyno run` leaves them.\n\n| figure | median | at most |\n\
-         |---|---|---|\n{}\n\n* date: {}; load average of the minute before: {}\n",
-        setting.rounds,
-        small.steps,
-        small.variants,
-        small.seconds,
-        rows.join("\n"),
-        setting.started.date,
-        setting.started.load
-    )
+    format!("| figure | median | at most |\n|---|---|---|\n{}", rows.join("\n"))
 }
 
 #[cfg(test)]

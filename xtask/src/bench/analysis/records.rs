@@ -76,9 +76,6 @@ const KINDS: u32 = 12;
 
 /// Writes `runs` runs of one plan, day after day. In the second half all rates are a twentieth
 /// lower.
-///
-/// # Errors
-/// I/O.
 pub(super) fn write_many(parent: &Path, size: Size, runs: u32) -> Result<()> {
     for number in 0..runs {
         let of_half = number % (runs / 2);
@@ -98,9 +95,6 @@ pub(super) fn write_many(parent: &Path, size: Size, runs: u32) -> Result<()> {
 
 /// Writes a run of `size` into `parent` through the writer, so that reading it is what it is for
 /// any run.
-///
-/// # Errors
-/// I/O.
 pub(super) fn write(parent: &Path, size: Size, run: u32, per_second: u64) -> Result<PathBuf> {
     std::fs::create_dir_all(parent)?;
     let manifest = manifest(size, run);

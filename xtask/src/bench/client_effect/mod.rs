@@ -95,7 +95,12 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     }
     Ok(Measured {
         table: page::tables(&samples, super::grid::Grid::text),
-        page: page::page(&samples, &setting.started, &version, setting.rounds),
+        markdown: page::markdown(&samples),
+        facts: vec![
+            format!("rounds: {}", setting.rounds),
+            format!("servers: {}, started by dbdyno, {}", samples.titles.join(", "), machine::shares()),
+            format!("peer: {version} of Debian"),
+        ],
         is_met: samples.is_met(),
     })
 }

@@ -1,11 +1,9 @@
 //! The tables for the terminal and the page of the documentation.
 
 use super::samples::{Part, Samples, TOLERANCE};
-use super::{CLIENTS, SECONDS, SLEEP, SPIN, TESTS, Test};
+use super::{CLIENTS, SLEEP, SPIN, TESTS, Test};
 use crate::bench::grid::Grid;
-use crate::bench::machine::{self, Moment};
 use crate::bench::spread::Spread;
-use crate::bench::sysbench::hosts::{self, MY_CNF, POSTGRESQL_CONF};
 
 /// Every test's tables, each written by `write`.
 pub(super) fn tables(samples: &Samples, write: fn(&Grid) -> String) -> String {
@@ -115,44 +113,6 @@ fn shown(samples: &Samples) -> String {
 }
 
 /// For the documentation.
-pub(super) fn page(samples: &Samples, moment: &Moment, version: &str, rounds: u32) -> String {
-    let (server_cpus, client_cpus) = machine::halves();
-    format!(
-        "# Does a comparison of servers depend on the client?
-
-Measured with `cargo xtask bench client-effect --save`, which writes this page. All servers run side by side on CPUs
-{server_cpus}. In each of {rounds} rounds every server is asked by every client on CPUs {client_cpus} for {SECONDS} s, in
-an order that changes from round to round: prepared statements, unix socket, uniform keys.
-sysbench makes the tables; dbdyno runs on them with `use_existing = true`. Cells are medians with the least and the
-greatest of the rounds; ratios are formed within a round.
-
-* **sleep**, **spin**: dbdyno with that [`client_wait`](../reference/plan-file.md).
-* **spin + 2 µs**, **spin + 5 µs**: a spinning dbdyno that also works for so long after each answer (`client_work`).
-* **waking the sleeping client**: the share of the server's CPU an operation that is gone when the client never sleeps.
-* **independent**: added client work changes neither the server's CPU an operation nor its ratio to {base} by more than
-  {tolerance:.0} %.
-
-Server CPU is dbdyno's figure for its step; for sysbench it is that of the server's processes over sysbench's whole
-run.
-
-## What it shows
-
-{shown}
-
-{tables}
-
-* date: {date}; load average of the minute before: {load}
-* peer: {version} of Debian
-
-{settings}",
-        settings = hosts::settings_text(MY_CNF, POSTGRESQL_CONF),
-        base = samples.titles[0],
-        tolerance = TOLERANCE * 100.0,
-        shown = shown(samples),
-        tables = tables(samples, Grid::markdown),
-        date = moment.date,
-        load = moment.load,
-        server_cpus = machine::list(server_cpus.as_deref()),
-        client_cpus = machine::list(client_cpus.as_deref()),
-    )
+pub(super) fn markdown(samples: &Samples) -> String {
+    format!("{}\n\n{}", shown(samples), tables(samples, Grid::markdown))
 }

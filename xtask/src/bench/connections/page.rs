@@ -1,10 +1,8 @@
 //! Both clients as a table for the terminal and as a page of the documentation.
 
-use super::{CONNECTIONS, ROWS, SECONDS, Taken};
+use super::Taken;
 use crate::bench::grid::Grid;
-use crate::bench::machine::{self, Moment};
 use crate::bench::spread::Spread;
-use crate::bench::sysbench::hosts::MY_CNF;
 
 /// Memory and time over sysbench's, at most.
 const MOST_MEMORY: f64 = 0.15;
@@ -61,41 +59,8 @@ impl Figures {
     }
 
     /// For the documentation.
-    pub(super) fn page(&self, moment: &Moment, version: &str, server: &str) -> String {
-        let (server_cpus, client_cpus) = machine::halves();
-        format!(
-            "# What many connections cost the client, compared with sysbench
-
-Measured with `cargo xtask bench connections --save`, which writes this page: {rounds} rounds; in
-each, dbdyno and sysbench open {CONNECTIONS} connections to the same server one after the other
-(their order changes from round to round) and select points on all of them for {SECONDS} s, in a
-closed loop with prepared statements over a unix socket. One table of {ROWS} rows. Medians; ratios
-are taken within each round.
-
-{table}
-
-Memory is the greatest that the process had resident (`VmHWM`), from its start to its end; dbdyno's
-holds its sampler, the load of its table and its report. Ready: dbdyno's is the time from the first
-connection to the barrier, when every connection has logged in and prepared its statement, as the
-run records it; sysbench's is that from its line \"Initializing worker threads\" to \"Threads
-started!\".
-
-* date: {date}; load average of the minute before: {load}
-* server: {server}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}
-* peer: {version} of Debian
-
-The server's settings:
-
-```ini
-{MY_CNF}```
-",
-            rounds = self.own.len(),
-            table = self.grid().markdown(),
-            date = moment.date,
-            load = moment.load,
-            server_cpus = machine::list(server_cpus.as_deref()),
-            client_cpus = machine::list(client_cpus.as_deref()),
-        )
+    pub(super) fn markdown(&self) -> String {
+        self.grid().markdown()
     }
 }
 

@@ -11,9 +11,6 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Waits until `child` ends. Returns the greatest memory that it had resident, in bytes, and how it
 /// ended.
-///
-/// # Errors
-/// When it ended before it was looked at.
 pub(in crate::bench) fn watched(child: Child) -> Result<(f64, ExitStatus)> {
     looked_at(child, of)
 }

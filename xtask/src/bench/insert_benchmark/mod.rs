@@ -36,7 +36,13 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     }
     Ok(Measured {
         table: table::text(&figures),
-        page: table::page(&figures, &facts, &setting.started, &server, machine::cpus()),
+        markdown: table::markdown(&figures),
+        facts: vec![
+            format!("rounds: {}", setting.rounds),
+            format!("machine: {}", facts.host),
+            format!("server: {}, started by dbdyno, unix socket", facts.server),
+            format!("client: {}", facts.tool),
+        ],
         is_met: figures.iter().all(Figure::is_met),
     })
 }

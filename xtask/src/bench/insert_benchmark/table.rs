@@ -1,9 +1,7 @@
 //! The figures as a table for the terminal and as a page of the documentation.
 
-use super::figures::{Figure, RunFacts, Sample};
-use super::plans::{ALL, MY_CNF};
+use super::figures::{Figure, Sample};
 use crate::bench::grid::Grid;
-use crate::bench::machine::Moment;
 use crate::bench::spread::Spread;
 
 const HEADER: [&str; 7] = [
@@ -48,47 +46,9 @@ pub(super) fn text(figures: &[Figure]) -> String {
     format!("{}\n\nMedians. {}", grid(figures).text(), what_is_counted())
 }
 
-/// The whole page. `server` is the name in the servers folder, `cpus` the number of the machine's
-/// CPUs.
-pub(super) fn page(
-    figures: &[Figure],
-    facts: &RunFacts,
-    moment: &Moment,
-    server: &str,
-    cpus: usize,
-) -> String {
-    let rounds = figures.first().map_or(0, |figure| figure.samples.len());
-    let plans = ALL.iter().map(|plan| format!("```toml\n{}```\n", plan.text(server, cpus)));
-    format!(
-        "# What the load client costs: Insert Benchmark
-
-Measured with `cargo xtask bench insert-benchmark --save`, which writes this page. {rounds} rounds, each
-running its plans one after the other; medians and ranges over the rounds.
-
-{table}
-
-{counted}
-
-* date: {date}; load average of the minute before: {load}
-* machine: {host}
-* server: {server_build}, started by dbdyno, unix socket
-* client: {tool}
-
-The plans and the server's option file:
-
-{plans}
-```ini
-{MY_CNF}```
-",
-        table = grid(figures).markdown(),
-        counted = what_is_counted(),
-        date = moment.date,
-        load = moment.load,
-        host = facts.host,
-        server_build = facts.server,
-        tool = facts.tool,
-        plans = plans.collect::<Vec<_>>().join("\n"),
-    )
+/// For the documentation.
+pub(super) fn markdown(figures: &[Figure]) -> String {
+    grid(figures).markdown()
 }
 
 fn what_is_counted() -> &'static str {
@@ -133,26 +93,5 @@ mod tests {
         constant bytes, as many as the INSERT and the DELETE have, and sleeps as long for each answer as in
         the run before it (crates/drivers/examples/spaced_floor.rs). The rest is dbdyno's own.
         ");
-    }
-
-    #[test]
-    fn the_page_names_machine_server_and_plans() {
-        let facts = RunFacts {
-            server: "MariaDB 10.11.5".to_owned(),
-            tool: "dbdyno 0.1.0 (release build)".to_owned(),
-            host: "a CPU".to_owned(),
-        };
-        let moment = Moment { date: "2026-01-02 03:04 UTC".to_owned(), load: "0.10".to_owned() };
-        let page = page(&[figure(0, &[0.4])], &facts, &moment, "mariadb-10.11.5", 4);
-        for part in [
-            "| l.i0: 1 client, 100 rows a commit | 0.400 a row |",
-            "2026-01-02",
-            "machine: a CPU",
-            "[mysqld]",
-        ] {
-            assert!(page.contains(part), "{part} in\n{page}");
-        }
-        assert!(page.contains("server = \"mariadb-10.11.5\""));
-        assert!(!page.contains(" \n"), "no blanks at line ends");
     }
 }

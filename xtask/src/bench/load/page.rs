@@ -1,10 +1,8 @@
 //! The comparison as a table for the terminal and as a page of the documentation.
 
-use super::{CONNECTIONS, Case, LEAST_RATE, MY_CNF, POSTGRESQL_CONF};
+use super::{Case, LEAST_RATE};
 use crate::bench::grid::Grid;
 use crate::bench::spread::Spread;
-use crate::bench::sysbench::hosts;
-use crate::bench::{Setting, machine};
 
 const HEADER: [&str; 6] =
     ["server", "tables, method", "rows/s", "sysbench's rows/s", "ratio (range)", "target"];
@@ -57,49 +55,8 @@ pub(super) fn text(figures: &[Figure]) -> String {
 }
 
 /// For the documentation.
-pub(super) fn page(figures: &[Figure], setting: &Setting, version: &str, titles: &[String]) -> String {
-    let (server_cpus, client_cpus) = machine::halves();
-    format!(
-        "# How fast tables are loaded, compared with sysbench
-
-Measured with `cargo xtask bench load --save`, which writes this page: {rounds} rounds; in each,
-dbdyno and sysbench load {rows} rows into the same server one after the other (their order changes
-from round to round), on {CONNECTIONS} connections over its unix socket, and build the index on `k`.
-Tables, types and lengths of texts are the same, and so is the distribution of `k`. Medians; ratios
-are taken within each round, in which all methods for as many tables share one run of sysbench
-between them.{only}
-
-{table}
-
-A rate is rows over the time of load and index together: dbdyno's steps `load` and `index`, the
-whole of sysbench's command `prepare`. `insert` is the multi-row INSERT of up to 512 KiB that both
-send, dbdyno prepared and sysbench as text; `stream` is LOAD DATA LOCAL INFILE or COPY FROM STDIN,
-which sysbench cannot do. sysbench loads a table on one connection, however many it has, and so does
-dbdyno on PostgreSQL ([loading](../reference/oltp.md#loading)). Each drops its tables before the
-other begins. dbdyno's INSERTs speak the character set of the table's texts, sysbench's always
-utf8mb4, which a server with latin1 tables (MariaDB 10.11's default) converts.
-
-* date: {date}; load average of the minute before: {load}
-* servers: {titles}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}
-* peer: {version} of Debian
-
-{settings}",
-        settings = hosts::settings_text(MY_CNF, POSTGRESQL_CONF),
-        rounds = setting.rounds,
-        only = only(setting.only.as_deref()),
-        rows = setting.rows,
-        table = grid(figures).markdown(),
-        date = setting.started.date,
-        load = setting.started.load,
-        titles = titles.join(", "),
-        server_cpus = machine::list(server_cpus.as_deref()),
-        client_cpus = machine::list(client_cpus.as_deref()),
-    )
-}
-
-/// What was left out.
-fn only(only: Option<&str>) -> String {
-    only.map(|only| format!(" Only cases whose name holds \"{only}\" (`--only`).")).unwrap_or_default()
+pub(super) fn markdown(figures: &[Figure]) -> String {
+    grid(figures).markdown()
 }
 
 #[cfg(test)]

@@ -27,11 +27,6 @@ pub(in crate::bench) const PEER_DATABASE: &str = "sbtest";
 pub(in crate::bench) const OWN_DATABASE: &str = "dbdyno";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The settings that each product was started with, for a page.
-pub(in crate::bench) fn settings_text(my_cnf: &str, postgresql_conf: &str) -> String {
-    format!("The servers' settings:\n\n```ini\n{my_cnf}```\n\n```\n{postgresql_conf}```\n")
-}
-
 /// A running server.
 pub(in crate::bench) struct Host {
     /// For tables: `MariaDB 10.11.5`.
@@ -84,9 +79,6 @@ impl Host {
 
     /// CPU time of the server since it started, by the kernel's clock ticks (10 ms): its process
     /// and its children, running or ended.
-    ///
-    /// # Errors
-    /// When the process is gone.
     pub(in crate::bench) fn cpu_time(&self) -> Result<Duration> {
         let pid = self.server.pid();
         let own = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|text| process(&text));
@@ -115,17 +107,11 @@ fn process(stat: &str) -> Option<Process> {
 }
 
 /// Starts the newest server of the series `prefix` in `folder`, on the server's half of the CPUs.
-///
-/// # Errors
-/// When none is there or it does not start.
 pub(in crate::bench) async fn start(prefix: &str, folder: &Path) -> Result<Host> {
     start_with(prefix, folder, (MY_CNF, POSTGRESQL_CONF), machine::halves().0).await
 }
 
 /// [`start`] with other settings, of which the product's own are taken, and on other CPUs.
-///
-/// # Errors
-/// As [`start`].
 pub(in crate::bench) async fn start_with(
     prefix: &str,
     folder: &Path,

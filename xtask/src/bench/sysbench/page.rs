@@ -1,11 +1,8 @@
 //! The comparison as a table for the terminal and as a page of the documentation.
 
 use super::cases::{Figure, MOST_OVER_FLOOR};
-use super::hosts::{self, MY_CNF, POSTGRESQL_CONF};
 use super::peer::Used;
-use super::{ROWS, SECONDS};
 use crate::bench::grid::Grid;
-use crate::bench::machine::{self, Moment};
 use crate::bench::spread::Spread;
 
 const HEADER: [&str; 9] = [
@@ -83,49 +80,8 @@ pub(super) fn text(figures: &[Figure]) -> String {
 }
 
 /// For the documentation.
-pub(super) fn page(
-    figures: &[Figure],
-    moment: &Moment,
-    version: &str,
-    titles: &[String],
-    rounds: u32,
-) -> String {
-    let (server_cpus, client_cpus) = machine::halves();
-    format!(
-        "# What the load client costs, compared with sysbench
-
-Measured with `cargo xtask bench sysbench --save`, which writes this page: {rounds} rounds; in each,
-dbdyno and sysbench ask the same server one after the other (their order changes from round to
-round) for {SECONDS} s each, on the same CPUs. One table of {ROWS} rows, uniform keys, prepared
-statements, unix socket. sysbench makes that table anew before each measurement of either (`cleanup`
-and `prepare`, `--rand-type=uniform`), PostgreSQL then vacuums it and makes a checkpoint, and dbdyno
-runs on it with `use_existing = true`: no client finds what another, or an earlier case, has left.
-Medians; ratios are taken within each round.
-
-{table}
-
-{floors}
-
-Client CPU is user and kernel time of the whole process for one transaction (of a point select: for
-one query). dbdyno's is that of the step's common window and holds its sampler; sysbench's is that
-of its whole run, so its start (a few hundredths of a second) is in it. The bare loop is
-`crates/drivers/examples/epoll_floor.rs`: one thread, constant bytes, nothing drawn, nothing
-measured.
-
-* date: {date}; load average of the minute before: {load}
-* servers: {titles}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}
-* peer: {version} of Debian
-
-{settings}",
-        settings = hosts::settings_text(MY_CNF, POSTGRESQL_CONF),
-        table = grid(figures).markdown(),
-        floors = floors(figures),
-        date = moment.date,
-        load = moment.load,
-        titles = titles.join(", "),
-        server_cpus = machine::list(server_cpus.as_deref()),
-        client_cpus = machine::list(client_cpus.as_deref()),
-    )
+pub(super) fn markdown(figures: &[Figure]) -> String {
+    format!("{}\n\n{}", grid(figures).markdown(), floors(figures))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod wake_ups;
 
 use anyhow::Result;
 
-use super::{Measured, Setting};
+use super::{Measured, Setting, machine};
 use check::{Bound, Checks};
 use parts::Round;
 
@@ -40,7 +40,8 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     recording.judge(&mut checks);
     Ok(Measured {
         table: page::text(&checks),
-        page: page::page(&checks, &setting.started, setting.rounds),
+        markdown: page::markdown(&checks),
+        facts: vec![format!("rounds: {}", setting.rounds), format!("server {}", machine::shares())],
         is_met: checks.is_met(),
     })
 }

@@ -2,7 +2,6 @@
 
 use super::check::{Bound, Check, Checks, Verdict};
 use crate::bench::grid::Grid;
-use crate::bench::machine::{self, Moment};
 use crate::bench::spread::Spread;
 
 const HEADER: [&str; 6] = ["asked", "figure", "reported (range)", "server's own", "truth or limit", "off by"];
@@ -60,48 +59,8 @@ pub(super) fn text(checks: &Checks) -> String {
 }
 
 /// For the documentation.
-pub(super) fn page(checks: &Checks, moment: &Moment, rounds: u32) -> String {
-    let (server_cpus, client_cpus) = machine::halves();
-    format!(
-        "# Are the client's figures true?
-
-Measured with `cargo xtask bench truth --save`, which writes this page: {rounds} rounds. dbdyno asks
-point selects of `dbdyno known-answer`, a server whose times are programmed, over a unix socket, and
-its report is compared with that truth. Medians over the rounds; the distance is that of the median.
-
-{table}
-
-* **Delays.** Truth is the mean and the quantiles of the distribution by formula. *Server's own* is
-  the same figure of the server's actual times, from having read a request to having written its
-  answer. The client must be within what is allowed of both; where the server itself was off by
-  more, nothing is known of the client.
-* **Freeze.** At half load a freeze of 200 ms every 10 s delays 4 % of all arrivals, evenly between
-  0 and 200 ms: during it the wait falls by a millisecond for every two that pass, since those who
-  arrive later wait for a shorter rest and a longer queue, and after it by as much, since the queue
-  is served twice as fast as it grows. So P(wait > x) = 0.04 (1 - x / 200 ms): 150 ms at p99, 195 ms
-  at p99.9, and 1 ms of service. The closed loop sends nothing while the server is frozen and does
-  not see it.
-* **Burn.** CPU of the server's process a query, as reported, with a burn of 100 µs less that with
-  one of 1 ns.
-* **Closed loop.** The same for a client that
-  [spins and one that sleeps](../guides/client-headroom.md#spin-or-sleep), as fast as one server
-  thread goes. Truth is the burn and what a query costs without one, over as many connections to a
-  client that spins. What a client that sleeps adds is the server's cost of waking it.
-* **Schedule.** *Lag* is how late the load engine was with operations that a free connection was
-  waiting to send. *Outside the load threads* is the CPU of dbdyno's process outside its load
-  threads: sampling, swapping and writing the record.
-* **Sampling.** In turn on and off (`sampling = false` in `[host]`). It counts as not visible when
-  the median with it does not lie beyond the greatest without.
-
-* date: {date}; load average of the minute before: {load}
-* server on CPUs {server_cpus}, client on CPUs {client_cpus}
-",
-        table = grid(checks).markdown(),
-        date = moment.date,
-        load = moment.load,
-        server_cpus = machine::list(server_cpus.as_deref()),
-        client_cpus = machine::list(client_cpus.as_deref()),
-    )
+pub(super) fn markdown(checks: &Checks) -> String {
+    grid(checks).markdown()
 }
 
 #[cfg(test)]
@@ -121,8 +80,7 @@ mod tests {
                   p99     22.0 (22.0 to 22.0)     21.5          20.0            +10.00 %, allowed 3 % NOT JUDGED: the server itself was off
         schedule  lag     350.0 (350.0 to 350.0)  –             ≤ 200.0         MISSED
         ");
-        let moment = Moment { date: "2026-01-02 03:04 UTC".to_owned(), load: "0.10".to_owned() };
-        let page = page(&checks, &moment, 3);
+        let page = markdown(&checks);
         assert!(page.contains("| schedule | lag | 350.0 (350.0 to 350.0) |"), "{page}");
         assert!(!page.contains(" \n"), "no blanks at line ends");
     }

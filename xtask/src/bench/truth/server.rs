@@ -24,9 +24,6 @@ pub(in crate::bench) struct KnownAnswer {
 impl KnownAnswer {
     /// Starts it on the server's half of the CPUs with `options` (`["--delay", "exponential
     /// 5ms"]`).
-    ///
-    /// # Errors
-    /// When it does not come to listening; it has said why.
     pub(in crate::bench) fn start(dbdyno: &Path, options: &[&str]) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("bench-truth-").tempdir()?;
         let (socket, stats) = (folder.path().join("answer.sock"), folder.path().join("stats.json"));

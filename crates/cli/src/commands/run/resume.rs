@@ -22,11 +22,8 @@ use crate::{fleet, host, limits, option_files, terminal, time};
 
 /// Goes on with a run; `None` for one that is over, in which nothing is changed. Cells that ended
 /// are left alone, what others left is set aside. With `repeats_failed` cells that failed are run
-/// again too.
-///
-/// # Errors
-/// Whatever would make the cells to come others than those that were measured, unless it only may
-/// and `anyway` is given. Nothing is written to a run that cannot go on.
+/// again too. Refused when the cells to come would be others than those that were measured; when
+/// they only may be, `anyway` lets it go on. Nothing is written to a run that cannot go on.
 pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>, Ended> {
     let RunArgs { anyway, failed: repeats_failed, .. } = *args;
     let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;

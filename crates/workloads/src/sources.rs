@@ -1,0 +1,23 @@
+//! Texts of scripts, for the record.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::Work;
+
+/// Of all `texts`, in their order.
+pub(crate) fn sha256<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    texts.for_each(|text| hash.update(text.as_bytes()));
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The scripts' files with their texts.
+pub(crate) fn read(hash: &impl Serialize, files: Map<String, Value>) -> Work {
+    let details =
+        Map::from_iter([("sha256".to_owned(), json!(hash)), ("files".to_owned(), Value::Object(files))]);
+    Work::new("read script", Duration::ZERO, details)
+}
