@@ -44,7 +44,7 @@ macro_rules! codes {
 }
 
 codes! {
-    Comparison, DebugBuild, UnknownBase, RunGoingOn, CellFailed, CellInterrupted, CellUnfinished,
+    DebugBuild, UnknownBase, RunGoingOn, CellFailed, CellInterrupted, CellUnfinished,
     CellRepeated, CellToRepeat, CellsMissing, RecordsMissing, CellRecordsMissing, Resumed,
     BlockResumed, DamagedRecord, InvalidStep, InvalidSteps, ZeroRate, Stalled, BaseStalled,
     TargetMissed, TargetMissedByClient, TargetMissedInBlocks, ScheduleMissed, OutageOfSchedule,
@@ -54,7 +54,11 @@ codes! {
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
     HostCpuUncounted, OtherReads, Steal, ClientWait, ControlDiffers, RatesRise, RatesFall,
     RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold,
-    MachinesDiffer, OddMachine
+    MachinesDiffer, OddMachine,
+    NotComparable, TwoRuns, ChangedBetweenRuns, StartedOtherwise, DebugBuildCompared, SeveralTools,
+    WithoutChecksums, SettingsDiffer, InterimAnalyses, InterimAnalysesOfVerdicts,
+    AnalysedWhileGoingOn, NewAnsweredNothing, BaseAnsweredNothing, NewMissedTarget, BothPaced,
+    NewMissedSchedule, OneBlockCompared
 }
 
 /// What a warning does to the figures.
@@ -75,6 +79,12 @@ impl Notice {
     #[must_use]
     pub fn at(mut self, place: impl Into<String>) -> Self {
         self.places.push(place.into());
+        self
+    }
+
+    #[must_use]
+    pub fn at_all<P: Into<String>>(mut self, places: impl IntoIterator<Item = P>) -> Self {
+        self.places.extend(places.into_iter().map(Into::into));
         self
     }
 
