@@ -4,10 +4,10 @@
 //! `{places}` all of them, `{times_table}` the name of the table of response times. After a colon
 //! comes how a figure is written: `1` with one decimal, `1%` as a percentage with one decimal, `p`
 //! as a probability, `times` as `once` or `3 times`, `if` not at all, any other word as what is
-//! counted: `3 steps`; of places, `listed` is `a, b and c`. What is in square brackets is left out
+//! counted: `3 steps`; of places, `listed` is `a, b and c`, or `a, b and 7 more` with that figure. What is in square brackets is left out
 //! where a figure in it is missing.
 
-use dbdyno_analyse::{Code, Figure, Notice, numbered, p_text};
+use dbdyno_analyse::{BlockShare, Code, Figure, Notice, numbered, p_text};
 
 use crate::number::fixed;
 use crate::words::{TIMES_TABLE, blocks_text, listed};
@@ -212,6 +212,16 @@ const fn row(code: Code) -> &'static str {
         Code::OneBlockCompared => {
             "One block: there are ratios, but no intervals and no verdicts. Run five blocks or more."
         }
+        Code::LeftOutGoingOn => "Run {run} is still going on, and is left out.",
+        Code::UnlikeFirst => "Run {run} is not comparable to the first: {difference}.",
+        Code::ChangedWithRun => "With run {run} changed: {changes}.",
+        Code::TimesFollowed => {
+            "The rate is the plan's and was kept in {places:listed}: followed is the 99th percentile of response times there, and slower is where it rose."
+        }
+        Code::DroppedToZero => "Run {run} dropped to rate zero: {steps}[ and {more} more].",
+        Code::TooFewRuns => {
+            "{runs} runs are too few to find a change of one series among {series}, however great: that takes {least_runs} or more[, and one of all series at once from {least_runs_of_all} on]."
+        }
     }
 }
 
@@ -251,9 +261,7 @@ fn filled(notice: &Notice, words: &str) -> (String, bool) {
             "last_place" => notice.places.last().cloned(),
             "times_table" => Some(TIMES_TABLE.to_owned()),
             "places" if notice.places.is_empty() => None,
-            "places" if how == "listed" => {
-                Some(listed(&notice.places.iter().map(String::as_str).collect::<Vec<_>>()))
-            }
+            "places" if how == "listed" => Some(places_listed(notice)),
             "places" => Some(notice.places.join(", ")),
             name => notice.figures.get(name).map(|figure| written(figure, how)),
         };
@@ -266,11 +274,18 @@ fn filled(notice: &Notice, words: &str) -> (String, bool) {
     (text, is_whole)
 }
 
+/// `a, b and c`, `a, b and 7 more`
+fn places_listed(notice: &Notice) -> String {
+    let more = notice.figures.get("more").map(|more| format!("{} more", written(more, "")));
+    listed(&notice.places.iter().map(String::as_str).chain(more.as_deref()).collect::<Vec<_>>())
+}
+
 fn written(figure: &Figure, how: &str) -> String {
     match (figure, how) {
         (_, "if") => String::new(),
         (Figure::Text(text), _) => text.clone(),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
+        (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
         (Figure::Count(1), "times") => "once".to_owned(),
         (Figure::Count(count), "times") => format!("{count} times"),
         (Figure::Count(count), "") => count.to_string(),
@@ -281,6 +296,11 @@ fn written(figure: &Figure, how: &str) -> String {
             fixed(Some(if how.ends_with('%') { 100.0 * number } else { *number }), decimals)
         }
     }
+}
+
+/// `b l.i0 in 2 of 3 blocks`
+fn share_text(share: &BlockShare) -> String {
+    format!("{} in {} of {}", share.place, share.blocks, numbered(share.of as u64, "block"))
 }
 
 #[cfg(test)]
@@ -310,6 +330,10 @@ mod tests {
                     "could_connections",
                     "times",
                     "looks",
+                    "series",
+                    "least_runs",
+                    "least_runs_of_all",
+                    "more",
                 ]
                 .contains(&name) =>
                 {

@@ -26,6 +26,15 @@ pub enum Figure {
     Text(String),
     /// Numbers of blocks.
     Blocks(Vec<u32>),
+    Shares(Vec<BlockShare>),
+}
+
+/// A place with how many of its blocks something holds for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlockShare {
+    pub place: String,
+    pub blocks: usize,
+    pub of: usize,
 }
 
 macro_rules! codes {
@@ -58,7 +67,8 @@ codes! {
     NotComparable, TwoRuns, ChangedBetweenRuns, StartedOtherwise, DebugBuildCompared, SeveralTools,
     WithoutChecksums, SettingsDiffer, InterimAnalyses, InterimAnalysesOfVerdicts,
     AnalysedWhileGoingOn, NewAnsweredNothing, BaseAnsweredNothing, NewMissedTarget, BothPaced,
-    NewMissedSchedule, OneBlockCompared
+    NewMissedSchedule, OneBlockCompared,
+    LeftOutGoingOn, UnlikeFirst, ChangedWithRun, TimesFollowed, DroppedToZero, TooFewRuns
 }
 
 /// What a warning does to the figures.
@@ -122,4 +132,5 @@ figures! {
     String: Self::Text;
     &str: |text: &str| Self::Text(text.to_owned());
     &[u32]: |blocks: &[u32]| Self::Blocks(blocks.to_vec());
+    Vec<BlockShare>: Self::Shares;
 }
