@@ -1,11 +1,12 @@
 //! Warnings in words: one row a code.
 //!
-//! `{name}` is a figure of the notice, `{place}` its first place, `{last_place}` its last,
-//! `{places}` all of them, `{times_table}` the name of the table of response times. After a colon
-//! comes how a figure is written: `1` with one decimal, `1%` as a percentage with one decimal, `p`
-//! as a probability, `times` as `once` or `3 times`, `if` not at all, any other word as what is
-//! counted: `3 steps`; of places, `listed` is `a, b and c`, or `a, b and 7 more` with that figure. What is in square brackets is left out
-//! where a figure in it is missing.
+//! `{name}` is a figure of the notice, `{place}` its first place (`{Place}` begins a sentence),
+//! `{last_place}` its last, `{places}` all of them, `{times_table}` the name of the table of
+//! response times. After a colon comes how a figure is written: `1` with one decimal, `1%` as a
+//! percentage with one decimal, `p` as a probability, `times` as `once` or `3 times`, `if` not at
+//! all, any other word as what is counted: `3 steps`. Places that are `listed` are `a, b and c`, or
+//! `a, b and 7 more` with the figure `more`. What is in square brackets is left out where a figure
+//! in it is missing.
 
 use dbdyno_analyse::{BlockShare, Code, Figure, Notice, numbered, p_text};
 
@@ -39,7 +40,7 @@ const fn row(code: Code) -> &'static str {
         }
         Code::Resumed => "The run was stopped and resumed {times:times}[, in {places:listed}].",
         Code::BlockResumed => {
-            "{place} was interrupted and resumed ({parts}): its ratios may include changes of the machine in between."
+            "{Place} was interrupted and resumed ({parts}): its ratios may include changes of the machine in between."
         }
         Code::DamagedRecord => "{text}",
         Code::InvalidStep => "Invalid, not used: {place}: {reason}.",
@@ -237,12 +238,12 @@ pub(crate) fn text(notice: &Notice) -> String {
         rest = rest.get(end + 1..).unwrap_or_default();
     }
     text.push_str(&filled(notice, rest).0);
+    text
+}
+
+fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
-    match characters.next() {
-        // A place may begin it.
-        Some(first) if text.starts_with("block ") => first.to_uppercase().chain(characters).collect(),
-        _ => text,
-    }
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 /// Warnings in words, each in one or more sentences.
@@ -258,6 +259,7 @@ fn filled(notice: &Notice, words: &str) -> (String, bool) {
         let (name, how) = name.split_once(':').unwrap_or((name, ""));
         let value = match name {
             "place" => notice.places.first().cloned(),
+            "Place" => notice.places.first().map(|place| capitalised(place)),
             "last_place" => notice.places.last().cloned(),
             "times_table" => Some(TIMES_TABLE.to_owned()),
             "places" if notice.places.is_empty() => None,
