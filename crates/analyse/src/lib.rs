@@ -73,7 +73,7 @@ pub use model::{
     SweepSpread, SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict,
     WorkloadFindings, ZeroRates,
 };
-pub use model::{Code, Figure};
+pub use model::{BlockShare, Code, Figure};
 pub use notices::invalid_runs::{first_clause, reason_class};
 pub use notices::settling::restless;
 pub use words::{grouped, numbered};

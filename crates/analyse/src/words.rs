@@ -8,14 +8,6 @@ pub fn numbered<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> Str
     format!("{} {noun}{plural}", grouped(&number.to_string()))
 }
 
-/// `a, b and c`
-pub(crate) fn listed(names: &[&str]) -> String {
-    match names {
-        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-        _ => names.concat(),
-    }
-}
-
 /// A number with its thousands apart: `189,324`.
 pub fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_once('.').map_or((number, None), |(whole, rest)| (whole, Some(rest)));

@@ -9,7 +9,7 @@ use crate::answer::{NONE, arrow};
 use crate::document::html::escaped;
 use crate::document::text::{cut, one_line};
 use crate::document::{self, Block, Column, Table, Tone};
-use crate::notices::texts;
+use crate::notices::{text, texts};
 use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, margins_text, milliseconds, rate, ratio};
 use crate::{TerminalOptions, json};
@@ -159,9 +159,10 @@ pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedSt
     )
 }
 
-/// The comparison as one JSON object, `schema` first.
+/// The comparison as one JSON object, `schema` first. Each note has its sentence among its figures.
 pub fn comparison_json(comparison: &Comparison) -> String {
-    json::document(comparison)
+    let notes = comparison.notes.iter().map(|notice| notice.clone().with("text", text(notice)));
+    json::document(&Comparison { notes: notes.collect(), ..comparison.clone() })
 }
 
 fn title(comparison: &Comparison) -> String {

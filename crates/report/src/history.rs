@@ -4,11 +4,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use dbdyno_analyse::{Change, Followed, History, Lapse, Measure, Reach, Series, Verdict, numbered, p_text};
+use serde::Serialize;
 
 use crate::document::text::one_line;
 use crate::document::{self, Block, Cell, Chart, Table, Tone};
 use crate::html::charts::history_chart;
 use crate::html::page;
+use crate::notices::texts;
 use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio};
 use crate::{TerminalOptions, json};
 
@@ -50,13 +52,19 @@ pub fn history_html(history: &History) -> String {
     page(&title(history), &document::html(&blocks), &serde_json::Value::Null)
 }
 
-/// The history as one JSON object, `schema` first.
+/// The history as one JSON object, `schema` first. `notes` are the sentences of its `notices`.
 pub fn history_json(history: &History) -> String {
-    json::document(history)
+    #[derive(Serialize)]
+    struct WithNotes<'a> {
+        #[serde(flatten)]
+        history: &'a History,
+        notes: Vec<String>,
+    }
+    json::document(&WithNotes { history, notes: texts(&history.notes) })
 }
 
 fn head(history: &History) -> Vec<Block> {
-    let notes = Block::Notices("Read this first", history.notes.clone());
+    let notes = Block::Notices("Read this first", texts(&history.notes));
     let notes = (!history.notes.is_empty()).then_some(notes);
     std::iter::once(Block::heading(1, title(history))).chain(notes).collect()
 }

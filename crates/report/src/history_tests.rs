@@ -1,6 +1,6 @@
 //! A history of two series in every form.
 
-use dbdyno_analyse::HistoryRun;
+use dbdyno_analyse::{Code, HistoryRun, Notice};
 
 use super::*;
 
@@ -39,7 +39,7 @@ pub(crate) fn history() -> History {
         measure: Measure::Rate,
         margin: 0.02,
         runs: (1..=6).map(run).collect(),
-        notes: vec!["Run 5 is not comparable to the first: seed 7 and 8.".to_owned()],
+        notes: vec![Notice::new(Code::UnlikeFirst).with("run", "5").with("difference", "seed 7 and 8")],
         reach: Reach { series: 2, runs: 6, least_runs: 9, least_runs_of_all: 8, least_newest: None },
         series: vec![
             series("qr100", [9_010.0, 9_050.0, 9_000.0, 8_200.0, 8_230.0, 8_200.0].map(Some), vec![change]),
@@ -92,6 +92,8 @@ fn a_program_gets_every_value() {
     let value: serde_json::Value = serde_json::from_str(&history_json(&history())).unwrap();
     assert_eq!((&value["schema"], &value["series"][0]["changes"][0]["ratio"]), (&4.into(), &0.91.into()));
     assert_eq!(value["series"][1]["values"][1], serde_json::Value::Null);
+    assert_eq!(value["notes"][0], "Run 5 is not comparable to the first: seed 7 and 8.");
+    assert_eq!(value["notices"][0]["figures"]["run"], "5");
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! Warnings in words: one row a code.
 //!
-//! `{name}` is a figure of the notice, `{place}` its first place, `{places}` all of them. After a
-//! colon comes how a figure is written: `1` with one decimal, `1%` as a percentage with one
-//! decimal, `p` as a probability, `times` as `once` or `3 times`, any other word as what is
-//! counted: `3 steps`. What is in square brackets is left out where a figure in it is missing.
+//! `{name}` is a figure of the notice, `{place}` its first place (`{Place}` begins a sentence),
+//! `{last_place}` its last, `{places}` all of them, `{times_table}` the name of the table of
+//! response times. After a colon comes how a figure is written: `1` with one decimal, `1%` as a
+//! percentage with one decimal, `p` as a probability, `times` as `once` or `3 times`, `if` not at
+//! all, any other word as what is counted: `3 steps`. Places that are `listed` are `a, b and c`, or
+//! `a, b and 7 more` with the figure `more`. What is in square brackets is left out where a figure
+//! in it is missing.
 
-use dbdyno_analyse::{Code, Figure, Notice, numbered, p_text};
+use dbdyno_analyse::{BlockShare, Code, Figure, Notice, numbered, p_text};
 
 use crate::number::fixed;
-use crate::words::{blocks_text, listed};
+use crate::words::{TIMES_TABLE, blocks_text, listed};
 
 const fn row(code: Code) -> &'static str {
     match code {
@@ -35,11 +38,11 @@ const fn row(code: Code) -> &'static str {
         Code::CellRecordsMissing => {
             "Records are missing: {place} completed, and its folder is not in the run directory."
         }
-        Code::Resumed => "The run was stopped and resumed {times:times}[, in {places}].",
+        Code::Resumed => "The run was stopped and resumed {times:times}[, in {places:listed}].",
         Code::BlockResumed => {
-            "{place} was interrupted and resumed ({parts}): its ratios may include changes of the machine in between."
+            "{Place} was interrupted and resumed ({parts}): its ratios may include changes of the machine in between."
         }
-        Code::DamagedRecord | Code::Comparison => "{text}",
+        Code::DamagedRecord => "{text}",
         Code::InvalidStep => "Invalid, not used: {place}: {reason}.",
         Code::InvalidSteps => {
             "Invalid, not used: {runs} of {all} runs of steps ({steps:step}, {variants:variant}), first {place}: {reason}. Each is named at its step."
@@ -169,6 +172,57 @@ const fn row(code: Code) -> &'static str {
         Code::NoDesign => {
             "The variants' factors are no full factorial design, so there are no effects: {reason}."
         }
+        Code::NotComparable => "The runs are not comparable: {difference}.",
+        Code::TwoRuns => {
+            "Two runs: changes of the machine between them are part of the ratios, and no interval shows them. Better: put both variants into one plan, which interleaves their blocks."
+        }
+        Code::ChangedBetweenRuns => "Between the runs changed: {changes}.",
+        Code::StartedOtherwise => "Different start: {what}: {base} ({place}), {new} ({last_place}).",
+        Code::DebugBuildCompared => {
+            "Measured with a debug build of dbdyno: its numbers are not worth comparing."
+        }
+        Code::SeveralTools => {
+            "Run {run} was measured by more than one dbdyno: {first}, then {other}. Rates of its blocks may differ by that."
+        }
+        Code::WithoutChecksums => {
+            "Run {run}: {steps:step} without checksums, of an earlier dbdyno; whether their files were changed is not known."
+        }
+        Code::SettingsDiffer => "Different settings: {difference}.",
+        Code::InterimAnalyses => {
+            "Interim analyses: {looks}. Verdicts, adjusted p and intervals are corrected for them."
+        }
+        Code::InterimAnalysesOfVerdicts => {
+            "Interim analyses: {looks}. Verdicts and adjusted p are corrected for them, intervals are not."
+        }
+        Code::AnalysedWhileGoingOn => {
+            "Run {run} was analysed {looks:time} while it went on, and its own ratios decided its number of blocks. Figures of two runs are not corrected for that, so false differences are more likely. Better compare runs without a budget."
+        }
+        Code::NewAnsweredNothing => {
+            "{place}: new answered nothing in {blocks} of {of}[, base answered nothing in {base_blocks}][{ratio:if}; the ratio is that of the other blocks]."
+        }
+        Code::BaseAnsweredNothing => {
+            "{place}: base answered nothing in {base_blocks}[{ratio:if}; the ratio is that of the other blocks]."
+        }
+        Code::NewMissedTarget => {
+            "New missed the planned background rate in {places:listed}, which base kept: its queries ran with fewer concurrent writes."
+        }
+        Code::BothPaced => {
+            "The plan fixes the rate in {places:listed}, and both kept it: compare response times in the reports' tables {times_table}."
+        }
+        Code::NewMissedSchedule => "New did not keep the schedule that base kept in {places:listed}.",
+        Code::OneBlockCompared => {
+            "One block: there are ratios, but no intervals and no verdicts. Run five blocks or more."
+        }
+        Code::LeftOutGoingOn => "Run {run} is still going on, and is left out.",
+        Code::UnlikeFirst => "Run {run} is not comparable to the first: {difference}.",
+        Code::ChangedWithRun => "With run {run} changed: {changes}.",
+        Code::TimesFollowed => {
+            "The rate is the plan's and was kept in {places:listed}: followed is the 99th percentile of response times there, and slower is where it rose."
+        }
+        Code::DroppedToZero => "Run {run} dropped to rate zero: {steps}[ and {more} more].",
+        Code::TooFewRuns => {
+            "{runs} runs are too few to find a change of one series among {series}, however great: that takes {least_runs} or more[, and one of all series at once from {least_runs_of_all} on]."
+        }
     }
 }
 
@@ -184,12 +238,12 @@ pub(crate) fn text(notice: &Notice) -> String {
         rest = rest.get(end + 1..).unwrap_or_default();
     }
     text.push_str(&filled(notice, rest).0);
+    text
+}
+
+fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
-    match characters.next() {
-        // A place may begin it.
-        Some(first) if text.starts_with("block ") => first.to_uppercase().chain(characters).collect(),
-        _ => text,
-    }
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 /// Warnings in words, each in one or more sentences.
@@ -205,10 +259,11 @@ fn filled(notice: &Notice, words: &str) -> (String, bool) {
         let (name, how) = name.split_once(':').unwrap_or((name, ""));
         let value = match name {
             "place" => notice.places.first().cloned(),
+            "Place" => notice.places.first().map(|place| capitalised(place)),
+            "last_place" => notice.places.last().cloned(),
+            "times_table" => Some(TIMES_TABLE.to_owned()),
             "places" if notice.places.is_empty() => None,
-            "places" if notice.code == Code::Resumed => {
-                Some(listed(&notice.places.iter().map(String::as_str).collect::<Vec<_>>()))
-            }
+            "places" if how == "listed" => Some(places_listed(notice)),
             "places" => Some(notice.places.join(", ")),
             name => notice.figures.get(name).map(|figure| written(figure, how)),
         };
@@ -221,10 +276,18 @@ fn filled(notice: &Notice, words: &str) -> (String, bool) {
     (text, is_whole)
 }
 
+/// `a, b and c`, `a, b and 7 more`
+fn places_listed(notice: &Notice) -> String {
+    let more = notice.figures.get("more").map(|more| format!("{} more", written(more, "")));
+    listed(&notice.places.iter().map(String::as_str).chain(more.as_deref()).collect::<Vec<_>>())
+}
+
 fn written(figure: &Figure, how: &str) -> String {
     match (figure, how) {
+        (_, "if") => String::new(),
         (Figure::Text(text), _) => text.clone(),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
+        (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
         (Figure::Count(1), "times") => "once".to_owned(),
         (Figure::Count(count), "times") => format!("{count} times"),
         (Figure::Count(count), "") => count.to_string(),
@@ -235,6 +298,11 @@ fn written(figure: &Figure, how: &str) -> String {
             fixed(Some(if how.ends_with('%') { 100.0 * number } else { *number }), decimals)
         }
     }
+}
+
+/// `b l.i0 in 2 of 3 blocks`
+fn share_text(share: &BlockShare) -> String {
+    format!("{} in {} of {}", share.place, share.blocks, numbered(share.of as u64, "block"))
 }
 
 #[cfg(test)]
@@ -250,7 +318,7 @@ mod tests {
             notice = match how {
                 "p" => notice.with(name, 0.012),
                 how if how.starts_with(|c: char| c.is_ascii_digit()) => notice.with(name, 0.125),
-                "" if name == "blocks" => notice.with(name, &[2, 5][..]),
+                "" if name.ends_with("blocks") => notice.with(name, &[2, 5][..]),
                 "" if [
                     "ended",
                     "planned",
@@ -263,6 +331,11 @@ mod tests {
                     "operations",
                     "could_connections",
                     "times",
+                    "looks",
+                    "series",
+                    "least_runs",
+                    "least_runs_of_all",
+                    "more",
                 ]
                 .contains(&name) =>
                 {

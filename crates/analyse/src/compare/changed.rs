@@ -49,15 +49,12 @@ pub(crate) fn of_variant(run: &Run, name: &str) -> Vec<Notice> {
 }
 
 /// The run went on with another build of dbdyno than the one that began it.
-pub(crate) fn measured_by_several(run: &Run) -> Option<String> {
+pub(crate) fn measured_by_several(run: &Run) -> Option<Notice> {
     let begun = &run.manifest.tool;
     let other = run.tools().find(|tool| *tool != begun)?;
-    let named = [begun, other].map(|tool| format!("{} ({})", tool.version, tool.commit));
-    Some(format!(
-        "Run {} was measured by more than one dbdyno: {}. Rates of its blocks may differ by that.",
-        run.manifest.run_id,
-        named.join(", then ")
-    ))
+    let [first, other] = [begun, other].map(|tool| format!("{} ({})", tool.version, tool.commit));
+    let notice = Notice::new(Code::SeveralTools).with("run", run.manifest.run_id.as_str());
+    Some(notice.with("first", first).with("other", other))
 }
 
 /// Every start of a variant's server, with its cell.

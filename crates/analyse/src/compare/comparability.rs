@@ -7,9 +7,9 @@ use dbdyno_record::{HostInfo, Manifest, Run, ServerInfo, WorkloadInfo};
 use serde_json::{Map, Value};
 use toml::Table;
 
+use crate::model::{Code, Notice};
 use crate::parity::size_text;
 use crate::servers::servers;
-use crate::words::numbered;
 
 const GIB: u64 = 1 << 30;
 
@@ -40,15 +40,14 @@ pub(crate) fn differences_of(
 }
 
 /// In what two variants of one run were not started alike: their memory.
-pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> Vec<String> {
+pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> Vec<Notice> {
     let of = |name| servers(run, name).next().map(Started::of);
     let (Some(base), Some(new)) = (of(base_name), of(new_name)) else { return Vec::new() };
-    let differs = base.differences(&new, true).into_iter();
-    differs
-        .map(|(what, base, new)| {
-            format!("Different start: {what}: {base} ({base_name}), {new} ({new_name}).")
-        })
-        .collect()
+    let notice = |(what, base, new): (&str, String, String)| {
+        let notice = Notice::new(Code::StartedOtherwise).at_all([base_name, new_name]);
+        notice.with("what", what).with("base", base).with("new", new)
+    };
+    base.differences(&new, true).into_iter().map(notice).collect()
 }
 
 /// What differs in small: it may change rates a little, and does not keep runs from being compared.
@@ -211,13 +210,10 @@ pub(crate) fn unchecked_steps(run: &Run) -> Option<usize> {
     (unchecked > 0).then_some(unchecked)
 }
 
-/// The same in a sentence, for a comparison of runs.
-pub(crate) fn unchecked_note(run: &Run) -> Option<String> {
-    let steps = numbered(unchecked_steps(run)?, "step");
-    Some(format!(
-        "Run {}: {steps} without checksums, of an earlier dbdyno; whether their files were changed is not known.",
-        run.manifest.run_id
-    ))
+/// The same as a warning, for a comparison of runs.
+pub(crate) fn unchecked_note(run: &Run) -> Option<Notice> {
+    let notice = Notice::new(Code::WithoutChecksums).with("steps", unchecked_steps(run)?);
+    Some(notice.with("run", run.manifest.run_id.as_str()))
 }
 
 #[cfg(test)]
@@ -227,7 +223,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::{cell, run};
+    use crate::fixtures::{cell, run, shown_all};
 
     fn of(base: &Run, new: &Run) -> Vec<String> {
         differences(base, new, &[("a", "a")])
@@ -322,7 +318,7 @@ mod tests {
         let mut elsewhere = started([none, two], "2-3");
         elsewhere.manifest.host.server_cpus = Some("2-3".to_owned());
         assert_snapshot!(of(&base, &elsewhere).join("\n"), @"CPUs of the server 0-1 and 2-3");
-        assert_snapshot!(started_otherwise(&base, "a", "b").join("\n"), @"Different start: server memory: not limited (a), 2 GiB (b).");
+        assert_snapshot!(shown_all(&started_otherwise(&base, "a", "b")), @"started-otherwise [a, b] base: not limited, new: 2 GiB, what: server memory");
     }
 
     #[test]

@@ -18,7 +18,6 @@ use crate::model::{
 };
 use crate::parity::between;
 use crate::statistics::describe::{geometric_mean, group};
-use crate::words::listed;
 use crate::{Choices, analyse_with};
 
 /// What the caller may choose about a comparison.
@@ -76,21 +75,15 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     notes.extend(fixed_rate::notes(&steps));
     let one_block = |step: &ComparedStep| step.ratio.is_some() && step.verdict.is_none();
     if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(one_block) {
-        notes.push(
-            "One block: there are ratios, but no intervals and no verdicts. Run five blocks or more."
-                .to_owned(),
-        );
+        notes.push(Notice::new(Code::OneBlockCompared));
     }
+    notes.extend(changed);
     Ok(Comparison {
         base: compared_side(base, &base_findings),
         new: compared_side(new, new_findings),
         paired: one_run,
         margin: margins.general(),
-        notes: notes
-            .into_iter()
-            .map(|text| Notice::new(Code::Comparison).with("text", text))
-            .chain(changed)
-            .collect(),
+        notes,
         ratios: group(&steps.iter().filter_map(counted_ratio).collect::<Vec<_>>()),
         steps,
     })
@@ -102,20 +95,17 @@ fn counted_ratio(step: &ComparedStep) -> Option<f64> {
 }
 
 /// What must be known of two runs that are compared.
-fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<String>, Error> {
+fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<Notice>, Error> {
     let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
     if !differences.is_empty() && !anyway {
         return Err(Error::NotComparable { differences });
     }
-    let mut notes: Vec<String> =
-        differences.into_iter().map(|what| format!("The runs are not comparable: {what}.")).collect();
-    notes.push(
-        "Two runs: changes of the machine between them are part of the ratios, and no interval \
-         shows them. Better: put both variants into one plan, which interleaves their blocks."
-            .to_owned(),
-    );
+    let differ = |what: String| Notice::new(Code::NotComparable).with("difference", what);
+    let mut notes: Vec<Notice> = differences.into_iter().map(differ).collect();
+    notes.push(Notice::new(Code::TwoRuns));
     let small = small_differences(&base.run.manifest, &new.run.manifest);
-    notes.extend((!small.is_empty()).then(|| format!("Between the runs changed: {}.", small.join("; "))));
+    let changed = || Notice::new(Code::ChangedBetweenRuns).with("changes", small.join("; "));
+    notes.extend((!small.is_empty()).then(changed));
     Ok(notes)
 }
 
@@ -151,9 +141,9 @@ fn compared_side(side: Side<'_>, findings: &Findings) -> ComparedSide {
     }
 }
 
-fn debug_builds(base: &Run, new: &Run) -> Option<String> {
+fn debug_builds(base: &Run, new: &Run) -> Option<Notice> {
     let debug = [base, new].iter().any(|run| run.manifest.tool.build != "release");
-    debug.then(|| "Measured with a debug build of dbdyno: its numbers are not worth comparing.".to_owned())
+    debug.then(|| Notice::new(Code::DebugBuildCompared))
 }
 
 fn variant_of<'a>(step: &'a StepFindings, name: &str) -> Option<&'a VariantStep> {
@@ -328,16 +318,10 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
 }
 
 /// Steps in which new had fewer concurrent writes than base.
-fn missed_note(steps: &[ComparedStep]) -> Option<String> {
+fn missed_note(steps: &[ComparedStep]) -> Option<Notice> {
     let missed = steps.iter().filter(|step| step.target_missed);
     let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "New missed the planned background rate in {}, which base kept: its queries ran with \
-             fewer concurrent writes.",
-            listed(&names)
-        )
-    })
+    (!names.is_empty()).then(|| Notice::new(Code::NewMissedTarget).at_all(names))
 }
 
 fn at_looks(step: &mut ComparedStep) -> Option<Compared<'_>> {

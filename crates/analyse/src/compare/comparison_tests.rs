@@ -4,7 +4,7 @@ use dbdyno_record::{CellEvent, RunEvent};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::fixtures::{cell, query_step, run, run_of_pairs, said};
+use crate::fixtures::{cell, query_step, run, run_of_pairs, shown, shown_all};
 use crate::model::{Side, Verdict};
 
 fn side<'a>(run: &'a Run, variant: &'a str) -> Side<'a> {
@@ -59,12 +59,7 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
     for found in [&in_pairs, &apart] {
         let step = found.steps.iter().find(|step| step.step == "qr100").unwrap();
         assert_eq!((step.target_missed, step.verdict), (true, Some(Verdict::Missed)));
-        let note = said(&found.notes).pop().unwrap();
-        assert_eq!(
-            note,
-            "New missed the planned background rate in qr100, which base kept: its queries ran with \
-             fewer concurrent writes."
-        );
+        assert_eq!(shown(found.notes.last().unwrap()), "new-missed-target [qr100]");
         assert!(step.ratio.is_some() && found.ratios.is_none(), "a ratio with fewer writes is in no mean");
     }
     let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
@@ -77,8 +72,7 @@ fn what_changed_while_a_run_went_on_is_noted() {
     let mut run = run_of_pairs("x", &STEADY);
     let mut tool = run.manifest.tool.clone();
     run.events.push(RunEvent::Started { at: String::new(), resumed: false, tool: Some(tool.clone()) });
-    let notes =
-        |run: &Run| said(&compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes);
+    let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
     assert!(notes(&run).is_empty());
     tool.commit = "fedcba9".to_owned();
     run.events.push(RunEvent::Started { at: String::new(), resumed: true, tool: Some(tool) });
@@ -88,8 +82,8 @@ fn what_changed_while_a_run_went_on_is_noted() {
             server.version_text = "another".to_owned();
         }
     }
-    assert_snapshot!(notes(&run).join("\n"), @r"
-    Run x was measured by more than one dbdyno: 0.1.0 (abc), then 0.1.0 (fedcba9). Rates of its blocks may differ by that.
+    assert_snapshot!(shown_all(&notes(&run)), @r"
+    several-tools first: 0.1.0 (abc), other: 0.1.0 (fedcba9), run: x
     server-changed [b] first: another, other: b 1.0
     ");
 }
@@ -109,17 +103,15 @@ fn settings_that_are_not_alike_are_noted() {
     let mut run = run_of_pairs("x", &STEADY);
     set(&mut run, "a", "page_size", "4096");
     set(&mut run, "b", "page_size", "8192");
-    let notes =
-        |run: &Run| said(&compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes);
-    assert_snapshot!(notes(&run).join("\n"), @"Different settings: page size: 4 KiB by default (a), 8 KiB by default (b).");
+    let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
+    assert_snapshot!(shown_all(&notes(&run)), @"settings-differ difference: page size: 4 KiB by default (a), 8 KiB by default (b)");
     run.manifest.plan_toml = "differs = [\"page-size\"]".to_owned();
     assert!(notes(&run).is_empty());
     let mut other = run_of_pairs("y", &STEADY);
     set(&mut other, "a", "page_size", "8192");
     run.manifest.plan_toml.clear();
     let found = compare(side(&run, "a"), side(&other, "a"), CompareChoices::default()).unwrap();
-    let last = said(&found.notes).pop().unwrap();
-    assert_snapshot!(last, @"Different settings: page size: 4 KiB by default (a of the base), 8 KiB by default (a of the new run).");
+    assert_snapshot!(shown(found.notes.last().unwrap()), @"settings-differ difference: page size: 4 KiB by default (a of the base), 8 KiB by default (a of the new run)");
 }
 
 #[test]
@@ -158,14 +150,15 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     let step = &found.steps[0];
     assert_eq!((step.verdict, step.decided.map(|at| at.of)), (Some(Verdict::Slower), Some(2)));
-    assert!(said(&found.notes)[0].starts_with("Interim analyses: 2."), "{:?}", found.notes);
+    assert_eq!(shown(&found.notes[0]), "interim-analyses-of-verdicts looks: 2");
     // In a comparison with another run nothing is corrected, whichever of the two was looked at.
     let other = run_of_pairs("y", &STEADY);
     let notes = |base: &Run, new: &Run| -> Vec<String> {
         let found = compare(side(base, "a"), side(new, "b"), CompareChoices { anyway: true, margin: None });
-        said(&found.unwrap().notes).into_iter().filter(|note| note.contains("was analysed")).collect()
+        let notes = found.unwrap().notes;
+        notes.iter().filter(|note| note.code == Code::AnalysedWhileGoingOn).map(shown).collect()
     };
-    assert_snapshot!(notes(&run, &other).join("\n"), @"Run x was analysed 2 times while it went on, and its own ratios decided its number of blocks. Figures of two runs are not corrected for that, so false differences are more likely. Better compare runs without a budget.");
+    assert_snapshot!(notes(&run, &other).join("\n"), @"analysed-while-going-on looks: 2, run: x");
     assert_eq!(notes(&run, &other), notes(&other, &run));
     assert!(notes(&other, &run_of_pairs("z", &STEADY)).is_empty());
 }
@@ -176,7 +169,7 @@ fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
     let found = compare(side(&one, "a"), side(&two, "b"), CompareChoices::default()).unwrap();
     assert_eq!((found.paired, found.steps[0].verdict), (false, Some(Verdict::Undecided)));
     assert_eq!(found.steps[0].inference.as_ref().unwrap().paired, None);
-    assert!(said(&found.notes)[0].starts_with("Two runs: "), "{:?}", found.notes);
+    assert_eq!(found.notes[0].code, Code::TwoRuns);
 }
 
 #[test]
@@ -187,7 +180,7 @@ fn runs_that_are_not_alike_are_refused_unless_anyway() {
     assert_snapshot!(error, @"the runs are not comparable: seed 7 and 8; --anyway compares them anyway");
     let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
     let found = compare(side(&one, "a"), side(&two, "a"), choices).unwrap();
-    assert_snapshot!(said(&found.notes)[0], @"The runs are not comparable: seed 7 and 8.");
+    assert_snapshot!(shown(&found.notes[0]), @"not-comparable difference: seed 7 and 8");
 }
 
 #[test]
@@ -195,7 +188,7 @@ fn one_block_is_a_ratio_without_a_verdict() {
     let run = run_of_pairs("x", &STEADY[..1]);
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     assert_eq!((found.steps[0].ratio, found.steps[0].verdict), (Some(0.92), None));
-    assert!(said(&found.notes)[0].starts_with("One block"), "{:?}", found.notes);
+    assert_eq!(found.notes[0].code, Code::OneBlockCompared);
 }
 
 #[test]

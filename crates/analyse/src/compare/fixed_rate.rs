@@ -6,7 +6,6 @@ use crate::model::{
     Code, ComparedStep, KindResult, Notice, Schedule, StepFindings, StepRun, VariantStep, Verdict,
 };
 use crate::statistics::describe::median;
-use crate::words::listed;
 
 /// Share of the operations due that may be left where a schedule counts as kept. They are the
 /// slowest ones, in no response time; and a server that lastingly answers fewer than arrive is
@@ -16,8 +15,6 @@ const MOST_LEFT: f64 = 0.01;
 const DEVIATIONS: f64 = 3.0;
 /// So many may be on their way at the window's end, however quick the answers are.
 const LEAST_ON_ITS_WAY: f64 = 3.0;
-/// Where a step shows its response times.
-pub(crate) const TIMES_TABLE: &str = "Service and response time";
 
 /// How a schedule was kept; medians over the valid blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -136,23 +133,17 @@ pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
 }
 
 /// What a comparison says above its table.
-pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
+pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Notice> {
     let of = |wanted: Verdict| -> Vec<&str> {
         let steps = steps.iter().filter(|step| step.is_fixed_rate && step.verdict == Some(wanted));
         steps.map(|step| step.step.as_str()).collect()
     };
-    let paced = of(Verdict::Paced);
-    let missed = of(Verdict::Missed);
-    let paced = (!paced.is_empty()).then(|| {
-        format!(
-            "The plan fixes the rate in {}, and both kept it: compare response times in the \
-             reports' tables {TIMES_TABLE}.",
-            listed(&paced)
-        )
-    });
-    let missed = (!missed.is_empty())
-        .then(|| format!("New did not keep the schedule that base kept in {}.", listed(&missed)));
-    paced.into_iter().chain(missed).collect()
+    let note = |code, verdict| {
+        let steps = of(verdict);
+        (!steps.is_empty()).then(|| Notice::new(code).at_all(steps))
+    };
+    let paced = note(Code::BothPaced, Verdict::Paced);
+    paced.into_iter().chain(note(Code::NewMissedSchedule, Verdict::Missed)).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::*;
 use crate::analyse;
 use crate::compare::comparison::{CompareChoices, compare};
 use crate::compare::noise::noise;
-use crate::fixtures::{cell, open_loop, run, said, texts};
+use crate::fixtures::{cell, open_loop, run, shown_all, texts};
 use crate::model::{Comparison, Findings, KindResult, Latency, Schedule, Side, Verdict};
 
 /// An open loop of 1,000 operations a second of which what is not answered waits, and is given up
@@ -147,6 +147,6 @@ fn comparisons_count_paced_steps_apart() {
             assert!(found.ratios.is_none(), "rates of a plan are no mean of anything");
         }
     }
-    assert_snapshot!(said(&compared(&kept, &kept).notes).join("\n"), @"The plan fixes the rate in l.i0, and both kept it: compare response times in the reports' tables Service and response time.");
-    assert_snapshot!(said(&compared(&late, &late).notes).join("\n"), @"New did not keep the schedule that base kept in l.i0.");
+    assert_snapshot!(shown_all(&compared(&kept, &kept).notes), @"both-paced [l.i0]");
+    assert_snapshot!(shown_all(&compared(&late, &late).notes), @"new-missed-schedule [l.i0]");
 }

@@ -13,13 +13,12 @@
 use dbdyno_record::{Run, RunEvent};
 
 use crate::compare::inference::{is_within, p_of_telling, verdict};
-use crate::model::{CONFIDENCE, Decided, Inference, LEVEL, Verdict};
+use crate::model::{CONFIDENCE, Code, Decided, Inference, LEVEL, Notice, Verdict};
 use crate::statistics::equivalence::{bounds, p_of_equivalence};
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::repeated_t::{self, At};
 use crate::statistics::sequential::levels_at;
 use crate::statistics::student::Estimate;
-use crate::words::numbered;
 
 /// Fewer have no look, but the last: they could find next to nothing.
 const LEAST_BLOCKS: u32 = 3;
@@ -77,37 +76,22 @@ pub(crate) fn corrects_intervals(looks: &[Look]) -> bool {
     matches!(looks, [Look { spends: Spends::ByBlocks { .. }, .. }, ..])
 }
 
-/// Which figures of a run are corrected for its looks.
-pub(crate) fn corrected(looks: &[Look]) -> &'static str {
-    if corrects_intervals(looks) {
-        "verdicts, adjusted p and intervals are corrected for them"
-    } else {
-        "verdicts and adjusted p are corrected for them, intervals are not"
-    }
-}
-
 /// What a comparison within a run says of the looks at it.
-pub(crate) fn looks_note(looks: &[Look]) -> Option<String> {
-    (!looks.is_empty()).then(|| {
-        let corrected = corrected(looks).replacen('v', "V", 1);
-        format!("Interim analyses: {}. {corrected}.", looks.len())
-    })
+pub(crate) fn looks_note(looks: &[Look]) -> Option<Notice> {
+    let code = match corrects_intervals(looks) {
+        true => Code::InterimAnalyses,
+        false => Code::InterimAnalysesOfVerdicts,
+    };
+    (!looks.is_empty()).then(|| Notice::new(code).with("looks", looks.len()))
 }
 
 /// What a comparison of two runs says of looks at either of them. Its test is for numbers of blocks
 /// that were fixed beforehand.
-pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<String> {
+pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<Notice> {
     let of_run = |run: &Run| {
         let count = looks(run).len();
-        (count > 0).then(|| {
-            format!(
-                "Run {} was analysed {} while it went on, and its own ratios decided its number of \
-                 blocks. Figures of two runs are not corrected for that, so false differences are \
-                 more likely. Better compare runs without a budget.",
-                run.manifest.run_id,
-                numbered(count, "time")
-            )
-        })
+        let notice = Notice::new(Code::AnalysedWhileGoingOn).with("run", run.manifest.run_id.as_str());
+        (count > 0).then(|| notice.with("looks", count))
     };
     runs.into_iter().filter_map(of_run).collect()
 }

@@ -30,9 +30,10 @@ pub(crate) fn plans_of<'a>(steps: impl Iterator<Item = (u32, &'a StepRecord)>) -
 fn add(found: &mut Vec<StatementPlans>, statement: String, plan: &QueryPlan, block: u32) {
     let at = found.iter().position(|known| known.statement == statement).unwrap_or_else(|| {
         let (sql, form) = (plan.sql.clone(), plan.form.clone());
-        found.push(StatementPlans { statement, sql, form, plans: Vec::new() });
+        found.push(StatementPlans { statement, sql, form, plans: Vec::new(), is_explained: true });
         found.len() - 1
     });
+    found[at].is_explained &= plan.error.is_none();
     let (plans, text) = (&mut found[at].plans, normal(plan));
     match plans.iter_mut().find(|(known, _)| *known == text) {
         Some((_, blocks)) => blocks.push(block),
@@ -46,10 +47,8 @@ pub(crate) fn differences(base: &[StatementPlans], variant: &[StatementPlans]) -
         let old = base.iter().find(|old| old.statement == new.statement && old.form == new.form)?;
         let is_known =
             |plans: &[(String, Vec<u32>)], text: &str| plans.iter().any(|(known, _)| known == text);
-        let is_explained =
-            |plans: &StatementPlans| !plans.plans.iter().any(|(text, _)| text.starts_with(UNKNOWN));
-        let differs = is_explained(old)
-            && is_explained(new)
+        let differs = old.is_explained
+            && new.is_explained
             && !new.plans.iter().any(|(text, _)| is_known(&old.plans, text));
         differs.then(|| PlanDifference {
             statement: new.statement.clone(),
@@ -64,14 +63,11 @@ fn text(plans: &[(String, Vec<u32>)]) -> String {
     plans.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join(" or ")
 }
 
-/// How the text of a plan begins that the server did not give.
-const UNKNOWN: &str = "not explained: ";
-
 /// A plan in few words, without what differs from run to run: costs, estimates of rows, values.
 fn normal(plan: &QueryPlan) -> String {
     if let Some(error) = &plan.error {
         // The code; the rest quotes the statement.
-        return format!("{UNKNOWN}error {}", error.split(':').next().unwrap_or_default());
+        return format!("not explained: error {}", error.split(':').next().unwrap_or_default());
     }
     let lines: Vec<String> = match plan.form.as_str() {
         "mysql" => plan.rows.iter().map(|row| mysql_row(row, plan.rows.len() > 1)).collect(),

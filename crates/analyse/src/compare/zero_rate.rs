@@ -3,7 +3,6 @@
 
 use crate::model::runs::valid;
 use crate::model::{Code, ComparedStep, Notice, StepFindings, StepRun, VariantStep, Verdict, ZeroRates};
-use crate::words::listed;
 
 impl ZeroRates {
     /// In the blocks in which both are valid.
@@ -59,13 +58,6 @@ fn zero_blocks(runs: &[StepRun]) -> Vec<u32> {
     valid(runs).filter(|run| run.rate <= 0.0).map(|run| run.block).collect()
 }
 
-/// `block 2`, `blocks 2 and 5`
-pub(crate) fn blocks_text(blocks: &[u32]) -> String {
-    let numbers: Vec<String> = blocks.iter().map(u32::to_string).collect();
-    let names: Vec<&str> = numbers.iter().map(String::as_str).collect();
-    format!("{} {}", if blocks.len() == 1 { "block" } else { "blocks" }, listed(&names))
-}
-
 /// One for each variant and step with a valid block in which nothing was answered.
 pub(crate) fn notices(step: &StepFindings, base: &str) -> Vec<Notice> {
     let of_variant = |variant: &VariantStep| {
@@ -82,17 +74,22 @@ pub(crate) fn notices(step: &StepFindings, base: &str) -> Vec<Notice> {
     step.variants.iter().filter_map(of_variant).collect()
 }
 
+fn some(blocks: &[u32]) -> Option<&[u32]> {
+    (!blocks.is_empty()).then_some(blocks)
+}
+
 /// What a comparison says above its table.
-pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
+pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Notice> {
     let of_step = |step: &ComparedStep| {
         let found = step.zero_rates.as_ref()?;
-        let own = (!found.stalled.is_empty())
-            .then(|| format!("new answered nothing in {} of {}", blocks_text(&found.stalled), found.blocks));
-        let of_base = (!found.base_stalled.is_empty())
-            .then(|| format!("base answered nothing in {}", blocks_text(&found.base_stalled)));
-        let parts: Vec<String> = own.into_iter().chain(of_base).collect();
-        let ratio = if step.ratio.is_some() { "; the ratio is that of the other blocks" } else { "" };
-        Some(format!("{}: {}{ratio}.", step.step, parts.join(", ")))
+        let notice = match some(&found.stalled) {
+            Some(blocks) => {
+                Notice::new(Code::NewAnsweredNothing).with("blocks", blocks).with("of", found.blocks)
+            }
+            None => Notice::new(Code::BaseAnsweredNothing),
+        };
+        let notice = notice.at(&step.step).with_some("base_blocks", some(&found.base_stalled));
+        Some(notice.with_some("ratio", step.ratio))
     };
     steps.iter().filter_map(of_step).collect()
 }

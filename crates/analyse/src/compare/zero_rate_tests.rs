@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::analyse;
 use crate::compare::comparison::{CompareChoices, compare};
-use crate::fixtures::{cell, load_step, run, run_of_pairs, said, shown_all};
+use crate::fixtures::{cell, load_step, run, run_of_pairs, shown_all};
 use crate::model::{Comparison, Findings, Side, VariantStep, Verdict};
 
 fn found(blocks: &[(u64, u64)]) -> Findings {
@@ -65,7 +65,7 @@ fn a_comparison_of_pairs_says_it_above_its_table() {
     let run = run_of_pairs("x", &STILL);
     let found = compared(&run, &run);
     assert_eq!(found.steps[0].verdict, Some(Verdict::Stalled));
-    assert_snapshot!(said(&found.notes).join("\n"), @"l.i0: new answered nothing in blocks 2 and 5 of 5; the ratio is that of the other blocks.");
+    assert_snapshot!(shown_all(&found.notes), @"new-answered-nothing [l.i0] blocks: [2,5], of: 5, ratio: 1");
     assert!(found.ratios.is_none(), "a mean over steps would leave the zero_rates out");
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(json["steps"][0]["zero_rates"]["stalled"], serde_json::json!([2, 5]));

@@ -15,7 +15,7 @@ use crate::compare::comparability::{differences_of, small_differences};
 use crate::compare::margins::Margins;
 use crate::error::Error;
 use crate::history::values::{Lapse, RunValues, paced_note};
-use crate::model::{LEVEL, Verdict};
+use crate::model::{Code, LEVEL, Notice, Verdict};
 use crate::statistics::change_point::{least_newer, least_values};
 use crate::statistics::changes::{Changes, Found, changes_of_all};
 use crate::statistics::describe::{geometric_mean, median};
@@ -38,19 +38,12 @@ pub struct Reach {
 }
 
 impl Reach {
-    fn too_few(&self) -> Option<String> {
-        let Self { series, runs, least_runs, least_runs_of_all, .. } = self;
-        (runs < least_runs).then(|| {
-            let of_all = if least_runs_of_all < least_runs {
-                format!(", and one of all series at once from {least_runs_of_all} on")
-            } else {
-                String::new()
-            };
-            format!(
-                "{runs} runs are too few to find a change of one series among {series}, however great: that takes {least_runs} \
-                 or more{of_all}."
-            )
-        })
+    fn too_few(&self) -> Option<Notice> {
+        let Self { series, runs, least_runs, least_runs_of_all, .. } = *self;
+        let notice = Notice::new(Code::TooFewRuns).with("runs", runs).with("series", series);
+        let notice = notice.with("least_runs", least_runs);
+        let of_all = (least_runs_of_all < least_runs).then_some(least_runs_of_all);
+        (runs < least_runs).then(|| notice.with_some("least_runs_of_all", of_all))
     }
 }
 
@@ -103,7 +96,8 @@ pub struct History {
     /// In the order of the series.
     pub runs: Vec<HistoryRun>,
     /// What a reader must know before any number.
-    pub notes: Vec<String>,
+    #[serde(rename = "notices")]
+    pub notes: Vec<Notice>,
     pub reach: Reach,
     pub series: Vec<Series>,
 }
@@ -192,8 +186,8 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
     };
     // What it has not measured yet would pass for what it lacks.
     let left_out =
-        |run: &&RunValues| format!("Run {} is still going on, and is left out.", run.manifest.run_id);
-    let mut notes: Vec<String> = going_on.iter().map(left_out).collect();
+        |run: &&RunValues| Notice::new(Code::LeftOutGoingOn).with("run", run.manifest.run_id.as_str());
+    let mut notes: Vec<Notice> = going_on.iter().map(left_out).collect();
     let names: Vec<&str> = first.manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
     let followed = names.into_iter().filter(|name| choices.variant.is_none_or(|asked| asked == *name));
     let pairs: Vec<(&str, &str)> = followed.map(|name| (name, name)).collect();
@@ -208,11 +202,11 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
         if !differences.is_empty() && !choices.anyway {
             return Err(Error::NotComparable { differences });
         }
-        let reported = differences.into_iter();
-        notes.extend(
-            reported
-                .map(|what| format!("Run {} is not comparable to the first: {what}.", run.manifest.run_id)),
-        );
+        let unlike = |what: String| {
+            let notice = Notice::new(Code::UnlikeFirst).with("difference", what);
+            notice.with("run", run.manifest.run_id.as_str())
+        };
+        notes.extend(differences.into_iter().map(unlike));
     }
     notes.extend(runs.windows(2).filter_map(changed_in_small));
     refuse_no_ratios(last, choices)?;
@@ -273,10 +267,11 @@ fn reach(series: &[Series]) -> Reach {
 }
 
 /// What a change of level may come from that is no change of the servers.
-fn changed_in_small(neighbours: &[&RunValues]) -> Option<String> {
+fn changed_in_small(neighbours: &[&RunValues]) -> Option<Notice> {
     let [before, after] = neighbours else { return None };
     let small = small_differences(&before.manifest, &after.manifest).join("; ");
-    (!small.is_empty()).then(|| format!("With run {} changed: {small}.", after.manifest.run_id))
+    let notice = Notice::new(Code::ChangedWithRun).with("run", after.manifest.run_id.as_str());
+    (!small.is_empty()).then(|| notice.with("changes", small))
 }
 
 /// Response times of a step, and whether its schedule was kept in any run.

@@ -3,7 +3,7 @@
 use dbdyno_record::Run;
 
 use super::*;
-use crate::fixtures::{cell, load_step, open_loop, run};
+use crate::fixtures::{cell, load_step, open_loop, run, shown_all};
 use crate::model::Verdict;
 use crate::simulations::{chance, normal};
 
@@ -102,8 +102,8 @@ fn ratios_to_another_base_are_no_series() {
     let refused = tried(&runs, choices).unwrap_err();
     insta::assert_snapshot!(refused, @"the runs are not comparable: base of the ratios a and b; --anyway compares them anyway");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..choices });
-    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-5 is not comparable to the first: base of the ratios a and b.");
-    assert_eq!(found(&runs, HistoryChoices::default()).notes, Vec::<String>::new(), "rates have no base");
+    insta::assert_snapshot!(shown_all(&anyway.notes), @"unlike-first difference: base of the ratios a and b, run: night-5");
+    assert_eq!(found(&runs, HistoryChoices::default()).notes, [], "rates have no base");
 }
 
 /// A run of `a` and `b` in three blocks, in which `a` has always the same rate and `b` these.
@@ -128,7 +128,8 @@ fn a_newest_run_that_stands_still_is_reported_and_is_worse() {
     let runs = nights_then(&[[1_000_000, 0, 0]]);
     for measure in [Measure::Rate, Measure::Ratio] {
         let found = found(&runs, HistoryChoices { measure, variant: Some("b"), ..HistoryChoices::default() });
-        assert_eq!(found.notes, ["Run night-9 dropped to rate zero: b l.i0 in 2 of 3 blocks."]);
+        let note = r#"dropped-to-zero run: night-9, steps: [{"blocks":2,"of":3,"place":"b l.i0"}]"#;
+        assert_eq!(shown_all(&found.notes), note);
         let series = &found.series[0];
         assert_eq!((series.values[9], series.newest), (Some(0.0), Some(Lapse::ZeroRate)));
         assert!(series.changes.is_empty() && series.is_worse_now(), "{series:?}");
@@ -203,7 +204,7 @@ fn what_is_no_history_is_refused() {
     runs[4].manifest.seed = 8;
     insta::assert_snapshot!(fail(&runs, HistoryChoices::default()), @"the runs are not comparable: seed 7 and 8; --anyway compares them anyway");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..HistoryChoices::default() });
-    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-4 is not comparable to the first: seed 7 and 8.");
+    insta::assert_snapshot!(shown_all(&anyway.notes), @"unlike-first difference: seed 7 and 8, run: night-4");
 }
 
 #[test]
@@ -214,10 +215,10 @@ fn a_new_kernel_or_dbdyno_is_reported_with_the_run_that_it_came_with() {
     }
     runs[9].manifest.tool.version = "0.2.0".to_owned();
     let notes = found(&runs, HistoryChoices::default()).notes;
-    insta::assert_snapshot!(notes.join("\n"), @r"
-    With run night-7 changed: kernel 6.1.0 and 6.12.0.
-    With run night-9 changed: dbdyno 0.1.0 (abc) and 0.2.0 (abc).
-    With run night-10 changed: dbdyno 0.2.0 (abc) and 0.1.0 (abc).
+    insta::assert_snapshot!(shown_all(&notes), @r"
+    changed-with-run changes: kernel 6.1.0 and 6.12.0, run: night-7
+    changed-with-run changes: dbdyno 0.1.0 (abc) and 0.2.0 (abc), run: night-9
+    changed-with-run changes: dbdyno 0.2.0 (abc) and 0.1.0 (abc), run: night-10
     ");
 }
 
@@ -225,11 +226,11 @@ fn a_new_kernel_or_dbdyno_is_reported_with_the_run_that_it_came_with() {
 fn too_few_runs_to_find_any_change_are_reported_with_the_least_number() {
     let runs = slower_from_the_eighth();
     let few = found(&runs[..4], HistoryChoices::default());
-    insta::assert_snapshot!(few.notes.join("\n"), @"4 runs are too few to find a change of one series among 2, however great: that takes 9 or more, and one of all series at once from 8 on.");
+    insta::assert_snapshot!(shown_all(&few.notes), @"too-few-runs least_runs: 9, least_runs_of_all: 8, runs: 4, series: 2");
     let one = HistoryChoices { variant: Some("b"), ..HistoryChoices::default() };
-    insta::assert_snapshot!(found(&runs[..7], one).notes.join("\n"), @"7 runs are too few to find a change of one series among 1, however great: that takes 8 or more.");
+    insta::assert_snapshot!(shown_all(&found(&runs[..7], one).notes), @"too-few-runs least_runs: 8, runs: 7, series: 1");
     let all = found(&runs, HistoryChoices::default());
-    assert_eq!((all.notes, all.reach.least_newest), (Vec::<String>::new(), Some(3)));
+    assert_eq!((all.notes, all.reach.least_newest), (Vec::new(), Some(3)));
 }
 
 /// Nights of an open loop that `a` answers in about 1 ms, and `b` from the eighth night on in 500
@@ -254,13 +255,7 @@ fn where_the_rate_is_the_plans_response_times_are_followed() {
     let runs = paced_nights();
     let of = |measure| found(&runs, HistoryChoices { measure, ..HistoryChoices::default() });
     let rates = of(Measure::Rate);
-    assert_eq!(
-        rates.notes,
-        [
-            "The rate is the plan's and was kept in a l.i0 and b l.i0: followed is the 99th percentile of response times there, \
-             and slower is where it rose."
-        ]
-    );
+    assert_eq!(shown_all(&rates.notes), "times-followed [a l.i0, b l.i0]");
     let [a, b] = rates.series.as_slice() else { panic!("{:?}", rates.series) };
     assert_eq!(
         (a.follows, a.rate_label.as_str(), a.is_worse_now()),
@@ -334,7 +329,7 @@ fn a_run_that_is_still_going_on_is_left_out_with_a_note() {
     let reported = found(&runs, HistoryChoices::default());
     assert_eq!((reported.runs.len(), reported.series[1].values.len()), (9, 9));
     assert!(!reported.series.iter().any(Series::is_worse_now), "{:?}", reported.series);
-    assert_eq!(reported.notes, ["Run night-9 is still going on, and is left out."]);
+    assert_eq!(shown_all(&reported.notes), "left-out-going-on run: night-9");
     insta::assert_snapshot!(tried(&runs[8..], HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1 (and 1 still going on, left out until it has ended): name more runs");
 }
 

@@ -9,9 +9,8 @@ use crate::compare::comparability::{Starts, starts};
 use crate::compare::fixed_rate::Pace;
 use crate::history::{Followed, HistoryChoices, HistoryRun, Measure, Series};
 use crate::model::runs::valid;
-use crate::model::{Findings, StepFindings, StepRun, VariantStep};
+use crate::model::{BlockShare, Code, Findings, Notice, StepFindings, StepRun, VariantStep};
 use crate::statistics::describe::geometric_mean;
-use crate::words::{listed, numbered};
 
 /// Steps that one note names at most.
 const NAMED: usize = 10;
@@ -61,7 +60,7 @@ pub(crate) struct StepValues {
     pub(crate) rate_label: String,
     /// The schedule of an open loop was kept.
     pub(crate) is_fixed_rate: bool,
-    zero_rate: Option<String>,
+    zero_rate: Option<BlockShare>,
     /// Headline and p99 of response times, as rates and as ratios.
     rates: [Option<f64>; 2],
     ratios: [Option<f64>; 2],
@@ -124,14 +123,13 @@ impl RunValues {
     }
 
     /// A note on the variants that are followed; with ratios also on their base.
-    pub(crate) fn zero_rate_note(&self, choices: HistoryChoices<'_>) -> Option<String> {
+    pub(crate) fn zero_rate_note(&self, choices: HistoryChoices<'_>) -> Option<Notice> {
         let is_followed = |name: &str| {
             choices.variant.is_none_or(|asked| asked == name)
                 || (choices.measure == Measure::Ratio && name == self.manifest.base)
         };
         let followed = self.steps.iter().filter(|step| is_followed(&step.variant));
-        let zero_rates: Vec<&str> = followed.filter_map(|step| step.zero_rate.as_deref()).collect();
-        zero_rate_note(&self.manifest.run_id, &zero_rates)
+        zero_rate_note(&self.manifest.run_id, followed.filter_map(|step| step.zero_rate.clone()).collect())
     }
 }
 
@@ -173,39 +171,34 @@ fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure:
 }
 
 /// Which series follow response times, for a history's reader.
-pub(crate) fn paced_note(series: &[Series]) -> Option<String> {
+pub(crate) fn paced_note(series: &[Series]) -> Option<Notice> {
     let paced =
         series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_secondary);
-    let names: Vec<String> = paced.map(|series| format!("{} {}", series.variant, series.step)).collect();
-    let mut named: Vec<String> = names.iter().take(NAMED).cloned().collect();
-    if names.len() > NAMED {
-        named.push(format!("{} more", names.len() - NAMED));
-    }
-    let named: Vec<&str> = named.iter().map(String::as_str).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "The rate is the plan's and was kept in {}: followed is the 99th percentile of response times there, and slower is where \
-             it rose.",
-            listed(&named)
-        )
-    })
+    let mut names: Vec<String> = paced.map(|series| format!("{} {}", series.variant, series.step)).collect();
+    let more = more(names.len());
+    names.truncate(NAMED);
+    (!names.is_empty()).then(|| Notice::new(Code::TimesFollowed).at_all(names).with_some("more", more))
 }
 
-/// `b l.i0 in 2 of 3 blocks`; `None` where each valid block has a rate.
-fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<String> {
+/// How many of so many are not named.
+fn more(all: usize) -> Option<usize> {
+    all.checked_sub(NAMED).filter(|more| *more > 0)
+}
+
+/// `None` where each valid block has a rate.
+fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<BlockShare> {
     let stood = valid(&variant.runs).filter(|run| run.rate <= 0.0).count();
     let all = valid(&variant.runs).count();
-    (stood > 0).then(|| format!("{} {} in {stood} of {}", variant.variant, step.name, numbered(all, "block")))
+    let place = format!("{} {}", variant.variant, step.name);
+    (stood > 0).then_some(BlockShare { place, blocks: stood, of: all })
 }
 
 /// One note for all steps of a run with rate zero.
-fn zero_rate_note(run_id: &str, zero_rates: &[&str]) -> Option<String> {
-    let named = zero_rates.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    let more = match zero_rates.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!zero_rates.is_empty()).then(|| format!("Run {run_id} dropped to rate zero: {named}{more}."))
+fn zero_rate_note(run_id: &str, mut zero_rates: Vec<BlockShare>) -> Option<Notice> {
+    let notice = Notice::new(Code::DroppedToZero).with("run", run_id);
+    let notice = notice.with_some("more", more(zero_rates.len()));
+    zero_rates.truncate(NAMED);
+    (!zero_rates.is_empty()).then(|| notice.with("steps", zero_rates))
 }
 
 #[cfg(test)]
@@ -226,10 +219,10 @@ mod tests {
 
     #[test]
     fn a_note_does_not_name_hundreds_of_steps() {
-        let zero_rates: Vec<String> = (0..12).map(|step| format!("b s{step} in 1 of 1 block")).collect();
-        let zero_rates: Vec<&str> = zero_rates.iter().map(String::as_str).collect();
-        let text = zero_rate_note("night-3", &zero_rates).unwrap();
-        assert!(text.ends_with("b s9 in 1 of 1 block and 2 more."), "{text}");
-        assert_eq!(zero_rate_note("night-3", &[]), None);
+        let zero_rates = (0..12).map(|step| BlockShare { place: format!("b s{step}"), blocks: 1, of: 1 });
+        let shown = crate::fixtures::shown(&zero_rate_note("night-3", zero_rates.collect()).unwrap());
+        assert!(shown.starts_with("dropped-to-zero more: 2, run: night-3, steps: "), "{shown}");
+        assert!(shown.ends_with(r#""place":"b s9"}]"#), "{shown}");
+        assert_eq!(zero_rate_note("night-3", Vec::new()), None);
     }
 }

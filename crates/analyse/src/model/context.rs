@@ -56,6 +56,9 @@ pub struct StatementPlans {
     /// Without costs, row estimates and values: one entry for each plan that occurred, with the
     /// blocks in which it did.
     pub plans: Vec<(String, Vec<u32>)>,
+    /// Not where the server refused to explain it in any block: the plans are not known then.
+    #[serde(skip)]
+    pub is_explained: bool,
 }
 
 /// One execution of a statement in which the server counted rows and times by operator.

@@ -28,7 +28,7 @@ pub use findings::{
     Budget, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
 };
 pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
-pub use notice::{Code, Figure, Notice, Severity};
+pub use notice::{BlockShare, Code, Figure, Notice, Severity};
 pub use report_words::{
     Agreement, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,
 };

@@ -26,6 +26,15 @@ pub enum Figure {
     Text(String),
     /// Numbers of blocks.
     Blocks(Vec<u32>),
+    Shares(Vec<BlockShare>),
+}
+
+/// A place with how many of its blocks something holds for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlockShare {
+    pub place: String,
+    pub blocks: usize,
+    pub of: usize,
 }
 
 macro_rules! codes {
@@ -44,7 +53,7 @@ macro_rules! codes {
 }
 
 codes! {
-    Comparison, DebugBuild, UnknownBase, RunGoingOn, CellFailed, CellInterrupted, CellUnfinished,
+    DebugBuild, UnknownBase, RunGoingOn, CellFailed, CellInterrupted, CellUnfinished,
     CellRepeated, CellToRepeat, CellsMissing, RecordsMissing, CellRecordsMissing, Resumed,
     BlockResumed, DamagedRecord, InvalidStep, InvalidSteps, ZeroRate, Stalled, BaseStalled,
     TargetMissed, TargetMissedByClient, TargetMissedInBlocks, ScheduleMissed, OutageOfSchedule,
@@ -54,7 +63,12 @@ codes! {
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
     HostCpuUncounted, OtherReads, Steal, ClientWait, ControlDiffers, RatesRise, RatesFall,
     RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold,
-    MachinesDiffer, OddMachine
+    MachinesDiffer, OddMachine,
+    NotComparable, TwoRuns, ChangedBetweenRuns, StartedOtherwise, DebugBuildCompared, SeveralTools,
+    WithoutChecksums, SettingsDiffer, InterimAnalyses, InterimAnalysesOfVerdicts,
+    AnalysedWhileGoingOn, NewAnsweredNothing, BaseAnsweredNothing, NewMissedTarget, BothPaced,
+    NewMissedSchedule, OneBlockCompared,
+    LeftOutGoingOn, UnlikeFirst, ChangedWithRun, TimesFollowed, DroppedToZero, TooFewRuns
 }
 
 /// What a warning does to the figures.
@@ -75,6 +89,12 @@ impl Notice {
     #[must_use]
     pub fn at(mut self, place: impl Into<String>) -> Self {
         self.places.push(place.into());
+        self
+    }
+
+    #[must_use]
+    pub fn at_all<P: Into<String>>(mut self, places: impl IntoIterator<Item = P>) -> Self {
+        self.places.extend(places.into_iter().map(Into::into));
         self
     }
 
@@ -112,4 +132,5 @@ figures! {
     String: Self::Text;
     &str: |text: &str| Self::Text(text.to_owned());
     &[u32]: |blocks: &[u32]| Self::Blocks(blocks.to_vec());
+    Vec<BlockShare>: Self::Shares;
 }

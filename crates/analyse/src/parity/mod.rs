@@ -29,6 +29,7 @@ mod value;
 use dbdyno_record::{Manifest, Run, WorkloadInfo};
 
 use crate::cpus::cpu_list;
+use crate::model::{Code, Notice};
 use crate::servers::servers;
 
 pub use classes::{Across, Class, Weight, classes};
@@ -91,9 +92,9 @@ pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     }
 }
 
-/// In what two variants, of one run or of two, are not set alike, one sentence a class that decides
+/// In what two variants, of one run or of two, are not set alike, one warning a class that decides
 /// results.
-pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
+pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<Notice> {
     let words = [base, new].map(|(run, _)| PlanWords::read(&run.manifest.plan_toml));
     let [base_subject, new_subject] =
         [(base, &words[0]), (new, &words[1])].map(|((run, name), words)| subject_of(run, name, words));
@@ -111,7 +112,7 @@ pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
     let parity = compared(&[base_subject, new_subject], &declared, circumstances_of(&base.0.manifest));
     parity
         .of_kind(RemarkKind::Difference)
-        .map(|remark| format!("Different settings: {}.", remark.text))
+        .map(|remark| Notice::new(Code::SettingsDiffer).with("difference", remark.text.as_str()))
         .collect()
 }
 

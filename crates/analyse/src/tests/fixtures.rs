@@ -407,12 +407,6 @@ pub(crate) fn texts(findings: &Findings) -> Vec<String> {
     findings.warnings.iter().map(shown).collect()
 }
 
-/// What a comparison says above its table.
-pub(crate) fn said(notices: &[Notice]) -> Vec<String> {
-    let text = |notice: &Notice| shown(notice).trim_start_matches("comparison text: ").to_owned();
-    notices.iter().map(text).collect()
-}
-
 pub(crate) fn shown_all(notices: &[Notice]) -> String {
     notices.iter().map(shown).collect::<Vec<_>>().join("\n")
 }

@@ -60,8 +60,7 @@ pub(super) fn comparison() -> Comparison {
         }
     };
     let steps: Vec<ComparedStep> = workload.steps.iter().skip(4).map(step).collect();
-    let text = "Measured with a debug build of dbdyno: its numbers are not worth comparing.";
-    let notes = vec![Notice::new(Code::Comparison).with("text", text)];
+    let notes = vec![Notice::new(Code::DebugBuildCompared)];
     let ratios = group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>());
     Comparison { base: side(0), new: side(1), paired: true, margin: 0.02, notes, ratios, steps }
 }
