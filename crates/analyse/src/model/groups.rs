@@ -105,6 +105,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::model::metrics::Better;
 
     #[test]
     fn no_two_metrics_of_one_unit_share_a_name() {
@@ -116,5 +117,42 @@ mod tests {
             let names: BTreeSet<&str> = all.iter().map(|metric| metric.name).collect();
             assert_eq!((ids.len(), names.len()), (all.len(), all.len()));
         }
+    }
+
+    /// `DBDYNO_UPDATE=1` writes the tables anew.
+    #[test]
+    fn the_page_on_metrics_has_the_catalogue() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let mut wanted = page.clone();
+        for group in MetricGroup::ALL {
+            let begin =
+                format!("<!-- {}: DBDYNO_UPDATE=1 cargo test -p dbdyno-analyse groups -->\n", group.name);
+            let (before, rest) = wanted.split_once(&begin).expect("the page has a place for the group");
+            let (_, after) = rest.split_once(END).expect("the table has an end");
+            wanted = format!("{before}{begin}\n{}\n{END}{after}", table(group));
+        }
+        if std::env::var_os("DBDYNO_UPDATE").is_some() {
+            std::fs::write(path, wanted).unwrap();
+        } else {
+            assert!(page == wanted, "the tables are not the catalogue's; write them anew: DBDYNO_UPDATE=1");
+        }
+    }
+
+    const END: &str = "<!-- end -->\n";
+
+    fn table(group: &MetricGroup) -> String {
+        let row = |metric: &Metric| {
+            let Metric { id, name, unit, meaning, .. } = metric;
+            let meaning = meaning.replace('*', "\\*");
+            let better = match metric.better {
+                Better::Less => "less",
+                Better::More => "more",
+                Better::Neither | Better::NotCompared => "",
+            };
+            format!("| {name} | `{id}` | {unit} | {better} | {meaning} |\n")
+        };
+        let rows: String = group.in_tables().map(row).collect();
+        format!("| name | field | unit | better | meaning |\n|---|---|---|---|---|\n{rows}")
     }
 }
