@@ -1,15 +1,16 @@
 //! Findings as a long table, for spreadsheets and statistics: one row a block, variant and step.
 
-use dbdyno_analyse::metrics::{Cost, DeviceLoad, Efficiency, Figures, MetricRow};
-use dbdyno_analyse::statistics::Interval;
+use dbdyno_analyse::metrics::Figures;
+use dbdyno_analyse::statistics::{Interval, describe};
 use dbdyno_analyse::{
-    BeforeAfterWrites, Findings, GroupFindings, Inference, KindResult, Latency, Ratio, StepFindings, StepRun,
-    SweepPoint, Validity, VariantStep, Verdict, WorkloadFindings, unique,
+    BeforeAfterWrites, Findings, GroupFindings, HostCheck, Inference, KindResult, Latency, Lookups,
+    MetricGroup, Ratio, Steadiness, StepFindings, StepRun, SweepPoint, Validity, VariantStep, Verdict,
+    WorkloadFindings, unique,
 };
 
 use crate::evidence::rates::block_ratio;
-use crate::evidence::{HOST_CHECK, kind_of, kinds, reason, state};
-use crate::number::NOT_AVAILABLE;
+use crate::evidence::{kind_of, kinds, reason, state};
+use crate::value::Value;
 
 /// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` is shown where
 /// there is none.
@@ -22,7 +23,7 @@ pub(crate) fn csv(findings: &Findings) -> String {
             for variant in &step.variants {
                 for run in &variant.runs {
                     let at = At { findings, workload, step, variant, run };
-                    text.push_str(&line(columns.0.iter().map(|(_, cell)| cell(&at))));
+                    text.push_str(&line(columns.0.iter().map(|(_, cell)| cell(&at).to_string())));
                 }
             }
         }
@@ -61,57 +62,61 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The text of a column in a row.
-type Text<'a> = Box<dyn Fn(&At<'_>) -> String + 'a>;
+/// The end of a column's name, and its figure in what a row has one of at most.
+type Column<T> = (&'static str, fn(&T) -> Value);
+
+/// The value of a column in a row.
+type Cell<'a> = Box<dyn Fn(&At<'_>) -> Value + 'a>;
 
 /// The columns with their names.
 #[derive(Default)]
-struct Columns<'a>(Vec<(String, Text<'a>)>);
+struct Columns<'a>(Vec<(String, Cell<'a>)>);
 
 impl<'a> Columns<'a> {
-    /// `NA` for none.
-    fn add<T: ToString>(&mut self, name: impl Into<String>, of: impl Fn(&At<'_>) -> Option<T> + 'a) {
-        let text =
-            move |at: &At<'_>| of(at).map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string());
-        self.0.push((name.into(), Box::new(text)));
+    fn add<V: Into<Value>>(&mut self, name: impl Into<String>, of: impl Fn(&At<'_>) -> V + 'a) {
+        self.0.push((name.into(), Box::new(move |at| of(at).into())));
     }
 
-    /// Unrounded; `inf` where the base has 0.
-    fn number(&mut self, name: impl Into<String>, of: impl Fn(&At<'_>) -> Option<f64> + 'a) {
-        self.add(name, move |at| of(at).filter(|value| !value.is_nan()));
-    }
-
-    /// A column for each metric of a group.
-    fn figures<G: Figures>(&mut self, name: fn(&str) -> String, of: for<'x> fn(&At<'x>) -> Option<&'x G>) {
-        for metric in G::in_tables() {
-            self.number(name(metric.id), move |at| of(at)?.value(metric));
+    /// Columns under `prefix`, of what `of` finds.
+    fn table<T>(
+        &mut self,
+        prefix: &str,
+        columns: &'static [Column<T>],
+        of: impl for<'x> Fn(&'x At<'x>) -> Option<&'x T> + Copy + 'a,
+    ) {
+        for (name, figure) in columns {
+            self.add(format!("{prefix}{name}"), move |at| of(at).map_or(Value::Text(None), figure));
         }
     }
 
     /// Both ends of an interval, in `<name>_low` and `<name>_high`.
     fn ends(&mut self, name: &str, of: impl Fn(&At<'_>) -> Option<Interval> + Copy + 'a) {
-        self.number(format!("{name}_low"), move |at| Some(of(at)?.low));
-        self.number(format!("{name}_high"), move |at| Some(of(at)?.high));
+        self.add(format!("{name}_low"), move |at| Some(of(at)?.low));
+        self.add(format!("{name}_high"), move |at| Some(of(at)?.high));
     }
 }
 
 fn columns<'a>(findings: &Findings, names: &Names<'a>) -> Columns<'a> {
     let mut all = Columns::default();
-    all.add("run", |at| Some(at.findings.run.run_id.clone()));
-    all.add("workload", |at| Some(at.workload.name.clone()));
-    all.add("block", |at| Some(at.run.block));
-    all.add("variant", |at| Some(at.variant.variant.clone()));
-    all.add("step", |at| Some(at.step.name.clone()));
-    all.add("state", |at| Some(state(&at.run.validity)));
-    all.add("reason", |at| Some(reason(&at.run.validity)));
-    all.number("window_seconds", |at| has_run(at).then_some(at.run.window_seconds));
-    all.number("rate_per_second", |at| has_run(at).then_some(at.run.rate));
-    all.number("ratio_to_base", |at| block_ratio(at.variant, at.run.block));
+    all.add("run", |at| at.findings.run.run_id.clone());
+    all.add("workload", |at| at.workload.name.clone());
+    all.add("block", |at| at.run.block);
+    all.add("variant", |at| at.variant.variant.clone());
+    all.add("step", |at| at.step.name.clone());
+    all.add("state", |at| state(&at.run.validity));
+    all.add("reason", |at| reason(&at.run.validity));
+    all.add("window_seconds", |at| has_run(at).then_some(at.run.window_seconds));
+    all.add("rate_per_second", |at| has_run(at).then_some(at.run.rate));
+    all.add("ratio_to_base", |at| block_ratio(at.variant, at.run.block));
     over_blocks(&mut all);
     of_run(&mut all);
-    all.figures(to_base, |at| Some(&at.variant.relative.as_ref()?.metrics));
-    all.figures(to_base, |at| Some(&at.variant.relative.as_ref()?.efficiency));
-    all.figures(to_base, |at| Some(&at.variant.relative.as_ref()?.cost));
+    for group in MetricGroup::ALL {
+        let Some((of, _)) = group.relative else { continue };
+        for metric in group.in_tables() {
+            let name = format!("{}_to_base_over_blocks", metric.id);
+            all.add(name, move |at| of(at.variant.relative.as_ref()?).value(metric));
+        }
+    }
     names.groupings.iter().for_each(|grouping| of_grouping(&mut all, grouping));
     if findings.workloads.iter().any(|workload| !workload.sweeps.is_empty()) {
         of_sweeps(&mut all);
@@ -120,22 +125,22 @@ fn columns<'a>(findings: &Findings, names: &Names<'a>) -> Columns<'a> {
         of_aging(&mut all);
     }
     for &name in &names.lookups {
-        let of = move |at: &At<'_>| at.run.lookups.iter().find(|found| found.name == name).cloned();
-        all.add(format!("lookup_{name}_count"), move |at| Some(of(at)?.count));
-        all.number(format!("lookup_{name}_seconds"), move |at| Some(of(at)?.seconds));
-        all.number(format!("lookup_{name}_mean_seconds"), move |at| Some(of(at)?.mean_seconds));
-        all.number(format!("lookup_{name}_max_seconds"), move |at| Some(of(at)?.max_seconds));
+        let prefix = format!("lookup_{name}_");
+        all.table(&prefix, LOOKUPS, move |at| at.run.lookups.iter().find(|found| found.name == name));
     }
     names.kinds.iter().for_each(|kind| of_kind(&mut all, kind));
     all
 }
 
+const LOOKUPS: &[Column<Lookups>] = &[
+    ("count", |found| found.count.into()),
+    ("seconds", |found| found.seconds.into()),
+    ("mean_seconds", |found| found.mean_seconds.into()),
+    ("max_seconds", |found| found.max_seconds.into()),
+];
+
 fn has_run(at: &At<'_>) -> bool {
     matches!(at.run.validity, Validity::Valid | Validity::Invalid { .. })
-}
-
-fn to_base(id: &str) -> String {
-    format!("{id}_to_base_over_blocks")
 }
 
 fn inference(ratio: Option<&Ratio>) -> Option<&Inference> {
@@ -145,69 +150,87 @@ fn inference(ratio: Option<&Ratio>) -> Option<&Inference> {
 /// What all blocks say together, the same in each of their rows: the headline, its response times,
 /// and the ratio of p99 to the base's.
 fn over_blocks(all: &mut Columns<'_>) {
-    all.number("ratio_over_blocks", |at| Some(at.variant.ratio.as_ref()?.value));
+    all.add("ratio_over_blocks", |at| Some(at.variant.ratio.as_ref()?.value));
     all.ends("ratio", |at| Some(inference(at.variant.ratio.as_ref())?.interval));
-    all.number("adjusted_p_difference", |at| Some(inference(at.variant.ratio.as_ref())?.q_difference));
+    all.add("adjusted_p_difference", |at| Some(inference(at.variant.ratio.as_ref())?.q_difference));
     all.add("verdict", |at| at.variant.verdict.map(Verdict::word));
-    all.number("mean_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.mean_us));
-    all.add("p50_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.p50_us));
-    all.add("p95_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.p95_us));
-    all.add("p99_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.p99_us));
-    all.add("max_us_over_blocks", |at| Some(at.variant.latency.as_ref()?.max_us));
-    all.number("p99_ratio_over_blocks", |at| Some(at.variant.p99.as_ref()?.ratio.value));
+    all.table("", LATENCY_OVER_BLOCKS, |at| at.variant.latency.as_ref());
+    all.add("p99_ratio_over_blocks", |at| Some(at.variant.p99.as_ref()?.ratio.value));
     all.ends("p99_ratio", |at| Some(inference(Some(&at.variant.p99.as_ref()?.ratio))?.interval));
     all.add("p99_verdict", |at| at.variant.p99.as_ref()?.verdict.map(Verdict::word));
 }
 
+const LATENCY_OVER_BLOCKS: &[Column<Latency>] = &[
+    ("mean_us_over_blocks", |latency| latency.mean_us.into()),
+    ("p50_us_over_blocks", |latency| latency.p50_us.into()),
+    ("p95_us_over_blocks", |latency| latency.p95_us.into()),
+    ("p99_us_over_blocks", |latency| latency.p99_us.into()),
+    ("max_us_over_blocks", |latency| latency.max_us.into()),
+];
+
 /// Metrics of the run, how steady its seconds were, and the background rate that its step must
 /// keep.
 fn of_run(all: &mut Columns<'_>) {
-    all.figures::<MetricRow>(str::to_owned, |at| Some(&at.run.metrics));
-    all.add("tag", |at| Some(at.run.metrics.tag.clone()));
-    all.figures::<Efficiency>(str::to_owned, |at| Some(&at.run.efficiency));
-    all.figures::<Cost>(str::to_owned, |at| Some(&at.run.cost));
-    all.figures::<DeviceLoad>(|id| format!("device_{id}"), |at| at.run.device.as_ref());
-    for column in HOST_CHECK {
-        let name = format!("host_check_{}", column.field);
-        all.number(name, move |at| (column.value)(at.run.host_check.as_ref()?));
+    for group in MetricGroup::ALL {
+        for metric in group.in_tables() {
+            let name = format!("{}{}", group.csv_prefix, metric.id);
+            all.add(name, move |at| (group.of)(at.run)?.value(metric));
+        }
+        if group.name == "metrics" {
+            all.add("tag", |at| at.run.metrics.tag.clone());
+        }
     }
-    all.number("host_check_unexplained_share", |at| Some(at.run.host_check.as_ref()?.unexplained_share));
-    all.number("host_check_bound_share", |at| Some(at.run.host_check.as_ref()?.bound_share));
-    all.number("seconds_on_target", |at| at.run.seconds_on_target);
-    all.number("worst_second_rate", |at| Some(at.run.steadiness.as_ref()?.worst_rate));
-    all.add("longest_gap_seconds", |at| Some(at.run.steadiness.as_ref()?.longest_gap_seconds));
-    all.number("share_below_half_median", |at| Some(at.run.steadiness.as_ref()?.share_below_half_median));
-    all.add("warm_up_seconds", |at| at.run.steadiness.as_ref()?.warm_up_seconds);
-    all.add("became_steady", |at| Some(!at.run.steadiness.as_ref()?.never_steady));
-    all.add("period_seconds", |at| at.run.steadiness.as_ref()?.period_seconds);
-    all.add("two_modes", |at| Some(at.run.steadiness.as_ref()?.modes.is_some()));
+    for metric in HostCheck::METRICS {
+        all.add(format!("host_check_{}", metric.id), move |at| at.run.host_check.as_ref()?.value(metric));
+    }
+    all.table("host_check_", HOST_CHECK_SHARES, |at| at.run.host_check.as_ref());
+    all.add("seconds_on_target", |at| at.run.seconds_on_target);
+    all.table("", STEADINESS, |at| at.run.steadiness.as_ref());
     // Classes of settings, meant to differ or not.
     all.add("settings_unlike_base", |at| {
         let parity = at.findings.parity.as_ref()?;
         Some(parity.differences(&at.findings.run.base, &at.variant.variant).join(" "))
     });
-    all.number("target_rows_per_second", |at| Some(at.step.target?.0));
-    all.number("target_kept_from_share", |at| Some(at.step.target?.1));
-    all.number("background_rows_per_second_over_blocks", |at| at.variant.background_rate);
-    all.number("judged_background_rows_per_second", |at| at.run.judged_background_rate);
+    all.add("target_rows_per_second", |at| Some(at.step.target?.0));
+    all.add("target_kept_from_share", |at| Some(at.step.target?.1));
+    all.add("background_rows_per_second_over_blocks", |at| at.variant.background_rate);
+    all.add("judged_background_rows_per_second", |at| at.run.judged_background_rate);
 }
+
+const HOST_CHECK_SHARES: &[Column<HostCheck>] = &[
+    ("unexplained_share", |check| check.unexplained_share.into()),
+    ("bound_share", |check| check.bound_share.into()),
+];
+
+const STEADINESS: &[Column<Steadiness>] = &[
+    ("worst_second_rate", |found| found.worst_rate.into()),
+    ("longest_gap_seconds", |found| found.longest_gap_seconds.into()),
+    ("share_below_half_median", |found| found.share_below_half_median.into()),
+    ("warm_up_seconds", |found| found.warm_up_seconds.into()),
+    ("became_steady", |found| (!found.never_steady).into()),
+    ("period_seconds", |found| found.period_seconds.into()),
+    ("two_modes", |found| found.modes.is_some().into()),
+];
 
 /// The step's group and its figures: the same in the rows of all of its steps.
 fn of_grouping<'a>(all: &mut Columns<'a>, grouping: &'a str) {
     let prefix = format!("group_{grouping}");
-    let of = move |at: &At<'_>| group(at, grouping)?.figures;
     all.add(prefix.as_str(), move |at| at.step.groups.get(grouping).cloned());
     all.add(format!("{prefix}_steps"), move |at| {
         Some(group(at, grouping)?.figures.map_or(0, |figures| figures.count))
     });
-    all.number(format!("{prefix}_average"), move |at| Some(of(at)?.average));
-    all.number(format!("{prefix}_median"), move |at| Some(of(at)?.median));
-    all.number(format!("{prefix}_min"), move |at| Some(of(at)?.min));
-    all.number(format!("{prefix}_max"), move |at| Some(of(at)?.max));
-    all.number(format!("{prefix}_stddev"), move |at| of(at)?.deviation);
-    all.number(format!("{prefix}_geometric_mean"), move |at| of(at)?.geometric_mean);
+    all.table(&format!("{prefix}_"), GROUP, move |at| group(at, grouping)?.figures.as_ref());
     all.ends(&format!("{prefix}_geometric_mean"), move |at| group(at, grouping)?.interval);
 }
+
+const GROUP: &[Column<describe::Group>] = &[
+    ("average", |group| group.average.into()),
+    ("median", |group| group.median.into()),
+    ("min", |group| group.min.into()),
+    ("max", |group| group.max.into()),
+    ("stddev", |group| group.deviation.into()),
+    ("geometric_mean", |group| group.geometric_mean.into()),
+];
 
 /// `None` also for a step that belongs to the setups of several numbers of connections, which has
 /// no figures of its own.
@@ -230,7 +253,7 @@ fn of_sweeps(all: &mut Columns<'_>) {
     all.add("sweep", |at| Some(rung(at)?.0.clone()));
     all.add("sweep_connections", |at| rung(at)?.1);
     all.add("sweep_blocks", |at| Some(rung(at)?.2.map_or(0, |rung| rung.blocks)));
-    all.number("sweep_median_rate_per_second", |at| Some(rung(at)?.2?.median_rate));
+    all.add("sweep_median_rate_per_second", |at| Some(rung(at)?.2?.median_rate));
 }
 
 /// The test, the connections, and what the variant reached.
@@ -251,10 +274,10 @@ fn of_aging(all: &mut Columns<'_>) {
         aging.variants.iter().find(|found| found.variant == at.variant.variant).cloned()
     };
     all.add("before_writes_step", |at| Some(aging(at)?.before.clone()));
-    all.number("ratio_to_before_writes", move |at| {
+    all.add("ratio_to_before_writes", move |at| {
         found(at)?.blocks.iter().find(|(block, _)| *block == at.run.block).map(|(_, ratio)| *ratio)
     });
-    all.number("ratio_to_before_writes_over_blocks", move |at| found(at)?.ratio);
+    all.add("ratio_to_before_writes_over_blocks", move |at| found(at)?.ratio);
     all.ends("ratio_to_before_writes", move |at| found(at)?.interval);
 }
 
@@ -262,51 +285,37 @@ fn aging<'x>(at: &At<'x>) -> Option<&'x BeforeAfterWrites> {
     at.workload.aging.iter().find(|aging| aging.after == at.step.name)
 }
 
-/// The end of a column's name, and its figure.
-type Named<T, V> = (&'static str, fn(&T) -> V);
-type Clock = (&'static str, fn(&KindResult) -> &Latency);
-
 fn of_kind<'a>(all: &mut Columns<'a>, name: &'a str) {
-    let counts: [Named<KindResult, u64>; 6] = [
-        ("connections", |kind| kind.connections.into()),
-        ("operations", |kind| kind.operations),
-        ("rows", |kind| kind.rows),
-        ("failed", |kind| kind.failed),
-        ("dropped", |kind| kind.dropped),
-        ("errors", |kind| kind.errors.total()),
-    ];
-    for (column, of) in counts {
-        all.add(format!("{name}_{column}"), move |at| kind_of(at.run, name).map(of));
-    }
-    let rates: [Named<KindResult, f64>; 3] = [
-        ("operations_per_second", |kind| kind.operations_per_second),
-        ("rows_per_second", |kind| kind.rows_per_second),
-        ("statements_per_second", |kind| kind.statements_per_second),
-    ];
-    for (column, of) in rates {
-        all.number(format!("{name}_{column}"), move |at| kind_of(at.run, name).map(of));
-    }
-    let clocks: [Clock; 2] = [("service", |kind| &kind.service), ("response", |kind| &kind.response)];
-    let times: [Named<Latency, u64>; 6] = [
-        ("p50_us", |latency| latency.p50_us),
-        ("p90_us", |latency| latency.p90_us),
-        ("p95_us", |latency| latency.p95_us),
-        ("p99_us", |latency| latency.p99_us),
-        ("p999_us", |latency| latency.p999_us),
-        ("max_us", |latency| latency.max_us),
-    ];
-    for (clock, latency) in clocks {
-        let prefix = format!("{name}_{clock}");
-        all.number(format!("{prefix}_mean_us"), move |at| {
-            kind_of(at.run, name).map(latency).filter(has_any).map(|latency| latency.mean_us)
-        });
-        for (column, time) in times {
-            all.add(format!("{prefix}_{column}"), move |at| {
-                kind_of(at.run, name).map(latency).filter(has_any).map(time)
-            });
-        }
-    }
+    all.table(&format!("{name}_"), KIND, move |at| kind_of(at.run, name));
+    all.table(&format!("{name}_service_"), LATENCY, move |at| {
+        Some(&kind_of(at.run, name)?.service).filter(has_any)
+    });
+    all.table(&format!("{name}_response_"), LATENCY, move |at| {
+        Some(&kind_of(at.run, name)?.response).filter(has_any)
+    });
 }
+
+const KIND: &[Column<KindResult>] = &[
+    ("connections", |kind| kind.connections.into()),
+    ("operations", |kind| kind.operations.into()),
+    ("rows", |kind| kind.rows.into()),
+    ("failed", |kind| kind.failed.into()),
+    ("dropped", |kind| kind.dropped.into()),
+    ("errors", |kind| kind.errors.total().into()),
+    ("operations_per_second", |kind| kind.operations_per_second.into()),
+    ("rows_per_second", |kind| kind.rows_per_second.into()),
+    ("statements_per_second", |kind| kind.statements_per_second.into()),
+];
+
+const LATENCY: &[Column<Latency>] = &[
+    ("mean_us", |latency| latency.mean_us.into()),
+    ("p50_us", |latency| latency.p50_us.into()),
+    ("p90_us", |latency| latency.p90_us.into()),
+    ("p95_us", |latency| latency.p95_us.into()),
+    ("p99_us", |latency| latency.p99_us.into()),
+    ("p999_us", |latency| latency.p999_us.into()),
+    ("max_us", |latency| latency.max_us.into()),
+];
 
 fn has_any(latency: &&Latency) -> bool {
     latency.count > 0
@@ -382,7 +391,7 @@ mod tests {
             let run = &variant.runs[1.min(variant.runs.len() - 1)];
             let at = At { findings, workload, step, variant, run };
             let meant = columns.0.iter().filter(|(name, _)| name.contains(prefix));
-            meant.map(|(_, cell)| cell(&at)).collect::<Vec<_>>().join(",")
+            meant.map(|(_, cell)| cell(&at).to_string()).collect::<Vec<_>>().join(",")
         };
         step.variants.iter().map(of_variant).collect()
     }

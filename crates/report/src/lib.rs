@@ -32,6 +32,7 @@ mod run;
 mod sentences;
 #[cfg(test)]
 mod tests;
+mod value;
 mod words;
 
 use dbdyno_analyse::Findings;
@@ -40,7 +41,7 @@ use tests::fixture;
 
 pub use comparison::{comparison_json, comparison_junit, comparison_markdown, comparison_terminal};
 pub use error::Error;
-pub use evidence::{HOST_CHECK, HostCheckColumn, Topic};
+pub use evidence::Topic;
 pub use formats::{Part, TerminalOptions, parity_terminal, published_html, run_html, run_terminal};
 pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use index::{HistoryEntry, RunEntry, index_html};

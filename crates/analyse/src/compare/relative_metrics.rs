@@ -1,40 +1,29 @@
-//! Every metric of a variant divided by the base's: the relative version of the metric row, of the
-//! costs and of the efficiency.
+//! Every metric of a variant divided by the base's, in the groups that are compared.
 
-use crate::model::metrics::{Better, Figures, Metric};
+use crate::model::metrics::Better;
 use crate::model::runs::valid;
-use crate::model::{MetricRow, RelativeMetrics, StepRun};
+use crate::model::{MetricGroup, RelativeMetrics, StepRun};
 
-/// One figure in the blocks in which both have it.
-type Pairs<'a> = &'a [(&'a StepRun, &'a StepRun)];
-
-/// Over the blocks in which both are valid; `None` when there is none.
+/// Over the blocks in which both are valid; `None` when there is none. Infinite ratios are under
+/// their names in the list as well.
 pub(crate) fn relative_metrics<'a>(runs: &'a [StepRun], base: &'a [StepRun]) -> Option<RelativeMetrics> {
     let pair = |run: &'a StepRun| Some((run, valid(base).find(|base| base.block == run.block)?));
     let pairs: Vec<(&StepRun, &StepRun)> = valid(runs).filter_map(pair).collect();
-    let tag = pairs.first()?.0.metrics.tag.clone();
+    let mut found = RelativeMetrics::default();
+    found.metrics.tag.clone_from(&pairs.first()?.0.metrics.tag);
     let mut infinite = Vec::new();
-    let metrics = group(&pairs, "metrics", |run| &run.metrics, &mut infinite);
-    Some(RelativeMetrics {
-        metrics: MetricRow { tag, ..metrics },
-        efficiency: group(&pairs, "efficiency", |run| &run.efficiency, &mut infinite),
-        cost: group(&pairs, "cost", |run| &run.cost, &mut infinite),
-        infinite,
-    })
-}
-
-/// All figures of a group; the infinite ones under their names in the list as well.
-fn group<G: Figures>(pairs: Pairs<'_>, name: &str, of: fn(&StepRun) -> &G, infinite: &mut Vec<String>) -> G {
-    let values: Vec<_> = pairs.iter().map(|(run, base)| (of(run).values(), of(base).values())).collect();
-    let ratio = |(index, metric): (usize, &Metric)| {
-        let both = values.iter().filter_map(|(new, base)| Some((new[index]?, base[index]?)));
-        let ratio = quotient(&both.collect::<Vec<_>>()).filter(|_| metric.better != Better::NotCompared);
-        if ratio.is_some_and(f64::is_infinite) {
-            infinite.push(format!("{name}.{}", metric.id));
+    for group in MetricGroup::ALL {
+        let Some((_, ratios)) = group.relative else { continue };
+        for (metric, ratio) in group.metrics.iter().zip(ratios(&mut found).values_mut()) {
+            let value = |run: &StepRun| (group.of)(run)?.value(metric);
+            let both = pairs.iter().filter_map(|(run, base)| value(run).zip(value(base)));
+            *ratio = quotient(&both.collect::<Vec<_>>()).filter(|_| metric.better != Better::NotCompared);
+            if ratio.is_some_and(f64::is_infinite) {
+                infinite.push(format!("{}.{}", group.name, metric.id));
+            }
         }
-        ratio
-    };
-    G::from_values(G::METRICS.iter().enumerate().map(ratio))
+    }
+    Some(RelativeMetrics { infinite, ..found })
 }
 
 /// Geometric mean of the blocks' ratios, as of rates; 0 ÷ 0 is 1. With a 0 in a block it is 0 or

@@ -41,15 +41,15 @@ pub(crate) fn host_check(step: &Measured<'_>) -> Option<HostCheck> {
     let interrupts_us = rest_us.clamp(0.0, most_us);
     let ticks = (busy.value / TICK_US).max(1.0);
     Some(HostCheck {
-        host_us,
+        host_us: Some(host_us),
         server_user_us: server.user_us,
         server_kernel_us: server.kernel_us,
-        client_us,
+        client_us: Some(client_us),
         // The sum of processes counts in ticks, the two clocks do not.
-        others_us: (all_us - server_us - client_us).max(0.0),
-        kernel_threads_us,
-        interrupts_us,
-        unexplained_us: rest_us - interrupts_us,
+        others_us: Some((all_us - server_us - client_us).max(0.0)),
+        kernel_threads_us: Some(kernel_threads_us),
+        interrupts_us: Some(interrupts_us),
+        unexplained_us: Some(rest_us - interrupts_us),
         unexplained_share: (rest_us - interrupts_us) / host_us,
         bound_share: BOUND + STANDARD_ERRORS / ticks.sqrt(),
     })
@@ -74,6 +74,7 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, query_step, run, series, texts};
     use crate::measure::counters::Counters;
+    use crate::model::metrics::Figures;
     use crate::simulations::close;
 
     /// Over the 2 s of `query_step` with 500 queries a second: the host's busy and interrupt time,
@@ -104,22 +105,21 @@ mod tests {
         // 2 s of CPU and 0.1 s of interrupts over 1,000 queries; processes 1.8 s, kernel threads
         // 0.1 s.
         let check = check(counters(2_000_000, 100_000, 1_800_000, 100_000)).unwrap();
-        assert_eq!((check.host_us, check.others_us, check.kernel_threads_us), (2_100.0, 300.0, 100.0));
+        assert_eq!(
+            (check.host_us, check.others_us, check.kernel_threads_us),
+            (Some(2_100.0), Some(300.0), Some(100.0))
+        );
         // 0.2 s are left; half of that are interrupts.
-        assert_eq!((check.interrupts_us, check.unexplained_us), (100.0, 100.0));
+        assert_eq!((check.interrupts_us, check.unexplained_us), (Some(100.0), Some(100.0)));
         close(check.unexplained_share, 100.0 / 2_100.0, 1e-12);
-        let parts = check.server_user_us.unwrap()
-            + check.server_kernel_us.unwrap()
-            + check.client_us
-            + check.others_us;
-        let sum = parts + check.kernel_threads_us + check.interrupts_us + check.unexplained_us;
-        close(sum, check.host_us, 1e-9);
+        let parts = check.values().into_iter().skip(1).flatten().sum();
+        close(parts, 2_100.0, 1e-9);
     }
 
     #[test]
     fn interrupts_that_are_within_processes_are_not_counted_twice() {
         let check = check(counters(1_900_000, 100_000, 1_950_000, 50_000)).unwrap();
-        assert_eq!((check.interrupts_us, check.unexplained_us), (0.0, 0.0));
+        assert_eq!((check.interrupts_us, check.unexplained_us), (Some(0.0), Some(0.0)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use dbdyno_record::Unit;
 
-use crate::measure::counters::{at_end, greatest};
+use crate::measure::counters::{Change, at_end, greatest};
 use crate::measure::measured::{Hosting, Measured};
 use crate::measure::polling;
 use crate::measure::rates::throughput_percentile;
@@ -19,22 +19,45 @@ pub(crate) const HOST_BUSY: [&str; 5] =
     ["cpu_user_us", "cpu_nice_us", "cpu_system_us", "cpu_irq_us", "cpu_softirq_us"];
 
 /// Figures are not rounded here; `None` where a source was not sampled or nothing was done to
-/// divide by.
+/// divide by. Reads are charged to the headline, writes to inserts, as in the original.
 pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
     let queries = step.spec.headline.unit == Unit::Operations;
-    let mut row = MetricRow {
+    let disk = |key| step.change("disk", &[key]);
+    let (reads, read_bytes) = (disk("reads"), disk("read_bytes"));
+    let (writes, written_bytes) = (disk("writes"), disk("written_bytes"));
+    let switches = step.change("host", &["context_switches"]);
+    let busy = step.change("host", &HOST_BUSY).map(|busy| polling::without(step, busy));
+    let cpu_us_per_second = 1e6 * f64::from(step.cpus);
+    let per_second = |change: Option<Change>, unit: f64| Some(change?.per_second() / unit);
+    let per_query = |change: Option<Change>, unit: f64| Some(step.per_headline_unit(change?)? / unit);
+    let per_insert =
+        |change: Option<Change>, unit: f64| Some(step.per_unit_of(step.insert_kind()?, change?)? / unit);
+    let second = |percent| throughput_percentile(step.spec, step.intervals, step.window, percent);
+    let size_gib = |key| Some(at_end(step.counters, "size", key, step.window)? as f64 / GIB);
+    MetricRow {
         ips: step.in_window(step.insert_kind().map_or(0.0, |kind| step.rate_of(kind))),
         qps: step.in_window(if queries { step.headline_rate() } else { 0.0 }),
+        rps: per_second(reads, 1.0),
+        rmbps: per_second(read_bytes, MIB),
+        wps: per_second(writes, 1.0),
+        wmbps: per_second(written_bytes, MIB),
+        rpq: per_query(reads, 1.0),
+        rkbpq: per_query(read_bytes, KIB),
+        wpi: per_insert(writes, 1.0),
+        wkbpi: per_insert(written_bytes, KIB),
+        csps: per_second(switches, 1.0),
+        cpups: busy.filter(|_| step.cpus > 0).map(|busy| 100.0 * busy.per_second() / cpu_us_per_second),
+        cspq: per_query(switches, 1.0),
+        cpupq: per_query(busy, 1.0),
+        dbgb1: size_gib("database_bytes"),
+        dbgb2: size_gib("data_dir_bytes"),
+        rss: memory_source(step.hosting)
+            .and_then(|source| Some(greatest(step.counters, source, "rss_bytes")? as f64 / GIB)),
         maxop: step.in_window(greatest_service_time_seconds(step)),
-        median_second_rate: throughput_percentile(step.spec, step.intervals, step.window, 50.0),
-        slow_second_rate: throughput_percentile(step.spec, step.intervals, step.window, 99.0),
+        median_second_rate: second(50.0),
+        slow_second_rate: second(99.0),
         tag: tag.to_owned(),
-        ..MetricRow::default()
-    };
-    disk(step, &mut row);
-    host(step, &mut row);
-    sizes(step, &mut row);
-    row
+    }
 }
 
 fn greatest_service_time_seconds(step: &Measured<'_>) -> f64 {
@@ -42,43 +65,13 @@ fn greatest_service_time_seconds(step: &Measured<'_>) -> f64 {
     sum.service_max_us as f64 / 1e6
 }
 
-/// Reads are charged to the headline, writes to inserts, as in the original.
-fn disk(step: &Measured<'_>, row: &mut MetricRow) {
-    let disk = |key| step.change("disk", &[key]);
-    let per_insert = |change| step.per_unit_of(step.insert_kind()?, change);
-    let (reads, read_bytes) = (disk("reads"), disk("read_bytes"));
-    let (writes, written_bytes) = (disk("writes"), disk("written_bytes"));
-    row.rps = reads.map(|change| change.per_second());
-    row.rmbps = read_bytes.map(|change| change.per_second() / MIB);
-    row.wps = writes.map(|change| change.per_second());
-    row.wmbps = written_bytes.map(|change| change.per_second() / MIB);
-    row.rpq = reads.and_then(|change| step.per_headline_unit(change));
-    row.rkbpq = read_bytes.and_then(|change| step.per_headline_unit(change)).map(|bytes| bytes / KIB);
-    row.wpi = writes.and_then(per_insert);
-    row.wkbpi = written_bytes.and_then(per_insert).map(|bytes| bytes / KIB);
-}
-
-fn host(step: &Measured<'_>, row: &mut MetricRow) {
-    let switches = step.change("host", &["context_switches"]);
-    row.csps = switches.map(|change| change.per_second());
-    row.cspq = switches.and_then(|change| step.per_headline_unit(change));
-    let busy = step.change("host", &HOST_BUSY).map(|busy| polling::without(step, busy));
-    row.cpups = busy
-        .filter(|_| step.cpus > 0)
-        .map(|change| 100.0 * change.per_second() / (1e6 * f64::from(step.cpus)));
-    row.cpupq = busy.and_then(|change| step.per_headline_unit(change));
-}
-
-fn sizes(step: &Measured<'_>, row: &mut MetricRow) {
-    let gib = |bytes: i64| bytes as f64 / GIB;
-    row.dbgb1 = at_end(step.counters, "size", "database_bytes", step.window).map(gib);
-    row.dbgb2 = at_end(step.counters, "size", "data_dir_bytes", step.window).map(gib);
-    let source = match step.hosting {
-        Hosting::Process => "server",
-        Hosting::Embedded => "client",
-        Hosting::External | Hosting::Nothing => return,
-    };
-    row.rss = greatest(step.counters, source, "rss_bytes").map(gib);
+/// The process that holds the database.
+fn memory_source(hosting: Hosting) -> Option<&'static str> {
+    match hosting {
+        Hosting::Process => Some("server"),
+        Hosting::Embedded => Some("client"),
+        Hosting::External | Hosting::Nothing => None,
+    }
 }
 
 #[cfg(test)]

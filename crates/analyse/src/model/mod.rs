@@ -6,6 +6,7 @@ mod cost_breakdown;
 mod execution;
 pub(crate) mod failure;
 mod findings;
+mod groups;
 pub mod metrics;
 mod notice;
 mod report_words;
@@ -27,12 +28,13 @@ pub use failure::Failure;
 pub use findings::{
     Budget, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
 };
-pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
+pub use groups::{MetricGroup, RelativeMetrics};
+pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use notice::{BlockShare, Code, Figure, Notice, Severity};
 pub use report_words::{
     Agreement, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,
 };
-pub use state::{Debt, DebtLevel, GroupMemory, HostCheck, Lookups, Steadiness};
+pub use state::{Debt, DebtLevel, GroupMemory, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
     ServerEventKind, StatementResult, StepRun, Validity,
@@ -42,7 +44,6 @@ pub use step_sets::{
     SweepSpread, SweepVariant,
 };
 pub use steps::{
-    ByMachine, FarthestMachine, MachineRatio, PercentileRatio, RelativeMetrics, StepFindings, VariantStep,
-    ZeroRates,
+    ByMachine, FarthestMachine, MachineRatio, PercentileRatio, StepFindings, VariantStep, ZeroRates,
 };
 pub use verdict::{Bound, CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

@@ -42,37 +42,6 @@ pub struct GroupMemory {
     pub limit_hits_per_second: Option<f64>,
 }
 
-/// CPU of the host for one unit of the headline, in µs, and the parts that are known: what it says
-/// of itself, against the sum over all processes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct HostCheck {
-    /// What the host says: user, nice, system, interrupts.
-    pub host_us: f64,
-    pub server_user_us: Option<f64>,
-    pub server_kernel_us: Option<f64>,
-    /// dbdyno; of an embedded database with the database.
-    pub client_us: f64,
-    pub others_us: f64,
-    /// The kernel's own threads: write-back, encryption, network.
-    pub kernel_threads_us: f64,
-    /// Interrupts, as far as they are in no process. Kernels without CONFIG_IRQ_TIME_ACCOUNTING
-    /// charge them to whom they interrupt.
-    pub interrupts_us: f64,
-    /// Host minus all parts. Below 0: the parts are more than the host says.
-    pub unexplained_us: f64,
-    /// Of `host_us`.
-    pub unexplained_share: f64,
-    /// Greatest share, above or below 0, that is not reported.
-    pub bound_share: f64,
-}
-
-impl HostCheck {
-    /// Whether the parts explain the host.
-    pub fn holds(&self) -> bool {
-        self.unexplained_share.abs() <= self.bound_share
-    }
-}
-
 /// What was asked under one name in the whole step, by all clients together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Lookups {

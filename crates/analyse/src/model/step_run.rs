@@ -4,8 +4,8 @@ use dbdyno_record::ErrorCounts;
 use serde::Serialize;
 
 use crate::model::execution::{Composite, Execution};
-use crate::model::metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
-use crate::model::state::{Debt, GroupMemory, HostCheck, Lookups, Steadiness};
+use crate::model::metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
+use crate::model::state::{Debt, GroupMemory, Lookups, Steadiness};
 
 /// One execution of one step.
 #[derive(Debug, Clone, Serialize)]

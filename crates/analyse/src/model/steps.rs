@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::model::context::{ExecutedPlan, RatioContext, StatementPlans};
 use crate::model::cost_breakdown::CostBreakdown;
-use crate::model::metrics::{Cost, Efficiency, MetricRow};
+use crate::model::groups::RelativeMetrics;
 use crate::model::step_run::{Latency, StepRun};
 use crate::model::verdict::{Decided, Effect, LEVEL, Ratio, Verdict};
 use crate::statistics::kendall::Trend;
@@ -166,15 +166,4 @@ pub struct ZeroRates {
     pub base_stalled: Vec<u32>,
     /// Blocks in which both are valid.
     pub blocks: usize,
-}
-
-/// Ratios to the base under the names of the figures: 1.1 in `cpupq` is a tenth more CPU a query.
-#[derive(Debug, Clone, Serialize)]
-pub struct RelativeMetrics {
-    /// Figures of which the base has none and the variant some, as `metrics.rps`. Their ratio is
-    /// infinite, for which JSON has no number: it is `null` there, like one that is not known.
-    pub infinite: Vec<String>,
-    pub metrics: MetricRow,
-    pub efficiency: Efficiency,
-    pub cost: Cost,
 }

@@ -4,7 +4,8 @@ mod json;
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::metrics::{self, Metric};
+use dbdyno_analyse::MetricGroup;
+use dbdyno_analyse::metrics::Metric;
 use dbdyno_record::{Outcome, Run, RunEvent};
 use dbdyno_report::document::Block;
 
@@ -43,10 +44,10 @@ fn drivers() -> Block {
 
 fn metrics() -> Vec<Block> {
     let about = |metric: &Metric| (metric.name.to_owned(), format!("{} ({})", metric.meaning, metric.unit));
-    let group = |(name, metrics): (&str, Vec<&Metric>)| {
-        [Block::heading(3, name), Block::Facts(metrics.into_iter().map(about).collect())]
+    let of_group = |group: &MetricGroup| {
+        [Block::heading(3, group.name), Block::Facts(group.in_tables().map(about).collect())]
     };
-    metrics::all().into_iter().flat_map(group).collect()
+    MetricGroup::ALL.iter().flat_map(of_group).collect()
 }
 
 /// The newest first.

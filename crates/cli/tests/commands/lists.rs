@@ -257,7 +257,7 @@ fn drivers_are_listed() {
 fn every_column_of_the_reports_is_listed() {
     let desk = Desk::new();
     let text = desk.ended(desk.command(&["list", "metrics"]).env("COLUMNS", "1000")).expect_ok().out.clone();
-    for metric in dbdyno_analyse::metrics::all().into_iter().flat_map(|(_, group)| group) {
+    for metric in dbdyno_analyse::MetricGroup::ALL.iter().flat_map(|group| group.metrics) {
         let (name, unit) = (metric.name, metric.unit);
         let line = text.lines().find(|line| line.starts_with(&format!("  {name} ")));
         let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
@@ -275,8 +275,8 @@ fn drivers_metrics_servers_and_runs_are_listed_for_programs_too() {
     };
     assert_eq!(listed("drivers")["drivers"][0]["name"], "sqlite");
     let metrics = listed("metrics");
-    let groups = dbdyno_analyse::metrics::all().map(|(_, group)| group.len());
-    let count = groups.iter().sum::<usize>() + dbdyno_report::HOST_CHECK.len();
+    let groups = dbdyno_analyse::MetricGroup::ALL.iter().map(|group| group.metrics.len());
+    let count = groups.sum::<usize>() + dbdyno_analyse::HostCheck::METRICS.len();
     assert_eq!((&metrics["schema"], metrics["metrics"].as_array().unwrap().len()), (&1.into(), count));
     assert_eq!(
         (&metrics["metrics"][0]["table"], &metrics["metrics"][0]["unit"]),

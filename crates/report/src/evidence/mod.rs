@@ -11,11 +11,12 @@ mod relative;
 mod sql;
 mod statistics;
 
-use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep, failure_words, unique};
+use dbdyno_analyse::{
+    KindResult, MetricGroup, StepFindings, StepRun, Validity, VariantStep, failure_words, unique,
+};
 
 use crate::document::Table;
 
-pub use checks::{HOST_CHECK, HostCheckColumn};
 pub(crate) use cost_breakdown::explanations;
 pub(crate) use latency::of_all as latency_of_all;
 pub(crate) use of_all::efficiency_of_all;
@@ -70,22 +71,17 @@ pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
             of_kinds.chain([latency::schedule(step)]).collect()
         }
         Topic::Cost => {
-            let [metrics, efficiency, relative_costs] = relative::grids(step);
-            let [costs, wake_ups] = metrics::costs(step);
-            vec![
-                cost_breakdown::grid(step),
-                metrics::original(step),
-                metrics,
-                metrics::efficiency(step),
-                efficiency,
-                costs,
-                wake_ups,
-                relative_costs,
-                checks::host(step),
-                checks::client(step),
-            ]
+            let of_group =
+                |group| Some(metrics::tables(step, group).into_iter().chain([relative::grid(step, group)?]));
+            let groups = MetricGroup::ALL.iter().filter_map(of_group).flatten();
+            let checks = [checks::host(step), checks::client(step)];
+            [cost_breakdown::grid(step)].into_iter().chain(groups).chain(checks).collect()
         }
-        Topic::Io => vec![metrics::device(step), io::debt(step), io::memory(step)],
+        Topic::Io => {
+            let groups = MetricGroup::ALL.iter().filter(|group| group.relative.is_none());
+            let tables = groups.flat_map(|group| metrics::tables(step, group));
+            tables.chain([io::debt(step), io::memory(step)]).collect()
+        }
         Topic::Sql => {
             vec![
                 sql::operations(step),

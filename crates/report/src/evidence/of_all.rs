@@ -1,45 +1,45 @@
 //! Hardware efficiency of all steps: a table for each metric, absolute and relative to the base.
 
-use dbdyno_analyse::metrics::{Cost, Efficiency, Figures, Metric, MetricRow};
+use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::statistics::describe::median;
-use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
+use dbdyno_analyse::{MetricGroup, StepFindings, StepRun, Validity, VariantStep};
 
 use crate::document::{Cell, Table};
 use crate::evidence::relative::{ZEROS, ratio_text};
 use crate::number::fixed;
 
-/// Of the costs, those that reports of microbenchmarks have as well.
-const COSTS: [&str; 4] = ["server_cpu_us", "client_cpu_us", "fsyncs_per_commit", "write_amplification"];
+/// What reports of microbenchmarks have of each group; nothing named is all of it.
+const SHOWN: [(&str, &[&str]); 3] = [
+    ("efficiency", &[]),
+    ("metrics", &[READS]),
+    ("cost", &["server_cpu_us", "client_cpu_us", "fsyncs_per_commit", "write_amplification"]),
+];
+
+/// What scans read a second; of tables in memory it is nothing, and is not shown.
+const READS: &str = "rmbps";
 
 /// Tables of metrics that any step has.
 pub(crate) fn efficiency_of_all(steps: &[&StepFindings], base: &str) -> Vec<Table> {
-    let of_hosts = Efficiency::in_tables().map(|metric| {
-        let of = |run: &StepRun| run.efficiency.value(metric);
-        let relative = |variant: &VariantStep| variant.relative.as_ref()?.efficiency.value(metric);
-        of_metric(steps, base, metric, &of, &relative)
-    });
-    // What scans read a second; of tables in memory it is nothing.
-    let reads = MetricRow::in_tables().filter(|metric| metric.id == "rmbps").map(|metric| {
-        let of = |run: &StepRun| run.metrics.value(metric).filter(|figure| *figure > 0.0);
-        let relative = |variant: &VariantStep| variant.relative.as_ref()?.metrics.value(metric);
-        of_metric(steps, base, metric, &of, &relative)
-    });
-    let costs = Cost::in_tables().filter(|metric| COSTS.contains(&metric.id)).map(|metric| {
-        let of = |run: &StepRun| run.cost.value(metric);
-        let relative = |variant: &VariantStep| variant.relative.as_ref()?.cost.value(metric);
-        of_metric(steps, base, metric, &of, &relative)
-    });
-    of_hosts.chain(reads).chain(costs).filter(|table| !table.rows.is_empty()).collect()
+    let of_group = |(name, ids): (&'static str, &'static [&'static str])| {
+        let groups = MetricGroup::ALL.iter().filter(move |group| group.name == name);
+        let metrics = groups.flat_map(|group| group.in_tables().map(move |metric| (group, metric)));
+        metrics.filter(move |(_, metric)| ids.is_empty() || ids.contains(&metric.id))
+    };
+    let shown = SHOWN.into_iter().flat_map(of_group);
+    let tables = shown.map(|(group, metric)| of_metric(steps, base, group, metric));
+    tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
 /// A row a step: the medians of the valid blocks, then the ratios to the base.
-fn of_metric(
-    steps: &[&StepFindings],
-    base: &str,
-    metric: &Metric,
-    of: &dyn Fn(&StepRun) -> Option<f64>,
-    relative: &dyn Fn(&VariantStep) -> Option<f64>,
-) -> Table {
+fn of_metric(steps: &[&StepFindings], base: &str, group: &MetricGroup, metric: &Metric) -> Table {
+    let of = |run: &StepRun| {
+        let figure = (group.of)(run)?.value(metric)?;
+        (metric.id != READS || figure > 0.0).then_some(figure)
+    };
+    let relative = |variant: &VariantStep| {
+        let (of, _) = group.relative?;
+        of(variant.relative.as_ref()?).value(metric)
+    };
     let variants: Vec<&str> = steps
         .first()
         .map_or_else(Vec::new, |step| step.variants.iter().map(|variant| variant.variant.as_str()).collect());

@@ -1,7 +1,6 @@
 //! Every metric of a variant divided by the base's.
 
-use dbdyno_analyse::metrics::Figures;
-use dbdyno_analyse::{RelativeMetrics, StepFindings, VariantStep};
+use dbdyno_analyse::{MetricGroup, StepFindings, VariantStep};
 
 use crate::document::Table;
 use crate::number::ratio;
@@ -10,31 +9,25 @@ use crate::number::ratio;
 pub(super) const ZEROS: &str =
     "0 ÷ 0 is 1, a 0 on one side only makes the mean 0 or inf, and one on each side in turn NA";
 
-/// Relative versions of the metric row, of the efficiency and of the costs, without figures that no
-/// variant has.
-pub(super) fn grids(step: &StepFindings) -> [Table; 3] {
-    [
-        grid(step, "Metrics, relative", |found| &found.metrics),
-        grid(step, "Hardware efficiency, relative", |found| &found.efficiency),
-        grid(step, "CPU and fsyncs, relative", |found| &found.cost),
-    ]
-}
-
-fn grid<G: Figures>(step: &StepFindings, title: &str, group: fn(&RelativeMetrics) -> &G) -> Table {
+/// Ratios of a group's metrics, without those that no variant has; `None` for a group that is not
+/// compared.
+pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
+    let (of, _) = group.relative?;
+    let title = format!("{}, relative", group.table.0);
     let note = format!("Ratio to the base, geometric mean over the blocks; {ZEROS}.");
     let found = step.variants.iter().filter_map(|variant| Some((variant, variant.relative.as_ref()?)));
     let rows: Vec<(&VariantStep, Vec<Option<f64>>)> = found
-        .map(|(variant, found)| (variant, group(found).figures().map(|(_, ratio)| ratio).collect()))
+        .map(|(variant, found)| (variant, of(found).figures().into_iter().map(|(_, ratio)| ratio).collect()))
         .collect();
     let is_known = |index: usize| rows.iter().any(|(_, ratios)| ratios[index].is_some());
-    let heads = G::in_tables().enumerate().filter(|(index, _)| is_known(*index));
-    let mut grid = Table::new(title, &note, ["variant"], heads.map(|(_, metric)| metric.name));
+    let heads = group.in_tables().enumerate().filter(|(index, _)| is_known(*index));
+    let mut grid = Table::new(&title, &note, ["variant"], heads.map(|(_, metric)| metric.name));
     for (variant, ratios) in &rows {
         let known = ratios.iter().enumerate().filter(|(index, _)| is_known(*index));
         let texts = known.map(|(_, value)| ratio_text(*value));
         grid.push(std::iter::once(variant.variant.clone()).chain(texts));
     }
-    grid
+    Some(grid)
 }
 
 /// Two decimals, as published; three figures below 0.1.
@@ -49,6 +42,10 @@ pub(super) fn ratio_text(value: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    fn grids(step: &StepFindings) -> Vec<Table> {
+        MetricGroup::ALL.iter().filter_map(|group| grid(step, group)).collect()
+    }
 
     #[test]
     fn zeros_are_shown_as_the_words_say_here_and_in_the_documentation() {

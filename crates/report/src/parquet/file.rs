@@ -12,6 +12,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 
+use crate::value::Value;
+
 /// Rows from which on a group is written: readers skip groups, and share them out to their workers.
 const GROUP_ROWS: usize = 1 << 17;
 
@@ -20,13 +22,6 @@ pub(super) struct Table {
     pub(super) name: &'static str,
     /// The values of a column are of one type.
     pub(super) columns: Vec<(&'static str, Vec<Value>)>,
-}
-
-pub(super) enum Value {
-    Text(Option<String>),
-    Whole(Option<i64>),
-    Number(Option<f64>),
-    Flag(Option<bool>),
 }
 
 /// A file that is being written.

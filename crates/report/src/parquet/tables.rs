@@ -1,12 +1,13 @@
 //! What the files hold: rows from findings and histograms.
 
-use dbdyno_analyse::metrics::{Figures, Metric};
 use dbdyno_analyse::{
-    Findings, OperationHistogram, RunSummary, StepFindings, StepRun, Validity, VariantStep, Verdict,
+    Findings, Latency, MetricGroup, OperationHistogram, RunSummary, StepFindings, StepRun, Validity,
+    VariantStep, Verdict,
 };
 
-use super::file::{Table, Value};
+use super::file::Table;
 use crate::evidence::state;
+use crate::value::Value;
 
 pub(super) fn all(findings: &Findings, histograms: &[OperationHistogram]) -> Vec<Table> {
     vec![
@@ -16,18 +17,6 @@ pub(super) fn all(findings: &Findings, histograms: &[OperationHistogram]) -> Vec
         device_seconds(findings),
         of_histograms(findings, histograms),
     ]
-}
-
-fn text(value: impl Into<String>) -> Value {
-    Value::Text(Some(value.into()))
-}
-
-fn whole(value: u64) -> Value {
-    Value::Whole(i64::try_from(value).ok())
-}
-
-fn number(value: f64) -> Value {
-    Value::Number(Some(value))
 }
 
 impl Table {
@@ -43,7 +32,8 @@ impl Table {
         place: [(&'static str, Value); 3],
         cells: impl IntoIterator<Item = (&'static str, Value)>,
     ) {
-        let of_run = [("run", text(&run.run_id)), ("plan", text(&run.name)), ("started", text(&run.started))];
+        let of_run = [("run", &run.run_id), ("plan", &run.name), ("started", &run.started)]
+            .map(|(name, text)| (name, text.as_str().into()));
         for (at, (name, value)) in of_run.into_iter().chain(place).chain(cells).enumerate() {
             if at == self.columns.len() {
                 self.columns.push((name, Vec::new()));
@@ -54,7 +44,7 @@ impl Table {
 }
 
 fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 3] {
-    [("workload", text(workload)), ("step", text(step)), ("variant", text(variant))]
+    [("workload", workload.into()), ("step", step.into()), ("variant", variant.into())]
 }
 
 fn all_steps(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &VariantStep)> {
@@ -79,34 +69,29 @@ fn steps(findings: &Findings) -> Table {
         let ratio = variant.ratio.as_ref();
         let inference = ratio.and_then(|ratio| ratio.inference.as_ref());
         let (latency, p99) = (variant.latency.as_ref(), variant.p99.as_ref());
-        let time = |of: fn(&dbdyno_analyse::Latency) -> u64| {
-            Value::Whole(latency.and_then(|latency| i64::try_from(of(latency)).ok()))
-        };
+        let time = |of: fn(&Latency) -> u64| Value::from(latency.map(of));
         let columns = [
-            ("base", text(&findings.run.base)),
-            ("connections", whole(u64::from(step.connections))),
-            ("rate_unit", text(&step.rate_label)),
-            ("valid_blocks", whole(variant.runs.iter().filter(|run| is_valid(run)).count() as u64)),
-            ("rate", Value::Number(variant.rate)),
-            ("rate_min", Value::Number(variant.rate_min)),
-            ("rate_max", Value::Number(variant.rate_max)),
-            ("ratio", Value::Number(ratio.map(|ratio| ratio.value))),
-            ("ratio_low", Value::Number(inference.map(|inference| inference.interval.low))),
-            ("ratio_high", Value::Number(inference.map(|inference| inference.interval.high))),
-            ("q_difference", Value::Number(inference.map(|inference| inference.q_difference))),
-            ("verdict", Value::Text(variant.verdict.map(Verdict::word).map(str::to_owned))),
-            ("mean_us", Value::Number(latency.map(|latency| latency.mean_us))),
+            ("base", findings.run.base.as_str().into()),
+            ("connections", step.connections.into()),
+            ("rate_unit", step.rate_label.as_str().into()),
+            ("valid_blocks", variant.runs.iter().filter(|run| is_valid(run)).count().into()),
+            ("rate", variant.rate.into()),
+            ("rate_min", variant.rate_min.into()),
+            ("rate_max", variant.rate_max.into()),
+            ("ratio", ratio.map(|ratio| ratio.value).into()),
+            ("ratio_low", inference.map(|inference| inference.interval.low).into()),
+            ("ratio_high", inference.map(|inference| inference.interval.high).into()),
+            ("q_difference", inference.map(|inference| inference.q_difference).into()),
+            ("verdict", variant.verdict.map(Verdict::word).into()),
+            ("mean_us", latency.map(|latency| latency.mean_us).into()),
             ("operations", time(|latency| latency.count)),
             ("p50_us", time(|latency| latency.p50_us)),
             ("p95_us", time(|latency| latency.p95_us)),
             ("p99_us", time(|latency| latency.p99_us)),
             ("p999_us", time(|latency| latency.p999_us)),
             ("max_us", time(|latency| latency.max_us)),
-            ("p99_ratio", Value::Number(p99.map(|p99| p99.ratio.value))),
-            (
-                "p99_verdict",
-                Value::Text(p99.and_then(|p99| p99.verdict).map(Verdict::word).map(str::to_owned)),
-            ),
+            ("p99_ratio", p99.map(|p99| p99.ratio.value).into()),
+            ("p99_verdict", p99.and_then(|p99| p99.verdict).map(Verdict::word).into()),
         ];
         rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
     }
@@ -118,11 +103,11 @@ fn is_valid(run: &StepRun) -> bool {
 }
 
 fn valid(run: &StepRun) -> (&'static str, Value) {
-    ("valid", Value::Flag(Some(is_valid(run))))
+    ("valid", is_valid(run).into())
 }
 
 fn block(run: &StepRun) -> (&'static str, Value) {
-    ("block", whole(u64::from(run.block)))
+    ("block", run.block.into())
 }
 
 /// A row for each figure of each run of a step, under the names of the catalogue of metrics.
@@ -133,27 +118,23 @@ fn figures(findings: &Findings) -> Table {
             let columns = [
                 block(run),
                 valid(run),
-                ("state", text(state(&run.validity))),
-                ("family", text(group)),
-                ("figure", text(name)),
-                ("unit", text(unit)),
-                ("value", number(value)),
+                ("state", state(&run.validity).into()),
+                ("family", group.into()),
+                ("figure", name.into()),
+                ("unit", unit.into()),
+                ("value", value.into()),
             ];
             rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
         };
         put("step", "rate", &step.rate_label, run.rate);
         put("step", "window_seconds", "s", run.window_seconds);
-        let mut group = |name: &'static str, figures: Vec<(&Metric, Option<f64>)>| {
-            for (metric, value) in figures {
+        for group in MetricGroup::ALL {
+            for (metric, value) in (group.of)(run).into_iter().flat_map(|group| group.figures()) {
                 if let Some(value) = value.filter(|value| value.is_finite()) {
-                    put(name, metric.id, metric.unit, value);
+                    put(group.name, metric.id, metric.unit, value);
                 }
             }
-        };
-        group("metrics", run.metrics.figures().collect());
-        group("efficiency", run.efficiency.figures().collect());
-        group("cost", run.cost.figures().collect());
-        group("device", run.device.iter().flat_map(Figures::figures).collect());
+        }
     }
     rows
 }
@@ -162,16 +143,14 @@ fn seconds(findings: &Findings) -> Table {
     let mut rows = Table::new("seconds");
     for (workload, step, variant, run) in all_runs(findings) {
         for point in &run.seconds {
-            let time =
-                |time_us: Option<u64>| Value::Whole(time_us.and_then(|time_us| i64::try_from(time_us).ok()));
             let columns = [
                 block(run),
                 valid(run),
-                ("kind", text(&point.kind)),
-                ("second", whole(point.second)),
-                ("rate", number(point.rate)),
-                ("service_max_us", time(point.service_max_us)),
-                ("response_max_us", time(point.response_max_us)),
+                ("kind", point.kind.as_str().into()),
+                ("second", point.second.into()),
+                ("rate", point.rate.into()),
+                ("service_max_us", point.service_max_us.into()),
+                ("response_max_us", point.response_max_us.into()),
             ];
             rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
         }
@@ -186,11 +165,11 @@ fn device_seconds(findings: &Findings) -> Table {
             let columns = [
                 block(run),
                 valid(run),
-                ("second", whole(second.second)),
-                ("read_kib_per_second", number(second.read_kib_per_second)),
-                ("written_kib_per_second", number(second.written_kib_per_second)),
-                ("await_ms", Value::Number(second.await_ms)),
-                ("queue_depth", Value::Number(second.queue_depth)),
+                ("second", second.second.into()),
+                ("read_kib_per_second", second.read_kib_per_second.into()),
+                ("written_kib_per_second", second.written_kib_per_second.into()),
+                ("await_ms", second.await_ms.into()),
+                ("queue_depth", second.queue_depth.into()),
             ];
             rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
         }
@@ -204,12 +183,12 @@ fn of_histograms(findings: &Findings, histograms: &[OperationHistogram]) -> Tabl
     for histogram in histograms {
         for (from_us, to_us, count) in &histogram.counts {
             let columns = [
-                ("block", whole(u64::from(histogram.block))),
-                ("kind", text(&histogram.kind)),
-                ("clock", text(histogram.clock)),
-                ("from_us", whole(*from_us)),
-                ("to_us", whole(*to_us)),
-                ("count", whole(*count)),
+                ("block", histogram.block.into()),
+                ("kind", histogram.kind.as_str().into()),
+                ("clock", histogram.clock.into()),
+                ("from_us", (*from_us).into()),
+                ("to_us", (*to_us).into()),
+                ("count", (*count).into()),
             ];
             rows.push(
                 &findings.run,

@@ -1,12 +1,13 @@
 //! The catalogue of metrics: what each figure of a step is called, its unit and its meaning.
 //!
 //! A group is a file with one entry a metric; the entry makes the field of the group's struct, so
-//! its name is the key in JSON. Formulas are in `measure`, one struct literal a group. CSV columns,
-//! tables, ratios to the base and `dbdyno list metrics` are made from the entries.
+//! its name is the key in JSON. Formulas are in `measure`, one struct literal a group. What is made
+//! from the entries goes over the list of groups, [`MetricGroup::ALL`](crate::MetricGroup::ALL).
 
 mod cost;
 mod device;
 mod efficiency;
+mod host_check;
 mod original;
 
 use serde::Serialize;
@@ -14,17 +15,8 @@ use serde::Serialize;
 pub use cost::Cost;
 pub use device::DeviceLoad;
 pub use efficiency::Efficiency;
+pub use host_check::HostCheck;
 pub use original::MetricRow;
-
-/// Every group by its name, in the order of a report.
-pub fn all() -> [(&'static str, Vec<&'static Metric>); 4] {
-    [
-        ("metrics", MetricRow::in_tables().collect()),
-        ("efficiency", Efficiency::in_tables().collect()),
-        ("cost", Cost::in_tables().collect()),
-        ("device", DeviceLoad::in_tables().collect()),
-    ]
-}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
@@ -66,33 +58,27 @@ pub enum Better {
 }
 
 /// A group of figures, each of which may be unknown.
-pub trait Figures: Default + 'static {
+pub trait Figures {
     /// In the order of the fields.
-    const METRICS: &'static [Metric];
+    fn metrics(&self) -> &'static [Metric];
 
     /// In the same order.
     fn values(&self) -> Vec<Option<f64>>;
 
-    /// From values in that order; other fields are empty.
-    fn from_values(values: impl IntoIterator<Item = Option<f64>>) -> Self;
+    /// In the same order.
+    fn values_mut(&mut self) -> Vec<&mut Option<f64>>;
 
     /// Each metric with its value, in the order of tables and CSV.
-    fn figures(&self) -> impl Iterator<Item = (&'static Metric, Option<f64>)> {
-        let mut figures: Vec<_> = Self::METRICS.iter().zip(self.values()).collect();
+    fn figures(&self) -> Vec<(&'static Metric, Option<f64>)> {
+        let mut figures: Vec<_> = self.metrics().iter().zip(self.values()).collect();
         figures.sort_by_key(|(metric, _)| metric.is_last);
-        figures.into_iter()
+        figures
     }
 
     /// Of one of its metrics.
     fn value(&self, metric: &Metric) -> Option<f64> {
-        let place = Self::METRICS.iter().position(|known| known.id == metric.id)?;
+        let place = self.metrics().iter().position(|known| known.id == metric.id)?;
         self.values()[place]
-    }
-
-    /// The metrics in that order.
-    fn in_tables() -> impl Iterator<Item = &'static Metric> {
-        let of = |is_last| Self::METRICS.iter().filter(move |metric| metric.is_last == is_last);
-        of(false).chain(of(true))
     }
 }
 
@@ -105,17 +91,17 @@ macro_rules! group {
             $($id:ident: $name:literal, $unit:literal, $decimals:literal, $better:ident,
                 $($option:ident = $value:expr,)* $meaning:literal;)*
         }
-        $($field:ident: $type:ty),*
+        $($(#[$note:meta])* $field:ident: $type:ty),*
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
         pub struct $group {
             $(#[doc = $meaning] pub $id: Option<f64>,)*
-            $(pub $field: $type,)*
+            $($(#[$note])* pub $field: $type,)*
         }
 
-        impl super::Figures for $group {
-            const METRICS: &'static [super::Metric] = &[$(super::Metric {
+        impl $group {
+            pub const METRICS: &'static [super::Metric] = &[$(super::Metric {
                 id: stringify!($id),
                 name: $name,
                 unit: $unit,
@@ -125,14 +111,19 @@ macro_rules! group {
                 $($option: $value,)*
                 ..super::USUAL
             }),*];
+        }
+
+        impl super::Figures for $group {
+            fn metrics(&self) -> &'static [super::Metric] {
+                Self::METRICS
+            }
 
             fn values(&self) -> Vec<Option<f64>> {
                 vec![$(self.$id),*]
             }
 
-            fn from_values(values: impl IntoIterator<Item = Option<f64>>) -> Self {
-                let mut values = values.into_iter();
-                Self { $($id: values.next().flatten(),)* $($field: <$type>::default(),)* }
+            fn values_mut(&mut self) -> Vec<&mut Option<f64>> {
+                vec![$(&mut self.$id),*]
             }
         }
     };
@@ -141,17 +132,17 @@ pub(crate) use group;
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     /// Each value reaches the field of its own name, and each field has an entry.
-    fn check<G: Figures + Serialize>(other_fields: usize) {
-        let numbers = (0..G::METRICS.len()).map(|number| Some(number as f64));
-        let group = G::from_values(numbers.clone());
+    fn check(mut group: impl Figures + Serialize, other_fields: usize) {
+        for (number, value) in group.values_mut().into_iter().enumerate() {
+            *value = Some(number as f64);
+        }
+        let numbers = (0..group.metrics().len()).map(|number| Some(number as f64));
         assert_eq!(group.values(), numbers.collect::<Vec<_>>());
         let json = serde_json::to_value(&group).unwrap();
-        assert_eq!(json.as_object().unwrap().len(), G::METRICS.len() + other_fields);
+        assert_eq!(json.as_object().unwrap().len(), group.metrics().len() + other_fields);
         for (metric, value) in group.figures() {
             assert_eq!(json[metric.id].as_f64(), value, "{}", metric.id);
         }
@@ -159,20 +150,10 @@ mod tests {
 
     #[test]
     fn every_figure_has_an_entry_under_its_name() {
-        check::<MetricRow>(1);
-        check::<Efficiency>(0);
-        check::<Cost>(0);
-        check::<DeviceLoad>(0);
-    }
-
-    #[test]
-    fn no_two_metrics_of_one_unit_share_a_name() {
-        let [original, efficiency, cost, device] = all().map(|(_, group)| group);
-        for groups in [vec![original, efficiency, cost], vec![device]] {
-            let all: Vec<&Metric> = groups.concat();
-            let ids: BTreeSet<&str> = all.iter().map(|metric| metric.id).collect();
-            let names: BTreeSet<&str> = all.iter().map(|metric| metric.name).collect();
-            assert_eq!((ids.len(), names.len()), (all.len(), all.len()));
-        }
+        check(MetricRow::default(), 1);
+        check(Efficiency::default(), 0);
+        check(Cost::default(), 0);
+        check(DeviceLoad::default(), 0);
+        check(HostCheck::default(), 2);
     }
 }

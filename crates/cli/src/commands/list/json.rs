@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use dbdyno_analyse::metrics::{self, Metric};
+use dbdyno_analyse::metrics::Metric;
+use dbdyno_analyse::{HostCheck, MetricGroup};
 use dbdyno_record::{Outcome, Run};
-use dbdyno_report::HOST_CHECK;
 use serde_json::{Value, json};
 
 use super::{completed, ended};
@@ -24,12 +24,10 @@ pub(super) fn metrics() -> Value {
         json!({ "table": table, "name": metric.name, "field": metric.id, "unit": metric.unit, "meaning": metric.meaning,
             "better": metric.better })
     };
-    let groups = metrics::all().into_iter();
-    let mut columns: Vec<Value> = groups
-        .flat_map(|(table, group)| group.into_iter().map(move |metric| column(table, metric)))
-        .collect();
-    columns.extend(HOST_CHECK.iter().map(|own| {
-        json!({ "table": "host_check", "name": own.name, "field": own.field, "unit": "µs/op", "meaning": own.meaning })
+    let of_group = |group: &MetricGroup| group.in_tables().map(|metric| column(group.name, metric));
+    let mut columns: Vec<Value> = MetricGroup::ALL.iter().flat_map(of_group).collect();
+    columns.extend(HostCheck::METRICS.iter().map(|own| {
+        json!({ "table": "host_check", "name": own.name, "field": own.id, "unit": own.unit, "meaning": own.meaning })
     }));
     json!({ "schema": SCHEMA, "metrics": columns })
 }

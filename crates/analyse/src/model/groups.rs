@@ -1,0 +1,158 @@
+//! The groups of the catalogue of metrics, each with its place in findings.
+
+use serde::Serialize;
+
+use crate::model::metrics::{Cost, DeviceLoad, Efficiency, Figures, Metric, MetricRow};
+use crate::model::step_run::StepRun;
+
+/// Ratios to the base under the names of the figures: 1.1 in `cpupq` is a tenth more CPU a query.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RelativeMetrics {
+    /// Figures of which the base has none and the variant some, as `metrics.rps`. Their ratio is
+    /// infinite, for which JSON has no number: it is `null` there, like one that is not known.
+    pub infinite: Vec<String>,
+    pub metrics: MetricRow,
+    pub efficiency: Efficiency,
+    pub cost: Cost,
+}
+
+/// To read the ratios of a group, and to set them.
+type Ratios = (fn(&RelativeMetrics) -> &dyn Figures, fn(&mut RelativeMetrics) -> &mut dyn Figures);
+
+pub struct MetricGroup {
+    /// Its key in JSON.
+    pub name: &'static str,
+    /// Before the names of its columns in CSV.
+    pub csv_prefix: &'static str,
+    /// Title and note of its table; `{unit}` is the unit of the step's rate.
+    pub table: (&'static str, &'static str),
+    /// The same where the metrics that are last have a table of their own.
+    pub table_of_last: Option<(&'static str, &'static str)>,
+    /// In the order of the fields.
+    pub metrics: &'static [Metric],
+    /// `None` where it was not sampled.
+    pub of: fn(&StepRun) -> Option<&dyn Figures>,
+    /// `None` for a group that is not compared with the base's.
+    pub relative: Option<Ratios>,
+}
+
+impl MetricGroup {
+    /// In the order of a report.
+    pub const ALL: &'static [Self] = &[
+        Self {
+            name: "metrics",
+            csv_prefix: "",
+            table: (
+                "Metrics",
+                "The original's columns under its names. Averages over the window; NA where nothing was measured.",
+            ),
+            table_of_last: None,
+            metrics: MetricRow::METRICS,
+            of: |run| Some(&run.metrics),
+            relative: Some((|ratios| &ratios.metrics, |ratios| &mut ratios.metrics)),
+        },
+        Self {
+            name: "efficiency",
+            csv_prefix: "",
+            table: (
+                "Hardware efficiency",
+                "The figures of published microbenchmarks, for the whole host. An operation is a statement, or a row where the step counts rows.",
+            ),
+            table_of_last: None,
+            metrics: Efficiency::METRICS,
+            of: |run| Some(&run.efficiency),
+            relative: Some((|ratios| &ratios.efficiency, |ratios| &mut ratios.efficiency)),
+        },
+        Self {
+            name: "cost",
+            csv_prefix: "",
+            table: (
+                "CPU and fsyncs",
+                "CPU time per unit of the rate ({unit}), by process; then context switches, fsyncs and reads.",
+            ),
+            table_of_last: Some((
+                "Wake-ups",
+                "Sleeps and wake-ups per unit of the rate ({unit}). The server pays for waking a client that sleeps.",
+            )),
+            metrics: Cost::METRICS,
+            of: |run| Some(&run.cost),
+            relative: Some((|ratios| &ratios.cost, |ratios| &mut ratios.cost)),
+        },
+        Self {
+            name: "device",
+            csv_prefix: "device_",
+            table: (
+                "Device",
+                "The device of the data directory, with the columns of iostat -x, averaged over the window. It includes IO by other processes.",
+            ),
+            table_of_last: None,
+            metrics: DeviceLoad::METRICS,
+            of: |run| Some(run.device.as_ref()?),
+            relative: None,
+        },
+    ];
+
+    /// The metrics in the order of tables and CSV.
+    pub fn in_tables(&self) -> impl Iterator<Item = &'static Metric> + use<> {
+        let metrics = self.metrics;
+        let of = move |is_last| metrics.iter().filter(move |metric| metric.is_last == is_last);
+        of(false).chain(of(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::model::metrics::Better;
+
+    #[test]
+    fn no_two_metrics_of_one_unit_share_a_name() {
+        let (per_unit, device): (Vec<&MetricGroup>, Vec<_>) =
+            MetricGroup::ALL.iter().partition(|group| group.relative.is_some());
+        for groups in [per_unit, device] {
+            let all: Vec<&Metric> = groups.iter().flat_map(|group| group.metrics).collect();
+            let ids: BTreeSet<&str> = all.iter().map(|metric| metric.id).collect();
+            let names: BTreeSet<&str> = all.iter().map(|metric| metric.name).collect();
+            assert_eq!((ids.len(), names.len()), (all.len(), all.len()));
+        }
+    }
+
+    /// `DBDYNO_UPDATE=1` writes the tables anew.
+    #[test]
+    fn the_page_on_metrics_has_the_catalogue() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let mut wanted = page.clone();
+        for group in MetricGroup::ALL {
+            let begin =
+                format!("<!-- {}: DBDYNO_UPDATE=1 cargo test -p dbdyno-analyse groups -->\n", group.name);
+            let (before, rest) = wanted.split_once(&begin).expect("the page has a place for the group");
+            let (_, after) = rest.split_once(END).expect("the table has an end");
+            wanted = format!("{before}{begin}\n{}\n{END}{after}", table(group));
+        }
+        if std::env::var_os("DBDYNO_UPDATE").is_some() {
+            std::fs::write(path, wanted).unwrap();
+        } else {
+            assert!(page == wanted, "the tables are not the catalogue's; write them anew: DBDYNO_UPDATE=1");
+        }
+    }
+
+    const END: &str = "<!-- end -->\n";
+
+    fn table(group: &MetricGroup) -> String {
+        let row = |metric: &Metric| {
+            let Metric { id, name, unit, meaning, .. } = metric;
+            let meaning = meaning.replace('*', "\\*");
+            let better = match metric.better {
+                Better::Less => "less",
+                Better::More => "more",
+                Better::Neither | Better::NotCompared => "",
+            };
+            format!("| {name} | `{id}` | {unit} | {better} | {meaning} |\n")
+        };
+        let rows: String = group.in_tables().map(row).collect();
+        format!("| name | field | unit | better | meaning |\n|---|---|---|---|---|\n{rows}")
+    }
+}
