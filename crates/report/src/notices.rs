@@ -4,9 +4,9 @@
 //! `{last_place}` its last, `{places}` all of them, `{times_table}` the name of the table of
 //! response times. After a colon comes how a figure is written: `1` with one decimal, `1%` as a
 //! percentage with one decimal, `p` as a probability, `times` as `once` or `3 times`, `if` not at
-//! all, any other word as what is counted: `3 steps`. Places that are `listed` are `a, b and c`, or
-//! `a, b and 7 more` with the figure `more`. What is in square brackets is left out where a figure
-//! in it is missing.
+//! all, `begins` as a text that begins a sentence, any other word as what is counted: `3 steps`.
+//! Places that are `listed` are `a, b and c`, or `a, b and 7 more` with the figure `more`. What is
+//! in square brackets is left out where a figure in it is missing.
 
 use dbdyno_analyse::{BlockShare, Code, Figure, Notice, numbered, p_text};
 
@@ -42,7 +42,7 @@ const fn row(code: Code) -> &'static str {
         Code::BlockResumed => {
             "{Place} was interrupted and resumed ({parts}): its ratios may include changes of the machine in between."
         }
-        Code::DamagedRecord => "{text}",
+        Code::DamagedRecord => "{text:begins}",
         Code::InvalidStep => "Invalid, not used: {place}: {reason}.",
         Code::InvalidSteps => {
             "Invalid, not used: {runs} of {all} runs of steps ({steps:step}, {variants:variant}), first {place}: {reason}. Each is named at its step."
@@ -91,8 +91,8 @@ const fn row(code: Code) -> &'static str {
             "{place} deferred work to later steps: {levels}[; and {more:more step}]. Details: tables `Deferred work`."
         }
         Code::FailedOperations => "{failed} {kind} operations failed ({share:3%} %) in {place}.",
-        Code::Recorded => "{text}[ ({place})]",
-        Code::RecordedOften => "{text}[ ({times} times, first in {place})]",
+        Code::Recorded => "{text:begins}[ ({place})]",
+        Code::RecordedOften => "{text:begins}[ ({times} times, first in {place})]",
         Code::ServerChanged => "The server of {place} changed during the run: \"{first}\", then \"{other}\".",
         Code::SettingsChanged => {
             "The settings of {place} changed during the run, between {first} and {other}: {changes}. Its blocks are not comparable."
@@ -285,6 +285,8 @@ fn places_listed(notice: &Notice) -> String {
 fn written(figure: &Figure, how: &str) -> String {
     match (figure, how) {
         (_, "if") => String::new(),
+        // Records hold warnings as text only: one about a cell begins with its place.
+        (Figure::Text(text), "begins") if text.starts_with("block ") => capitalised(text),
         (Figure::Text(text), _) => text.clone(),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
@@ -341,7 +343,7 @@ mod tests {
                 {
                     notice.with(name, 3_u32)
                 }
-                "" => notice.with(name, format!("<{name}>")),
+                "" | "begins" => notice.with(name, format!("<{name}>")),
                 _ => notice.with(name, 3_u32),
             };
         }

@@ -3,8 +3,8 @@
 //! findings and marked as drafted.
 
 use dbdyno_analyse::{
-    Agreement, FindingSeen, Findings, PublishedComparison, PublishedRow, Ratio, RunSummary, SectionFindings,
-    Seen, StepFindings, VariantStep, WorkloadFindings, ratio_text,
+    Agreement, FindingSeen, Findings, PublishedComparison, PublishedRow, Quantity, Ratio, RunSummary,
+    SectionFindings, Seen, StepFindings, VariantStep, WorkloadFindings, ratio_text,
 };
 
 use crate::document::{Block, Cell, Column, Table, Tone};
@@ -174,7 +174,7 @@ fn counts(rows: &[&PublishedRow], missing: usize) -> String {
         .iter()
         .map(|wanted| (wanted, rows.iter().filter(|row| row.agreement == *wanted).count()))
         .filter(|(_, count)| *count > 0)
-        .map(|(agreement, count)| format!("{}: {count}", agreement.text()))
+        .map(|(agreement, count)| format!("{}: {count}", agreement_word(*agreement)))
         .collect();
     let missing = if missing > 0 { format!(" {missing} more were not measured.") } else { String::new() };
     format!(
@@ -183,6 +183,35 @@ fn counts(rows: &[&PublishedRow], missing: usize) -> String {
         rows.len(),
         counts.join(", ")
     )
+}
+
+const fn quantity_word(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Rate => "rate",
+        Quantity::Cpu => "CPU an operation",
+        Quantity::ReadKb => "KB read an operation",
+        Quantity::Seconds => "seconds",
+        Quantity::P99 => "p99",
+    }
+}
+
+const fn agreement_word(agreement: Agreement) -> &'static str {
+    match agreement {
+        Agreement::Agrees => "agrees",
+        Agreement::SameDirection => "same direction",
+        Agreement::Undecided => "undecided",
+        Agreement::Contradicts => "contradicts",
+        Agreement::NotMeasured => "not measured",
+    }
+}
+
+const fn seen_word(seen: Seen) -> &'static str {
+    match seen {
+        Seen::Seen => "seen",
+        Seen::NotSeen => "not seen",
+        Seen::Undecided => "undecided",
+        Seen::CannotBeTried => "cannot be tried here",
+    }
 }
 
 fn figures_table(rows: &[&PublishedRow]) -> Table {
@@ -199,12 +228,12 @@ fn figures_table(rows: &[&PublishedRow]) -> Table {
         let tone = if row.agreement == Agreement::Contradicts { Tone::Worse } else { Tone::Plain };
         table.push([
             Cell::from(format!("{setup}{}", row.subject)),
-            Cell::from(row.quantity.text()),
+            Cell::from(quantity_word(row.quantity)),
             Cell::from(row.base.as_str()),
             Cell::from(row.variant.as_str()),
             Cell::from(ratio_text(row.published, 2)),
             Cell { interval: row.interval, ..Cell::from(measured) },
-            Cell::toned(row.agreement.text(), tone),
+            Cell::toned(agreement_word(row.agreement), tone),
         ]);
     }
     table
@@ -226,7 +255,7 @@ fn findings_table(findings: &[FindingSeen]) -> Table {
         };
         table.push([
             Cell::from(one.says.as_str()),
-            Cell::toned(one.seen.text(), tone),
+            Cell::toned(seen_word(one.seen), tone),
             Cell::from(one.steps_seen.to_string()),
             Cell::from(one.steps_not_seen.to_string()),
             Cell::from(one.steps_undecided.to_string()),

@@ -485,28 +485,24 @@ is = "above"
         let row = |row: &PublishedRow| {
             let measured = row.measured.map_or("-".to_owned(), |value| format!("{value:.2}"));
             format!(
-                "{} {} {}: {} {measured} {}",
-                row.base,
-                row.variant,
-                row.subject,
-                row.published,
-                row.agreement.text()
+                "{} {} {}: {} {measured} {:?}",
+                row.base, row.variant, row.subject, row.published, row.agreement
             )
         };
-        let finding = |one: &FindingSeen| format!("{}: {}", one.says, one.seen.text());
+        let finding = |one: &FindingSeen| format!("{}: {:?}", one.says, one.seen);
         let lines: Vec<String> =
             found.rows.iter().map(row).chain(found.findings.iter().map(finding)).collect();
         insta::assert_snapshot!(lines.join("\n"), @"
-        old b l.i0: 0.5 0.50 agrees
-        b old l.i0: 1.9 2.00 same direction
-        b old l.i1: 1 - not measured
-        old c l.i0: 1 - not measured
-        old b writes: average: 1.4 0.50 contradicts
-        old b writes: median: 0.4 0.50 same direction
-        b is slower: seen
-        b is faster: not seen
-        b keeps half: seen
-        c is faster: cannot be tried here
+        old b l.i0: 0.5 0.50 Agrees
+        b old l.i0: 1.9 2.00 SameDirection
+        b old l.i1: 1 - NotMeasured
+        old c l.i0: 1 - NotMeasured
+        old b writes: average: 1.4 0.50 Contradicts
+        old b writes: median: 0.4 0.50 SameDirection
+        b is slower: Seen
+        b is faster: NotSeen
+        b keeps half: Seen
+        c is faster: CannotBeTried
         ");
     }
 }

@@ -65,7 +65,8 @@ fn a_comparison_of_pairs_says_it_above_its_table() {
     let run = run_of_pairs("x", &STILL);
     let found = compared(&run, &run);
     assert_eq!(found.steps[0].verdict, Some(Verdict::Stalled));
-    assert_snapshot!(shown_all(&found.notes), @"new-answered-nothing [l.i0] blocks: [2,5], of: 5, ratio: 1");
+    let note = shown_all(&found.notes);
+    assert!(note.starts_with("new-answered-nothing [l.i0] blocks: [2,5], of: 5, ratio: 1."), "{note}");
     assert!(found.ratios.is_none(), "a mean over steps would leave the zero_rates out");
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(json["steps"][0]["zero_rates"]["stalled"], serde_json::json!([2, 5]));

@@ -4,7 +4,7 @@ use dbdyno_record::Run;
 
 use super::*;
 use crate::fixtures::{cell, load_step, open_loop, run, shown_all};
-use crate::model::Verdict;
+use crate::model::{BlockShare, Verdict};
 use crate::simulations::{chance, normal};
 
 /// A run of `a` and `b` with these rates in `l.i0`.
@@ -128,8 +128,9 @@ fn a_newest_run_that_stands_still_is_reported_and_is_worse() {
     let runs = nights_then(&[[1_000_000, 0, 0]]);
     for measure in [Measure::Rate, Measure::Ratio] {
         let found = found(&runs, HistoryChoices { measure, variant: Some("b"), ..HistoryChoices::default() });
-        let note = r#"dropped-to-zero run: night-9, steps: [{"blocks":2,"of":3,"place":"b l.i0"}]"#;
-        assert_eq!(shown_all(&found.notes), note);
+        let share = BlockShare { place: "b l.i0".to_owned(), blocks: 2, of: 3 };
+        let note = Notice::new(Code::DroppedToZero).with("run", "night-9").with("steps", vec![share]);
+        assert_eq!(found.notes, [note]);
         let series = &found.series[0];
         assert_eq!((series.values[9], series.newest), (Some(0.0), Some(Lapse::ZeroRate)));
         assert!(series.changes.is_empty() && series.is_worse_now(), "{series:?}");

@@ -102,19 +102,6 @@ pub enum Quantity {
     P99,
 }
 
-impl Quantity {
-    /// As tables name it.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Rate => "rate",
-            Self::Cpu => "CPU an operation",
-            Self::ReadKb => "KB read an operation",
-            Self::Seconds => "seconds",
-            Self::P99 => "p99",
-        }
-    }
-}
-
 /// How a published figure is to the measured one. It is no verdict between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -127,18 +114,6 @@ pub enum Agreement {
     Undecided,
     Contradicts,
     NotMeasured,
-}
-
-impl Agreement {
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Agrees => "agrees",
-            Self::SameDirection => "same direction",
-            Self::Undecided => "undecided",
-            Self::Contradicts => "contradicts",
-            Self::NotMeasured => "not measured",
-        }
-    }
 }
 
 /// A finding of a published report, looked for in the run.
@@ -163,15 +138,4 @@ pub enum Seen {
     Undecided,
     /// The run lacks the variants or the steps.
     CannotBeTried,
-}
-
-impl Seen {
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Seen => "seen",
-            Self::NotSeen => "not seen",
-            Self::Undecided => "undecided",
-            Self::CannotBeTried => "cannot be tried here",
-        }
-    }
 }
