@@ -154,19 +154,15 @@ fn over_blocks(all: &mut Columns<'_>) {
     all.ends("ratio", |at| Some(inference(at.variant.ratio.as_ref())?.interval));
     all.add("adjusted_p_difference", |at| Some(inference(at.variant.ratio.as_ref())?.q_difference));
     all.add("verdict", |at| at.variant.verdict.map(Verdict::word));
-    all.table("", LATENCY_OVER_BLOCKS, |at| at.variant.latency.as_ref());
+    for (name, time) in LATENCY.iter().filter(|(name, _)| !["p90_us", "p999_us"].contains(name)) {
+        all.add(format!("{name}_over_blocks"), move |at| {
+            at.variant.latency.as_ref().map_or(Value::Text(None), time)
+        });
+    }
     all.add("p99_ratio_over_blocks", |at| Some(at.variant.p99.as_ref()?.ratio.value));
     all.ends("p99_ratio", |at| Some(inference(Some(&at.variant.p99.as_ref()?.ratio))?.interval));
     all.add("p99_verdict", |at| at.variant.p99.as_ref()?.verdict.map(Verdict::word));
 }
-
-const LATENCY_OVER_BLOCKS: &[Column<Latency>] = &[
-    ("mean_us_over_blocks", |latency| latency.mean_us.into()),
-    ("p50_us_over_blocks", |latency| latency.p50_us.into()),
-    ("p95_us_over_blocks", |latency| latency.p95_us.into()),
-    ("p99_us_over_blocks", |latency| latency.p99_us.into()),
-    ("max_us_over_blocks", |latency| latency.max_us.into()),
-];
 
 /// Metrics of the run, how steady its seconds were, and the background rate that its step must
 /// keep.
@@ -183,7 +179,8 @@ fn of_run(all: &mut Columns<'_>) {
     for metric in HostCheck::METRICS {
         all.add(format!("host_check_{}", metric.id), move |at| at.run.host_check.as_ref()?.value(metric));
     }
-    all.table("host_check_", HOST_CHECK_SHARES, |at| at.run.host_check.as_ref());
+    all.add("host_check_unexplained_share", |at| Some(at.run.host_check.as_ref()?.unexplained_share));
+    all.add("host_check_bound_share", |at| Some(at.run.host_check.as_ref()?.bound_share));
     all.add("seconds_on_target", |at| at.run.seconds_on_target);
     all.table("", STEADINESS, |at| at.run.steadiness.as_ref());
     // Classes of settings, meant to differ or not.
@@ -196,11 +193,6 @@ fn of_run(all: &mut Columns<'_>) {
     all.add("background_rows_per_second_over_blocks", |at| at.variant.background_rate);
     all.add("judged_background_rows_per_second", |at| at.run.judged_background_rate);
 }
-
-const HOST_CHECK_SHARES: &[Column<HostCheck>] = &[
-    ("unexplained_share", |check| check.unexplained_share.into()),
-    ("bound_share", |check| check.bound_share.into()),
-];
 
 const STEADINESS: &[Column<Steadiness>] = &[
     ("worst_second_rate", |found| found.worst_rate.into()),
@@ -288,10 +280,10 @@ fn aging<'x>(at: &At<'x>) -> Option<&'x BeforeAfterWrites> {
 fn of_kind<'a>(all: &mut Columns<'a>, name: &'a str) {
     all.table(&format!("{name}_"), KIND, move |at| kind_of(at.run, name));
     all.table(&format!("{name}_service_"), LATENCY, move |at| {
-        Some(&kind_of(at.run, name)?.service).filter(has_any)
+        Some(&kind_of(at.run, name)?.service).filter(|times| times.count > 0)
     });
     all.table(&format!("{name}_response_"), LATENCY, move |at| {
-        Some(&kind_of(at.run, name)?.response).filter(has_any)
+        Some(&kind_of(at.run, name)?.response).filter(|times| times.count > 0)
     });
 }
 
@@ -316,10 +308,6 @@ const LATENCY: &[Column<Latency>] = &[
     ("p999_us", |latency| latency.p999_us.into()),
     ("max_us", |latency| latency.max_us.into()),
 ];
-
-fn has_any(latency: &&Latency) -> bool {
-    latency.count > 0
-}
 
 fn line(fields: impl Iterator<Item = String>) -> String {
     fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(",") + "\n"

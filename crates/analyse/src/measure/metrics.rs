@@ -33,6 +33,7 @@ pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
     let per_insert =
         |change: Option<Change>, unit: f64| Some(step.per_unit_of(step.insert_kind()?, change?)? / unit);
     let second = |percent| throughput_percentile(step.spec, step.intervals, step.window, percent);
+    let greatest_gib = |source| Some(greatest(step.counters, source, "rss_bytes")? as f64 / GIB);
     let size_gib = |key| Some(at_end(step.counters, "size", key, step.window)? as f64 / GIB);
     MetricRow {
         ips: step.in_window(step.insert_kind().map_or(0.0, |kind| step.rate_of(kind))),
@@ -51,8 +52,11 @@ pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
         cpupq: per_query(busy, 1.0),
         dbgb1: size_gib("database_bytes"),
         dbgb2: size_gib("data_dir_bytes"),
-        rss: memory_source(step.hosting)
-            .and_then(|source| Some(greatest(step.counters, source, "rss_bytes")? as f64 / GIB)),
+        rss: match step.hosting {
+            Hosting::Process => greatest_gib("server"),
+            Hosting::Embedded => greatest_gib("client"),
+            Hosting::External | Hosting::Nothing => None,
+        },
         maxop: step.in_window(greatest_service_time_seconds(step)),
         median_second_rate: second(50.0),
         slow_second_rate: second(99.0),
@@ -63,15 +67,6 @@ pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
 fn greatest_service_time_seconds(step: &Measured<'_>) -> f64 {
     let sum = tally(step.intervals, &step.spec.headline.kind, step.window);
     sum.service_max_us as f64 / 1e6
-}
-
-/// The process that holds the database.
-fn memory_source(hosting: Hosting) -> Option<&'static str> {
-    match hosting {
-        Hosting::Process => Some("server"),
-        Hosting::Embedded => Some("client"),
-        Hosting::External | Hosting::Nothing => None,
-    }
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ const TAG: Head<'_> = ("tag", "", "Name of the variant as the original would tag
 /// No rows where the group was not sampled.
 pub(super) fn tables(step: &StepFindings, group: &MetricGroup) -> Vec<Table> {
     match group.table_of_last {
-        None => vec![grid(step, group, group.table, |_| true)],
+        None => vec![grid(step, group, (group.title, group.note), |_| true)],
         Some(last) => vec![
-            grid(step, group, group.table, |metric| !metric.is_last),
+            grid(step, group, (group.title, group.note), |metric| !metric.is_last),
             grid(step, group, last, |metric| metric.is_last),
         ],
     }

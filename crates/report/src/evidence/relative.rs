@@ -13,7 +13,7 @@ pub(super) const ZEROS: &str =
 /// compared.
 pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
     let (of, _) = group.relative?;
-    let title = format!("{}, relative", group.table.0);
+    let title = format!("{}, relative", group.title);
     let note = format!("Ratio to the base, geometric mean over the blocks; {ZEROS}.");
     let found = step.variants.iter().filter_map(|variant| Some((variant, variant.relative.as_ref()?)));
     let rows: Vec<(&VariantStep, Vec<Option<f64>>)> = found

@@ -49,9 +49,8 @@ fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 3
 
 fn all_steps(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &VariantStep)> {
     findings.workloads.iter().flat_map(|workload| {
-        let of_step = |step: &'_ StepFindings| -> Vec<usize> { (0..step.variants.len()).collect() };
         workload.steps.iter().flat_map(move |step| {
-            of_step(step).into_iter().map(move |at| (workload.name.as_str(), step, &step.variants[at]))
+            step.variants.iter().map(move |variant| (workload.name.as_str(), step, variant))
         })
     })
 }
