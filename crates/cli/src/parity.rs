@@ -144,11 +144,13 @@ fn configured(variant: &Variant) -> String {
     }
 }
 
-/// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`; an embedded one, `SQLite
-/// (embedded)`, has none.
+/// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`.
 fn build_of(server: &str) -> Option<Build> {
+    if server.starts_with("SQLite") {
+        return Some(Build { product: "SQLite".to_owned(), version: "3".to_owned() });
+    }
     let (title, _) = server.split_once(" (")?;
-    let (product, version) = title.rsplit_once(' ').unwrap_or((title, ""));
+    let (product, version) = title.rsplit_once(' ')?;
     Some(Build { product: product.to_owned(), version: version.to_owned() })
 }
 

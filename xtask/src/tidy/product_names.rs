@@ -40,6 +40,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
             "crates/cli/src/conductor/database.rs",
             "crates/cli/src/conductor/holds.rs",
             "crates/cli/src/configs.rs",
+            "crates/cli/src/parity.rs",
             "crates/cli/src/variants.rs",
             "crates/fetch/src/files/rules.rs",
             "crates/provision/src/intents/server.rs",

@@ -21,7 +21,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/cli/src/main.rs", "", "the same"),
     ("crates/cli/src/args/known_answer.rs", "sysbench", "an example of another client"),
     ("crates/analyse/src/parity/plan_words.rs", "insert-benchmark", "its text protocol by default"),
-    ("crates/report/src/evidence/metrics.rs", "microbenchmarks", "a word of its caption"),
+    ("crates/analyse/src/model/groups.rs", "microbenchmarks", "a word of a caption"),
 ];
 
 /// A workload: its folder, and every form of its name.

@@ -65,7 +65,9 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     notes.extend(runs.iter().filter_map(|run| unchecked_note(run)));
     let changed = [base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant));
     let changed: Vec<Notice> = changed.collect();
-    notes.extend(between((base.run, base.variant), (new.run, new.variant)));
+    let differences = between((base.run, base.variant), (new.run, new.variant));
+    let differ = |difference: String| Notice::new(Code::SettingsDiffer).with("difference", difference);
+    notes.extend(differences.into_iter().map(differ));
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
     notes.extend(if one_run { Vec::new() } else { looks_apart_notes([base.run, new.run]) });

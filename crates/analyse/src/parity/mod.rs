@@ -29,7 +29,6 @@ mod value;
 use dbdyno_record::{Manifest, Run, WorkloadInfo};
 
 use crate::cpus::cpu_list;
-use crate::model::{Code, Notice};
 use crate::servers::servers;
 
 pub use classes::{Across, Class, Weight, classes};
@@ -92,9 +91,9 @@ pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     }
 }
 
-/// In what two variants, of one run or of two, are not set alike, one warning a class that decides
+/// In what two variants, of one run or of two, are not set alike, one text a class that decides
 /// results.
-pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<Notice> {
+pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
     let words = [base, new].map(|(run, _)| PlanWords::read(&run.manifest.plan_toml));
     let [base_subject, new_subject] =
         [(base, &words[0]), (new, &words[1])].map(|((run, name), words)| subject_of(run, name, words));
@@ -110,10 +109,7 @@ pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<Notice> {
     }
     let declared = words.map(|words| words.differs).concat();
     let parity = compared(&[base_subject, new_subject], &declared, circumstances_of(&base.0.manifest));
-    parity
-        .of_kind(RemarkKind::Difference)
-        .map(|remark| Notice::new(Code::SettingsDiffer).with("difference", remark.text.as_str()))
-        .collect()
+    parity.of_kind(RemarkKind::Difference).map(|remark| remark.text.clone()).collect()
 }
 
 /// One variant of a run as its server was read back; `None` when it never ran.

@@ -233,8 +233,8 @@ impl StepTask<'_, '_> {
         Ok(Ran { ending, mismatches })
     }
 
-    /// Asks the server how it executes the step's statements, after the step is measured, so that the
-    /// question warms no cache.
+    /// Asks the server how it executes the step's statements, after the step is measured, so that
+    /// the question warms no cache.
     fn explain(
         &self,
         writer: &mut StepWriter,
