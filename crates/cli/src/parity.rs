@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, OURS, USAGE};
 use crate::manifest::workloads;
-use crate::variants::{Prepared, check_keys_at, prepare_one};
+use crate::variants::{Prepared, check_known_keys, prepare_one};
 use crate::{configs, host, terminal};
 
 /// The plan's own words on parity; a class that there is not is an error.
@@ -109,9 +109,9 @@ fn predicted(
         external,
         ..VariantInfo::default()
     };
+    check_known_keys(variant)?;
     // No one is connected to for a look at a plan.
-    if let VariantKind::Address(text) = variant.kind() {
-        check_keys_at(variant, &text)?;
+    if matches!(variant.kind(), VariantKind::Address(_)) {
         return Ok((bare(true), None));
     }
     match prepare_one(plan, variant, runtime) {

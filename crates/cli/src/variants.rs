@@ -65,6 +65,7 @@ pub(crate) enum Source {
 
 /// Checks all variants of a plan. An address is connected to, and its database claimed.
 pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, Ended> {
+    plan.variants.iter().try_for_each(check_known_keys)?;
     plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
 }
 
@@ -110,7 +111,6 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             owned(plan, variant, base, engine, info)
         }
         VariantKind::Address(text) => {
-            check_keys_at(variant, &text)?;
             let endpoint = reach(plan, variant, &text, runtime).map_err(|ended| Ended {
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
@@ -179,10 +179,20 @@ fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), E
     Err(Ended::new(USAGE, format!("variant {}: {key} is not for {who}; {help}", variant.name)))
 }
 
-/// As [`check_keys`], of an address, without connecting to it.
-pub(crate) fn check_keys_at(variant: &Variant, address: &str) -> Result<(), Ended> {
-    let Some(family) = address::family_of(address) else { return Ok(()) };
-    check_keys(variant, family, &format!("{} addresses", family.schemes()[0]))
+/// As [`check_keys`], as far as the plan alone says what the server is: by its address, or by the
+/// key of its option file.
+pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), Ended> {
+    let by_file = |family: &&&dyn Family| variant.product_keys().any(|key| key == family.option_file().0);
+    let known = match variant.kind() {
+        VariantKind::Address(text) => {
+            address::family_of(&text).map(|family| (family, format!("{} addresses", family.schemes()[0])))
+        }
+        _ => FAMILIES
+            .iter()
+            .find(by_file)
+            .map(|family| (*family, format!("a server with {}", family.option_file().0))),
+    };
+    known.map_or(Ok(()), |(family, who)| check_keys(variant, family, &who))
 }
 
 /// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or

@@ -1,7 +1,6 @@
 //! The files that a plan names.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::Plan;
 
@@ -25,20 +24,5 @@ impl Plan {
             }
         }
         all
-    }
-
-    /// Files of variants and workloads that are here.
-    pub fn present_files(&mut self) -> BTreeSet<PathBuf> {
-        let of_workloads: Vec<_> = self.workload.iter().flat_map(|(_, options)| options.files()).collect();
-        let of_variants = self.files_mut().into_iter().map(|path| path.clone());
-        of_variants.chain(of_workloads).filter(|path| path.exists()).collect()
-    }
-
-    /// Names files of variants and workloads by the paths that `place` makes of theirs.
-    pub fn move_files(&mut self, place: &dyn Fn(&Path) -> PathBuf) {
-        for path in self.files_mut() {
-            *path = place(path);
-        }
-        self.workload.iter_mut().for_each(|options| options.move_files(place));
     }
 }

@@ -35,22 +35,27 @@ macro_rules! from {
 
         impl From<Option<$type>> for Value {
             fn from(value: Option<$type>) -> Self {
-                Self::$kind(value.map($into))
+                Self::$kind(value.and_then($into))
             }
         }
     )*};
 }
 
 from! {
-    String => Text(Into::into),
-    &str => Text(Into::into),
-    f64 => Number(Into::into),
-    bool => Flag(Into::into),
+    String => Text(Some),
+    &str => Text(owned),
+    f64 => Number(Some),
+    bool => Flag(Some),
     u32 => Whole(whole),
     u64 => Whole(whole),
     usize => Whole(whole),
 }
 
-fn whole(number: impl TryInto<i64>) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
+fn owned(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+/// A number beyond 63 bits is left out.
+fn whole(number: impl TryInto<i64>) -> Option<i64> {
+    number.try_into().ok()
 }

@@ -20,6 +20,7 @@ const NAMED: usize = 10;
 #[serde(rename_all = "snake_case")]
 pub enum Lapse {
     /// Nothing was done in one of its valid blocks or in more.
+    #[serde(rename = "standstill")]
     ZeroRate,
     /// It has no valid block of a step that its plan has.
     NoValue,

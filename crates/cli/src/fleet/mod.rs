@@ -101,7 +101,11 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
 
 /// Names the plan's files by paths without links and `..`, which lead elsewhere where files travel.
 pub(crate) fn resolve_links(plan: &mut Plan) {
-    plan.move_files(&|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+    for path in plan.files_mut() {
+        if let Ok(real) = path.canonicalize() {
+            *path = real;
+        }
+    }
 }
 
 impl Fleet<'_> {

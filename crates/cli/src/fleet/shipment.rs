@@ -52,7 +52,7 @@ impl Shipment {
         let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
         let mut all = vec![Archive::of(folder, vec![program.file_name().unwrap_or_default().into()])?];
         let below_root = |path: PathBuf| path.strip_prefix("/").map_or(path.clone(), Path::to_path_buf);
-        all.push(Archive::of("/".into(), plan.present_files().into_iter().map(below_root).collect())?);
+        all.push(Archive::of("/".into(), named(plan).into_iter().map(below_root).collect())?);
         for name in servers(plan) {
             all.push(Archive::of_server(servers_dir(), &name)?);
         }
@@ -133,8 +133,7 @@ impl Fleet<'_> {
         let record = Run::outline(&run)?;
         let mut plan = dbdyno_workloads::plans::parse(&record.manifest.plan_toml, "the run's plan")?;
         let mut needed = BTreeSet::from([run.join(FOLDER), this_program()?]);
-        // A run that goes on has its own copies of option files.
-        needed.extend(plan.present_files());
+        needed.extend(named(&mut plan));
         needed.extend(servers(&plan).into_iter().map(|name| servers_dir().join(name)));
         let mut words = ["sh", "-c", HAS_ALL, "dbdyno"].map(str::to_owned).to_vec();
         words.extend(needed.iter().map(|path| path.display().to_string()));
@@ -165,6 +164,12 @@ impl Fleet<'_> {
         self.progress.line(&format!("files travel to {names}: not all that the run needs are there"));
         Shipment::of(&mut plan).map(Some)
     }
+}
+
+/// The files that a plan names, as far as they are still here: a run that goes on has its own
+/// copies of option files.
+fn named(plan: &mut Plan) -> BTreeSet<PathBuf> {
+    plan.files_mut().into_iter().filter(|path| path.exists()).map(|path| path.clone()).collect()
 }
 
 /// The servers of a plan that are in the servers folder.

@@ -58,14 +58,9 @@ fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
     let folder = |host: usize, path: &str| cluster.hosts().folder(host).join(path);
     std::fs::write(folder(0, "real.toml"), "buffer_pool = \"32 MiB\"\n").unwrap();
     std::os::unix::fs::symlink("real.toml", folder(0, "link.toml")).unwrap();
-    let script = "require('part')\nfunction thread_init()\ncon = sysbench.sql.driver():connect()\nend\n\
-                  function event()\ncon:query(statement())\nend\n";
-    std::fs::write(folder(0, "own.lua"), script).unwrap();
-    std::fs::write(folder(0, "part.lua"), "function statement()\nreturn 'SELECT 1'\nend\n").unwrap();
     let plan = format!(
         "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"only\"\nserver = \"{SERVER}\"\nconfig = \"/media/link.toml\"\n\
-         [workload.oltp]\ntests = [\"point-select\"]\nsettle_wait = \"0s\"\ntables = 1\ntable_size = 100\ntime = \"1s\"\n\
-         [workload.sysbench]\nscript = \"/media/own.lua\"\ncommands = [\"run\"]\ntime = \"1s\"\n"
+         [workload.oltp]\ntests = [\"point-select\"]\nsettle_wait = \"0s\"\ntables = 1\ntable_size = 100\ntime = \"1s\"\n"
     );
     desk.write("p.toml", &plan);
     let kept = |host: usize| {
@@ -87,7 +82,7 @@ fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
     };
     run("first");
     let before = [1, 2].map(kept);
-    // dbdyno, the files of the plan, the server, and the folder of tasks with its lock.
+    // dbdyno, the file of intents, the server, and the folder of tasks with its lock.
     assert_eq!(before.each_ref().map(BTreeSet::len), [5, 5]);
 
     let running = desk.start(&mut command("/media/interrupted", &["--set", "workload.oltp.time=600s"]));

@@ -4,7 +4,6 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, IgnoredAny, MapAccess, Visitor};
@@ -51,14 +50,6 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     fn prepared_statements(&self, _with_begin: bool) -> u64 {
         0
     }
-
-    /// Files that its steps read, which machines of a fleet may lack.
-    fn files(&self) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
-    /// Names its files by the paths that `place` makes of theirs.
-    fn move_files(&mut self, _place: &dyn Fn(&Path) -> PathBuf) {}
 
     /// All steps in their order.
     fn steps(&self) -> Vec<StepOutline>;

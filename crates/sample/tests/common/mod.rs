@@ -118,11 +118,11 @@ pub(crate) fn once_undisturbed(attempt: impl Fn() -> Result<(), String>) {
     panic!("no attempt went well: {spoilt:#?}");
 }
 
-/// Waits for something that must happen, and fails after half a minute.
+/// Waits for something that must happen, and fails after ten minutes.
 pub(crate) fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(600);
     while !happened() {
-        assert!(Instant::now() < deadline, "{what} did not happen within 2 minutes");
+        assert!(Instant::now() < deadline, "{what} did not happen within ten minutes");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -102,7 +102,6 @@ impl Steps for Dbt3 {
         steps::spec(&self.steps[index], &self.shared)
     }
 
-    /// Queries have a limit of their own, and nothing else must be cut off.
     fn explained(&self, index: usize) -> Vec<Explained> {
         let explained = |number: u8, hint: &Hint, is_executed: bool| {
             let params = self.shared.params(number, 0);

@@ -1,13 +1,11 @@
 //! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
 //! a forecast.
 
-use std::path::{Path, PathBuf};
-
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
+use super::estimate;
 use super::options::Pgbench;
 use super::variables::is_name_sign;
-use super::{estimate, sources};
 use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::options::number_problem;
 use crate::sql_checks;
@@ -37,19 +35,6 @@ impl WorkloadOptions for Pgbench {
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
             ..Needs::default()
-        }
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        self.files.iter().filter_map(|file| sources::own_file(file)).map(PathBuf::from).collect()
-    }
-
-    fn move_files(&mut self, place: &dyn Fn(&Path) -> PathBuf) {
-        for file in &mut self.files {
-            if let Some(path) = sources::own_file(file) {
-                let weight = file[path.len()..].to_owned();
-                *file = format!("{}{weight}", place(Path::new(path)).display());
-            }
         }
     }
 

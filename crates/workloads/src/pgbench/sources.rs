@@ -99,12 +99,6 @@ fn weighted(file: &str) -> Result<(&str, u64), String> {
     }
 }
 
-/// The path in `FILE@WEIGHT`; `None` for a script of the original's.
-pub(super) fn own_file(file: &str) -> Option<&str> {
-    let (given, _) = weighted(file).ok()?;
-    BUILTINS.iter().all(|own| own.name != given).then_some(given)
-}
-
 /// Names of scripts: files without folder and end; a name that comes again has a number.
 pub(crate) fn names_of(files: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
@@ -133,11 +127,6 @@ fn text_of(path: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use dbdyno_plan::WorkloadOptions;
-
-    use super::super::options::Pgbench;
     use super::*;
 
     #[test]
@@ -147,15 +136,6 @@ mod tests {
         let names: Vec<&str> = scripts.list.iter().map(|source| source.name.as_str()).collect();
         assert_eq!((names, scripts.weights()), (vec!["tpcb-like", "select-only", "select-only-2"], 10));
         assert_eq!([0, 8, 9].map(|draw| scripts.chosen(draw)), [0, 0, 2]);
-    }
-
-    #[test]
-    fn files_move_with_their_weights_and_scripts_of_the_original_stay() {
-        let files = ["tpcb-like@9", "/d/own.sql@3", "/d/x@y.sql"].map(str::to_owned);
-        let mut options = Pgbench { files: files.to_vec(), ..Pgbench::default() };
-        assert_eq!(options.files(), [PathBuf::from("/d/own.sql")]);
-        options.move_files(&|path| Path::new("/there").join(path.strip_prefix("/").unwrap()));
-        assert_eq!(options.files, ["tpcb-like@9", "/there/d/own.sql@3", "/d/x@y.sql"]);
     }
 
     #[test]

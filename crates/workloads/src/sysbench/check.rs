@@ -1,13 +1,11 @@
 //! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
 //! a forecast.
 
-use std::path::{Path, PathBuf};
-
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
 use super::offers::Offers;
 use super::options::Sysbench;
-use super::{Setup, estimate, files};
+use super::{Setup, estimate};
 use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::options::{exponent_problem, number_problem, pareto_problem, repeated};
 use crate::sql_checks;
@@ -33,18 +31,6 @@ impl WorkloadOptions for Sysbench {
             cold: self.cold.clone(),
             existing_tables: self.use_existing,
             ..Needs::default()
-        }
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        files::with_modules(&self.script)
-    }
-
-    fn move_files(&mut self, place: &dyn Fn(&Path) -> PathBuf) {
-        let script = files::found(&self.script).unwrap_or_else(|| PathBuf::from(&self.script));
-        // The name of a script that is not here is no path.
-        if script.is_file() || script.is_absolute() {
-            self.script = place(&script).display().to_string();
         }
     }
 

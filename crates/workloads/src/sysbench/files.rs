@@ -125,17 +125,7 @@ impl Script {
     }
 }
 
-/// A script and what lies next to it for it to require.
-pub(crate) fn with_modules(given: &str) -> Vec<PathBuf> {
-    let Some(script) = found(given).and_then(|path| path.canonicalize().ok()) else { return Vec::new() };
-    let next_to_it = script.parent().and_then(|folder| std::fs::read_dir(folder).ok());
-    let paths = next_to_it.into_iter().flatten().flatten().map(|entry| entry.path());
-    let modules = paths.filter(|path| path.extension().is_some_and(|end| end == "lua") && *path != script);
-    [script.clone()].into_iter().chain(modules).collect()
-}
-
-/// The file of the script that a plan names so.
-pub(crate) fn found(given: &str) -> Option<PathBuf> {
+fn found(given: &str) -> Option<PathBuf> {
     let names = [given.to_owned(), format!("{given}.lua")];
     let here = names.iter().map(PathBuf::from);
     let is_name = !given.contains('/');

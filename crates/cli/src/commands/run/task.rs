@@ -35,7 +35,9 @@ fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     // The fleet spends it.
     plan.budget = None;
     if let Some(files) = &args.files {
-        plan.move_files(&|path| files.join(path.strip_prefix("/").unwrap_or(path)));
+        for path in plan.files_mut() {
+            *path = files.join(path.strip_prefix("/").unwrap_or(path));
+        }
     }
     cpus::give(&mut plan);
     host::check(&plan, &args.out, 0)?;
