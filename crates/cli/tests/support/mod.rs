@@ -240,3 +240,10 @@ pub(crate) fn faults(findings: &Findings) -> Vec<String> {
     }
     faults
 }
+
+/// As [`faults`], without steps on client hosts whose clocks are not known well enough: answers to
+/// the questions for them take long on a busy machine.
+pub(crate) fn faults_but_clocks(findings: &Findings) -> Vec<String> {
+    let is_of_clocks = |fault: &String| fault.contains("may have begun late");
+    faults(findings).into_iter().filter(|fault| !is_of_clocks(fault)).collect()
+}
