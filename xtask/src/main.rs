@@ -6,6 +6,7 @@ mod command;
 mod demo;
 mod dist;
 mod filled;
+mod marked;
 mod page;
 mod places;
 mod plan_run;

@@ -12,6 +12,7 @@ use toml::Table;
 
 use crate::command::{built_dbdyno, output, run};
 use crate::filled::filled;
+use crate::marked::with_part;
 use crate::plan_run::{measured, servers_of};
 use crate::{places, terminal};
 
@@ -35,8 +36,6 @@ pub(crate) struct Args {
 /// What has no row in the table of findings, each kind in a sentence of its own.
 const NOT_TRIED: &str = "Not tried yet";
 const CANNOT_BE_TRIED: &str = "Cannot be tried here";
-/// What is generated ends here; it begins with the name of the published report in such a comment.
-const END: &str = "<!-- end -->";
 
 pub(crate) fn make(args: &Args) -> Result<()> {
     let dbdyno = built_dbdyno()?;
@@ -146,10 +145,7 @@ fn found() -> Result<Vec<(String, Value)>> {
 /// The page with the part of each published report written anew.
 fn with_tables(page: &str, published: &[(String, Table)], found: &[(String, Value)]) -> String {
     published.iter().fold(page.to_owned(), |page, (name, report)| {
-        let begin = format!("<!-- {name} -->\n");
-        let Some((before, rest)) = page.split_once(&begin) else { return page };
-        let after = rest.split_once(END).map_or("", |(_, after)| after);
-        format!("{before}{begin}\n{}\n{END}{after}", table(report, found))
+        with_part(&page, name, &table(report, found)).unwrap_or(page)
     })
 }
 

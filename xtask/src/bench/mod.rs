@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
+use crate::marked::with_part;
 use crate::{command, places, terminal};
 use machine::Moment;
 
@@ -100,9 +101,6 @@ const ALL: &[Bench] = &[
     Bench { name: "truth", run: truth::run },
 ];
 
-/// After each part of a page that is written anew.
-const END: &str = "<!-- end -->";
-
 /// What every bench is given.
 struct Setting {
     /// The command, built in release.
@@ -177,19 +175,12 @@ fn save(name: &str, setting: &Setting, measured: &Measured) -> Result<()> {
     let facts: Vec<String> = facts.iter().map(|fact| format!("* {fact}")).collect();
     let path = places::root().join(format!("docs/benchmarks/{name}.md"));
     let page = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let page = with_part(&page, "table", &measured.markdown)?;
-    std::fs::write(&path, with_part(&page, "facts", &facts.join("\n"))?)?;
+    let page = with_part(&page, "table", &measured.markdown)
+        .and_then(|page| with_part(&page, "facts", &facts.join("\n")));
+    let page = page.with_context(|| format!("{} lacks marks of table or facts", path.display()))?;
+    std::fs::write(&path, page)?;
     terminal::note(&format!("written: docs/benchmarks/{name}.md"));
     Ok(())
-}
-
-/// The page with `text` between its marks of `part`.
-fn with_part(page: &str, part: &str, text: &str) -> Result<String> {
-    let begin = format!("<!-- {part} -->\n");
-    let halves = page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) =
-        halves.with_context(|| format!("the page lacks <!-- {part} --> or {END} after it"))?;
-    Ok(format!("{before}{begin}\n{}\n\n{END}{after}", text.trim()))
 }
 
 /// Refuses what none of the wanted benches would heed.
@@ -278,6 +269,6 @@ mod tests {
                 assert!(page.starts_with(before) && page.ends_with(after), "{}: {part}", bench.name);
             }
         }
-        assert!(with_part("<!-- table -->\nno end", "table", "x").is_err());
+        assert!(with_part("<!-- table -->\nno end", "table", "x").is_none());
     }
 }

@@ -7,7 +7,7 @@ use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo
 use hdrhistogram::Histogram;
 
 use crate::assemble::steps::{StepContext, add_reason, step_run, timed_run};
-use crate::compare::before_after_writes::aging;
+use crate::compare::before_after_writes::before_after_writes;
 use crate::compare::cost_breakdown::{cost_breakdown, cpus};
 use crate::compare::groups::{groups, unique};
 use crate::compare::latency_verdicts::p99_ratio;
@@ -50,7 +50,7 @@ pub(crate) fn workload_findings(
     let groups = groups(&counted, rules);
     let sweeps = sweeps(&counted);
     let load_with_indexes = load_with_indexes(&counted, rules.base);
-    let aging = aging(&counted);
+    let aging = before_after_writes(&counted);
     let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
     steps.sort_by_key(|(place, _)| *place);
     WorkloadFindings {
@@ -161,7 +161,7 @@ fn statements(spec: &StepSpec) -> Vec<(String, String)> {
 }
 
 /// What the manifest says of a step of `variant`.
-fn surroundings<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &StepRecord) -> StepContext<'a> {
+fn step_context<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &StepRecord) -> StepContext<'a> {
     StepContext {
         block: 0,
         tag: &variant.name,
@@ -179,7 +179,7 @@ fn surroundings<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &Ste
 /// say. `variant` is a name of the manifest; of another one, what the step's own record says.
 pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> Validity {
     match manifest.variants.iter().find(|known| known.name == variant) {
-        Some(variant) => step_run(step, surroundings(manifest, variant, step)).validity,
+        Some(variant) => step_run(step, step_context(manifest, variant, step)).validity,
         None => validity(step),
     }
 }
@@ -194,7 +194,7 @@ struct VariantRuns<'a> {
 /// One run for each block in which the variant began the step.
 fn runs_of<'a>(run: &Run, cells: &[&CellRecord], variant: &'a VariantInfo, name: &str) -> VariantRuns<'a> {
     let figures = |cell: &CellRecord, step: &StepRecord| {
-        let around = surroundings(&run.manifest, variant, step);
+        let around = step_context(&run.manifest, variant, step);
         let around = StepContext { block: cell.id.block, syncs: syncs_of(cell), ..around };
         let (run, times) = timed_run(step, around);
         let of_cell = cell.invalid_reasons().map(str::to_owned);

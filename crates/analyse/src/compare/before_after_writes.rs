@@ -8,7 +8,7 @@ use crate::model::{BeforeAfterVariant, BeforeAfterWrites, StepFindings, VariantS
 const BEFORE: &str = ".pre";
 
 /// All tests with both steps, in the order of the first.
-pub(crate) fn aging(steps: &[StepFindings]) -> Vec<BeforeAfterWrites> {
+pub(crate) fn before_after_writes(steps: &[StepFindings]) -> Vec<BeforeAfterWrites> {
     let of_step = |before: &StepFindings| {
         let name = behind(&before.name)?;
         let after = steps.iter().find(|step| step.name == name)?;

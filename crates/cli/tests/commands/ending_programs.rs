@@ -11,7 +11,7 @@ use crate::plan;
 use crate::support::{Desk, Running, wait_for};
 
 /// No one waits longer for an end that was asked for; the limits of the plan are all longer.
-const SOON: Duration = Duration::from_secs(200);
+const SOON: Duration = Duration::from_secs(100);
 /// Writes down its own number, its child's and its environment, takes no signal, and goes on for an
 /// hour.
 const STAYS: &str = "trap '' TERM INT; env > environment; sleep 3600 & echo $$ $! > family.new; mv family.new family; wait; wait";

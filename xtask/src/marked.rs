@@ -1,0 +1,12 @@
+//! Parts of hand-written pages that programs write, between marks.
+
+const END: &str = "<!-- end -->";
+
+/// The page with `text` between `<!-- part -->` and the next `<!-- end -->`; `None` where it lacks
+/// one of them.
+pub(crate) fn with_part(page: &str, part: &str, text: &str) -> Option<String> {
+    let begin = format!("<!-- {part} -->\n");
+    let (before, rest) = page.split_once(&begin)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{begin}\n{}\n\n{END}{after}", text.trim()))
+}
