@@ -273,7 +273,7 @@ pub(crate) struct ReportArgs {
     /// (CPU by who used it), `io`, `sql` (statements and query plans), `statistics`, `config` or
     /// `all`.
     #[arg(long, value_name = "PART", value_parser = part)]
-    pub(crate) section: Option<Section>,
+    pub(crate) section: Option<Part>,
     /// Only this step; its whole evidence, unless --section says less. May be given more than once.
     #[arg(long = "step", value_name = "NAME")]
     pub(crate) steps: Vec<String>,
@@ -308,13 +308,9 @@ pub(crate) enum Style {
     Published,
 }
 
-/// A part of the report.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Section(pub(crate) Part);
-
-fn part(word: &str) -> Result<Section, String> {
+fn part(word: &str) -> Result<Part, String> {
     let found = Part::ALL.into_iter().find(|(name, _)| *name == word);
-    found.map(|(_, part)| Section(part)).ok_or_else(|| {
+    found.map(|(_, part)| part).ok_or_else(|| {
         let names: Vec<&str> = Part::ALL.iter().map(|(name, _)| *name).collect();
         format!("there are {}", names.join(", "))
     })

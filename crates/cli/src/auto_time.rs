@@ -9,7 +9,6 @@ use toml::Table;
 use crate::exit::Ended;
 use crate::{power, terminal};
 
-/// Keys of workloads that take the word.
 const KEYS: [&str; 2] = ["time", "read_time"];
 const AUTO: &str = "auto";
 /// Where nothing is known of the noise.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
 
 /// What every file holds: the version of its shape, and its entries.
 #[derive(Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> R
         std::fs::write(&partial, text)?;
         std::fs::rename(&partial, path)
     };
-    write().map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+    write().map_err(|error| Ended::machine(format!("cannot write {}: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 /// Engine of the benchmark's tables when a plan does not say.
 pub(crate) const DEFAULT_ENGINE: &str = "innodb";
 
-/// A variant's config for its server.
 #[derive(Debug, Clone)]
 pub(crate) struct VariantConfig {
     intents: Intents,
@@ -23,7 +22,6 @@ pub(crate) struct VariantConfig {
 }
 
 impl VariantConfig {
-    /// The intents that were asked for, for the record.
     pub(crate) fn asked(&self) -> Map<String, Value> {
         self.intents.pairs().into_iter().map(|(name, value)| (name, Value::String(value))).collect()
     }

@@ -25,11 +25,32 @@ impl Ended {
     pub(crate) fn new(code: u8, message: impl ToString) -> Self {
         Self { code, message: Some(message.to_string()) }
     }
+
+    pub(crate) fn usage(message: impl ToString) -> Self {
+        Self::new(USAGE, message)
+    }
+
+    pub(crate) fn machine(message: impl ToString) -> Self {
+        Self::new(MACHINE, message)
+    }
+
+    pub(crate) fn server(message: impl ToString) -> Self {
+        Self::new(SERVER, message)
+    }
+
+    pub(crate) fn ours(message: impl ToString) -> Self {
+        Self::new(OURS, message)
+    }
+
+    /// What went wrong is on the terminal already.
+    pub(crate) fn silent(code: u8) -> Self {
+        Self { code, message: None }
+    }
 }
 
 impl From<dbdyno_plan::Error> for Ended {
     fn from(error: dbdyno_plan::Error) -> Self {
-        Self::new(USAGE, error)
+        Self::usage(error)
     }
 }
 
@@ -45,12 +66,12 @@ impl From<dbdyno_record::Error> for Ended {
 
 impl From<dbdyno_analyse::Error> for Ended {
     fn from(error: dbdyno_analyse::Error) -> Self {
-        Self::new(USAGE, error)
+        Self::usage(error)
     }
 }
 
 impl From<dbdyno_report::Error> for Ended {
     fn from(error: dbdyno_report::Error) -> Self {
-        Self::new(USAGE, error)
+        Self::usage(error)
     }
 }

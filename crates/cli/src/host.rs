@@ -1,6 +1,7 @@
 //! Is this machine able to run the plan: CPUs, space, folders.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -11,11 +12,15 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
 use tokio::runtime::Runtime;
 
-use crate::exit::{Ended, MACHINE};
-use crate::{cold, terminal, time};
+use crate::exit::Ended;
+use crate::{terminal, time};
 
 /// Unit of a file's blocks, whatever the filesystem's own is.
 const BLOCK_BYTES: u64 = 512;
+
+/// Writing 3 to it drops the page cache, and the cached names and inodes (see proc(5)). Only what
+/// is on the disk already goes.
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Refuses what cannot work here, warns of what makes numbers doubtful. `held_bytes` of the disk
 /// that the plan needs are taken already: by the data of a run that is to go on.
@@ -28,25 +33,21 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ende
     for folder in [out, data_dir] {
         std::fs::create_dir_all(folder).map_err(|error| {
             let advice = "name another one with --out or host.data_dir";
-            Ended::new(MACHINE, format!("cannot make folder {}: {error}; {advice}", folder.display()))
+            Ended::machine(format!("cannot make folder {}: {error}; {advice}", folder.display()))
         })?;
     }
     let needed = estimate(plan).peak_disk_bytes.saturating_sub(held_bytes);
-    let space = statvfs(data_dir).map_err(|error| {
-        Ended::new(MACHINE, format!("cannot ask for the space in {}: {error}", data_dir.display()))
+    let free = free_bytes(data_dir).map_err(|error| {
+        Ended::machine(format!("cannot ask for the space in {}: {error}", data_dir.display()))
     })?;
-    let free = space.blocks_available() * space.fragment_size();
     if needed > free {
-        return Err(Ended::new(
-            MACHINE,
-            format!(
-                "the plan needs about {} in {}, which has {} free; make room, name another folder with host.data_dir, \
+        return Err(Ended::machine(format!(
+            "the plan needs about {} in {}, which has {} free; make room, name another folder with host.data_dir, \
                  or plan fewer rows",
-                time::bytes(needed),
-                data_dir.display(),
-                time::bytes(free)
-            ),
-        ));
+            time::bytes(needed),
+            data_dir.display(),
+            time::bytes(free)
+        )));
     }
     Ok(())
 }
@@ -56,24 +57,49 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ende
 pub(crate) fn check_life(plan: &Plan) -> Result<(), Ended> {
     if plan.variants.iter().any(|variant| variant.kind().is_started()) {
         // Each server gets a folder like this one for its socket.
-        Home::new().map_err(|error| Ended::new(MACHINE, error))?;
+        Home::new().map_err(Ended::machine)?;
     }
-    cold::check(plan)?;
+    check_cold(plan)?;
     let mut limits = plan.variants.iter().filter_map(|variant| plan.server_memory(&variant.name));
     let Some(limit) = limits.next() else { return Ok(()) };
     match (Cgroup::with_memory(limit.0), plan.host.no_memory_limit) {
         (Ok(_), _) => Ok(()),
-        (Err(error), NoLimit::Refuse) => Err(Ended::new(
-            MACHINE,
-            format!(
-                "{error}; no_memory_limit = \"warn\" in [host] runs without the limit, and the report says so"
-            ),
-        )),
+        (Err(error), NoLimit::Refuse) => Err(Ended::machine(format!(
+            "{error}; no_memory_limit = \"warn\" in [host] runs without the limit, and the report says so"
+        ))),
         (Err(error), NoLimit::Warn) => {
             terminal::warning(&format!("servers run without their memory limit: {error}"));
             Ok(())
         }
     }
+}
+
+/// Refuses a plan with cold steps where caches cannot be dropped.
+fn check_cold(plan: &Plan) -> Result<(), Ended> {
+    if !plan.workload.is_cold() {
+        return Ok(());
+    }
+    match File::options().write(true).open(DROP_CACHES) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Ended::machine(format!(
+            "cold steps drop the kernel's caches, which needs root ({DROP_CACHES}: {error}); leave cold out"
+        ))),
+    }
+}
+
+/// Lets everything reach the disk and drops the kernel's caches, of all files of this machine.
+pub(crate) fn drop_caches() -> Result<(), String> {
+    nix::unistd::sync();
+    let mut file = File::options()
+        .write(true)
+        .open(DROP_CACHES)
+        .map_err(|error| format!("cannot open {DROP_CACHES}: {error}"))?;
+    file.write_all(b"3\n").map_err(|error| format!("cannot drop the kernel's caches: {error}"))
+}
+
+pub(crate) fn free_bytes(folder: &Path) -> nix::Result<u64> {
+    let space = statvfs(folder)?;
+    Ok(space.blocks_available() * space.fragment_size())
 }
 
 /// Bytes of the files below `folder`; 0 where there is none.
@@ -92,12 +118,9 @@ fn check_cpus(plan: &Plan) -> Result<(), Ended> {
     for (key, list) in [("server_cpus", &plan.host.server_cpus), ("client_cpus", &plan.host.client_cpus)] {
         for &cpu in list.iter().flat_map(|list| &list.0) {
             if !usable.0.contains(&cpu) {
-                return Err(Ended::new(
-                    MACHINE,
-                    format!(
-                        "host.{key} names CPU {cpu}, which this process may not use; it may use {usable}"
-                    ),
-                ));
+                return Err(Ended::machine(format!(
+                    "host.{key} names CPU {cpu}, which this process may not use; it may use {usable}"
+                )));
             }
         }
     }
@@ -115,10 +138,9 @@ pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
     usable_cpus().ok().map(|usable| usable.0)
 }
 
-/// CPUs that this process may use.
 pub(crate) fn usable_cpus() -> Result<CpuList, Ended> {
     let set = sched_getaffinity(Pid::from_raw(0))
-        .map_err(|error| Ended::new(MACHINE, format!("cannot ask for this process's CPUs: {error}")))?;
+        .map_err(|error| Ended::machine(format!("cannot ask for this process's CPUs: {error}")))?;
     let usable = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
     Ok(CpuList(usable.filter_map(|cpu| u32::try_from(cpu).ok()).collect()))
 }
@@ -130,7 +152,7 @@ pub(crate) fn event_loop() -> Result<Runtime, Ended> {
     let room = room.map(drop);
     room.and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build()).map_err(|error| {
         let advice = "let this process open more files (ulimit -n)";
-        Ended::new(MACHINE, format!("cannot start an event loop: {error}; {advice}"))
+        Ended::machine(format!("cannot start an event loop: {error}; {advice}"))
     })
 }
 
@@ -144,10 +166,10 @@ pub(crate) fn pin_client(plan: &Plan) -> Result<(), Ended> {
 pub(crate) fn keep_to(cpus: &CpuList) -> Result<(), Ended> {
     let mut set = CpuSet::new();
     for &cpu in &cpus.0 {
-        set.set(cpu as usize).map_err(|error| Ended::new(MACHINE, format!("no CPU {cpu}: {error}")))?;
+        set.set(cpu as usize).map_err(|error| Ended::machine(format!("no CPU {cpu}: {error}")))?;
     }
     sched_setaffinity(Pid::from_raw(0), &set)
-        .map_err(|error| Ended::new(MACHINE, format!("cannot keep to CPUs {cpus}: {error}")))
+        .map_err(|error| Ended::machine(format!("cannot keep to CPUs {cpus}: {error}")))
 }
 
 #[cfg(test)]

@@ -14,13 +14,11 @@ impl HostFiles {
         Self { root: PathBuf::from("/") }
     }
 
-    /// A machine that was copied below `root`.
     #[cfg(test)]
     pub(crate) fn below(root: &std::path::Path) -> Self {
         Self { root: root.to_owned() }
     }
 
-    /// Where the file `path` (`/proc/loadavg`) lies.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }

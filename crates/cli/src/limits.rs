@@ -8,7 +8,7 @@ use dbdyno_plan::Plan;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Uid;
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
 
 /// Files in addition to connections: records, logs, the sampler's, the event loops'.
 const OTHER_FILES: u64 = 256;
@@ -23,7 +23,6 @@ const OTHER_THREADS: u64 = 32;
 /// an address.
 pub(crate) const OTHER_CONNECTIONS: u64 = 3;
 
-/// What a plan needs of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Need {
     files: u64,
@@ -34,9 +33,9 @@ struct Need {
 pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
     let need = need(plan, std::thread::available_parallelism().map_or(1, usize::from) as u64);
     let connections = plan.most_connections();
-    raise_files(need.files).and_then(|()| check_threads(need.threads)).map_err(|message| {
-        Ended::new(MACHINE, format!("the plan opens {connections} connections: {message}"))
-    })
+    raise_files(need.files)
+        .and_then(|()| check_threads(need.threads))
+        .map_err(|message| Ended::machine(format!("the plan opens {connections} connections: {message}")))
 }
 
 fn need(plan: &Plan, cpus: u64) -> Need {

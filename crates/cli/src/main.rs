@@ -4,18 +4,16 @@ mod args;
 mod auto_time;
 mod cache_file;
 mod clients;
-mod cold;
 mod commands;
 mod conductor;
 mod configs;
-mod cpus;
 mod doctor;
 mod engines;
 mod exit;
 mod fleet;
 mod host;
 mod host_files;
-mod leftovers;
+mod http;
 mod limits;
 mod manifest;
 mod metrics;
@@ -68,7 +66,7 @@ fn main() -> ExitCode {
 
 fn obeyed(command: Option<Command>) -> Result<(), Ended> {
     match command {
-        None => commands::overview::show(),
+        None => commands::manual::overview(),
         Some(Command::Run(run)) => commands::run::run(&run),
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
         Some(Command::Plans(plans)) => commands::plans::plans(&plans),

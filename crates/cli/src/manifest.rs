@@ -8,11 +8,10 @@ use dbdyno_record::{
 };
 use dbdyno_workloads::{Surroundings, kind_of};
 
-use crate::exit::{Ended, OURS};
+use crate::exit::Ended;
 use crate::time;
 use crate::variants::Prepared;
 
-/// The machine, as far as a plan concerns it.
 pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
     let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
@@ -30,7 +29,7 @@ pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
 /// What a run is: written before anything runs.
 pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
     let plan_toml = toml::to_string(plan)
-        .map_err(|error| Ended::new(OURS, format!("the plan cannot be written down: {error}")))?;
+        .map_err(|error| Ended::ours(format!("the plan cannot be written down: {error}")))?;
     Ok(Manifest {
         format_version: FORMAT_VERSION,
         tool: tool(),

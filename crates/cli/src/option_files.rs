@@ -6,10 +6,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Bit of a file's mode.
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// Folder in the run directory.
 pub(crate) const FOLDER: &str = "configs";
 
 /// Writes a variant's option file into `folder`.

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
 use crate::time;
 
 /// Names the folder of the files, where that is not the one for temporary files.
@@ -41,7 +41,7 @@ impl OtherRuns {
         match others {
             Some(others) if alone => {
                 let advice = "wait until that has ended, or leave out --alone";
-                Err(Ended::new(MACHINE, format!("{others}; {advice}")))
+                Err(Ended::machine(format!("{others}; {advice}")))
             }
             others => Ok((runs, others)),
         }

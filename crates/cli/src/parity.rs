@@ -47,7 +47,6 @@ pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Vec<Absent>), Ende
     Ok((predict(plan, variants)?, absent))
 }
 
-/// A variant that cannot run here.
 pub(crate) struct Absent {
     pub(crate) variant: String,
     pub(crate) why: String,

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_plan::{Plan, QUICKSTART};
 use dbdyno_workloads::plans::{parse, parse_with, read_with};
+use serde::Serialize;
 use toml::{Table, Value};
 
 use crate::args::{PlanSource, Spelt};
-use crate::exit::{Ended, MACHINE, OURS, USAGE};
-use crate::{auto_time, cpus, shipped, terminal};
+use crate::doctor::wakeups::give_cpus;
+use crate::exit::Ended;
+use crate::{auto_time, shipped, terminal};
 
-/// The plan, with its CPUs.
 pub(crate) fn plan(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, Ended> {
     let mut plan = read(source, overrides)?;
-    cpus::give(&mut plan);
+    give_cpus(&mut plan);
     Ok(plan)
 }
 
@@ -48,7 +49,7 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<(), Ended> {
     let file = std::fs::File::create_new(path);
     file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).map_err(|error| {
         let advice = "name another file";
-        Ended::new(MACHINE, format!("cannot write the plan to {}: {error}; {advice}", path.display()))
+        Ended::machine(format!("cannot write the plan to {}: {error}; {advice}", path.display()))
     })?;
     terminal::note(&format!("plan: {}", path.display()));
     Ok(())
@@ -59,7 +60,7 @@ pub(crate) fn table(spelt: &Spelt) -> Result<Table, Ended> {
     let variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
     if variants.is_empty() {
         let message = "--workload needs what it is to run on: --server NAME or --address URL";
-        return Err(Ended::new(USAGE, message.to_owned()));
+        return Err(Ended::usage(message.to_owned()));
     }
     let mut options = Table::new();
     if !spelt.tests.is_empty() {
@@ -89,20 +90,15 @@ fn times_of(workload: &str, variants: &[Value]) -> Vec<&'static str> {
 const TIMES: [&str; 4] = ["time", "read_time", "write_time", "read_write_time"];
 
 pub(crate) fn resolved(plan: &Table) -> Result<Table, Ended> {
-    let fault = |error: &dyn std::fmt::Display| Ended::new(OURS, error);
-    let text = toml::to_string(plan).map_err(|error| fault(&error))?;
-    let plan = parse(&text, "the plan")?;
-    let text = toml::to_string(&plan).map_err(|error| fault(&error))?;
-    text.parse().map_err(|error: toml::de::Error| fault(&error))
+    let plan = parse(&text(plan)?, "the plan")?;
+    text(&plan)?.parse().map_err(Ended::ours)
 }
 
-/// Of a workload of the plan.
 pub(crate) fn options(plan: &Table, workload: &str) -> Table {
     let of = |table: &Table, key: &str| table.get(key).and_then(Value::as_table).cloned().unwrap_or_default();
     of(&of(plan, "workload"), workload)
 }
 
-/// A plan of these variants with one workload.
 pub(crate) fn plan_of(variants: Vec<Value>, workload: &str, options: Table) -> Table {
     let names: Vec<&str> = variants.iter().filter_map(|variant| variant["name"].as_str()).collect();
     let mut plan = Table::new();
@@ -117,7 +113,7 @@ fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Ta
     for (key, text) in overrides {
         if key.starts_with("variant.") {
             let message = format!("--save writes no --set {key}; change the file after it is written");
-            return Err(Ended::new(USAGE, message));
+            return Err(Ended::usage(message));
         }
         let read = format!("value = {text}").parse::<Table>().ok();
         let value = read.and_then(|mut read| read.remove("value")).unwrap_or_else(|| text.as_str().into());
@@ -172,8 +168,8 @@ pub(crate) fn variants(servers: &[String], configs: &[PathBuf], addresses: &[Str
     all
 }
 
-fn text(table: &Table) -> Result<String, Ended> {
-    toml::to_string(table).map_err(|error| Ended::new(OURS, error))
+fn text(plan: &impl Serialize) -> Result<String, Ended> {
+    toml::to_string(plan).map_err(Ended::ours)
 }
 
 /// What a run directory may be called, and not too long.

@@ -23,9 +23,7 @@ use line::Line;
 /// Names of a cell's steps and of the work between them, with their forecast durations, in order.
 type Forecast = Vec<(String, Duration)>;
 
-/// Progress of a whole run.
 pub(crate) struct Progress {
-    /// Where others read what is measured.
     pub(crate) metrics: Option<Metrics>,
     bar: ProgressBar,
     /// By (variant, workload), of its first cell and of its later ones.
@@ -34,14 +32,12 @@ pub(crate) struct Progress {
     begun: HashSet<(String, String)>,
     /// Block and variant of the current cell, in words.
     cell: (String, String),
-    /// Of the current cell.
     forecast: Forecast,
     /// Forecast time of all cells that are over.
     over: Duration,
     /// Forecast time of everything that is done.
     position: Cell<Duration>,
     total: Duration,
-    /// Between two cells.
     rest: Duration,
     began: Instant,
     /// They work at the same time.
@@ -147,7 +143,6 @@ impl Progress {
         self.show(Line { what: what.to_owned(), ..Line::default() });
     }
 
-    /// Shows `line`, with where the run is.
     fn show(&self, line: Line) {
         let position = self.position.get();
         let done = millis(position).min(millis(self.total)) as f64 / millis(self.total).max(1) as f64;
@@ -174,7 +169,6 @@ impl Progress {
         self.within(step, Duration::MAX, Line::default());
     }
 
-    /// A line above the bar.
     pub(crate) fn line(&self, text: &str) {
         if terminal::can_draw() {
             self.bar.println(terminal::message(text));
@@ -187,7 +181,6 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Forecast of a step of the current cell.
     pub(crate) fn forecast_of(&self, step: &str) -> Duration {
         self.forecast.iter().find(|entry| entry.0 == step).map_or(Duration::ZERO, |entry| entry.1)
     }
@@ -244,7 +237,6 @@ pub(crate) struct Watcher<'a> {
     pub(crate) cell: &'a CellId,
     /// Response times of the headline in the second that is about to be over.
     pub(crate) latency: String,
-    /// How long the step is expected to take.
     pub(crate) forecast: Duration,
     /// When the clock of the step was started.
     pub(crate) barrier: Option<Instant>,

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::exit::{Ended, MACHINE, USAGE};
+use crate::cache_file;
+use crate::exit::Ended;
 
 /// Path below the plans' folder, and text.
 type File = (&'static str, &'static str);
 
-/// Every file, by path.
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/plans.rs"));
 
 pub(crate) fn file(name: &str) -> Result<File, Ended> {
@@ -23,15 +23,14 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 fn unknown(name: &str) -> Ended {
     let known: Vec<&str> = names().map(|(name, _)| name).collect();
-    Ended::new(USAGE, format!("no plan that ships is called {name:?}; there are {}", known.join(", ")))
+    Ended::usage(format!("no plan that ships is called {name:?}; there are {}", known.join(", ")))
 }
 
 /// Where the plan of this name lies with what it refers to: in a folder of this build's, written
 /// anew.
 pub(crate) fn unpacked(name: &str) -> Result<PathBuf, Ended> {
     let (path, _) = file(name)?;
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let cache = cache_file::folder("XDG_CACHE_HOME", ".cache");
     let folder = cache.unwrap_or_else(std::env::temp_dir).join("dbdyno/plans");
     let write = |(path, text): &File| {
         let file = folder.join(path);
@@ -40,7 +39,7 @@ pub(crate) fn unpacked(name: &str) -> Result<PathBuf, Ended> {
     };
     FILES.iter().try_for_each(write).map_err(|error| {
         let advice = "set XDG_CACHE_HOME to a folder of yours, or use dbdyno plans show";
-        Ended::new(MACHINE, format!("cannot write the plans to {}: {error}; {advice}", folder.display()))
+        Ended::machine(format!("cannot write the plans to {}: {error}; {advice}", folder.display()))
     })?;
     Ok(folder.join(path))
 }

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use dbdyno_drivers::Endpoint;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::{Ended, INTERRUPTED, MACHINE};
+use crate::exit::{Ended, INTERRUPTED};
 use crate::{host, terminal};
 
-/// What a stopped run says.
 pub(crate) const RUN_STOPS: &str = "stopping; results are kept (again: stop at once)";
 
 /// Signals that come within this time of the first are the same wish. `timeout` signals its command
@@ -43,7 +42,7 @@ pub(crate) fn cancel_at(endpoints: Vec<Endpoint>) {
 pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
-    let cannot = |error: std::io::Error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}"));
+    let cannot = |error: std::io::Error| Ended::machine(format!("cannot watch for Ctrl-C: {error}"));
     let runtime = host::event_loop()?;
     // Here and not in the thread, which may begin late: after this a signal no longer ends the
     // process at once.

@@ -7,11 +7,9 @@ use dbdyno_record::Interval;
 /// A silence is reported when it lasts so long, then each time it has doubled.
 pub(crate) const FIRST_WORD: Duration = Duration::from_secs(30);
 
-/// The silence of a server within a step.
 #[derive(Debug)]
 pub(crate) struct StallWatch {
     since_us: u64,
-    /// How long it lasts now.
     pub(crate) lasts: Duration,
     next_word: Duration,
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
 
 /// Names the folder, unless the command line does.
 const VARIABLE: &str = "DBDYNO_TEMPLATES";
@@ -42,7 +42,7 @@ pub(crate) fn kept(named: Option<&Path>) -> Result<Option<PathBuf>, Ended> {
     let Some(folder) = named.map(Path::to_path_buf).or_else(of_variable) else { return Ok(None) };
     std::fs::create_dir_all(&folder).and_then(|()| std::path::absolute(&folder)).map(Some).map_err(|error| {
         let what = format!("cannot make the folder for templates {}: {error}", folder.display());
-        Ended::new(MACHINE, format!("{what}; name another one with --templates or {VARIABLE}"))
+        Ended::machine(format!("{what}; name another one with --templates or {VARIABLE}"))
     })
 }
 

@@ -11,14 +11,13 @@ use dbdyno_report::document::{self, Block};
 use serde::Serialize;
 
 use crate::args::Colour;
-use crate::exit::{Ended, MACHINE, OURS, USAGE};
+use crate::exit::{Ended, USAGE};
 use crate::shown::{COLOURS, cut, shown};
 
 /// Characters of a message's line. Servers and records have texts of any length; the record keeps
 /// them whole.
 const LINE_MAX: usize = 600;
 
-/// How the command line wants output.
 #[derive(Debug, Clone, Copy)]
 struct Manner {
     colour: Colour,
@@ -43,14 +42,12 @@ pub(crate) fn out(text: &str) -> Result<(), Ended> {
     print(&mut std::io::stdout().lock(), &shown(text, own))
 }
 
-/// Prints results in the width of this terminal.
 pub(crate) fn out_blocks(blocks: &[Block]) -> Result<(), Ended> {
     out(&document::terminal(blocks, width(), wants_colour()))
 }
 
-/// Prints a result for programs.
 pub(crate) fn out_json(value: &impl Serialize) -> Result<(), Ended> {
-    out(&serde_json::to_string_pretty(value).map_err(|error| Ended::new(OURS, error))?)
+    out(&serde_json::to_string_pretty(value).map_err(Ended::ours)?)
 }
 
 /// Prints what the command line itself answers with: help and version as results, mistakes as
@@ -58,7 +55,7 @@ pub(crate) fn out_json(value: &impl Serialize) -> Result<(), Ended> {
 pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), Ended> {
     if of_clap.use_stderr() {
         note(of_clap.render().to_string().trim_end());
-        return Err(Ended { code: USAGE, message: None });
+        return Err(Ended::silent(USAGE));
     }
     let printed = of_clap.print().and_then(|()| std::io::stdout().flush());
     printed.map_or_else(|error| lost(&error), Ok)
@@ -72,7 +69,7 @@ pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(),
             ErrorKind::NotFound => "make its folder, or name another file with --output",
             _ => "make room there, or name another file with --output",
         };
-        Ended::new(MACHINE, format!("cannot write {}: {error}; {advice}", path.display()))
+        Ended::machine(format!("cannot write {}: {error}; {advice}", path.display()))
     })?;
     note(&format!("{what}: {}", path.display()));
     Ok(())
@@ -91,7 +88,7 @@ fn lost(error: &std::io::Error) -> Result<(), Ended> {
         return Ok(());
     }
     let advice = "what it holds is not whole; make room there, or send it elsewhere";
-    Err(Ended::new(MACHINE, format!("cannot write to standard output: {error}; {advice}")))
+    Err(Ended::machine(format!("cannot write to standard output: {error}; {advice}")))
 }
 
 /// Says something about the run that is not a result. Where no one reads it, it is lost, and the
@@ -127,7 +124,6 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether results go to a person's terminal.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdout().is_terminal()
 }
@@ -148,7 +144,6 @@ pub(crate) fn ask(question: &str) -> Option<String> {
     }
 }
 
-/// Whether progress may be drawn.
 pub(crate) fn can_draw() -> bool {
     std::io::stderr().is_terminal() && !is_dumb() && !manner().quiet
 }
@@ -170,7 +165,6 @@ pub(crate) fn wants_colour() -> bool {
     }
 }
 
-/// For the width and the colours of this terminal.
 pub(crate) fn options() -> TerminalOptions {
     TerminalOptions { width: width(), colour: wants_colour(), ..TerminalOptions::PLAIN }
 }

@@ -1,15 +1,26 @@
 //! Runs a workload's only step outside of a plan: the record of it is thrown away, what is shown
 //! was seen while it ran.
 
-use std::future::Future;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
 use dbdyno_record::StepWriter;
 use dbdyno_workloads::AnyWorkload;
+use hdrhistogram::Histogram;
 
-use crate::exit::{Ended, MACHINE, OURS};
+use crate::exit::Ended;
+use crate::host;
+
+/// Microseconds.
+#[derive(Debug, Clone)]
+pub(crate) struct Times(pub(crate) Histogram<u64>);
+
+impl Default for Times {
+    fn default() -> Self {
+        Self(Histogram::new(3).expect("three digits are allowed"))
+    }
+}
 
 /// Runs step 0 of `workload`, cut off after `time_cap`.
 pub(crate) fn step(
@@ -20,7 +31,7 @@ pub(crate) fn step(
 ) -> Result<StepEnd, Ended> {
     let place = std::env::temp_dir().join(format!("dbdyno-script-{}", std::process::id()));
     std::fs::create_dir_all(&place)
-        .map_err(|error| Ended::new(MACHINE, format!("cannot make {}: {error}", place.display())))?;
+        .map_err(|error| Ended::machine(format!("cannot make {}: {error}", place.display())))?;
     let mut writer = StepWriter::open(place.clone())?;
     let spec = workload.spec(0);
     let cancel = AtomicBool::new(false);
@@ -34,18 +45,14 @@ pub(crate) fn step(
     };
     let end = workload.run(0, step, &mut writer, observer);
     let _ = std::fs::remove_dir_all(&place);
-    end.map_err(|error| Ended::new(OURS, error))
+    end.map_err(Ended::ours)
 }
 
 /// Waits for work before or after the step.
 pub(crate) fn wait<T>(work: impl Future<Output = T>) -> Result<T, Ended> {
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        built.map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
-    Ok(runtime.block_on(work))
+    Ok(host::event_loop()?.block_on(work))
 }
 
-/// The system's time as a seed.
 pub(crate) fn time_seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(1, |since| since.as_nanos() as u64)

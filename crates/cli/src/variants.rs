@@ -19,7 +19,6 @@ use crate::{limits, terminal};
 const NO_STREAMS: &str = "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, \
                           or say load_method = \"insert\" where the workload has that option";
 
-/// A variant that can run.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) source: Source,
@@ -41,7 +40,6 @@ impl Prepared {
     }
 }
 
-/// Where a variant's database comes from.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     Sqlite {
@@ -59,7 +57,6 @@ pub(crate) enum Source {
         config: Option<Box<VariantConfig>>,
         engine: String,
     },
-    /// At an address.
     External(Box<Endpoint>),
 }
 
@@ -69,7 +66,6 @@ pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, E
     plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
 }
 
-/// As [`prepare`], one variant.
 pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
     let engine = engine(variant);
     let of_variant = |code, error: String| Ended::new(code, format!("variant {}: {error}", variant.name));
@@ -311,7 +307,6 @@ fn with_manner(
     Ok(options.with_manner(manner(variant, tls, server_key)))
 }
 
-/// Storage engine of a variant's tables.
 fn engine(variant: &Variant) -> String {
     variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase()
 }

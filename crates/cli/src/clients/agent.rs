@@ -22,7 +22,7 @@ use super::connections;
 use super::usage::{Usage, Used, clock_source};
 use super::wire::{Credentials, FromAgent, Task, ToAgent, receive, send};
 use crate::args::AgentArgs;
-use crate::exit::{Ended, MACHINE, USAGE};
+use crate::exit::Ended;
 use crate::manifest::tool;
 use crate::{host, limits, terminal, variants};
 
@@ -43,16 +43,16 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<(), Ended> {
     let read = std::io::stdin().lock().take(MOST_BYTES).read_line(&mut line);
     let credentials =
         read.ok().and_then(|_| serde_json::from_str::<Credentials>(&line).ok()).ok_or_else(|| {
-            Ended::new(USAGE, "dbdyno run starts agents, and gives them certificates on their standard input")
+            Ended::usage("dbdyno run starts agents, and gives them certificates on their standard input")
         })?;
     drop(line);
-    let acceptor = credentials.acceptor().map_err(|error| Ended::new(USAGE, error))?;
+    let acceptor = credentials.acceptor().map_err(Ended::usage)?;
     runtime.block_on(async {
-        let cannot = |error| Ended::new(MACHINE, format!("cannot listen on {}: {error}", args.listen));
+        let cannot = |error| Ended::machine(format!("cannot listen on {}: {error}", args.listen));
         let listener = TcpListener::bind((args.listen.as_str(), 0)).await.map_err(cannot)?;
         terminal::out(&format!("listening on {}", listener.local_addr().map_err(cannot)?))?;
         let came = timeout(PATIENCE, conductor(&listener, &acceptor)).await;
-        let stream = came.map_err(|_| Ended::new(MACHINE, "no conductor has come"))?;
+        let stream = came.map_err(|_| Ended::machine("no conductor has come"))?;
         // There is no second one.
         drop(listener);
         serve(stream).await;
@@ -60,7 +60,6 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<(), Ended> {
     })
 }
 
-/// The first connection that proves itself.
 async fn conductor(listener: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<TcpStream> {
     loop {
         let Ok((stream, from)) = listener.accept().await else { continue };
@@ -106,7 +105,6 @@ struct Agent {
     running: Option<Running>,
 }
 
-/// A step that runs.
 struct Running {
     words: mpsc::Sender<Word<Instant>>,
     warmup: Duration,

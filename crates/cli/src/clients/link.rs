@@ -89,7 +89,6 @@ impl Link {
         let _ = self.answers.send((self.host, Answer::Lost(why)));
     }
 
-    /// Why it ended.
     async fn pass(
         &self,
         stream: impl AsyncRead + AsyncWrite,

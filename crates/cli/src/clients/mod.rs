@@ -2,7 +2,6 @@
 //! as the conductor says.
 
 mod agent;
-mod connections;
 mod launch;
 mod link;
 mod places;
@@ -15,19 +14,19 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Follower, Heard, HostPart, LaneSpec, Observer, Part, Step, StepEnd, Word, can_be_shared, run_on_hosts,
+    Connections, Draws, Follower, Heard, HostPart, LaneSpec, LostConnections, Observer, Part, Reconnect,
+    Step, StepEnd, Word, can_be_shared, run_on_hosts,
 };
-use dbdyno_plan::Clients;
+use dbdyno_plan::{Clients, Plan};
 use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
 use crate::manifest::tool;
 pub(crate) use agent::agent;
-pub(crate) use connections::connections;
-use launch::launch;
+use launch::{Launched, launch};
 use link::{Answer, Clock, Link};
-use places::{Reservation, places};
+use places::places;
 use process::Process;
 use usage::Used;
 pub(crate) use wire::Task;
@@ -42,6 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const ROUND_TRIPS: usize = 50;
 const ROUND_TRIP: Duration = Duration::from_secs(2);
 
+/// Stream of the draws that spread reconnections; no workload uses it.
+const STREAM: u32 = 0x7265_636f;
+
 /// The client hosts of a run. Agents end with it.
 pub(crate) struct ClientHosts {
     hosts: Vec<Host>,
@@ -52,7 +54,7 @@ pub(crate) struct ClientHosts {
     /// From which times are counted.
     zero: Instant,
     /// After the hosts: they are free when their agents have ended.
-    _reservation: Option<Reservation>,
+    _reservation: Option<Process>,
 }
 
 struct Host {
@@ -74,8 +76,9 @@ impl ClientHosts {
         let launched = launched.collect::<Result<Vec<_>, _>>()?;
         let ((tell, heard), (answer, answers)) = (mpsc::channel(), mpsc::channel());
         let mut all = Self { hosts: Vec::new(), heard, answers, zero: Instant::now(), _reservation };
-        for (mut launched, place) in launched.into_iter().zip(&places) {
-            let name = &place.address;
+        for launched in launched {
+            let port = launched.port()?;
+            let Launched { process: _process, credentials, name } = launched;
             let (orders, to_send) = unbounded_channel();
             let link = Link {
                 host: all.hosts.len(),
@@ -84,16 +87,13 @@ impl ClientHosts {
                 answers: answer.clone(),
                 zero: all.zero,
             };
-            link.attend(launched.port()?, launched.credentials, to_send)?;
-            let name = name.clone();
-            let _process = launched.process;
+            link.attend(port, credentials, to_send)?;
             all.hosts.push(Host { name, cpus: 0, clock_source: String::new(), orders, _process });
         }
-        all.greet().map_err(|why| Ended::new(MACHINE, why))?;
+        all.greet().map_err(Ended::machine)?;
         Ok(all)
     }
 
-    /// Waits until each agent has said what it is.
     fn greet(&mut self) -> Result<(), String> {
         for _ in 0..self.hosts.len() {
             match self.answers.recv_timeout(PATIENCE) {
@@ -239,4 +239,19 @@ impl Host {
 
 fn failed(why: String) -> StepEnd {
     StepEnd { outcome: Outcome::Failed, message: Some(why), at_us: 0, lanes: Vec::new() }
+}
+
+/// How connections of a step are opened and what happens to lost ones: the plan's table `[load]`.
+pub(crate) fn connections(plan: &Plan) -> Connections {
+    let load = &plan.load;
+    let lost = match load.lost_connections {
+        dbdyno_plan::LostConnections::Fail => LostConnections::Fail,
+        dbdyno_plan::LostConnections::Reconnect => LostConnections::Reconnect(Reconnect {
+            wait: load.reconnect_wait.0,
+            wait_max: load.reconnect_wait_max.0,
+            give_up_after: load.reconnect_for.0,
+            draws: Draws::new(plan.seed, STREAM, 0),
+        }),
+    };
+    Connections { rate_per_second: load.connect_rate_per_second, lost, ..Connections::default() }
 }

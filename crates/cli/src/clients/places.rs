@@ -2,21 +2,14 @@
 //! at once and each alone on its host.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{ChildStdin, Stdio};
-use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use dbdyno_plan::{ClientNames, Clients, On};
-use dbdyno_provision::calling;
 
-use super::process::{Process, log_file};
-use crate::engines::gang;
-use crate::engines::launcher::{Gang, this_program};
-use crate::exit::{Ended, MACHINE};
+use super::process::Process;
+use crate::engines::{Gang, gang, this_program};
+use crate::exit::Ended;
 
 /// Variables that the plan's command gets next to those that all programs get: where ssh finds its
 /// agent, and (they begin so) what `srun` knows of its allocation. No password is among them.
@@ -32,18 +25,12 @@ pub(super) struct HostAccess {
     pub(super) variables: Vec<(OsString, OsString)>,
 }
 
-/// Keeps hosts of an engine. They are free when it is dropped, or this process ends.
-pub(super) struct Reservation {
-    /// Its end is the end of the process, so it goes first.
-    _input: Option<ChildStdin>,
-    _process: Process,
-}
-
-/// The client hosts of a plan. What an engine says goes to `log`.
-pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Reservation>), Ended> {
+/// The client hosts of a plan, and what keeps those of an engine: they are free when it is dropped,
+/// or this process ends. What an engine says goes to `log`.
+pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Process>), Ended> {
     match (&clients.hosts, &clients.on) {
         (ClientNames::Number(hosts), Some(on)) => {
-            reserved(on, *hosts, log).map(|(places, reservation)| (places, Some(reservation)))
+            reserved(on, *hosts, log).map(|(places, process)| (places, Some(process)))
         }
         (ClientNames::Named(names), _) => {
             Ok((names.iter().map(|name| named(name, &clients.start)).collect(), None))
@@ -62,42 +49,28 @@ fn named(name: &str, start: &str) -> HostAccess {
     }
 }
 
-fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Reservation), Ended> {
-    let cannot = |why: &str| {
+fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process), Ended> {
+    let cannot = |why: String| {
         let what = format!("cannot get {hosts} client hosts at once from {on}: {why}");
-        Ended::new(MACHINE, format!("{what}; see {}, and [clients] hosts in the plan", log.display()))
+        Ended::machine(format!("{what}; see {}, and [clients] hosts in the plan", log.display()))
     };
     let program = this_program()?.display().to_string();
     let gang = gang(on, hosts)?;
-    let errors = log_file(log).map_err(|error| cannot(&error.to_string()))?;
-    let mut command = calling(&gang.words[0]);
-    command.args(&gang.words[1..]).envs(gang.variables.iter().cloned()).process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
-    let mut child = command.spawn().map_err(|error| cannot(&format!("{}: {error}", gang.words[0])))?;
-    let (said, lines) = mpsc::channel();
-    let output = child.stdout.take();
-    let reservation = Reservation { _input: child.stdin.take(), _process: Process(child) };
-    thread::spawn(move || {
-        let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
-        lines.map_while(Result::ok).try_for_each(|line| said.send(line))
-    });
+    let process = Process::start(&gang.words, &gang.variables, log.to_owned()).map_err(cannot)?;
     let mut places: Vec<HostAccess> = Vec::new();
     let deadline = Instant::now() + PATIENCE;
     while places.len() < hosts as usize {
-        let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) else {
-            let words = std::fs::read_to_string(log).unwrap_or_default();
-            return Err(cannot(words.lines().rfind(|line| !line.is_empty()).unwrap_or("it says nothing")));
-        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let line = process.lines.recv_timeout(left).map_err(|_| cannot(process.last_words()))?;
         let Some(place) = of_line(&line, &gang, &program) else { continue };
         // A node of two partitions is listed twice.
         if places.iter().all(|other| other.address != place.address) {
             places.push(place);
         }
     }
-    Ok((places, reservation))
+    Ok((places, process))
 }
 
-/// The host that a line of an engine names.
 fn of_line(line: &str, gang: &Gang, program: &str) -> Option<HostAccess> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let ["host", key @ .., address] = &words[..] else { return None };

@@ -1,24 +1,69 @@
-//! Processes on this host that stand for agents or keep their hosts.
+//! Programs on this host that stand for agents or keep their hosts.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::path::Path;
-use std::process::Child;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use dbdyno_provision::calling;
 
 /// It ends in this time when its connection or its input does.
 const END: Duration = Duration::from_secs(2);
 
-/// The process of an agent, or the one on this host that stands for it. It ends with this value.
-pub(super) struct Process(pub(super) Child);
+/// The process of an agent, or one on this host that stands for it or keeps its host. It ends with
+/// this value.
+pub(super) struct Process {
+    child: Child,
+    pub(super) input: Option<ChildStdin>,
+    /// What it prints.
+    pub(super) lines: Receiver<String>,
+    pub(super) log: PathBuf,
+}
+
+impl Process {
+    /// Starts a program with its arguments; what it says on standard error goes to a new file
+    /// `log`.
+    pub(super) fn start(
+        words: &[String],
+        variables: &[(OsString, OsString)],
+        log: PathBuf,
+    ) -> Result<Self, String> {
+        let errors = log_file(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let program = words.first().map_or("", String::as_str);
+        let mut command = calling(program);
+        command.args(words.iter().skip(1)).envs(variables.iter().cloned());
+        // Ctrl-C is for dbdyno, which ends its programs.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
+        let (said, lines) = mpsc::channel();
+        let output = child.stdout.take();
+        thread::spawn(move || {
+            let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
+            lines.map_while(Result::ok).try_for_each(|line| said.send(line))
+        });
+        Ok(Self { input: child.stdin.take(), child, lines, log })
+    }
+
+    /// The end of what it has said in its log.
+    pub(super) fn last_words(&self) -> String {
+        let words = std::fs::read_to_string(&self.log).unwrap_or_default();
+        words.lines().rfind(|line| !line.is_empty()).unwrap_or("it says nothing").to_owned()
+    }
+}
 
 impl Drop for Process {
     fn drop(&mut self) {
+        drop(self.input.take());
         let deadline = Instant::now() + END;
-        while matches!(self.0.try_wait(), Ok(None)) {
+        while matches!(self.child.try_wait(), Ok(None)) {
             if Instant::now() >= deadline {
-                let _ = self.0.kill();
-                let _ = self.0.wait();
+                let _ = self.child.kill();
+                let _ = self.child.wait();
                 return;
             }
             thread::sleep(Duration::from_millis(10));
@@ -26,8 +71,7 @@ impl Drop for Process {
     }
 }
 
-/// A new file for what a program says on standard error.
-pub(super) fn log_file(path: &Path) -> std::io::Result<File> {
+fn log_file(path: &Path) -> std::io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }

@@ -8,7 +8,6 @@ use dbdyno_provision::calling;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// How the names of load threads begin.
 const LOAD_THREAD: &str = "load-";
 
 /// Between two readings.
@@ -21,7 +20,6 @@ pub(super) struct Used {
     pub(super) busiest_run_delay_us: u64,
 }
 
-/// A reading.
 #[derive(Debug, Clone)]
 pub(super) struct Usage {
     at: Instant,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use dbdyno_drivers::{Secret, TlsPem};
 use dbdyno_loadgen::{HostMessage, Part, Word};
 use dbdyno_record::ToolInfo;
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
@@ -25,7 +25,6 @@ use super::usage::Used;
 /// No message is near it: a second of a step is some tens of kilobytes.
 const LONGEST_FRAME: u32 = 64 << 20;
 
-/// From the conductor.
 #[derive(Serialize, Deserialize)]
 pub(super) enum ToAgent {
     /// To be answered at once.
@@ -54,7 +53,6 @@ pub(crate) struct Task {
     pub(crate) part: Part,
 }
 
-/// From an agent.
 #[derive(Serialize, Deserialize)]
 pub(super) enum FromAgent {
     Hello {
@@ -91,50 +89,45 @@ impl From<TlsPem> for Credentials {
     }
 }
 
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
 impl Credentials {
     /// The agent's side.
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, String> {
+    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, Fault> {
         let provider = Arc::new(ring::default_provider());
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()?), Arc::clone(&provider));
-        let verifier = verifier.build().map_err(|error| error.to_string())?;
-        let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
-        let config = config.map_err(|error| error.to_string())?.with_client_cert_verifier(verifier);
-        let config =
-            config.with_single_cert(self.chain()?, self.key()?).map_err(|error| error.to_string())?;
+        let roots = Arc::new(self.roots()?);
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build()?;
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(certificates(&self.certificate)?, self.key()?)?;
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
     /// The conductor's side.
-    pub(super) fn connector(&self) -> Result<TlsConnector, String> {
-        let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]);
-        let config = config.map_err(|error| error.to_string())?.with_root_certificates(self.roots()?);
-        let config = config.with_client_auth_cert(self.chain()?, self.key()?);
-        Ok(TlsConnector::from(Arc::new(config.map_err(|error| error.to_string())?)))
+    pub(super) fn connector(&self) -> Result<TlsConnector, Fault> {
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13])?
+            .with_root_certificates(self.roots()?)
+            .with_client_auth_cert(certificates(&self.certificate)?, self.key()?)?;
+        Ok(TlsConnector::from(Arc::new(config)))
     }
 
-    fn roots(&self) -> Result<RootCertStore, String> {
+    fn roots(&self) -> Result<RootCertStore, pem::Error> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(certificates(&self.authorities)?);
         Ok(roots)
     }
 
-    fn chain(&self) -> Result<Vec<CertificateDer<'static>>, String> {
-        certificates(&self.certificate)
-    }
-
-    fn key(&self) -> Result<PrivateKeyDer<'static>, String> {
-        PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(|error| error.to_string())
+    fn key(&self) -> Result<PrivateKeyDer<'static>, pem::Error> {
+        PrivateKeyDer::from_pem_slice(self.key.as_bytes())
     }
 }
 
-fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all = CertificateDer::pem_slice_iter(pem.as_bytes());
-    all.collect::<Result<_, _>>().map_err(|error| error.to_string())
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
+    CertificateDer::pem_slice_iter(pem.as_bytes()).collect()
 }
 
-/// Sends a message.
 pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message)?;

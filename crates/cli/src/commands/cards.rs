@@ -4,7 +4,7 @@
 use dbdyno_report::document::Block;
 use dbdyno_workloads::{ALL, Card, Cards};
 
-use crate::exit::{Ended, USAGE};
+use crate::exit::Ended;
 
 /// The steps of the workload called `name`; without one all workloads, with the names of their
 /// steps.
@@ -33,7 +33,7 @@ pub(crate) fn of(name: Option<&str>) -> Result<Vec<Cards>, Ended> {
     if let Some(unknown) = name.filter(|name| !names.contains(name)) {
         let message =
             format!("there is no workload {unknown:?}; its name must be one of: {}", names.join(", "));
-        return Err(Ended::new(USAGE, message));
+        return Err(Ended::usage(message));
     }
     let wanted = ALL.iter().filter(|kind| name.is_none_or(|name| name == kind.name()));
     Ok(wanted.flat_map(|kind| kind.cards()).collect())

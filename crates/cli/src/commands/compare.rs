@@ -11,7 +11,7 @@ use dbdyno_report::{comparison_json, comparison_junit, comparison_markdown, comp
 
 use crate::args::{CompareArgs, ComparisonFormat, FailOn, Gate};
 use crate::commands::report::directory;
-use crate::exit::{Ended, SLOWER, USAGE};
+use crate::exit::{Ended, SLOWER};
 use crate::terminal;
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<(), Ended> {
@@ -55,10 +55,9 @@ fn side<'a>(run: &'a Run, variant: Option<&'a str>, text: &str) -> Result<Side<'
         (None, _) => {
             let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
             let names = names.join(", ");
-            Err(Ended::new(
-                USAGE,
-                format!("{text} has several variants: write {text}:VARIANT with one of: {names}"),
-            ))
+            Err(Ended::usage(format!(
+                "{text} has several variants: write {text}:VARIANT with one of: {names}"
+            )))
         }
     }
 }
@@ -107,16 +106,13 @@ fn status(comparison: &Comparison, fail_on: FailOn, gate: &[Gate]) -> Result<(),
     let says_nothing = |step: &ComparedStep| step.ratio.is_none() && step.verdict != Some(Verdict::Stalled);
     if comparison.steps.iter().all(says_nothing) {
         let why = first_left_out(comparison).map_or_else(String::new, |why| format!("; {why}"));
-        return Err(Ended::new(
-            USAGE,
-            format!(
-                "nothing was compared: no step is valid on both sides in the same block{why}; see \
+        return Err(Ended::usage(format!(
+            "nothing was compared: no step is valid on both sides in the same block{why}; see \
                  dbdyno report RUN"
-            ),
-        ));
+        )));
     }
     if comparison.steps.iter().any(|step| is_failure(step, fail_on, gate)) {
-        return Err(Ended { code: SLOWER, message: None });
+        return Err(Ended::silent(SLOWER));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<(), Ended> {
 
 fn client(args: &DoctorArgs) -> Result<(), Ended> {
     let path = store::path().ok_or_else(|| {
-        Ended::new(MACHINE, "there is no folder to keep the calibration in; set HOME or XDG_CACHE_HOME")
+        Ended::machine("there is no folder to keep the calibration in; set HOME or XDG_CACHE_HOME")
     })?;
     if let Some(busy) = fitness::busy() {
         terminal::warning(&format!(
@@ -54,7 +54,7 @@ fn machine(args: &DoctorArgs) -> Result<(), Ended> {
         terminal::out_blocks(&blocks)?;
     }
     if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {
-        return Err(Ended { code: MACHINE, message: None });
+        return Err(Ended::silent(MACHINE));
     }
     Ok(())
 }

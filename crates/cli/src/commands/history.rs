@@ -8,8 +8,9 @@ use dbdyno_record::{Error, Run, parallel};
 use dbdyno_report::{history_html, history_json, history_markdown, history_terminal};
 
 use crate::args::{Gate, HistoryArgs, HistoryFailOn, HistoryFormat};
+use crate::commands::list::run_dirs;
 use crate::commands::report::unknown_ending;
-use crate::exit::{Ended, SLOWER, USAGE};
+use crate::exit::{Ended, SLOWER};
 use crate::terminal;
 
 pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
@@ -67,7 +68,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
         |series: &&Series| args.gate.contains(&if series.is_secondary { Gate::P99 } else { Gate::Rate });
     match args.fail_on {
         HistoryFailOn::Slower if found.series.iter().filter(decides).any(Series::is_worse_now) => {
-            Err(Ended { code: SLOWER, message: None })
+            Err(Ended::silent(SLOWER))
         }
         _ => Ok(()),
     }
@@ -85,7 +86,6 @@ fn read<T>(args: &HistoryArgs, folder: &PathBuf, read: Result<T, Error>) -> Resu
     }
 }
 
-/// Keeps the runs of the plan with this name.
 fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), Ended> {
     let (kept, others): (Vec<Run>, Vec<Run>) =
         std::mem::take(runs).into_iter().partition(|run| run.manifest.name == plan);
@@ -106,7 +106,7 @@ fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), Ended> {
     };
     let names: BTreeSet<&str> = kept.iter().chain(&others).map(|run| run.manifest.name.as_str()).collect();
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
-    Err(Ended::new(USAGE, format!("{found}; the plans of these runs: {names}")))
+    Err(Ended::usage(format!("{found}; the plans of these runs: {names}")))
 }
 
 fn of_one_plan(runs: &[Run]) -> Result<(), Ended> {
@@ -119,7 +119,7 @@ fn of_one_plan(runs: &[Run]) -> Result<(), Ended> {
     }
     let plans = counts.iter().map(|(plan, count)| format!("{plan} ({})", numbered(*count, "run")));
     let plans = plans.collect::<Vec<_>>().join(", ");
-    Err(Ended::new(USAGE, format!("these runs are of several plans: {plans}; choose one with --plan")))
+    Err(Ended::usage(format!("these runs are of several plans: {plans}; choose one with --plan")))
 }
 
 /// The format that the ending of a file asks for, as for a report.
@@ -136,20 +136,18 @@ fn from_ending(output: Option<&Path>) -> Result<HistoryFormat, Ended> {
 
 /// The run directory itself, or all runs that lie in the folder.
 fn runs_in(place: &Path) -> Result<Vec<PathBuf>, Ended> {
-    let is_run = |folder: &Path| folder.join("manifest.json").is_file();
-    if is_run(place) {
+    if place.join("manifest.json").is_file() {
         return Ok(vec![place.to_owned()]);
     }
-    let unreadable = |error| Ended::new(USAGE, format!("cannot read {}: {error}", place.display()));
-    let entries = std::fs::read_dir(place).map_err(unreadable)?;
-    let found: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path)).collect();
+    let unreadable = |error| Ended::usage(format!("cannot read {}: {error}", place.display()));
+    std::fs::read_dir(place).map_err(unreadable)?;
+    let found = run_dirs(place);
     if found.is_empty() {
         let message = format!(
             "{} is no run directory and holds none; name run directories, or a folder that holds them (dbdyno run makes them in runs)",
             place.display()
         );
-        return Err(Ended::new(USAGE, message));
+        return Err(Ended::usage(message));
     }
     Ok(found)
 }

@@ -6,7 +6,7 @@ use dbdyno_workloads::ALL;
 use toml::{Table, Value};
 
 use crate::args::InitArgs;
-use crate::exit::{Ended, USAGE};
+use crate::exit::Ended;
 use crate::plan_source::{self, options, resolved, save, table};
 use crate::terminal;
 
@@ -16,7 +16,7 @@ const ASKED: [&str; 4] = ["tests", "connections", "clients", "time"];
 pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
     if args.file.exists() {
         let message = format!("{} is there already; name another file", args.file.display());
-        return Err(Ended::new(USAGE, message));
+        return Err(Ended::usage(message));
     }
     let plan = match args.spelt.workload {
         Some(_) => {
@@ -27,10 +27,9 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
         None if terminal::can_ask() => asked(args.blocks)?,
         None => {
             let example = "dbdyno init --server mysql-8.0.31 --server mariadb-11.4.5 --workload NAME";
-            return Err(Ended::new(
-                USAGE,
-                format!("say what to compare, for instance: {example}; on a terminal it asks"),
-            ));
+            return Err(Ended::usage(format!(
+                "say what to compare, for instance: {example}; on a terminal it asks"
+            )));
         }
     };
     save(&args.file, &text(&args.file, &plan)?)?;
@@ -42,8 +41,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
 fn asked(blocks: u32) -> Result<Table, Ended> {
     let ask = |what: &str, default: &str| -> Result<String, Ended> {
         let answer = terminal::ask(&format!("{what} [{default}]:"));
-        let answer =
-            answer.ok_or_else(|| Ended::new(USAGE, "there was no answer, so no plan was written"))?;
+        let answer = answer.ok_or_else(|| Ended::usage("there was no answer, so no plan was written"))?;
         Ok(if answer.is_empty() { default.to_owned() } else { answer })
     };
     let here = dbdyno_provision::list(&dbdyno_provision::servers_dir());

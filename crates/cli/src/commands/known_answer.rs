@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::args::{KnownAnswerArgs, SpokenProtocol};
-use crate::exit::{Ended, MACHINE, OURS, USAGE};
+use crate::exit::{Ended, MACHINE, USAGE};
 use crate::terminal;
 
 pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), Ended> {
@@ -18,9 +18,7 @@ pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), Ended> {
     }
     // Before the server's threads are there, so that they leave the signals to this one.
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
-    signals
-        .thread_block()
-        .map_err(|error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}")))?;
+    signals.thread_block().map_err(|error| Ended::machine(format!("cannot watch for Ctrl-C: {error}")))?;
     allow_many_connections();
     let listen = match (&args.socket, args.port) {
         (Some(path), _) => Listen::Unix(path.clone()),
@@ -58,7 +56,6 @@ fn behaviour(args: &KnownAnswerArgs) -> Behaviour {
     }
 }
 
-/// Stops the server and writes what it did.
 fn tell(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), Ended> {
     #[derive(serde::Serialize)]
     struct Report {
@@ -69,12 +66,12 @@ fn tell(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), E
     }
     let behaviour = handle.behaviour().clone();
     let report = Report { protocol, behaviour, stats: handle.stop() };
-    let text = serde_json::to_string_pretty(&report).map_err(|error| Ended::new(OURS, error))?;
+    let text = serde_json::to_string_pretty(&report).map_err(Ended::ours)?;
     let Some(path) = file else {
         return terminal::out(&text);
     };
     let written = std::fs::File::create(path).and_then(|mut file| writeln!(file, "{text}"));
-    written.map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+    written.map_err(|error| Ended::machine(format!("cannot write {}: {error}", path.display())))
 }
 
 /// As many file descriptors as the system lets this process have; what it refuses is seen when they

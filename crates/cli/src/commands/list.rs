@@ -1,30 +1,32 @@
 //! `dbdyno list`: what there is.
 
-mod json;
-
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::MetricGroup;
 use dbdyno_analyse::metrics::Metric;
+use dbdyno_analyse::{HostCheck, MetricGroup};
 use dbdyno_record::{Outcome, Run, RunEvent};
 use dbdyno_report::document::Block;
+use serde_json::{Value, json};
 
 use crate::args::{ListArgs, Listed};
 use crate::commands::{cards, servers};
-use crate::exit::{Ended, USAGE};
+use crate::exit::Ended;
 use crate::terminal;
+
+/// Version of the shape of each JSON. It rises when a key is removed or changes its meaning.
+const SCHEMA: u32 = 1;
 
 pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
     let name = args.name.as_deref();
     if args.what != Listed::Workloads && name.is_some() {
-        return Err(Ended::new(USAGE, "a name goes with `dbdyno list workloads` only; leave it out"));
+        return Err(Ended::usage("a name goes with `dbdyno list workloads` only; leave it out"));
     }
     if args.json {
         return match args.what {
             Listed::Workloads => terminal::out_json(&cards::of(name)?),
-            Listed::Drivers => terminal::out_json(&json::drivers()),
-            Listed::Metrics => terminal::out_json(&json::metrics()),
-            Listed::Runs => terminal::out_json(&json::runs(&run_dirs(&args.out))),
+            Listed::Drivers => terminal::out_json(&drivers_json()),
+            Listed::Metrics => terminal::out_json(&metrics_json()),
+            Listed::Runs => terminal::out_json(&runs_json(&run_dirs(&args.out))),
             Listed::Servers => terminal::out_json(&servers::here_json()?),
         };
     }
@@ -50,7 +52,7 @@ fn metrics() -> Vec<Block> {
     MetricGroup::ALL.iter().flat_map(of_group).collect()
 }
 
-/// The newest first.
+/// The newest first: names begin with the time.
 pub(super) fn run_dirs(out: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
     let mut dirs: Vec<PathBuf> =
@@ -65,13 +67,12 @@ fn runs(out: &Path) -> Block {
         return Block::text(format!("no runs in {}", out.display()));
     }
     let about = |path: &PathBuf| {
-        let state = Run::without_steps(path).map_or_else(|error| error.to_string(), |run| state(&run));
+        let state = Run::without_steps(path).map_or_else(|error| error.to_string(), |run| progress(&run));
         (path.display().to_string(), state)
     };
     Block::Facts(dirs.iter().map(about).collect())
 }
 
-/// How many cells of a run completed.
 fn completed(run: &Run) -> usize {
     run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Completed)).count()
 }
@@ -84,13 +85,56 @@ fn ended(run: &Run) -> Option<Outcome> {
     })
 }
 
-pub(super) fn state(run: &Run) -> String {
-    let word = match ended(run) {
-        _ if run.is_going_on => "going on",
-        Some(Outcome::Completed) => "complete",
-        Some(Outcome::Failed) => "with failed cells; repeat them with --resume --failed",
-        Some(Outcome::Interrupted) => "interrupted; continue with --resume",
-        None => "not ended; continue with --resume",
+/// What state a run is in, for programs and for people.
+fn state(run: &Run) -> (&'static str, &'static str) {
+    match ended(run) {
+        _ if run.is_going_on => ("going-on", "going on"),
+        Some(Outcome::Completed) => ("completed", "complete"),
+        Some(Outcome::Failed) => ("failed-cells", "with failed cells; repeat them with --resume --failed"),
+        Some(Outcome::Interrupted) => ("interrupted", "interrupted; continue with --resume"),
+        None => ("not-ended", "not ended; continue with --resume"),
+    }
+}
+
+pub(super) fn progress(run: &Run) -> String {
+    format!("{} of {} cells, {}", completed(run), run.manifest.order.len(), state(run).1)
+}
+
+fn drivers_json() -> Value {
+    let drivers: Vec<Value> =
+        dbdyno_drivers::ALL.iter().map(|(name, what)| json!({ "name": name, "what": what })).collect();
+    json!({ "schema": SCHEMA, "drivers": drivers })
+}
+
+/// Every column of every table, with its name in JSON and CSV.
+fn metrics_json() -> Value {
+    let column = |table: &str, metric: &Metric| {
+        json!({ "table": table, "name": metric.name, "field": metric.id, "unit": metric.unit, "meaning": metric.meaning,
+            "better": metric.better })
     };
-    format!("{} of {} cells, {word}", completed(run), run.manifest.order.len())
+    let of_group = |group: &MetricGroup| group.in_tables().map(|metric| column(group.name, metric));
+    let mut columns: Vec<Value> = MetricGroup::ALL.iter().flat_map(of_group).collect();
+    columns.extend(HostCheck::METRICS.iter().map(|own| {
+        json!({ "table": "host_check", "name": own.name, "field": own.id, "unit": own.unit, "meaning": own.meaning })
+    }));
+    json!({ "schema": SCHEMA, "metrics": columns })
+}
+
+/// The newest first, as in the text. A folder that cannot be read as a run has `error` and nothing
+/// but its path.
+fn runs_json(dirs: &[PathBuf]) -> Value {
+    let run = |path: &PathBuf| match Run::without_steps(path) {
+        Err(error) => json!({ "path": path, "error": error.to_string() }),
+        Ok(run) => json!({
+            "path": path,
+            "run_id": run.manifest.run_id,
+            "name": run.manifest.name,
+            "started": run.manifest.started,
+            "state": state(&run).0,
+            "cells_completed": completed(&run),
+            "cells_planned": run.manifest.order.len(),
+            "variants": run.manifest.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>(),
+        }),
+    };
+    json!({ "schema": SCHEMA, "runs": dirs.iter().map(run).collect::<Vec<_>>() })
 }

@@ -1,14 +1,32 @@
-//! `dbdyno man` and `dbdyno completions`: the command line as manual pages and for shells, from its
-//! own texts.
+//! `dbdyno` alone: what can be done here, in a dozen lines. `dbdyno man` and `dbdyno completions`:
+//! the command line as manual pages and for shells, from its own texts.
 
 use clap::CommandFactory;
 use clap_mangen::Man;
 
 use crate::args::{Args, CompletionsArgs, ManArgs};
-use crate::exit::{Ended, OURS, USAGE};
+use crate::exit::Ended;
 use crate::terminal;
 
-/// Prints a manual page, as roff.
+const OVERVIEW: &str = "\
+dbdyno runs the same work on database servers and says which is faster.
+
+  dbdyno run                SQLite in two modes: a minute, no server needed
+  dbdyno run --server A --server B --workload NAME --get      two servers
+  dbdyno init               a plan from a few questions; `plans` lists some
+  dbdyno plan PLAN          what it would run, how long, with how much disk
+  dbdyno report latest      the answer; with -o FILE.html also charts
+  dbdyno compare RUN:A :B   ends with status 1 if B is slower, for CI
+  dbdyno history RUNS       many runs of one plan: what changed, and when
+  dbdyno servers list       servers that can be got, and those that are here
+  dbdyno list workloads     what can be run
+`dbdyno COMMAND --help` explains a command.
+";
+
+pub(crate) fn overview() -> Result<(), Ended> {
+    terminal::out(OVERVIEW)
+}
+
 pub(crate) fn man(args: &ManArgs) -> Result<(), Ended> {
     let mut whole = Args::command();
     // Names of pages and usages of commands follow from those above them.
@@ -17,15 +35,14 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Ended> {
         None => whole,
         Some(name) => whole.find_subcommand(name).cloned().ok_or_else(|| {
             let known: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
-            Ended::new(USAGE, format!("there is no command {name:?}; there are {}", known.join(", ")))
+            Ended::usage(format!("there is no command {name:?}; there are {}", known.join(", ")))
         })?,
     };
     let mut page = Vec::new();
-    Man::new(command).render(&mut page).map_err(|error| Ended::new(OURS, error))?;
+    Man::new(command).render(&mut page).map_err(Ended::ours)?;
     terminal::out(&String::from_utf8_lossy(&page))
 }
 
-/// Prints what a shell needs to complete the command's words.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Ended> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "dbdyno", &mut text);

@@ -4,19 +4,25 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
+use dbdyno_plan::{
+    Cell, CellEstimate, Estimate, Plan, StepEstimate, Variant, VariantKind, WaitChoice, cells, estimate,
+};
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
+use serde_json::{Value, json};
 
 use crate::args::PlanArgs;
 use crate::commands::run::warn_of_margins;
-use crate::commands::{plan_configs, plan_json};
+use crate::configs::{self, Predicted, VariantConfig};
 use crate::exit::{Ended, OURS, SERVER};
 use crate::manifest::manifest;
 use crate::parity::{self, Absent};
 use crate::power::Power;
 use crate::{plan_source, power, terminal, time};
+
+/// Version of the shape of the JSON. It rises when a key is removed or changes its meaning.
+const SCHEMA: u32 = 1;
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
@@ -27,11 +33,11 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
         return terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
     }
     if args.configs {
-        let files = plan_configs::files(&plan)?;
+        let files = config_files(&plan)?;
         let none = "no variant of this plan has config intents";
         return terminal::out(if files.is_empty() { none } else { files.trim() });
     }
-    let configs = plan_configs::facts(&plan)?;
+    let configs = config_facts(&plan)?;
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
@@ -42,12 +48,12 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     let estimate = estimate(&plan);
     let power = power::of_plan(&plan, &estimate, &manifest, args)?;
     if args.json {
-        terminal::out_json(&plan_json::document(&plan, &estimate, power.as_ref()))?;
+        terminal::out_json(&document(&plan, &estimate, power.as_ref()))?;
         return can_run(&absent);
     }
     let mut blocks = describe(&plan, configs, &estimate);
     blocks.extend(sizes(&plan, args)?);
-    blocks.extend(power.iter().flat_map(Power::blocks));
+    blocks.extend(power.iter().flat_map(power::blocks));
     terminal::out_blocks(&blocks)?;
     for name in dbdyno_plan::variants_without_figures(&plan) {
         terminal::note(&format!("note: published figures of {name} have no variant in this plan"));
@@ -208,4 +214,81 @@ fn server(kind: &VariantKind) -> String {
         VariantKind::Named(name) => format!("server {name}"),
         VariantKind::Address(address) => format!("{address}, external server"),
     }
+}
+
+/// Each variant with intents, and what becomes of them in few words.
+fn config_facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
+    let mut facts = Vec::new();
+    for (variant, config) in predicted_configs(plan)? {
+        match config {
+            Predicted::UnknownServer(why) => facts.push((variant, format!("not rendered: {why}"))),
+            Predicted::Config(VariantConfig { rendered, notes, .. }) => {
+                let options = numbered(rendered.settings.len() + rendered.initdb.len(), "option");
+                facts.push((variant, format!("{options} for {}", rendered.title)));
+                facts.extend(notes.into_iter().map(|note| (String::new(), note)));
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// The option files themselves; empty for a plan without intents.
+fn config_files(plan: &Plan) -> Result<String, Ended> {
+    let file = |(variant, config): (String, Predicted)| match config {
+        Predicted::UnknownServer(why) => format!("{variant}: not rendered: {why}\n"),
+        Predicted::Config(VariantConfig { notes, text, .. }) => {
+            let notes: String = notes.iter().map(|note| format!("# note: {note}\n")).collect();
+            format!("\n## variant {variant}\n{notes}{text}")
+        }
+    };
+    Ok(predicted_configs(plan)?.into_iter().map(file).collect())
+}
+
+fn predicted_configs(plan: &Plan) -> Result<Vec<(String, Predicted)>, Ended> {
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
+    for variant in &plan.variants {
+        match configs::predicted(variant) {
+            Ok(found) => all.extend(found.map(|config| (variant.name.clone(), config))),
+            Err(error) => wrong.push(format!("variant {}: {error}", variant.name)),
+        }
+    }
+    if wrong.is_empty() { Ok(all) } else { Err(Ended::usage(wrong.join("\n"))) }
+}
+
+fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {
+    let WaitChoice { wait, reason } = plan.client_wait();
+    let ordered =
+        |cell: &Cell| json!({ "block": cell.block, "variant": cell.variant, "workload": cell.workload });
+    let step = |step: &StepEstimate| json!({ "name": step.name, "detail": step.detail, "duration_seconds": step.duration.as_secs_f64() });
+    let cell = |cell: &CellEstimate| {
+        json!({
+            "variant": cell.variant,
+            "workload": cell.workload,
+            "duration_seconds": cell.duration.as_secs_f64(),
+            "steps": cell.steps.iter().map(step).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "schema": SCHEMA,
+        "name": plan.name,
+        "base": plan.base_name(),
+        "blocks": plan.blocks,
+        "budget_seconds": plan.budget.map(|budget| budget.0.as_secs_f64()),
+        "variants": plan.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>(),
+        "order": cells(plan).iter().map(ordered).collect::<Vec<_>>(),
+        "cells": estimate.cells.iter().map(cell).collect::<Vec<_>>(),
+        // With the rest between cells.
+        "duration_seconds": estimate.duration.as_secs_f64(),
+        // Between two cells.
+        "rest_seconds": estimate.rest.as_secs_f64(),
+        // Of this machine.
+        "peak_disk_bytes": estimate.peak_disk_bytes,
+        // Of a server that others run; `null` in a plan without addresses.
+        "address_disk_bytes": estimate.address_disk_bytes,
+        // How load threads wait for answers, `sleep` or `spin`, and why so.
+        "client_wait": wait.word(),
+        "client_wait_reason": reason,
+        // `null` for a plan that compares nothing.
+        "power": power,
+    })
 }

@@ -44,7 +44,6 @@ fn origin(text: &str) -> Option<String> {
     Some(format!("after: {} ({author}, {year}){}", links.join("; "), sizes.concat()))
 }
 
-/// The first sentence of the comment that a plan begins with.
 fn summary(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix('#'));
     let comment = lines.map(str::trim).collect::<Vec<_>>().join(" ");

@@ -12,14 +12,13 @@ use dbdyno_report::{
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
 use crate::commands::list::run_dirs;
 use crate::commands::site::Site;
-use crate::exit::{Ended, USAGE};
+use crate::exit::Ended;
 use crate::terminal;
 
 /// Not one text.
 const PARQUET: &str = "parquet";
 /// Runs whose rows are in memory at a time.
 const RUNS_AT_A_TIME: usize = 8;
-/// The word for the newest run.
 pub(super) const LATEST: &str = "latest";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
@@ -29,14 +28,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
         return match (args.format.as_deref(), &args.output) {
             (Some(PARQUET), _) => many_as_parquet(args, folder),
             (None, None) => site.write(),
-            _ => Err(Ended::new(
-                USAGE,
-                format!(
-                    "{} holds runs: without --format and --output they get pages, with --format parquet tables; name one \
+            _ => Err(Ended::usage(format!(
+                "{} holds runs: without --format and --output they get pages, with --format parquet tables; name one \
                      run for another format",
-                    folder.display()
-                ),
-            )),
+                folder.display()
+            ))),
         };
     }
     if args.format.as_deref() == Some(PARQUET) {
@@ -78,8 +74,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
 /// The runs that were named as one, without the variants that were not asked for.
 fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), Ended> {
     let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
-    let first =
-        opened.next().ok_or_else(|| Ended::new(USAGE, "name a run directory, or `latest`".to_owned()))?;
+    let first = opened.next().ok_or_else(|| Ended::usage("name a run directory, or `latest`".to_owned()))?;
     let mut run = join(first, opened.collect());
     keep_variants(&mut run, &args.variants)?;
     let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
@@ -95,10 +90,7 @@ fn directories(args: &ReportArgs) -> Result<Vec<PathBuf>, Ended> {
 fn as_published(args: &ReportArgs) -> Result<(), Ended> {
     let is_page = |path: &&PathBuf| path.extension() == Some(OsStr::new("html"));
     let Some(path) = args.output.as_ref().filter(is_page) else {
-        return Err(Ended::new(
-            USAGE,
-            "--style published writes two pages; name one with --output FILE.html",
-        ));
+        return Err(Ended::usage("--style published writes two pages; name one with --output FILE.html"));
     };
     let (_, findings) = analysed(&directories(args)?, args)?;
     if args.without_evidence {
@@ -114,7 +106,7 @@ fn as_published(args: &ReportArgs) -> Result<(), Ended> {
 /// A folder of files, and so no format of the report.
 fn as_parquet(args: &ReportArgs, runs: impl IntoIterator<Item = RunRows>) -> Result<(), Ended> {
     let Some(folder) = &args.output else {
-        return Err(Ended::new(USAGE, "--format parquet writes a folder of files; name it with --output"));
+        return Err(Ended::usage("--format parquet writes a folder of files; name it with --output"));
     };
     let paths = parquet(runs, folder)?;
     let lines: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -141,17 +133,15 @@ pub(super) fn directory(asked: &Path) -> Result<PathBuf, Ended> {
     if asked.as_os_str() != LATEST || asked.exists() {
         return Ok(asked.to_owned());
     }
-    let entries = std::fs::read_dir(DEFAULT_OUT).into_iter().flatten().flatten().map(|entry| entry.path());
-    // Names begin with the time.
-    entries.filter(|path| path.join("manifest.json").exists()).max().ok_or_else(|| {
-        Ended::new(USAGE, format!("there is no run in the folder {DEFAULT_OUT}; give the run directory"))
+    run_dirs(Path::new(DEFAULT_OUT)).into_iter().next().ok_or_else(|| {
+        Ended::usage(format!("there is no run in the folder {DEFAULT_OUT}; give the run directory"))
     })
 }
 
 /// What was asked for: the answer, unless a flag says more.
 fn part(args: &ReportArgs) -> Part {
     match &args.section {
-        Some(section) => section.0,
+        Some(part) => *part,
         None if args.warnings => Part::Warnings,
         None if args.all || !args.steps.is_empty() => Part::All,
         None => Part::Answer,
@@ -172,5 +162,5 @@ pub(super) fn unknown_ending<'a>(ending: &OsStr, known: impl Iterator<Item = &'a
     let known = known.map(|ending| format!(".{ending}")).collect::<Vec<_>>().join(", ");
     let ending = ending.to_string_lossy();
     let message = format!("no format has the ending .{ending}; there are {known}, or say --format");
-    Ended::new(USAGE, message)
+    Ended::usage(message)
 }

@@ -1,5 +1,6 @@
 //! `dbdyno run`: from a plan to a run directory and its report.
 
+mod leftovers;
 mod resume;
 mod task;
 
@@ -20,14 +21,14 @@ use crate::clients::ClientHosts;
 use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, Tally, elsewhere};
 use crate::doctor::{finding, fitness, store};
 use crate::engines::{Launcher, engine};
-use crate::exit::{Ended, MACHINE, USAGE};
+use crate::exit::Ended;
 use crate::fleet::{self, Fleet};
 use crate::manifest::{manifest, tool};
 use crate::metrics::{Metrics, serve};
 use crate::progress::Progress;
 use crate::templates::{self, TEMPLATES, Templates};
 use crate::variants::{Prepared, prepare};
-use crate::{host, leftovers, limits, parity, plan_source, power, signals, terminal, time};
+use crate::{host, limits, parity, plan_source, power, signals, terminal, time};
 use resume::{own_option_files, resume};
 pub(crate) use task::task;
 
@@ -105,7 +106,6 @@ fn on_fleet(
     fleet.run(&cells, before).map_err(begun)
 }
 
-/// Variant and workload of each cell.
 fn names(cells: &[CellId]) -> Vec<(String, String)> {
     cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect()
 }
@@ -167,7 +167,6 @@ fn conduct(
     walked
 }
 
-/// Serves what is measured.
 fn metrics(address: &str) -> Result<Metrics, Ended> {
     let metrics = Metrics::default();
     terminal::note(&format!("metrics: {}", serve(address, metrics.clone())?));
@@ -183,7 +182,7 @@ fn refuse_links(data_root: &Path) -> Result<(), Ended> {
     let advice = "remove the link, or name the folder that it leads to with host.data_dir";
     let what =
         format!("{} is a symbolic link, and a run does not follow it for its data; {advice}", link.display());
-    Err(Ended::new(MACHINE, what))
+    Err(Ended::machine(what))
 }
 
 /// Removes what a run has kept next to the data of its cells, and names what is left.
@@ -209,13 +208,12 @@ fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
         Some((flag, _)) if args.resume.is_none() => {
             let message =
                 format!("{flag} is for a run that goes on: dbdyno run --resume RUN {flag}, without a plan");
-            Err(Ended::new(USAGE, message))
+            Err(Ended::usage(message))
         }
         _ => Ok(()),
     }
 }
 
-/// The command that goes on with the run.
 fn go_on(dir: &Path, args: &RunArgs) -> String {
     let on = args.on.as_ref().map_or_else(String::new, |on| format!(" --on {on}"));
     format!("dbdyno run --resume {}{on}", dir.display())
@@ -238,7 +236,7 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), Ended> {
     let shown = terminal::out(&run_terminal(&findings, &options)?);
     let report = dir.join(REPORT);
     let write = |path: &Path, text: &str| {
-        let cannot = |error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display()));
+        let cannot = |error| Ended::machine(format!("cannot write {}: {error}", path.display()));
         write_anew(path, text).map_err(cannot)
     };
     write(&report, &run_html(&findings, None))?;
@@ -321,7 +319,6 @@ fn create(
     Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial })
 }
 
-/// Warnings for the user and for the record.
 pub(super) fn tell(writer: &mut RunWriter, warnings: &[String]) -> Result<(), Ended> {
     for text in warnings {
         terminal::warning(text);

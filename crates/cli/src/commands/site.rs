@@ -9,14 +9,13 @@ use dbdyno_analyse::{HistoryChoices, Measure, RunValues, analyse, history};
 use dbdyno_record::{Run, parallel};
 use dbdyno_report::{HistoryEntry, RunEntry, history_html, index_html, run_html};
 
-use crate::commands::list::{run_dirs, state};
-use crate::exit::{Ended, MACHINE, USAGE};
+use crate::commands::list::{progress, run_dirs};
+use crate::exit::Ended;
 use crate::terminal;
 
 const INDEX: &str = "index.html";
 const REPORT: &str = "report.html";
 
-/// A folder that holds run directories.
 pub(super) struct Site {
     folder: PathBuf,
 }
@@ -109,7 +108,7 @@ fn entry(name: &str, run: &Run) -> RunEntry {
         variants: manifest.variants.iter().map(|variant| variant.name.clone()).collect(),
         workloads: manifest.workloads.iter().map(|workload| workload.name.clone()).collect(),
         blocks: manifest.blocks,
-        state: state(run),
+        state: progress(run),
         is_going_on: run.is_going_on,
         page: format!("{name}/{REPORT}"),
     }
@@ -142,14 +141,13 @@ fn history_page(runs: &[RunValues], plan: &str) -> Option<String> {
 
 fn write(path: &Path, text: &str) -> Result<(), Ended> {
     std::fs::write(path, text)
-        .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+        .map_err(|error| Ended::machine(format!("cannot write {}: {error}", path.display())))
 }
 
-/// What to say of a folder that holds no run.
 pub(super) fn no_runs(folder: &Path) -> Ended {
     let message = format!(
         "{} is no run directory and holds none; name one, or a folder that holds them (dbdyno run makes them in runs)",
         folder.display()
     );
-    Ended::new(USAGE, message)
+    Ended::usage(message)
 }

@@ -11,7 +11,7 @@ use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 use crate::conductor::Conductor;
 use crate::conductor::database::{CellPaths, Database};
 use crate::conductor::stop::{Ending, Stop, ending};
-use crate::exit::{Ended, OURS};
+use crate::exit::Ended;
 use crate::variants::Prepared;
 use crate::{limits, option_files, time};
 
@@ -24,25 +24,17 @@ pub(super) struct Described {
 }
 
 impl Conductor<'_> {
-    /// Runs one cell and writes its record. Its server may stop while that of the `next` cell
-    /// starts.
-    pub(crate) fn cell(&mut self, id: &CellId, next: Option<&CellId>) -> Result<Ending, Ended> {
-        let mut writer = self.writer.cell(id)?;
-        writer.event(&CellEvent::Started { at: time::now() })?;
+    /// Runs one cell and records it. Its server may stop while that of the `next` cell starts.
+    pub(super) fn cell(
+        &mut self,
+        id: &CellId,
+        next: Option<&CellId>,
+        writer: &mut CellWriter,
+    ) -> Result<Ending, Ended> {
         self.progress.cell(id, self.plan.blocks.max(id.block));
         // The look at the variant before the run is no part of its first cell.
         self.connections(id);
-        let mut ending = ending(self.held_cell(id, next, &mut writer))?;
-        // A signal for everybody (a shutdown, a job's end) stops the server too: what fails then is
-        // not the server's fault, and the cell is to run again.
-        if ending.0 == Outcome::Failed && self.cancelled() {
-            ending.0 = Outcome::Interrupted;
-        }
-        self.progress.cell_over();
-        let (outcome, message) = ending.clone();
-        let connections = self.connections(id);
-        writer.event(&CellEvent::Ended { at: time::now(), outcome, message, connections })?;
-        Ok(ending)
+        ending(self.held_cell(id, next, writer))
     }
 
     /// What the connections to the cell's variant agreed on since this was last asked.
@@ -131,7 +123,7 @@ impl Conductor<'_> {
         }
         self.progress.busy("stopping");
         let is_wanted = !self.cancelled();
-        let (stop, left) = database.end(self.plan.host.keep_data, self.stop_limit());
+        let (stop, left) = database.end(self.plan.host.keep_data, self.plan.host.stop_timeout.0);
         // That a server was killed at the user's wish is no fault of its.
         if let Some(text) = stop.filter(|_| is_wanted) {
             writer.event(&CellEvent::Warning { at: time::now(), text })?;
@@ -183,18 +175,21 @@ impl Conductor<'_> {
     /// The variant of a cell, ready to run.
     pub(crate) fn prepared(&self, id: &CellId) -> Result<&Prepared, Ended> {
         let found = self.variants.iter().find(|variant| variant.info.name == id.variant);
-        found.ok_or_else(|| {
-            Ended::new(OURS, format!("the run names a variant {} that its plan lacks", id.variant))
-        })
+        found
+            .ok_or_else(|| Ended::ours(format!("the run names a variant {} that its plan lacks", id.variant)))
     }
 
     fn data_dir(&self, id: &CellId) -> PathBuf {
         self.data_root.join(format!("{}-{}-{}", id.block, id.variant, id.workload))
     }
 
-    pub(crate) fn place(&self, id: &CellId, log: PathBuf) -> CellPaths {
+    pub(super) fn place(&self, id: &CellId, log: PathBuf) -> CellPaths {
+        self.paths(self.data_dir(id), log)
+    }
+
+    pub(super) fn paths(&self, data_dir: PathBuf, log: PathBuf) -> CellPaths {
         CellPaths {
-            data_dir: self.data_dir(id),
+            data_dir,
             template_dir: self.templates.folder.clone(),
             log,
             config_dir: self.writer.dir().join(option_files::FOLDER),
@@ -204,20 +199,15 @@ impl Conductor<'_> {
         }
     }
 
-    /// A new log: those of cells that run again are kept apart.
-    pub(crate) fn log_file(&self, id: &CellId) -> PathBuf {
-        let mut files = (1..).map(|attempt| self.log_of(id, attempt));
-        files.find(|path| !path.exists()).unwrap_or_else(|| self.log_of(id, 1))
-    }
-
-    pub(crate) fn last_log_file(&self, id: &CellId) -> PathBuf {
-        let files = (1..).map(|attempt| self.log_of(id, attempt));
-        files.take_while(|path| path.exists()).last().unwrap_or_else(|| self.log_of(id, 1))
-    }
-
-    fn log_of(&self, id: &CellId, attempt: u32) -> PathBuf {
-        let ending = if attempt == 1 { "log".to_owned() } else { format!("{attempt}.log") };
-        self.writer.logs_dir().join(format!("{}-{}-{}.{ending}", id.block, id.variant, id.workload))
+    /// A new log, as those of cells that run again are kept apart; else the last one.
+    pub(super) fn log_file(&self, id: &CellId, is_new: bool) -> PathBuf {
+        let stem = format!("{}-{}-{}", id.block, id.variant, id.workload);
+        let file = |attempt: usize| {
+            let ending = if attempt == 1 { "log".to_owned() } else { format!("{attempt}.log") };
+            self.writer.logs_dir().join(format!("{stem}.{ending}"))
+        };
+        let there = (1..).take_while(|attempt| file(*attempt).exists()).count();
+        file(if is_new { there + 1 } else { there.max(1) })
     }
 
     /// Asks the server what it is, and opens the workload on it.
@@ -255,9 +245,7 @@ impl Conductor<'_> {
             options.zip(kind_of(&id.workload)).and_then(|(options, kind)| kind.open(options, context));
         let Some(workload) = opened else {
             let name = &id.workload;
-            return Err(
-                Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")).into()
-            );
+            return Err(Ended::ours(format!("the run names a workload {name} that its plan lacks")).into());
         };
         Ok(Described { session, workload, server })
     }

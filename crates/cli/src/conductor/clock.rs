@@ -15,7 +15,6 @@ pub(crate) struct RunClock {
 }
 
 impl RunClock {
-    /// Of a new run.
     pub(crate) fn start() -> Self {
         Self::going_on(&[])
     }

@@ -21,10 +21,8 @@ const DATABASE: &str = "ib";
 const CONDUCTOR: &str = "conductor";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where a cell's files go.
 #[derive(Debug, Clone)]
 pub(crate) struct CellPaths {
-    /// Folder of this cell's data.
     pub(crate) data_dir: PathBuf,
     pub(crate) template_dir: PathBuf,
     /// The server's log, kept in the run.
@@ -33,7 +31,6 @@ pub(crate) struct CellPaths {
     pub(crate) config_dir: PathBuf,
     pub(crate) server_cpus: Option<Vec<u32>>,
     pub(crate) start_timeout: Duration,
-    /// The user wants the run to end.
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
@@ -45,9 +42,10 @@ pub(crate) struct Database {
     server: Option<Running>,
     /// The process of a server that others run on this machine.
     found_pid: Option<u32>,
-    data_dir: Option<PathBuf>,
+    /// Its size and device are sampled.
+    pub(crate) data_dir: Option<PathBuf>,
     /// Folder of the benchmark's own tables; of MyRocks, the engine's.
-    database_dir: Option<PathBuf>,
+    pub(crate) database_dir: Option<PathBuf>,
     /// What became of intents that are no option.
     config_notes: Vec<String>,
 }
@@ -171,36 +169,15 @@ impl Database {
         Ok(session)
     }
 
-    /// Ends what the server still does for connections that were dropped before their answers came,
-    /// so that nothing is measured next to it.
-    pub(crate) async fn cancel_abandoned(&self, limit: Duration) -> Result<(), String> {
-        self.endpoint.cancel_abandoned(limit).await
-    }
-
     /// The server's first process, if it runs on this machine as far as can be seen.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.server.as_ref().map(Running::pid).or(self.found_pid)
-    }
-
-    /// The server is that process and its children.
-    pub(crate) fn is_process_tree(&self) -> bool {
-        self.endpoint.target.is_process_tree()
-    }
-
-    /// Folder whose size and device are sampled.
-    pub(crate) fn data_dir(&self) -> Option<PathBuf> {
-        self.data_dir.clone()
     }
 
     /// The traffic of the device under the data directory, for settling.
     pub(crate) fn device_gauge(&self) -> Option<DeviceGauge> {
         let device = device_of(self.data_dir.as_deref()?)?;
         Some(DeviceGauge::new(move || device.traffic()))
-    }
-
-    /// Folder of the benchmark's own tables.
-    pub(crate) fn database_dir(&self) -> Option<PathBuf> {
-        self.database_dir.clone()
     }
 
     /// Where the server's own counters can be asked for while the load runs. Not of SQLite: a

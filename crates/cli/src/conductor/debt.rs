@@ -9,12 +9,10 @@ use serde_json::Map;
 
 use crate::exit::Ended;
 
-/// Source under which it is recorded.
 const SOURCE: &str = "debt";
 /// A server that takes longer than this over a question of milliseconds is not waited for.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// Levels, and when they were read.
 pub(crate) struct Reading {
     at: Instant,
     levels: BTreeMap<String, i64>,

@@ -8,7 +8,6 @@ mod database;
 mod debt;
 mod holds;
 mod hosts;
-mod loaded;
 mod next_block;
 mod reset;
 mod rounds;
@@ -25,14 +24,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_analyse::numbered;
 use dbdyno_plan::{Design, Plan};
-use dbdyno_record::{CellId, Manifest, Outcome, RunEvent, RunWriter};
+use dbdyno_record::{CellEvent, CellId, CellWriter, Manifest, Outcome, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
 use crate::clients::ClientHosts;
 use crate::conductor::rounds::Up;
 use crate::conductor::stop::Ending;
 use crate::conductor::stopping::Stopping;
-use crate::exit::{Ended, INTERRUPTED, SERVER};
+use crate::exit::{Ended, INTERRUPTED};
 use crate::progress::Progress;
 use crate::templates::Templates;
 use crate::time;
@@ -43,7 +42,6 @@ pub(crate) use clock::RunClock;
 pub(crate) use holds::{Holds, elsewhere};
 pub(crate) use reset::{SNAPSHOTS, snapshot_dir};
 
-/// Everything that walking a run needs.
 pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) variants: &'a [Prepared],
@@ -55,7 +53,6 @@ pub(crate) struct Conductor<'a> {
     pub(crate) progress: Progress,
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) runtime: Runtime,
-    /// Folder for data directories.
     pub(crate) data_root: PathBuf,
     pub(crate) templates: Templates,
     /// CPUs of the servers that are started; those of this thread when `None`.
@@ -69,7 +66,6 @@ pub(crate) struct Conductor<'a> {
     pub(crate) stopping: Option<Stopping>,
 }
 
-/// How a run went.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) completed: usize,
@@ -125,23 +121,40 @@ impl Conductor<'_> {
             }
             let next = chunks.peek().and_then(|cells| cells.first());
             for cell in cells {
-                self.cell_started(cell)?;
-                let ending = self.cell(cell, next)?;
-                self.cell_ended(cell, ending, tally)?;
+                let mut writer = self.begun(cell)?;
+                let ending = self.cell(cell, next, &mut writer)?;
+                self.ended(cell, writer, ending, tally)?;
             }
         }
         self.has_waited_for_stop()?;
         Ok(())
     }
 
-    fn cell_started(&mut self, cell: &CellId) -> Result<(), Ended> {
+    /// The record of a cell that begins.
+    fn begun(&mut self, cell: &CellId) -> Result<CellWriter, Ended> {
         let elapsed_us = Some(self.clock.elapsed_us());
         self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: cell.clone(), elapsed_us })?;
-        Ok(())
+        let mut writer = self.writer.cell(cell)?;
+        writer.event(&CellEvent::Started { at: time::now() })?;
+        Ok(writer)
     }
 
-    fn cell_ended(&mut self, cell: &CellId, ending: Ending, tally: &mut Tally) -> Result<(), Ended> {
-        let (outcome, message) = ending;
+    fn ended(
+        &mut self,
+        cell: &CellId,
+        mut writer: CellWriter,
+        (mut outcome, message): Ending,
+        tally: &mut Tally,
+    ) -> Result<(), Ended> {
+        // A signal for everybody (a shutdown, a job's end) stops the server too: what fails then is
+        // not the server's fault, and the cell is to run again.
+        if outcome == Outcome::Failed && self.cancelled() {
+            outcome = Outcome::Interrupted;
+        }
+        self.progress.cell_over();
+        let connections = self.connections(cell);
+        let event = CellEvent::Ended { at: time::now(), outcome, message: message.clone(), connections };
+        writer.event(&event)?;
         match outcome {
             Outcome::Completed => tally.completed += 1,
             Outcome::Failed => {
@@ -151,13 +164,8 @@ impl Conductor<'_> {
             }
             Outcome::Interrupted => {}
         }
-        self.writer.event(&RunEvent::CellEnded {
-            at: time::now(),
-            cell: cell.clone(),
-            outcome,
-            message,
-            elapsed_us: Some(self.clock.elapsed_us()),
-        })?;
+        let (cell, elapsed_us) = (cell.clone(), Some(self.clock.elapsed_us()));
+        self.writer.event(&RunEvent::CellEnded { at: time::now(), cell, outcome, message, elapsed_us })?;
         Ok(())
     }
 
@@ -167,7 +175,6 @@ impl Conductor<'_> {
 }
 
 impl Tally {
-    /// How the run ended.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Self { interrupted: true, .. } => Outcome::Interrupted,
@@ -179,14 +186,13 @@ impl Tally {
     /// The exit status that this means, if it is not 0.
     pub(crate) fn ended(&self) -> Result<(), Ended> {
         if self.interrupted {
-            return Err(Ended { code: INTERRUPTED, message: None });
+            return Err(Ended::silent(INTERRUPTED));
         }
         if self.failed > 0 {
             let cells = numbered(self.failed, "cell");
-            return Err(Ended::new(
-                SERVER,
-                format!("{cells} failed; the report has the reasons and the completed cells"),
-            ));
+            return Err(Ended::server(format!(
+                "{cells} failed; the report has the reasons and the completed cells"
+            )));
         }
         Ok(())
     }

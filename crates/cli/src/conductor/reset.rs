@@ -2,7 +2,7 @@
 //! cold, started.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_plan::{DataMode, NoLimit};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::conductor::Conductor;
 use crate::conductor::database::Database;
 use crate::conductor::stop::Stop;
-use crate::{cold, time};
+use crate::{host, time};
 
 /// Why a start came to nothing that the user did not wait for.
 const STOPPED: &str = "interrupted by the user while the server was started";
@@ -23,27 +23,22 @@ const STOPPED: &str = "interrupted by the user while the server was started";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reset {
     pub(crate) data: DataChange,
-    /// The kernel's caches are dropped.
     pub(crate) is_cold: bool,
 }
 
-/// What the step finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataChange {
-    /// The data as they are.
     AsItIs,
     /// Fresh data, on which the load is to run again.
     Anew,
     /// The data become the snapshot, then a copy of it comes in their place.
     TakeAndRestore,
-    /// A copy of the snapshot.
     Restore,
 }
 
 /// A measured step, as far as it matters to its data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepStart {
-    /// It is the first after the load.
     pub(crate) is_first: bool,
     /// The cell began on a copy of the snapshot, without a load of its own.
     pub(crate) began_on_copy: bool,
@@ -84,7 +79,6 @@ fn copied(copied: Copied) -> Value {
     json!({ "files": copied.files, "bytes": copied.bytes, "shared_files": copied.shared_files })
 }
 
-/// Folder of a run's snapshots, in its data folder.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 
 /// Where the snapshot of a variant's loaded data lies; the same for all blocks.
@@ -93,15 +87,11 @@ pub(crate) fn snapshot_dir(data_root: &Path, id: &CellId) -> PathBuf {
 }
 
 impl Conductor<'_> {
-    fn snapshot_dir(&self, id: &CellId) -> PathBuf {
-        snapshot_dir(&self.data_root, id)
-    }
-
     /// The snapshot that this cell is to begin on, if its workload asks for one and an earlier
     /// block has taken it.
     pub(crate) fn snapshot(&self, id: &CellId) -> Option<Snapshot> {
         let mode = self.plan.workload.data_of(&id.workload).0;
-        mode.uses_snapshot().then(|| Snapshot::open(&self.snapshot_dir(id))).flatten()
+        mode.uses_snapshot().then(|| Snapshot::open(&snapshot_dir(&self.data_root, id))).flatten()
     }
 
     /// A home for the cell's server with the memory limit of its variant; `None` without a limit.
@@ -129,7 +119,7 @@ impl Conductor<'_> {
         snapshot: Option<&Snapshot>,
     ) -> Result<Database, Stop> {
         let home = self.limited_home(id, writer)?;
-        let place = self.place(id, self.log_file(id));
+        let place = self.place(id, self.log_file(id, true));
         let mut data = Data::Fresh;
         if let Some(snapshot) = snapshot {
             let began = Instant::now();
@@ -178,7 +168,7 @@ impl Conductor<'_> {
         }
         self.change(id, reset, knowledge, works).map_err(Stop::failed)?;
         // The log of the cell goes on.
-        let place = self.place(id, self.last_log_file(id));
+        let place = self.place(id, self.log_file(id, false));
         let data = match reset.data {
             DataChange::Anew => Data::Fresh,
             _ if reset.is_cold => Data::Cold,
@@ -206,7 +196,7 @@ impl Conductor<'_> {
         works: &mut Vec<Work>,
     ) -> Result<(), String> {
         let place = self.place(id, PathBuf::new());
-        let folder = self.snapshot_dir(id);
+        let folder = snapshot_dir(&self.data_root, id);
         let began = Instant::now();
         let snapshot = match reset.data {
             DataChange::AsItIs | DataChange::Anew => None,
@@ -231,7 +221,7 @@ impl Conductor<'_> {
         }
         if reset.is_cold {
             let began = Instant::now();
-            cold::drop_caches()?;
+            host::drop_caches()?;
             works.push(work("drop caches", began, Value::Null));
         }
         Ok(())
@@ -247,11 +237,6 @@ impl Conductor<'_> {
              last buffer pool, during the first step"
                 .to_owned()
         })
-    }
-
-    /// How long a server of this run may take to stop.
-    pub(crate) fn stop_limit(&self) -> Duration {
-        self.plan.host.stop_timeout.0
     }
 }
 

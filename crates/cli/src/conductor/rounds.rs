@@ -30,7 +30,6 @@ struct Server {
     misloaded: Vec<String>,
 }
 
-/// A cell of the block that runs.
 struct Open<'a> {
     id: &'a CellId,
     writer: CellWriter,
@@ -44,10 +43,7 @@ impl Conductor<'_> {
     pub(super) fn round(&mut self, cells: &[CellId], up: &mut Up, tally: &mut Tally) -> Result<(), Ended> {
         let mut open = Vec::new();
         for id in cells {
-            self.cell_started(id)?;
-            let mut writer = self.writer.cell(id)?;
-            writer.event(&CellEvent::Started { at: time::now() })?;
-            open.push(Open { id, writer, ended: None });
+            open.push(Open { id, writer: self.begun(id)?, ended: None });
         }
         for cell in open.iter_mut() {
             if self.cancelled() {
@@ -64,8 +60,8 @@ impl Conductor<'_> {
             }
         }
         self.alternate(&mut open, up)?;
-        for cell in open {
-            self.close(cell, tally)?;
+        for Open { id, writer, ended } in open {
+            self.ended(id, writer, ended.unwrap_or((Outcome::Completed, None)), tally)?;
         }
         Ok(())
     }
@@ -123,7 +119,6 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The steps after the load that the block runs.
     fn measured(&self, open: &mut [Open<'_>], up: &mut Up) -> Vec<usize> {
         let Some(cell) = open.iter_mut().find(|cell| up.0.contains_key(&cell.id.variant)) else {
             return Vec::new();
@@ -157,18 +152,6 @@ impl Conductor<'_> {
         self.take_down(database)
     }
 
-    fn close(&mut self, mut cell: Open<'_>, tally: &mut Tally) -> Result<(), Ended> {
-        let (mut outcome, message) = cell.ended.take().unwrap_or((Outcome::Completed, None));
-        if outcome != Outcome::Completed && self.cancelled() {
-            outcome = Outcome::Interrupted;
-        }
-        self.progress.cell_over();
-        let connections = self.connections(cell.id);
-        let event = CellEvent::Ended { at: time::now(), outcome, message: message.clone(), connections };
-        cell.writer.event(&event)?;
-        self.cell_ended(cell.id, (outcome, message), tally)
-    }
-
     pub(super) fn all_down(&mut self, up: Up) -> Result<(), Ended> {
         for server in up.0.into_values() {
             self.progress.busy("stopping");
@@ -179,7 +162,7 @@ impl Conductor<'_> {
     }
 
     fn take_down(&mut self, database: Database) -> Result<(), Ended> {
-        let (stop, left) = database.end(self.plan.host.keep_data, self.stop_limit());
+        let (stop, left) = database.end(self.plan.host.keep_data, self.plan.host.stop_timeout.0);
         let stop = stop.filter(|_| !self.cancelled());
         for text in stop.into_iter().chain(left) {
             self.progress.line(&format!("warning: {text}"));

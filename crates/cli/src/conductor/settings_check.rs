@@ -1,7 +1,6 @@
 //! A look at each variant before anything is measured: started once, read back, stopped.
 
 use dbdyno_analyse::parity::{Subject, compared};
-use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_drivers::{Session, describe};
@@ -11,9 +10,9 @@ use dbdyno_record::RunEvent;
 use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
 use crate::conductor::database::{CellPaths, Database};
-use crate::exit::{Ended, INTERRUPTED, SERVER, USAGE};
+use crate::exit::{Ended, INTERRUPTED};
 use crate::variants::Prepared;
-use crate::{option_files, parity, time};
+use crate::{parity, time};
 
 impl Conductor<'_> {
     /// Ends the run when the variants are not set alike in what decides results and the plan does
@@ -24,14 +23,17 @@ impl Conductor<'_> {
         for variant in self.variants {
             self.progress.busy("a look at the settings of each variant");
             let extra = words.extra(&variant.info.name);
-            let looked =
-                self.unless_cancelled(read_back(variant, &self.check_paths(variant), self.stop_limit()));
+            let name = format!("look-{}", variant.info.name);
+            let log = self.writer.logs_dir().join(format!("{name}.log"));
+            let paths = self.paths(self.data_root.join(name), log);
+            let stop_limit = self.plan.host.stop_timeout.0;
+            let looked = self.unless_cancelled(read_back(variant, &paths, stop_limit));
             let server = match looked {
                 Some(server) if !self.cancelled() => server,
-                _ => return Err(Ended { code: INTERRUPTED, message: None }),
+                _ => return Err(Ended::silent(INTERRUPTED)),
             };
-            let server = server
-                .map_err(|error| Ended::new(SERVER, format!("variant {}: {error}", variant.info.name)))?;
+            let server =
+                server.map_err(|error| Ended::server(format!("variant {}: {error}", variant.info.name)))?;
             subjects.push(Subject::effective(&variant.info, &server, &extra));
         }
         let circumstances = parity::circumstances_of(self.plan);
@@ -39,19 +41,7 @@ impl Conductor<'_> {
             return Ok(());
         };
         self.writer.event(&RunEvent::Warning { at: time::now(), text: refusal.clone() })?;
-        Err(Ended::new(USAGE, refusal))
-    }
-
-    fn check_paths(&self, variant: &Prepared) -> CellPaths {
-        CellPaths {
-            data_dir: self.data_root.join(format!("look-{}", variant.info.name)),
-            template_dir: self.templates.folder.clone(),
-            log: self.writer.logs_dir().join(format!("look-{}.log", variant.info.name)),
-            config_dir: self.writer.dir().join(option_files::FOLDER),
-            server_cpus: self.server_cpus.clone(),
-            start_timeout: self.plan.host.start_timeout.0,
-            cancel: Arc::clone(&self.cancel),
-        }
+        Err(Ended::usage(refusal))
     }
 }
 

@@ -25,14 +25,12 @@ use crate::progress::Watcher;
 use crate::stall_watch::{FIRST_WORD, StallWatch};
 use crate::time::{self, about};
 
-/// What one step runs with.
 pub(crate) struct StepTask<'a, 'b> {
     pub(crate) conductor: &'a Conductor<'b>,
     pub(crate) cell: &'a CellId,
     pub(crate) database: &'a Database,
     pub(crate) index: usize,
     pub(crate) name: &'a str,
-    /// Characters of the longest name of a step.
     pub(crate) name_width: usize,
     /// It runs once more, only to make the data: its record is kept apart, and no rate is reported.
     pub(crate) is_repeated: bool,
@@ -40,10 +38,8 @@ pub(crate) struct StepTask<'a, 'b> {
     pub(crate) misloaded: &'a [String],
 }
 
-/// How a step went.
 pub(crate) struct Ran {
     pub(crate) ending: Ending,
-    /// The content checks that failed.
     pub(crate) mismatches: Vec<String>,
 }
 
@@ -289,10 +285,10 @@ impl StepTask<'_, '_> {
         Config {
             warmup,
             server_pid: self.database.pid(),
-            server_tree: self.database.is_process_tree(),
+            server_tree: self.database.endpoint.target.is_process_tree(),
             server_cgroup: self.database.cgroup().map(|group| group.folder.clone()),
-            data_dir: self.database.data_dir(),
-            database_dir: self.database.database_dir(),
+            data_dir: self.database.data_dir.clone(),
+            database_dir: self.database.database_dir.clone(),
             status: self.database.status_endpoint(),
             server_cpus: self.server_cpus(),
             cpus: self.client_cpus(),

@@ -5,11 +5,10 @@ use dbdyno_drivers::{AnySession, Session};
 use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellId, CellWriter, Outcome};
 use dbdyno_workloads::AnyWorkload;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::conductor::Conductor;
 use crate::conductor::database::Database;
-use crate::conductor::loaded::Loaded;
 use crate::conductor::reset::{DataChange, Reset, StepStart, reset_before};
 use crate::conductor::step::{Ran, StepTask};
 use crate::conductor::stop::Stop;
@@ -17,7 +16,6 @@ use crate::conductor::stop::Stop;
 /// Place for the name of a step in the line that reports it.
 const LEAST_WIDTH: usize = 8;
 
-/// A workload on its way through a cell.
 pub(super) struct Walk<'a> {
     pub(super) id: &'a CellId,
     pub(super) writer: &'a mut CellWriter,
@@ -27,16 +25,37 @@ pub(super) struct Walk<'a> {
     name_width: usize,
     /// What the workload knew before anything was there.
     blank: Value,
-    /// The cell began on a copy of the snapshot.
     began_on_copy: bool,
     /// The content checks that failed after the load of the tables as they are now.
     pub(super) misloaded: Vec<String>,
-    /// A step after the load has begun.
     has_measured: bool,
 }
 
+/// What is known of the tables as the load has left them; a snapshot of them keeps it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Loaded {
+    pub(crate) knowledge: Value,
+    /// The content checks after the load that failed, in words.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Loaded {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "workload": self.knowledge, "faults": self.faults })
+    }
+
+    /// What [`Loaded::to_json`] wrote. Anything else is the workload's alone, which is all that
+    /// snapshots of old have.
+    pub(crate) fn from_json(value: &Value) -> Self {
+        let (Some(knowledge), Some(faults)) = (value.get("workload"), value.get("faults")) else {
+            return Self { knowledge: value.clone(), faults: Vec::new() };
+        };
+        let words = faults.as_array().into_iter().flatten().filter_map(Value::as_str);
+        Self { knowledge: knowledge.clone(), faults: words.map(str::to_owned).collect() }
+    }
+}
+
 impl<'a> Walk<'a> {
-    /// At the beginning, on fresh data.
     pub(super) fn new(
         id: &'a CellId,
         writer: &'a mut CellWriter,
@@ -62,6 +81,14 @@ impl<'a> Walk<'a> {
     }
 }
 
+impl Walk<'_> {
+    fn recall(&mut self, snapshot: &Snapshot) -> Result<(), Stop> {
+        let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info.knowledge);
+        self.misloaded = faults;
+        self.workload.recall(&knowledge).map_err(Stop::failed)
+    }
+}
+
 impl Conductor<'_> {
     /// Runs the steps of a cell; those of the load are left out on a copy of loaded data.
     pub(crate) fn steps(
@@ -76,10 +103,8 @@ impl Conductor<'_> {
         let mut walk = Walk::new(id, writer, database, &mut *workload);
         let mut first = 0;
         if let Some(snapshot) = snapshot {
-            let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info.knowledge);
-            walk.workload.recall(&knowledge).map_err(Stop::failed)?;
+            walk.recall(snapshot)?;
             first = walk.workload.load_steps();
-            walk.misloaded = faults;
             walk.began_on_copy = true;
         }
         for index in self.steps_of(&walk, first) {
@@ -123,9 +148,7 @@ impl Conductor<'_> {
         if reset.data == DataChange::Restore
             && let Some(snapshot) = self.snapshot(walk.id)
         {
-            let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info.knowledge);
-            walk.workload.recall(&knowledge).map_err(|error| here(Stop::failed(error)))?;
-            walk.misloaded = faults;
+            walk.recall(&snapshot).map_err(here)?;
         }
         if reset.data == DataChange::Anew {
             walk.misloaded.clear();
@@ -180,5 +203,20 @@ impl Conductor<'_> {
             self.write_works(walk.writer, after)?;
         }
         if self.cancelled() { Err(interrupted("after")) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_remembers_the_checks_of_its_load_that_failed() {
+        let knowledge = json!({ "rows": "2000" });
+        for faults in [vec!["table sbtest1: rows is 1999, must be 2000".to_owned()], Vec::new()] {
+            let loaded = Loaded { knowledge: knowledge.clone(), faults };
+            assert_eq!(Loaded::from_json(&loaded.to_json()), loaded);
+        }
+        assert_eq!(Loaded::from_json(&knowledge), Loaded { knowledge, faults: Vec::new() });
     }
 }

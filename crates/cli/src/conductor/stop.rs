@@ -7,7 +7,6 @@ use crate::exit::Ended;
 /// How a cell or step ended, with the reason if it did not complete.
 pub(crate) type Ending = (Outcome, Option<String>);
 
-/// Why a cell goes no further.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// It is over; the next cell begins.
@@ -17,12 +16,10 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// The cell has failed.
     pub(crate) fn failed(why: impl ToString) -> Self {
         Self::Cell((Outcome::Failed, Some(why.to_string())))
     }
 
-    /// The user wants the run to end.
     pub(crate) fn interrupted(when: &str) -> Self {
         Self::Cell((Outcome::Interrupted, Some(format!("interrupted by the user {when}"))))
     }

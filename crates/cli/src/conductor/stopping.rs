@@ -29,7 +29,7 @@ impl Conductor<'_> {
 
     /// Stops the server of a cell, and does not wait for it.
     pub(super) fn begin_to_stop(&mut self, cell: &CellId, database: Database) {
-        let (keep_data, limit) = (self.plan.host.keep_data, self.stop_limit());
+        let (keep_data, limit) = (self.plan.host.keep_data, self.plan.host.stop_timeout.0);
         let thread = std::thread::spawn(move || {
             let (stop, left) = database.end(keep_data, limit);
             stop.into_iter().chain(left).collect()

@@ -34,11 +34,12 @@ impl Conductor<'_> {
         })
     }
 
-    /// [`Database::cancel_abandoned`], which waits for the end of the statements, and not long when
-    /// the user waits for that of the run.
+    /// Ends what the server still does for connections that were dropped before their answers came,
+    /// so that nothing is measured next to it. Waits for that, and not long when the user waits for
+    /// the end of the run.
     pub(crate) fn cancel_abandoned(&self, database: &Database) -> Result<(), String> {
         let limit = Duration::from_secs(if self.cancelled() { 1 } else { 15 });
-        self.runtime.block_on(database.cancel_abandoned(limit))
+        self.runtime.block_on(database.endpoint.cancel_abandoned(limit))
     }
 
     /// From now on statements of `session` may take as long as the plan gives those whose time
@@ -101,7 +102,6 @@ async fn unless_cancelled<T>(cancel: &AtomicBool, work: impl Future<Output = T>)
     }
 }
 
-/// Ends when the user wants the run to end.
 async fn cancelled(cancel: &AtomicBool) {
     const POLL: Duration = Duration::from_millis(50);
     while !cancel.load(Ordering::Relaxed) {

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use dbdyno_plan::CpuList;
 use dbdyno_provision::calling;
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
 
 /// Killed when dropped; there is nothing that it would have to finish.
 pub(crate) struct Answering {
@@ -20,9 +20,8 @@ impl Answering {
     /// Starts a server that answers without delay and waits until it listens. `socket` is the path
     /// of the socket, for PostgreSQL its folder.
     pub(crate) fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, Ended> {
-        let cannot = |why: String| {
-            Ended::new(MACHINE, format!("cannot start the {protocol} server that answers: {why}"))
-        };
+        let cannot =
+            |why: String| Ended::machine(format!("cannot start the {protocol} server that answers: {why}"));
         let program = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
         // The kernel ends it when the thread that starts it ends, even by `kill -9`.
         let mut command = calling("setpriv");

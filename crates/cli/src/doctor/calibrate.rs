@@ -14,7 +14,7 @@ use crate::args::DoctorArgs;
 use crate::conductor::{Conductor, Holds, Partial, RunClock, Tally};
 use crate::doctor::answering::Answering;
 use crate::doctor::store::calibrated_host;
-use crate::exit::{Ended, MACHINE, OURS, USAGE};
+use crate::exit::Ended;
 use crate::manifest::manifest;
 use crate::progress::Progress;
 use crate::templates::Templates;
@@ -25,7 +25,6 @@ use crate::{host, limits, signals};
 const DRIVERS: [&str; 2] = ["mysql", "postgres"];
 /// Share of its time from which a load thread, or the server on its CPUs, is called the limit.
 const FULL: f64 = 0.90;
-/// A plan's least.
 const LEAST_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
@@ -38,10 +37,10 @@ impl Folder {
         // directory.
         let path = std::env::temp_dir().join(format!("dbdyno-doctor-{}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
-            Ended::new(
-                MACHINE,
-                format!("cannot make folder {}: {error}; name another with TMPDIR", path.display()),
-            )
+            Ended::machine(format!(
+                "cannot make folder {}: {error}; name another with TMPDIR",
+                path.display()
+            ))
         })?;
         Ok(Self(path))
     }
@@ -69,7 +68,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     limits::check(&plan)?;
     let server_cpus = host::server_cpus(&plan);
     let listed = server_cpus.clone().map(dbdyno_plan::CpuList);
-    std::fs::create_dir(folder.socket("postgres")).map_err(|error| Ended::new(MACHINE, error))?;
+    std::fs::create_dir(folder.socket("postgres")).map_err(Ended::machine)?;
     let servers = DRIVERS.map(|driver| Answering::start(driver, &folder.socket(driver), listed.as_ref()));
     let servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let runtime = host::event_loop()?;
@@ -112,7 +111,7 @@ fn names(plan: &Plan) -> Vec<(String, String)> {
 /// The plan of the calibration. Its tables are as small as can be: the server looks into none.
 fn plan(args: &DoctorArgs, folder: &Folder) -> Result<Plan, Ended> {
     if args.time.0 < LEAST_TIME {
-        return Err(Ended::new(USAGE, format!("--time is {}, but must be at least 1s", args.time)));
+        return Err(Ended::usage(format!("--time is {}, but must be at least 1s", args.time)));
     }
     let cpus = |key: &str, list: &Option<dbdyno_plan::CpuList>| {
         list.as_ref().map_or_else(String::new, |list| format!("{key} = \"{list}\"\n"))
@@ -137,10 +136,9 @@ fn plan(args: &DoctorArgs, folder: &Folder) -> Result<Plan, Ended> {
         connections = args.connections,
         time = args.time
     );
-    parse(&text, "the plan of the calibration").map_err(|error| Ended::new(USAGE, error))
+    parse(&text, "the plan of the calibration").map_err(Ended::usage)
 }
 
-/// A path as a part of an address.
 fn escaped(path: &Path) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
     let bytes = path.as_os_str().as_encoded_bytes().iter();
@@ -159,7 +157,7 @@ fn calibration(
     let findings = dbdyno_analyse::analyse(&Run::open(dir)?);
     let rates = rates(&findings, server_cpus);
     if rates.is_empty() {
-        return Err(Ended::new(OURS, "the calibration has no result"));
+        return Err(Ended::ours("the calibration has no result"));
     }
     Ok(ClientCalibration {
         at: manifest.started.clone(),

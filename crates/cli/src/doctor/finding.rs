@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use crate::doctor::wakeups::WakeUps;
 
-/// What a respect of the machine means for measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
@@ -16,7 +15,6 @@ pub(crate) enum Verdict {
     Bad,
 }
 
-/// What was found in one respect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) name: &'static str,
@@ -51,7 +49,6 @@ pub(crate) fn bad(found: impl Into<String>, advice: &'static str) -> Finding {
     Finding::new(Verdict::Bad, found, advice)
 }
 
-/// The list for people.
 pub(crate) fn table(findings: &[Finding]) -> Table {
     let columns = ["what", "verdict", "found; what to do"].map(Column::words).to_vec();
     let mut table = Table { labels: 2, columns, ..Table::default() };

@@ -89,7 +89,7 @@ fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
         memory::swap(files).named("swap"),
         disk::device(files, device.as_ref()).named("device"),
         disk::filesystem(files, device.as_ref(), &known.data_filesystem).named("filesystem"),
-        disk::free(disk::free_bytes(data_dir)).named("disk space"),
+        disk::free(host::free_bytes(data_dir).ok()).named("disk space"),
         kernel::clock_source(files).named("clock source"),
         kernel::schedstat(files).named("run-queue delay"),
         kernel::aio(files).named("aio"),

@@ -36,7 +36,6 @@ pub(crate) fn load(path: &Path) -> Vec<ClientCalibration> {
     cache_file::load(path, FORMAT)
 }
 
-/// The stored calibration for that client, if there is one.
 pub(crate) fn find(path: &Path, tool: &ToolInfo, host: &CalibratedHost) -> Option<ClientCalibration> {
     load(path).into_iter().find(|calibration| calibration.holds_for(tool, host))
 }

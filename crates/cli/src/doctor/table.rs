@@ -55,7 +55,6 @@ pub(crate) fn limit(limit: LimitedBy) -> &'static str {
     }
 }
 
-/// The calibration for programs: as it is kept, with the path.
 pub(crate) fn json(calibration: &ClientCalibration, kept: &str) -> Value {
     let mut value = json!(calibration);
     value["kept_in"] = kept.into();

@@ -6,8 +6,8 @@ use std::process::Child;
 
 use dbdyno_provision::{Cgroup, calling, start_detached};
 
-use crate::engines::launcher::{Launcher, cannot_start, variables};
-use crate::exit::{Ended, MACHINE};
+use crate::engines::{Launcher, cannot_start, printed, variables};
+use crate::exit::Ended;
 use crate::host;
 use crate::other_runs::FOLDER_VARIABLE;
 
@@ -28,7 +28,6 @@ struct Machine {
 }
 
 impl Local {
-    /// `count` machines.
     pub(super) fn new(count: usize) -> Result<Self, Ended> {
         isolates()?;
         let usable = host::usable_cpus()?.0;
@@ -44,15 +43,12 @@ impl Local {
 }
 
 fn isolates() -> Result<(), Ended> {
-    let tried = calling(ISOLATING[0]).args(&ISOLATING[1..]).arg("true").output();
-    let why = match tried {
-        Ok(output) if output.status.success() => return Ok(()),
-        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        Err(error) => error.to_string(),
-    };
-    let advice = "run as root, with unshare (package util-linux) and ip (package iproute2)";
-    let what = "each machine of local:N gets a network namespace, and this host makes none";
-    Err(Ended::new(MACHINE, format!("{what}: {why}; {advice}")))
+    let tried = printed(calling(ISOLATING[0]).args(&ISOLATING[1..]).arg("true"));
+    tried.map(drop).map_err(|why| {
+        let advice = "run as root, with unshare (package util-linux) and ip (package iproute2)";
+        let what = "each machine of local:N gets a network namespace, and this host makes none";
+        Ended::machine(format!("{what}: {why}; {advice}"))
+    })
 }
 
 impl Launcher for Local {
@@ -68,7 +64,7 @@ impl Launcher for Local {
         let Machine { name, cpus, group } = &self.machines[machine];
         // Each sees its own runs only, as on a host of its own.
         let runs = log.with_file_name(name);
-        let cannot = |error| Ended::new(MACHINE, format!("cannot make {}: {error}", runs.display()));
+        let cannot = |error| Ended::machine(format!("cannot make {}: {error}", runs.display()));
         std::fs::create_dir_all(&runs).map_err(cannot)?;
         let mut variables = variables();
         variables.push((FOLDER_VARIABLE.into(), runs.into()));

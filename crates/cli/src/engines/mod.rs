@@ -1,20 +1,82 @@
 //! Engines that give machines and start programs on them: Slurm, Ray, and namespaces of this host.
 
-pub(crate) mod launcher;
 mod local;
 mod ray;
 mod slurm;
 
-use dbdyno_plan::On;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 
-use crate::exit::{Ended, MACHINE};
-use launcher::Gang;
-pub(crate) use launcher::Launcher;
+use dbdyno_plan::On;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::exit::Ended;
 use local::Local;
 use ray::Ray;
 use slurm::Slurm;
 
-/// The engine of a fleet.
+/// Variables that tasks and the engine's programs get, next to those that all programs get. No
+/// password is among them.
+const HANDED_ON: [&str; 6] =
+    ["DBDYNO_CPUS", "DBDYNO_RUNTIME", "DBDYNO_SERVERS", "SLURM_CONF", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
+
+/// An engine. It places and starts tasks; nothing that is measured goes through it.
+pub(crate) trait Launcher {
+    /// The machines that may run tasks, each one at a time.
+    fn machines(&self) -> Vec<String>;
+
+    /// Starts the program and arguments `words` on one of [`Launcher::machines`], by its number.
+    /// The process is on this host, whatever the engine: it ends when the task does, and SIGTERM to
+    /// it, or the end of this process, ends the task. What both say goes to the end of `log`, in
+    /// the folder of the run's tasks. With `is_piped` the standard input and output of the process
+    /// are those of the program.
+    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended>;
+
+    /// Whether all machines have the files of this host.
+    fn is_here(&self) -> bool {
+        false
+    }
+}
+
+/// From the key of a host the words that start a program there, its standard input and output being
+/// those of the process.
+pub(crate) type Starting = dyn Fn(&[&str]) -> Option<Vec<String>>;
+
+/// How an engine gives hosts, all at once and each alone on its host.
+pub(crate) struct Gang {
+    /// The command that prints a line for each host, `host KEY... ADDRESS`, and keeps all until its
+    /// standard input ends.
+    pub(crate) words: Vec<String>,
+    /// What it and programs on its hosts are started with.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    pub(crate) starting: Box<Starting>,
+}
+
+/// [`HANDED_ON`], as far as they are set.
+pub(crate) fn variables() -> Vec<(OsString, OsString)> {
+    HANDED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
+}
+
+/// Asks what [`Launcher::start`] has started to end. It has not been waited for.
+pub(crate) fn ask_to_end(child: &Child) {
+    if let Ok(pid) = i32::try_from(child.id()) {
+        // A failure means that it has just ended.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+    }
+}
+
+fn cannot_start(machine: &str, error: &dbdyno_provision::Error) -> Ended {
+    Ended::machine(format!("cannot start a task on {machine}: {error}"))
+}
+
+/// dbdyno itself, which tasks and agents are.
+pub(crate) fn this_program() -> Result<PathBuf, Ended> {
+    let cannot = |error| Ended::machine(format!("cannot find dbdyno itself: {error}"));
+    std::env::current_exe().map_err(cannot)
+}
+
 pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
     Ok(match on {
         On::Local(machines) => Box::new(Local::new(*machines)?),
@@ -26,8 +88,17 @@ pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
 /// Hosts of an engine that are given all at once.
 pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, Ended> {
     match on {
-        On::Local(_) => Err(Ended::new(MACHINE, "client hosts are found by slurm or ray")),
+        On::Local(_) => Err(Ended::machine("client hosts are found by slurm or ray")),
         On::Ray(address) => ray::gang(address.as_deref(), hosts),
         On::Slurm(partition) => Ok(slurm::gang(partition.as_deref(), hosts)),
+    }
+}
+
+/// What a program of an engine prints. The error is what it says instead.
+fn printed(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
     }
 }

@@ -8,8 +8,8 @@ use std::process::Child;
 
 use dbdyno_provision::{calling, start_detached};
 
-use crate::engines::launcher::{Gang, Launcher, cannot_start, variables};
-use crate::exit::{Ended, MACHINE};
+use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
+use crate::exit::Ended;
 
 /// See its first lines.
 const PROGRAM: &str = include_str!("ray.py");
@@ -39,21 +39,13 @@ impl Ray {
     /// refused.
     pub(super) fn find(address: Option<&str>) -> Result<Self, Ended> {
         let address = address.unwrap_or("auto").to_owned();
-        let cannot = |why: &str| {
-            let advice = "is python3 there with the cluster's version of Ray (pip install \"ray[client]\"), the cluster up, and its token here?";
-            Ended::new(MACHINE, format!("cannot ask Ray for its nodes: {why}; {advice}"))
-        };
         let words = called(&address, ["nodes".to_owned()]);
-        let output = calling(&words[0])
-            .args(&words[1..])
-            .envs(of_ray())
-            .output()
-            .map_err(|error| cannot(&error.to_string()))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(cannot(said.lines().last().unwrap_or_default().trim_start_matches("error: ")));
-        }
-        let mut nodes = nodes(&String::from_utf8_lossy(&output.stdout));
+        let listed = printed(calling(&words[0]).args(&words[1..]).envs(of_ray())).map_err(|said| {
+            let why = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let advice = "is python3 there with the cluster's version of Ray (pip install \"ray[client]\"), the cluster up, and its token here?";
+            Ended::machine(format!("cannot ask Ray for its nodes: {why}; {advice}"))
+        })?;
+        let mut nodes = nodes(&listed);
         let accepts = std::env::var_os(AUTH_MODE).is_some_and(|mode| mode == "disabled");
         if let Some(open) = nodes.iter().find(|node| node.is_open_to_the_network()).filter(|_| !accepts) {
             let why =
@@ -61,14 +53,11 @@ impl Ray {
             let advice = format!(
                 "start its nodes with {AUTH_MODE}=token and a token, or accept it with {AUTH_MODE}=disabled"
             );
-            return Err(Ended::new(MACHINE, format!("{why}, as it asks for no token; {advice}")));
+            return Err(Ended::machine(format!("{why}, as it asks for no token; {advice}")));
         }
         nodes.retain(|node| node.cpus.parse().is_ok_and(|cpus: f64| cpus > 0.0));
         if nodes.is_empty() {
-            return Err(Ended::new(
-                MACHINE,
-                "no node of this Ray cluster has CPUs; see ray status".to_owned(),
-            ));
+            return Err(Ended::machine("no node of this Ray cluster has CPUs; see ray status".to_owned()));
         }
         Ok(Self { address, nodes })
     }
@@ -92,7 +81,6 @@ impl Node {
     }
 }
 
-/// The command line of [`PROGRAM`] for the cluster at `address`.
 fn called(address: &str, words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut line = vec!["python3".to_owned(), "-c".to_owned(), PROGRAM.to_owned(), address.to_owned()];
     line.extend(words);

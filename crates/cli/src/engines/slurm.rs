@@ -5,8 +5,8 @@ use std::process::Child;
 
 use dbdyno_provision::{calling, start_detached};
 
-use crate::engines::launcher::{Gang, Launcher, cannot_start, variables};
-use crate::exit::{Ended, MACHINE};
+use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
+use crate::exit::Ended;
 
 /// What every call of srun says: one program on a node, with all of its memory, and dbdyno chooses
 /// among the CPUs.
@@ -32,19 +32,15 @@ impl Slurm {
         let mut sinfo = calling("sinfo");
         sinfo.envs(variables()).args(["--noheader", "--Node", "--responding", "--states=idle"]);
         sinfo.arg("--format=%N %c %P").args(partition.map(|name| format!("--partition={name}")));
-        let cannot = |why: &str| {
+        let listed = printed(&mut sinfo).map_err(|why| {
             let advice = "is Slurm there (packages slurm-client, munge), and its controller up?";
-            Ended::new(MACHINE, format!("cannot ask sinfo for idle nodes: {why}; {advice}"))
-        };
-        let output = sinfo.output().map_err(|error| cannot(&error.to_string()))?;
-        if !output.status.success() {
-            return Err(cannot(String::from_utf8_lossy(&output.stderr).trim()));
-        }
-        let nodes = nodes(&String::from_utf8_lossy(&output.stdout), partition.is_none());
+            Ended::machine(format!("cannot ask sinfo for idle nodes: {why}; {advice}"))
+        })?;
+        let nodes = nodes(&listed, partition.is_none());
         if nodes.is_empty() {
             let of = partition.map_or("the default partition".to_owned(), |name| format!("partition {name}"));
             let advice = "see sinfo; wait, or name another partition with --on slurm:PARTITION";
-            return Err(Ended::new(MACHINE, format!("no node of {of} is idle; {advice}")));
+            return Err(Ended::machine(format!("no node of {of} is idle; {advice}")));
         }
         Ok(Self { partition: partition.map(str::to_owned), nodes })
     }

@@ -8,7 +8,7 @@ use dbdyno_analyse::host_class;
 use dbdyno_plan::Unlike;
 use dbdyno_record::{HostInfo, Run, RunEvent};
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
 use crate::fleet::{Fleet, Machine};
 
 /// What the class of a machine is made of, by name.
@@ -29,7 +29,7 @@ pub(crate) fn first_measured(dir: &Path) -> Option<(String, Class)> {
 pub(super) fn none_is_left() -> Ended {
     let what = "no machine is of the class of the one that began the run's first block";
     let advice = format!("go on with such machines, or start a new run with {HOW_TO_ALLOW}");
-    Ended::new(MACHINE, format!("{what}; {advice}"))
+    Ended::machine(format!("{what}; {advice}"))
 }
 
 impl Fleet<'_> {

@@ -18,7 +18,7 @@ use dbdyno_record::{CellId, RunEvent, RunWriter};
 
 use crate::conductor::{Holds, Tally, further_blocks};
 use crate::engines::Launcher;
-use crate::exit::{Ended, MACHINE, USAGE};
+use crate::exit::Ended;
 use crate::progress::Progress;
 use crate::time;
 use class::Class;
@@ -29,13 +29,10 @@ use task::Task;
 /// So often a block is lost before the run ends: then it is no machine's fault.
 const MOST_LOSSES: usize = 3;
 
-/// How often tasks are looked at.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Folder of the tasks in the run directory.
 pub(crate) const FOLDER: &str = "fleet";
 
-/// A run on several machines.
 pub(crate) struct Fleet<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) run_id: &'a str,
@@ -52,17 +49,14 @@ pub(crate) struct Fleet<'a> {
     pub(crate) first: Option<(String, Class)>,
 }
 
-/// One of the fleet.
 struct Machine {
     name: String,
     task: Option<Task>,
     /// It rests until then.
     free_at: Instant,
-    /// Blocks that were lost on it.
     losses: usize,
     /// Files travel to it: it lacks some that the run needs.
     lacks_files: bool,
-    /// It was asked what it is.
     is_known: bool,
     /// It is of another class than the first one, and gets no block.
     is_refused: bool,
@@ -75,10 +69,8 @@ impl Machine {
     }
 }
 
-/// The blocks that are left.
 struct Blocks {
     waiting: VecDeque<u32>,
-    /// How often each was lost.
     lost: BTreeMap<u32, usize>,
 }
 
@@ -93,10 +85,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
     } else {
         return Ok(());
     };
-    Err(Ended::new(
-        USAGE,
-        format!("--on runs blocks apart from each other, but {why}; leave out one of both"),
-    ))
+    Err(Ended::usage(format!("--on runs blocks apart from each other, but {why}; leave out one of both")))
 }
 
 /// Names the plan's files by paths without links and `..`, which lead elsewhere where files travel.
@@ -218,9 +207,9 @@ impl Fleet<'_> {
         *lost += 1;
         let text = format!("block {} was lost on {}: {}", task.block, machine.name, task.why());
         if *lost == MOST_LOSSES {
-            let log = task.log().display();
+            let log = task.log.display();
             let text = format!("{text}; it was lost {MOST_LOSSES} times, so the run ends; see {log}");
-            return Ok(Some(Ended::new(MACHINE, text)));
+            return Ok(Some(Ended::machine(text)));
         }
         blocks.waiting.push_front(task.block);
         let text = format!("{text}; it is run again from its start; records so far: {FOLDER}/{}", task.name);

@@ -15,8 +15,8 @@ use dbdyno_provision::{calling, servers_dir};
 use dbdyno_record::Run;
 use sha2::{Digest, Sha256};
 
-use crate::engines::launcher::{ask_to_end, this_program};
-use crate::exit::{Ended, MACHINE};
+use crate::engines::{ask_to_end, this_program};
+use crate::exit::Ended;
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
 /// A machine that is free answers in this time.
@@ -59,7 +59,6 @@ impl Shipment {
         Ok(Self(all))
     }
 
-    /// The words that run a task on a machine.
     pub(super) fn words(&self, block: u32, name: &str, templates: Option<String>) -> Vec<String> {
         let mut words = ["sh", "-c", PROGRAM, "dbdyno"].map(str::to_owned).to_vec();
         words.extend([block.to_string(), name.to_owned(), templates.unwrap_or_default()]);
@@ -181,7 +180,6 @@ fn servers(plan: &Plan) -> BTreeSet<String> {
     plan.variants.iter().filter_map(|variant| name(variant.kind())).collect()
 }
 
-/// The files of a run that its tasks read.
 fn own_files(dir: &Path) -> io::Result<Archive> {
     let names = std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| PathBuf::from(entry.file_name())));
     let mut names = names.collect::<io::Result<Vec<_>>>()?;
@@ -207,7 +205,7 @@ impl Archive {
         read.map_err(|error| {
             let what =
                 format!("cannot read files for the machines from {}: {error}", archive.folder.display());
-            Ended::new(MACHINE, format!("{what}; is tar there (package tar), and may you read them?"))
+            Ended::machine(format!("{what}; is tar there (package tar), and may you read them?"))
         })?;
         archive.hash = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         archive.bytes = bytes;

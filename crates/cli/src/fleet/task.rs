@@ -7,26 +7,22 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crate::engines::Launcher;
-use crate::engines::launcher::{ask_to_end, this_program};
+use crate::engines::{Launcher, ask_to_end, this_program};
 use crate::exit::Ended;
 use crate::fleet::FOLDER;
 use crate::fleet::shipment::Shipment;
 
-/// A task that was started.
 pub(super) struct Task {
     pub(super) block: u32,
     pub(super) name: String,
     /// Its run directory, once it has made it.
     pub(super) dir: PathBuf,
-    log: PathBuf,
+    pub(super) log: PathBuf,
     child: Child,
     /// Brings files to its machine, and records back.
     courier: Option<JoinHandle<io::Result<()>>>,
-    /// Why the courier has failed.
     lost: Option<io::Error>,
     pub(super) started: Instant,
-    /// Once it has ended.
     status: Option<ExitStatus>,
 }
 
@@ -83,7 +79,6 @@ impl Task {
         self.status.is_some()
     }
 
-    /// Asks it to end.
     pub(super) fn stop(&self) {
         if self.status.is_none() {
             ask_to_end(&self.child);
@@ -100,11 +95,6 @@ impl Task {
             Some(last) => format!("{} ({status})", last.trim()),
             None => lost.unwrap_or(status),
         }
-    }
-
-    /// Where what it has said is.
-    pub(super) fn log(&self) -> &Path {
-        &self.log
     }
 }
 

@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use super::words::Words;
 
-/// A command with all that it needs.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) options: Options,
@@ -28,7 +27,6 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Reads the options.
     pub(super) fn of(words: &Words) -> Result<Self, String> {
         let clients = words.number("client")?.unwrap_or(1_u32);
         let mut options = Options {

@@ -14,15 +14,14 @@ use dbdyno_workloads::pgbench::{Pgbench, builtin};
 use hdrhistogram::Histogram;
 
 use self::asked::Asked;
-use self::text::{Counts, Took, histogram};
-use crate::exit::{Ended, SERVER, USAGE};
+use self::text::{Counts, Took};
+use crate::exit::Ended;
 use crate::{terminal, unrecorded};
 
 pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
-    let usage = |problem: String| Ended::new(USAGE, problem);
-    let words = words::read(words).map_err(usage)?;
+    let words = words::read(words).map_err(Ended::usage)?;
     if let Some(name) = words.text("show-script") {
-        let own = builtin(name).map_err(usage)?;
+        let own = builtin(name).map_err(Ended::usage)?;
         return terminal::out(&format!("-- {}: {}\n{}", own.name, own.title, own.text));
     }
     if words.has("version") {
@@ -32,15 +31,15 @@ pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
         let names: Vec<String> = words.ignored.iter().map(|name| format!("--{name}")).collect();
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
-    let asked = Asked::of(&words).map_err(usage)?;
+    let asked = Asked::of(&words).map_err(Ended::usage)?;
     let context = Context { endpoint: asked.endpoint.clone(), owned: false, seed: asked.seed, device: None };
-    let workload = Pgbench::alone(&asked.options, context).map_err(usage)?;
+    let workload = Pgbench::alone(&asked.options, context).map_err(Ended::usage)?;
     if asked.initializes { initialized(&asked, &workload) } else { measured(&asked, workload) }
 }
 
 fn initialized(asked: &Asked, workload: &Pgbench) -> Result<(), Ended> {
     if asked.options.init_steps.is_empty() {
-        return Err(Ended::new(USAGE, "no initialization steps specified"));
+        return Err(Ended::usage("no initialization steps specified"));
     }
     let began = Instant::now();
     terminal::note(&format!(
@@ -73,11 +72,9 @@ fn measured(asked: &Asked, mut workload: Pgbench) -> Result<(), Ended> {
     terminal::out(&format!("pgbench (PostgreSQL) 15 (dbdyno {})\n{report}", env!("CARGO_PKG_VERSION")))
 }
 
-/// Finds out the scale, and vacuums.
 async fn ready(asked: &Asked, workload: &mut Pgbench) -> Result<(), Ended> {
-    let server = |error: &dyn std::fmt::Display| Ended::new(SERVER, error.to_string());
-    let mut session = asked.endpoint.connect().await.map_err(|error| server(&error))?;
-    let done = prepared(asked, workload, &mut session).await.map_err(|error| server(&error));
+    let mut session = asked.endpoint.connect().await.map_err(Ended::server)?;
+    let done = prepared(asked, workload, &mut session).await.map_err(Ended::server);
     session.close().await;
     done
 }
@@ -105,10 +102,9 @@ fn ended(end: &StepEnd) -> Result<(), Ended> {
         return Ok(());
     }
     let message = end.message.as_deref().unwrap_or("the run did not complete");
-    Err(Ended::new(USAGE, format!("Run was aborted: {message}")))
+    Err(Ended::usage(format!("Run was aborted: {message}")))
 }
 
-/// What is seen of a run while it goes on.
 struct Seen<'a> {
     asked: &'a Asked,
     all: Counts,
@@ -136,7 +132,7 @@ impl Observer for Seen<'_> {
     fn times(&mut self, _: &str, response: &Histogram<u64>) {
         for counts in [&mut self.all, &mut self.part] {
             // Ranges grow: adding cannot fail.
-            let _ = counts.times.add(response);
+            let _ = counts.times.0.add(response);
         }
     }
 
@@ -145,10 +141,10 @@ impl Observer for Seen<'_> {
     }
 
     fn statements(&mut self, name: &str, done: u64, times: Option<&Histogram<u64>>) {
-        let part = self.all.parts.entry(name.to_owned()).or_insert_with(|| (0, histogram()));
+        let part = self.all.parts.entry(name.to_owned()).or_default();
         part.0 += done;
         if let Some(times) = times {
-            let _ = part.1.add(times);
+            let _ = part.1.0.add(times);
         }
     }
 

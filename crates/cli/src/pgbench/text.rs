@@ -5,48 +5,27 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use dbdyno_workloads::pgbench::ScriptInfo;
-use hdrhistogram::Histogram;
 
 use super::asked::Asked;
+use crate::unrecorded::Times;
 
-/// Counts of a run, or of a part of one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     pub(super) done: u64,
     pub(super) failed: u64,
     pub(super) retries: u64,
     pub(super) skipped: u64,
-    /// Microseconds from when a transaction was due to its end, and those before it was sent.
-    pub(super) times: Histogram<u64>,
+    /// From when a transaction was due to its end, and those before it was sent.
+    pub(super) times: Times,
     pub(super) lag_us: u64,
     pub(super) lag_max_us: u64,
-    /// By name of script or command.
-    pub(super) parts: BTreeMap<String, (u64, Histogram<u64>)>,
-}
-
-pub(super) fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are allowed")
-}
-
-impl Default for Counts {
-    fn default() -> Self {
-        Self {
-            done: 0,
-            failed: 0,
-            retries: 0,
-            skipped: 0,
-            times: histogram(),
-            lag_us: 0,
-            lag_max_us: 0,
-            parts: BTreeMap::new(),
-        }
-    }
+    pub(super) parts: BTreeMap<String, (u64, Times)>,
 }
 
 impl Counts {
     fn part(&self, name: &str) -> (u64, f64, f64) {
         let part = self.parts.get(name);
-        part.map_or((0, 0.0, 0.0), |(done, times)| (*done, times.mean() / 1e3, times.stdev() / 1e3))
+        part.map_or((0, 0.0, 0.0), |(done, times)| (*done, times.0.mean() / 1e3, times.0.stdev() / 1e3))
     }
 
     fn lag_ms(&self) -> f64 {
@@ -54,7 +33,6 @@ impl Counts {
     }
 }
 
-/// How long a run took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Took {
     pub(super) seconds: f64,
@@ -68,7 +46,7 @@ fn percent(part: u64, of: u64) -> f64 {
 /// A line of `--progress`; `total` and `seconds` are since the start and since the line before.
 pub(super) fn progress(counts: &Counts, asked: &Asked, seconds: f64, total: f64) -> String {
     let rate = if seconds > 0.0 { counts.done as f64 / seconds } else { 0.0 };
-    let (mean, spread) = (counts.times.mean() / 1e3, counts.times.stdev() / 1e3);
+    let (mean, spread) = (counts.times.0.mean() / 1e3, counts.times.0.stdev() / 1e3);
     let failed = counts.failed;
     let mut line = format!(
         "progress: {total:.1} s, {rate:.1} tps, lat {mean:.3} ms stddev {spread:.3}, {failed} failed"
@@ -144,8 +122,8 @@ fn late(counts: &Counts, asked: &Asked, line: &mut impl FnMut(String)) {
         line(format!("number of transactions skipped: {skipped} ({:.3}%)", percent(skipped, all)));
     }
     let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
-    let within = counts.times.count_between(0, limit_us);
-    let above = counts.times.len().saturating_sub(within);
+    let within = counts.times.0.count_between(0, limit_us);
+    let above = counts.times.0.len().saturating_sub(within);
     let ms = limit.as_secs_f64() * 1e3;
     let share = percent(above, counts.done);
     line(format!(
@@ -157,8 +135,8 @@ fn late(counts: &Counts, asked: &Asked, line: &mut impl FnMut(String)) {
 fn latency(counts: &Counts, asked: &Asked, took: Took, line: &mut impl FnMut(String)) {
     let is_measured = asked.progress > 0 || asked.latency_limit.is_some() || !asked.options.rates.is_empty();
     if is_measured {
-        line(format!("latency average = {:.3} ms", counts.times.mean() / 1e3));
-        line(format!("latency stddev = {:.3} ms", counts.times.stdev() / 1e3));
+        line(format!("latency average = {:.3} ms", counts.times.0.mean() / 1e3));
+        line(format!("latency stddev = {:.3} ms", counts.times.0.stdev() / 1e3));
     } else {
         let each =
             1e3 * took.seconds * f64::from(asked.clients) / (counts.done + counts.failed).max(1) as f64;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// What an option is here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     Flag,
@@ -16,7 +15,6 @@ enum Use {
     Refused,
 }
 
-/// Short and long name of each option.
 const OPTIONS: [(char, &str, Use); 45] = [
     ('i', "initialize", Use::Flag),
     ('I', "init-steps", Use::Value),
@@ -71,7 +69,6 @@ pub(super) struct Words {
     /// Options that may come again: name and value, in their order.
     pub(super) repeated: Vec<(&'static str, String)>,
     pub(super) database: Option<String>,
-    /// Options that were given and change nothing.
     pub(super) ignored: Vec<&'static str>,
 }
 

@@ -7,17 +7,16 @@ mod table;
 use dbdyno_analyse::{Findings, Forecast, fixed_blocks, forecast, margin_of};
 use dbdyno_plan::{Estimate, Plan};
 use dbdyno_record::Manifest;
-use dbdyno_report::document::Block;
 use serde::Serialize;
 
 use crate::args::PlanArgs;
 use crate::exit::Ended;
 use crate::terminal;
+pub(crate) use table::blocks;
 
 /// Noises that are shown when nothing is known: 1 % is usual for a quiet machine.
 const ASSUMED: [f64; 4] = [0.005, 0.01, 0.02, 0.05];
 
-/// What a plan can detect.
 #[derive(Debug, Serialize)]
 pub(crate) struct Power {
     pub(crate) blocks: u32,
@@ -142,12 +141,5 @@ pub(crate) fn remember(manifest: &Manifest, findings: &Findings) {
             "the noise of this run is not kept for `dbdyno plan`: {}",
             ended.message.unwrap_or_default()
         ));
-    }
-}
-
-impl Power {
-    /// For people.
-    pub(crate) fn blocks(&self) -> Vec<Block> {
-        table::blocks(self)
     }
 }

@@ -5,10 +5,9 @@ use std::path::Path;
 use dbdyno_analyse::{Findings, StepNoise, analyse, best_step_seconds, host_class, noise, numbered, pooled};
 use dbdyno_record::{Manifest, Run};
 
-use crate::exit::{Ended, USAGE};
+use crate::exit::Ended;
 use crate::power::store::{self, StoredNoise};
 
-/// The noise of some steps.
 pub(super) struct Known {
     steps: Vec<StepNoise>,
     /// In words: which runs it is of.
@@ -48,14 +47,14 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, E
             "{}: no step has two valid blocks, so nothing is known of its noise; name a run of two or more blocks",
             dir.display()
         );
-        return Err(Ended::new(USAGE, text));
+        return Err(Ended::usage(text));
     }
     let is_planned = |noise: &&StepNoise| {
         let of_plan = manifest.workloads.iter().find(|workload| workload.name == noise.workload);
         of_plan.is_some_and(|workload| workload.steps.contains(&noise.step))
     };
     if !steps.iter().any(|noise| is_planned(&noise)) {
-        return Err(Ended::new(USAGE, none_of_the_plan(dir, &steps, manifest)));
+        return Err(Ended::usage(none_of_the_plan(dir, &steps, manifest)));
     }
     let kind = kind(&steps);
     let mut from = format!("{kind} run {}", run.manifest.run_id);
@@ -70,7 +69,6 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, E
     Ok(Some(Known { steps, from }))
 }
 
-/// What the noise of these steps is computed from.
 fn kind(steps: &[StepNoise]) -> &'static str {
     let of_control = |noise: &StepNoise| noise.again;
     // Where a step is known from both, only the A/A counts.

@@ -15,14 +15,12 @@ const FORMAT: u32 = 2;
 /// Entries that are kept, the newest.
 const MOST: usize = 200;
 
-/// The noise of one workload in one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct StoredNoise {
     pub(super) run_id: String,
     pub(super) started: String,
     /// Kind of build of dbdyno: a debug build scatters in its own way.
     pub(super) build: String,
-    /// Class of the host.
     pub(super) host: BTreeMap<String, String>,
     pub(super) workload: String,
     pub(super) version: u32,

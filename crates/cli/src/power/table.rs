@@ -4,13 +4,11 @@ use dbdyno_report::document::{Block, Column, Table};
 
 use crate::power::{Power, StepPower};
 
-/// What the columns say.
 const NOTE: &str = "noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or \
     slower, beyond the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal \
     variants get the verdict same.";
 
-/// The table and what its columns say.
-pub(super) fn blocks(power: &Power) -> Vec<Block> {
+pub(crate) fn blocks(power: &Power) -> Vec<Block> {
     let what = match power.blocks {
         blocks if let Some(most) = power.most_blocks => {
             format!(

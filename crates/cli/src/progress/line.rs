@@ -8,13 +8,11 @@ const BARS: [usize; 2] = [20, 10];
 const SHORT_NAMES: [usize; 2] = [14, 8];
 /// Left out where there is little room for the numbers after it.
 const BLOCK: &str = "block ";
-/// Between the parts of the line.
 const GAP: &str = "  ";
 
 /// What there is to say at a moment; what is empty is left out.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Line {
-    /// Part of the whole run that is done, 0 to 1.
     pub(super) done: f64,
     pub(super) eta: String,
     /// `block 3/5`, where there are several.
@@ -22,16 +20,13 @@ pub(super) struct Line {
     pub(super) variant: String,
     /// The step, or what is done outside the clock.
     pub(super) what: String,
-    /// With its unit.
     pub(super) rate: String,
-    /// The response times of the last second.
     pub(super) latency: String,
     /// How far the step is, and how long it is expected to take.
     pub(super) times: String,
 }
 
 impl Line {
-    /// The line in at most `width` columns.
     pub(super) fn fitted(&self, width: usize) -> String {
         let mut line = self.clone();
         let over = |line: &Self, bar| line.parts(bar).chars().count().saturating_sub(width);

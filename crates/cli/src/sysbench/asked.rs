@@ -13,10 +13,8 @@ use serde_json::{Value, json};
 
 use super::words::Words;
 
-/// A `run` without an end of its own.
 const ENDLESS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// A command with all that it needs.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) options: Options,
@@ -31,7 +29,6 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Reads the options.
     pub(super) fn of(words: &Words, script: &str, command: &str) -> Result<Self, String> {
         let threads = words.number(&["threads", "num_threads"], 1)?;
         let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0);

@@ -15,27 +15,26 @@ use hdrhistogram::Histogram;
 use self::asked::Asked;
 use self::text::Counts;
 use self::words::Words;
-use crate::exit::{Ended, SERVER, USAGE};
+use crate::exit::Ended;
 use crate::{terminal, unrecorded};
 
 pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
-    let usage = |problem: String| Ended::new(USAGE, problem);
-    let words = words::read(words).map_err(usage)?;
+    let words = words::read(words).map_err(Ended::usage)?;
     let missing = "name a script and a command, e.g. dbdyno sysbench oltp_read_only --threads=4 run";
-    let script = words.script.clone().ok_or_else(|| usage(missing.to_owned()))?;
-    let command = words.command.clone().ok_or_else(|| usage(missing.to_owned()))?;
+    let script = words.script.clone().ok_or_else(|| Ended::usage(missing))?;
+    let command = words.command.clone().ok_or_else(|| Ended::usage(missing))?;
     if matches!(script.as_str(), "cpu" | "fileio" | "memory" | "threads" | "mutex") {
         let message =
             format!("{script} is a test of sysbench that asks no database: dbdyno has none of those");
-        return Err(usage(message));
+        return Err(Ended::usage(message));
     }
     let ignored = words.ignored();
     if !ignored.is_empty() {
         terminal::note(&format!("without effect here: {}", ignored.join(", ")));
     }
-    let asked = Asked::of(&words, &script, &command).map_err(usage)?;
+    let asked = Asked::of(&words, &script, &command).map_err(Ended::usage)?;
     let context = Context { endpoint: asked.endpoint.clone(), owned: false, seed: asked.seed, device: None };
-    let workload = Sysbench::alone(&asked.options, context).map_err(usage)?;
+    let workload = Sysbench::alone(&asked.options, context).map_err(Ended::usage)?;
     terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
     match command.as_str() {
         "help" => help(&script, workload),
@@ -47,7 +46,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
 fn help(script: &str, mut workload: Sysbench) -> Result<(), Ended> {
     if workload.has_help() {
         // It prints.
-        unrecorded::wait(workload.help())?.map_err(|error| Ended::new(USAGE, error))?;
+        unrecorded::wait(workload.help())?.map_err(Ended::usage)?;
         return printed(&workload);
     }
     let stem = script.strip_suffix(".lua").unwrap_or(script);
@@ -67,7 +66,7 @@ fn commanded(asked: &Asked, workload: Sysbench) -> Result<(), Ended> {
 
 fn measured(words: &Words, asked: &Asked, mut workload: Sysbench) -> Result<(), Ended> {
     terminal::out(&header(words, asked))?;
-    unrecorded::wait(workload.begin())?.map_err(|error| Ended::new(SERVER, error))?;
+    unrecorded::wait(workload.begin())?.map_err(Ended::server)?;
     printed(&workload)?;
     terminal::out("Initializing worker threads...\n\nThreads started!\n\n")?;
     let mut seen = Seen::new(asked, &workload);
@@ -76,16 +75,15 @@ fn measured(words: &Words, asked: &Asked, mut workload: Sysbench) -> Result<(), 
     ended(&end)?;
     let seconds = seen.last_us.saturating_sub(seen.warmup_us()) as f64 / 1e6;
     let stat = seen.all.stat(asked.threads, asked.percentile, seconds, seconds);
-    let problem = |problem| Ended::new(USAGE, problem);
     if asked.histogram {
         terminal::out(&text::histogram(&seen.all))?;
         terminal::out(" ")?;
     }
-    if !workload.report("cumulative", &stat).map_err(problem)? {
+    if !workload.report("cumulative", &stat).map_err(Ended::usage)? {
         let threads = seen.threads(&end);
         terminal::out(&text::cumulative(&seen.all, asked.percentile, seconds, &threads, seen.asks()))?;
     }
-    unrecorded::wait(workload.end())?.map_err(|error| Ended::new(SERVER, error))?;
+    unrecorded::wait(workload.end())?.map_err(Ended::server)?;
     printed(&workload)
 }
 
@@ -134,14 +132,12 @@ fn engine(asked: &Asked, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<Ste
     unrecorded::step(workload, threads, time_cap, seen)
 }
 
-/// What is seen of a run while it goes on.
 struct Seen<'a> {
     asked: &'a Asked,
     workload: &'a Sysbench,
     all: Counts,
     /// Since the line before.
     part: Counts,
-    /// Events and microseconds of each client.
     clients: BTreeMap<u32, (u64, u64)>,
     last_us: u64,
     line_us: u64,
@@ -204,7 +200,7 @@ impl Observer for Seen<'_> {
     fn times(&mut self, _: &str, response: &Histogram<u64>) {
         for counts in [&mut self.all, &mut self.part] {
             // Ranges grow: adding cannot fail.
-            let _ = counts.times.add(response);
+            let _ = counts.times.0.add(response);
         }
     }
 

@@ -4,10 +4,10 @@
 use std::fmt::Write;
 
 use dbdyno_workloads::sysbench::Stat;
-use hdrhistogram::Histogram;
 
-/// Counts of a run, or of a part of one.
-#[derive(Debug, Clone)]
+use crate::unrecorded::Times;
+
+#[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     pub(super) events: u64,
     pub(super) reads: u64,
@@ -15,15 +15,8 @@ pub(super) struct Counts {
     pub(super) other: u64,
     pub(super) errors: u64,
     pub(super) reconnects: u64,
-    /// Microseconds from when an event was due to its end.
-    pub(super) times: Histogram<u64>,
-}
-
-impl Default for Counts {
-    fn default() -> Self {
-        let times = Histogram::new(3).expect("three digits are allowed");
-        Self { events: 0, reads: 0, writes: 0, other: 0, errors: 0, reconnects: 0, times }
-    }
+    /// From when an event was due to its end.
+    pub(super) times: Times,
 }
 
 impl Counts {
@@ -32,19 +25,18 @@ impl Counts {
     }
 
     pub(super) fn percentile_ms(&self, percentile: u64) -> f64 {
-        if percentile == 0 || self.times.is_empty() {
+        if percentile == 0 || self.times.0.is_empty() {
             return 0.0;
         }
-        self.times.value_at_percentile(percentile as f64) as f64 / 1000.0
+        self.times.0.value_at_percentile(percentile as f64) as f64 / 1000.0
     }
 
     fn sum_ms(&self) -> f64 {
-        self.times.mean() * self.times.len() as f64 / 1000.0
+        self.times.0.mean() * self.times.0.len() as f64 / 1000.0
     }
 
-    /// For the hooks of a script.
     pub(super) fn stat(&self, threads: u32, percentile: u64, interval: f64, total: f64) -> Stat {
-        let least = if self.times.is_empty() { 0 } else { self.times.min() };
+        let least = if self.times.0.is_empty() { 0 } else { self.times.0.min() };
         Stat {
             threads_running: threads,
             time_interval: interval,
@@ -57,14 +49,13 @@ impl Counts {
             reconnects: self.reconnects,
             latency_pct: self.percentile_ms(percentile) / 1e3,
             latency_min: least as f64 / 1e6,
-            latency_max: self.times.max() as f64 / 1e6,
-            latency_avg: self.times.mean() / 1e6,
+            latency_max: self.times.0.max() as f64 / 1e6,
+            latency_avg: self.times.0.mean() / 1e6,
             latency_sum: self.sum_ms() / 1e3,
         }
     }
 }
 
-/// One line of the reports in between.
 pub(super) fn interval(
     counts: &Counts,
     threads: u32,
@@ -132,12 +123,12 @@ pub(super) fn cumulative(
     line(format!("    total time:                          {seconds:.4}s"));
     line(format!("    total number of events:              {}\n", counts.events));
     line("Latency (ms):".to_owned());
-    let least = if counts.times.is_empty() { 0 } else { counts.times.min() };
+    let least = if counts.times.0.is_empty() { 0 } else { counts.times.0.min() };
     let late = format!("{percentile}th percentile");
     for (name, ms) in [
         ("min", least as f64 / 1e3),
-        ("avg", counts.times.mean() / 1e3),
-        ("max", counts.times.max() as f64 / 1e3),
+        ("avg", counts.times.0.mean() / 1e3),
+        ("max", counts.times.0.max() as f64 / 1e3),
         (late.as_str(), counts.percentile_ms(percentile)),
         ("sum", counts.sum_ms()),
     ] {
@@ -162,13 +153,12 @@ fn mean_and_spread(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, 
     (mean, variance.sqrt())
 }
 
-/// The histogram of --histogram, with sysbench's buckets.
 pub(super) fn histogram(counts: &Counts) -> String {
     const BUCKETS: usize = 1024;
     let (least, greatest) = (0.001_f64, 100_000.0_f64);
     let step = (greatest / least).ln() / (BUCKETS - 1) as f64;
     let mut buckets = vec![0_u64; BUCKETS];
-    for value in counts.times.iter_recorded() {
+    for value in counts.times.0.iter_recorded() {
         let ms = value.value_iterated_to() as f64 / 1e3;
         let place = ((ms.max(least) / least).ln() / step + 0.5) as usize;
         buckets[place.min(BUCKETS - 1)] += value.count_at_value();
@@ -184,7 +174,6 @@ pub(super) fn histogram(counts: &Counts) -> String {
     out
 }
 
-/// An option in the list of the command `help`.
 pub(super) fn option(name: &str, kind: &str, description: &str, default: Option<&str>) -> String {
     let value = match kind {
         "BOOL" => "[=on|off]",
@@ -204,7 +193,7 @@ mod tests {
 
     fn counts() -> Counts {
         let mut counts = Counts { events: 10, reads: 140, writes: 40, other: 20, ..Counts::default() };
-        [1000, 1000, 2000, 10_000].into_iter().for_each(|us| counts.times.record(us).unwrap());
+        [1000, 1000, 2000, 10_000].into_iter().for_each(|us| counts.times.0.record(us).unwrap());
         counts
     }
 

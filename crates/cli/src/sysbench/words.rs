@@ -8,11 +8,9 @@ pub(super) struct Words {
     pub(super) command: Option<String>,
     /// sysbench's own options, with `_`.
     pub(super) general: BTreeMap<String, String>,
-    /// Those of the script.
     pub(super) own: BTreeMap<String, String>,
 }
 
-/// Options that have a meaning here.
 const TAKEN: [&str; 38] = [
     "threads",
     "num_threads",
@@ -101,7 +99,6 @@ pub(super) fn read(words: &[String]) -> Result<Words, String> {
 }
 
 impl Words {
-    /// Options that were given and change nothing.
     pub(super) fn ignored(&self) -> Vec<String> {
         let given = self.general.keys().filter(|name| IGNORED.contains(&name.as_str()));
         given.map(|name| format!("--{}", name.replace('_', "-"))).collect()

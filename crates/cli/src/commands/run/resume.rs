@@ -15,7 +15,7 @@ use super::{Ready, data_root, held, tell};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
 use crate::conductor::{RunClock, Tally, partial, snapshot_dir};
-use crate::exit::{Ended, USAGE};
+use crate::exit::Ended;
 use crate::manifest::{host_info, tool, workloads};
 use crate::variants::{Prepared, prepare};
 use crate::{fleet, host, limits, option_files, terminal, time};
@@ -47,7 +47,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
         cells = order.iter().filter(|cell| blocks.contains(&cell.block)).cloned().collect();
     } else if !cells.is_empty() && dir.join(fleet::FOLDER).exists() {
         let advice = "go on with such machines: --on local:N, ray or slurm";
-        return Err(Ended::new(USAGE, format!("this run is one of a fleet; {advice}")));
+        return Err(Ended::usage(format!("this run is one of a fleet; {advice}")));
     }
     let left: HashSet<&CellId> = cells.iter().collect();
     let stay = |ended: &HashSet<&CellId>| ended.difference(&left).count();
@@ -104,7 +104,7 @@ pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<
                 "variant {} is not what it was when the run began: {} then, {} now, or its config has changed",
                 then.name, then.server, now.info.server
             );
-            return Err(Ended::new(USAGE, format!("{text}; start a new run")));
+            return Err(Ended::usage(format!("{text}; start a new run")));
         }
     }
     Ok(())
@@ -122,9 +122,8 @@ fn is_over(run: &Run, plan: &Plan) -> bool {
 /// on anyway; `None` when it is one of them.
 pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
     let (now, then) = (tool(), &record.manifest.tool);
-    let refuse = |what: String| Ended::new(USAGE, what);
     if now.build != then.build {
-        return Err(refuse(format!(
+        return Err(Ended::usage(format!(
             "the run was begun by a {} build of dbdyno, and this is a {} build, whose client has \
              other costs; continue with the build that began it, or start a new run",
             then.build, now.build
@@ -135,7 +134,7 @@ pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<O
         let version = before.map(|before| before.version);
         if version != Some(workload.version) {
             let before = version.map_or("none".to_owned(), |version| version.to_string());
-            return Err(refuse(format!(
+            return Err(Ended::usage(format!(
                 "the run was begun with version {before} of {}, this dbdyno has version {}, which does other work; go on with \
                  the dbdyno that began it ({} {}), or start a new run",
                 workload.name, workload.version, then.version, then.commit
@@ -150,7 +149,7 @@ pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<O
         then.version, then.commit, now.version, now.commit
     );
     if !anyway {
-        return Err(refuse(format!(
+        return Err(Ended::usage(format!(
             "the run would go on with {differs}; go on with the one that began it, or add --anyway, and the report says so"
         )));
     }

@@ -5,13 +5,14 @@ use dbdyno_record::{Manifest, Run};
 use tokio::runtime::Runtime;
 
 use super::resume::{other_program, other_variant, own_option_files};
-use super::{Ready, conduct, create};
+use super::{Ready, conduct, create, leftovers};
 use crate::args::TaskArgs;
 use crate::conductor::{Holds, partial};
+use crate::doctor::wakeups::give_cpus;
 use crate::exit::Ended;
 use crate::manifest::manifest;
 use crate::variants::prepare;
-use crate::{cpus, host, leftovers, limits, signals, templates};
+use crate::{host, limits, signals, templates};
 
 /// Runs the block. Its records are in a run directory in the end, which the fleet takes from there.
 pub(crate) fn task(args: &TaskArgs) -> Result<(), Ended> {
@@ -39,7 +40,7 @@ fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, Ended> {
             *path = files.join(path.strip_prefix("/").unwrap_or(path));
         }
     }
-    cpus::give(&mut plan);
+    give_cpus(&mut plan);
     host::check(&plan, &args.out, 0)?;
     limits::check(&plan)?;
     host::check_life(&plan)?;

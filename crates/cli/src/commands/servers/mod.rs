@@ -28,7 +28,6 @@ pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
     }
 }
 
-/// Prints what came of one server.
 fn result(line: &str) -> Result<(), Ended> {
     terminal::out_blocks(&[Block::text(line)])
 }
@@ -62,10 +61,7 @@ fn get(names: &[String], from: Option<&Path>, say: impl Fn(&str) -> Result<(), E
             }
         }
     }
-    match first_failure {
-        None => Ok(()),
-        Some(code) => Err(Ended { code, message: None }),
-    }
+    first_failure.map_or(Ok(()), |code| Err(Ended::silent(code)))
 }
 
 /// Gets servers of a plan that are not here: at once, or when a person says so. Others are missed

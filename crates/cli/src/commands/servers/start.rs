@@ -9,7 +9,7 @@ use dbdyno_provision::Base;
 
 use super::ended;
 use crate::args::ServersStartArgs;
-use crate::exit::{Ended, SERVER, USAGE};
+use crate::exit::Ended;
 use crate::{signals, terminal};
 
 /// How often it is looked whether the server still runs.
@@ -20,10 +20,10 @@ const LOG_LINES: usize = 15;
 
 pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
     if let Some(file) = args.config.as_ref().filter(|file| !file.is_file()) {
-        return Err(Ended::new(
-            USAGE,
-            format!("--config: there is no file {}; name an option file", file.display()),
-        ));
+        return Err(Ended::usage(format!(
+            "--config: there is no file {}; name an option file",
+            file.display()
+        )));
     }
     let base = find_named(&args.name).map_err(ended)?;
     let cancel = signals::watch("stopping the server (again: stop at once)")?;
@@ -38,7 +38,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
     while !cancel.load(Ordering::Relaxed) {
         if let Some(status) = play.server.exit_status() {
             let tail = play.server.log_tail(LOG_LINES);
-            return Err(Ended::new(SERVER, format!("{} ended by itself ({status}):\n{tail}", base.title())));
+            return Err(Ended::server(format!("{} ended by itself ({status}):\n{tail}", base.title())));
         }
         std::thread::sleep(POLL);
     }

@@ -33,7 +33,6 @@ fn words<const N: usize>(title: &str, heads: [&str; N], figures: &[&str]) -> Tab
     }
 }
 
-/// What can be got and what is here.
 pub(super) fn catalogue(all: &[Known]) -> Table {
     let mut table = words("", ["name", "server", "here", "download", "source"], &["download"]);
     for known in all {

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use dbdyno_plan::ClientWait;
+
 use crate::doctor::finding::{Finding, good, note};
-use crate::doctor::wakeups::{ONE_CORE_SHARE, Wait, WakeUps, percent};
+use crate::doctor::wakeups::{ONE_CORE_SHARE, WakeUps, percent};
 use crate::exit::Ended;
 use crate::host_files::HostFiles;
 
@@ -83,11 +85,11 @@ pub(crate) fn wake_ups(measured: Result<WakeUps, Ended>) -> Finding {
         (_, true) => {
             note(text, "client and server share a core, so figures depend on the client; see the table below")
         }
-        (Wait::Spin, false) => note(
+        (ClientWait::Spin, false) => note(
             text,
             "ratios between servers depend on a client that sleeps; see the table below for [host]",
         ),
-        (Wait::Sleep, false) => good(text),
+        (ClientWait::Sleep, false) => good(text),
     };
     Finding { measured: Some(Box::new(found)), ..finding }
 }
@@ -235,10 +237,10 @@ mod tests {
             let (usable_cpus, measured_cpus) = (cpus.clone(), cpus);
             wake_ups(Ok(WakeUps { usable_cpus, measured_cpus, pairs: Vec::new(), advice: Some(advice) }))
         };
-        let sleeping = of(0.014, -0.003, Wait::Sleep);
+        let sleeping = of(0.014, -0.003, ClientWait::Sleep);
         assert_eq!((sleeping.verdict, sleeping.measured.is_some()), (Verdict::Good, true));
         insta::assert_snapshot!(sleeping.found, @"waking a client that sleeps takes 1 % of the server's CPU for a short answer; a server's CPU loses 0 % of its speed while a client's is busy");
-        let (spinning, one_core) = (of(0.2, 0.01, Wait::Spin), of(0.2, 0.4, Wait::Sleep));
+        let (spinning, one_core) = (of(0.2, 0.01, ClientWait::Spin), of(0.2, 0.4, ClientWait::Sleep));
         assert_eq!((spinning.verdict, one_core.verdict), (Verdict::Note, Verdict::Note));
         assert_ne!(spinning.advice, one_core.advice);
         let refused = wake_ups(Err(Ended::new(3, "cannot keep to CPUs 0")));

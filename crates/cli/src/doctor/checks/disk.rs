@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use dbdyno_sample::Device;
-use nix::sys::statvfs::statvfs;
 
 use crate::doctor::finding::{Finding, bad, good, note};
 use crate::host_files::HostFiles;
@@ -28,11 +27,6 @@ const UNEVEN: u32 = 20;
 pub(crate) fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
-}
-
-pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
-    let space = statvfs(folder).ok()?;
-    Some(space.blocks_available() * space.fragment_size())
 }
 
 pub(crate) fn free(free: Option<u64>) -> Finding {

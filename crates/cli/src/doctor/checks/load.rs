@@ -13,14 +13,12 @@ const OTHERS_BAD: f64 = 0.5;
 const STEAL_NOTED: f64 = 0.01;
 /// From here on the figures are the host's and not the server's.
 const STEAL_BAD: f64 = 0.2;
-/// Programs that are named.
 const NAMED: usize = 3;
 /// Place of `steal` in a CPU line of `/proc/stat`, and of the fields that add up to all time: what
 /// guests use is in `user`.
 const STEAL: usize = 7;
 const ALL_TIME: usize = 8;
 
-/// CPU ticks at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ticks {
     all: u64,

@@ -10,11 +10,9 @@ use nix::time::{ClockId, clock_gettime};
 use crate::exit::Ended;
 use crate::host;
 
-/// CPU time of one measurement.
 const SLICE: Duration = Duration::from_millis(4);
 /// Measurements of each kind; the median counts.
 const SLICES: usize = 5;
-/// Rounds between two looks at the clock.
 const ROUNDS: u64 = 1_000;
 
 /// Independent operations of a round.
@@ -32,7 +30,6 @@ pub(super) fn burn(rounds: u64) -> u64 {
     std::hint::black_box(chains.into_iter().fold(0, |sum, chain| sum ^ chain))
 }
 
-/// CPU time of the calling thread.
 pub(super) fn thread_cpu() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
@@ -66,14 +63,10 @@ pub(super) struct Speed {
     pub(super) lost_share: f64,
 }
 
-/// What the two threads say to each other.
 #[derive(Default)]
 struct Wanted {
-    /// The other CPU is to be busy.
     busy: AtomicBool,
-    /// The other CPU is busy.
     is_busy: AtomicBool,
-    /// Nothing more is wanted.
     end: AtomicBool,
 }
 

@@ -1,13 +1,41 @@
 //! Which CPUs go to the server and which to the client: whole cores, those included that a
 //! hypervisor does not show.
 
-use dbdyno_plan::CpuList;
+use dbdyno_plan::{CpuList, Cpus, Plan};
 
 use super::{ONE_CORE_SHARE, Pair};
+use crate::host;
 use crate::host_files::HostFiles;
 
 /// The client gets one core of so many, the last ones.
 const CORES_PER_CLIENT_CORE: usize = 4;
+
+/// Where it is `shared`, plans without CPUs run on all of them: for machines that do other work as
+/// well.
+const CPUS_VARIABLE: &str = "DBDYNO_CPUS";
+
+/// Connections for each core of the client: as many as a load thread has.
+const CONNECTIONS_A_CORE: u32 = 64;
+
+/// Gives servers that dbdyno starts and the client CPUs of their own where the plan names none and
+/// this process may use two or more: whole cores of one node, the last ones to the client, one for
+/// each 64 connections and at most a quarter.
+pub(crate) fn give_cpus(plan: &mut Plan) {
+    let is_shared = std::env::var_os(CPUS_VARIABLE).is_some_and(|value| value == "shared");
+    let asked = &plan.host;
+    let is_named = asked.server_cpus.is_some() || asked.client_cpus.is_some();
+    let starts = plan.variants.iter().any(|variant| variant.kind().is_started());
+    if is_shared || is_named || asked.cpus == Cpus::Shared || !starts {
+        return;
+    }
+    let Ok(usable) = host::usable_cpus() else { return };
+    let most = plan.most_connections().div_ceil(CONNECTIONS_A_CORE).max(1);
+    let (server, client) = known_sides(&HostFiles::here(), &usable.0, most as usize);
+    let fits = plan.host.client_threads.is_none_or(|threads| threads as usize <= client.len());
+    if !client.is_empty() && fits {
+        (plan.host.server_cpus, plan.host.client_cpus) = (Some(CpuList(server)), Some(CpuList(client)));
+    }
+}
 
 /// CPUs of the server and of the client, which gets at most `most` cores and none where there is
 /// one CPU. Where all are one core, the client has the last CPU.
@@ -31,7 +59,7 @@ pub(super) fn sides(files: &HostFiles, usable: &[u32], pairs: &[Pair], most: usi
 
 /// As [`sides`], of the node that has the most usable CPUs, from what the kernel says of cores and
 /// nodes.
-pub(crate) fn known_sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>) {
+fn known_sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>) {
     let folder = "/sys/devices/system/node";
     let of_node = |node: String| {
         let list = files.line(&format!("{folder}/{node}/cpulist"))?.parse::<CpuList>().ok()?;

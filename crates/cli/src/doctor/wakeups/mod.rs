@@ -6,16 +6,14 @@ mod cores;
 mod ping_pong;
 mod table;
 
-use std::fmt;
-
-use dbdyno_plan::CpuList;
+use dbdyno_plan::{ClientWait, CpuList};
 use serde::Serialize;
 
 use crate::exit::Ended;
 use crate::host_files::HostFiles;
 
 pub(crate) use burn::cpu_operations_per_second;
-pub(crate) use cores::known_sides;
+pub(crate) use cores::give_cpus;
 pub(crate) use table::{blocks, percent};
 
 /// CPUs between which pairs are measured: all 12 pairs of these take some two seconds.
@@ -31,27 +29,6 @@ const WORTH_SHARE: f64 = 0.02;
 /// Part of its speed that a CPU loses while another one is busy, from which on the two are called
 /// one core.
 pub(crate) const ONE_CORE_SHARE: f64 = 0.15;
-
-/// How a client waits for an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Wait {
-    Sleep,
-    Spin,
-}
-
-impl Wait {
-    const BOTH: [Self; 2] = [Self::Sleep, Self::Spin];
-}
-
-impl fmt::Display for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sleep => "sleep",
-            Self::Spin => "spin",
-        })
-    }
-}
 
 /// A question and its answer, on average.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -75,7 +52,6 @@ impl Answer {
     }
 }
 
-/// A CPU for the server and one for the client.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Pair {
     pub(crate) server_cpu: u32,
@@ -88,7 +64,6 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// The answer that decides how the client should wait.
     pub(crate) fn deciding(&self) -> &Answer {
         &self.answers[DECIDING]
     }
@@ -97,7 +72,7 @@ impl Pair {
 /// What follows for a plan's `[host]`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Advice {
-    pub(crate) client_wait: Wait,
+    pub(crate) client_wait: ClientWait,
     pub(crate) server_cpus: CpuList,
     pub(crate) client_cpus: CpuList,
     /// Part of the server's CPU time for an answer that a spinning client saves.
@@ -109,7 +84,6 @@ pub(crate) struct Advice {
 /// The cost of wake-ups on this machine, as it was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct WakeUps {
-    /// CPUs that this process may use.
     pub(crate) usable_cpus: CpuList,
     /// Every pair of these was measured.
     pub(crate) measured_cpus: CpuList,
@@ -161,7 +135,7 @@ fn advice(pairs: &[Pair], (server, client): (Vec<u32>, Vec<u32>)) -> Option<Advi
     let saved = |pair: &&Pair| pair.deciding().wake_up_us() / pair.deciding().asleep.server_cpu_us;
     let lost_share = across.iter().map(|pair| pair.lost_share).max_by(f64::total_cmp)?;
     let saved_share = median(across.iter().map(saved).collect());
-    let client_wait = if saved_share >= WORTH_SHARE { Wait::Spin } else { Wait::Sleep };
+    let client_wait = if saved_share >= WORTH_SHARE { ClientWait::Spin } else { ClientWait::Sleep };
     let (server_cpus, client_cpus) = (CpuList(server), CpuList(client));
     Some(Advice { client_wait, server_cpus, client_cpus, saved_share, lost_share })
 }
@@ -230,9 +204,9 @@ mod tests {
     #[test]
     fn spinning_is_advised_where_it_saves_the_server_two_percent() {
         let of = |wake_up_us| advice(&[pair(0, 1, wake_up_us, 0.01)], (vec![0], vec![1])).expect("two CPUs");
-        assert_eq!((of(0.59).client_wait, of(0.61).client_wait), (Wait::Sleep, Wait::Spin));
+        assert_eq!((of(0.59).client_wait, of(0.61).client_wait), (ClientWait::Sleep, ClientWait::Spin));
         let spun_slower = of(-3.0);
-        assert_eq!((spun_slower.client_wait, spun_slower.saved_share), (Wait::Sleep, -0.1));
+        assert_eq!((spun_slower.client_wait, spun_slower.saved_share), (ClientWait::Sleep, -0.1));
         let pairs = [pair(0, 1, 3.0, 0.4), pair(1, 0, 0.0, 0.0), pair(0, 2, 3.0, 0.1), pair(1, 2, 3.0, 0.2)];
         let found = advice(&pairs, (vec![0, 1], vec![2])).expect("three CPUs");
         assert_eq!((found.saved_share, found.lost_share), (0.1, 0.2), "of pairs with one CPU on each side");

@@ -5,25 +5,26 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use dbdyno_plan::CpuList;
+use dbdyno_plan::{ClientWait, CpuList};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
+use super::Exchange;
 use super::burn::{burn, thread_cpu};
-use super::{Exchange, Wait};
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
 use crate::host;
+
+const WAYS: [ClientWait; 2] = [ClientWait::Sleep, ClientWait::Spin];
 
 /// How long the client asks in one way before it changes to another.
 const SLICE: Duration = Duration::from_millis(5);
 /// Slices of each way; the median counts, so that what disturbs one or two of them does not.
 const SLICES: usize = 5;
-/// Exchanges before the clock starts.
 const WARM_UP: usize = 5;
 /// In place of the rounds of work: asks for the server's CPU time.
 const CLOCK: u64 = u64::MAX;
 
 /// What an exchange takes of which the server's part is so many rounds of work, by how the client
-/// waits: in the order of [`Wait::BOTH`] for each of `works`.
+/// waits: in the order of [`WAYS`] for each of `works`.
 pub(super) fn exchanges(server: u32, client: u32, works: &[u64]) -> Result<Vec<[Exchange; 2]>, Ended> {
     let (near, far) = UnixStream::pair().map_err(failed)?;
     std::thread::scope(|scope| {
@@ -43,7 +44,7 @@ pub(super) fn exchanges(server: u32, client: u32, works: &[u64]) -> Result<Vec<[
 }
 
 fn failed(error: io::Error) -> Ended {
-    Ended::new(MACHINE, format!("cannot measure what a wake-up costs: {error}"))
+    Ended::machine(format!("cannot measure what a wake-up costs: {error}"))
 }
 
 /// The server: sleeps until it is asked, as servers do.
@@ -80,7 +81,7 @@ impl Client {
         let mut all: Vec<[Vec<Exchange>; 2]> = works.iter().map(|_| Default::default()).collect();
         for _ in 0..SLICES {
             for (rounds, found) in works.iter().zip(&mut all) {
-                for (wait, found) in Wait::BOTH.into_iter().zip(found) {
+                for (wait, found) in WAYS.into_iter().zip(found) {
                     found.push(self.slice(wait, *rounds)?);
                 }
             }
@@ -89,7 +90,7 @@ impl Client {
     }
 
     /// The mean of as many exchanges as fit.
-    fn slice(&mut self, wait: Wait, rounds: u64) -> io::Result<Exchange> {
+    fn slice(&mut self, wait: ClientWait, rounds: u64) -> io::Result<Exchange> {
         for _ in 0..WARM_UP {
             self.exchange(wait, rounds)?;
         }
@@ -108,10 +109,10 @@ impl Client {
         })
     }
 
-    fn exchange(&mut self, wait: Wait, request: u64) -> io::Result<u64> {
+    fn exchange(&mut self, wait: ClientWait, request: u64) -> io::Result<u64> {
         let timeout = match wait {
-            Wait::Sleep => EpollTimeout::NONE,
-            Wait::Spin => EpollTimeout::ZERO,
+            ClientWait::Sleep => EpollTimeout::NONE,
+            ClientWait::Spin => EpollTimeout::ZERO,
         };
         self.stream.write_all(&request.to_le_bytes())?;
         let mut events = [EpollEvent::empty()];
@@ -122,7 +123,6 @@ impl Client {
     }
 }
 
-/// Of each figure for itself.
 fn median(slices: &[Exchange]) -> Exchange {
     let of = |figure: fn(&Exchange) -> f64| super::median(slices.iter().map(figure).collect());
     Exchange {

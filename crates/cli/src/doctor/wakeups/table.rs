@@ -52,7 +52,9 @@ pub(crate) fn blocks(found: &WakeUps) -> Vec<Block> {
     )));
     blocks.push(Block::text(format!(
         "For [host] of a plan: client_wait = \"{}\", server_cpus = \"{}\", client_cpus = \"{}\".",
-        advice.client_wait, advice.server_cpus, advice.client_cpus
+        advice.client_wait.word(),
+        advice.server_cpus,
+        advice.client_cpus
     )));
     blocks.push(Block::text(format!(
         "Spin where it saves the server {:.0} % of its CPU or more, here {}; CPUs that slow each other by {:.0} % or more are called \
@@ -86,11 +88,11 @@ pub(crate) fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_plan::CpuList;
+    use dbdyno_plan::{ClientWait, CpuList};
     use dbdyno_report::document::terminal;
 
+    use super::super::Advice;
     use super::super::testing::pair;
-    use super::super::{Advice, Wait};
     use super::*;
 
     #[test]
@@ -100,7 +102,7 @@ mod tests {
             measured_cpus: CpuList(vec![0, 15]),
             pairs: vec![pair(0, 15, 3.0, -0.002), pair(15, 0, 12.0, 0.41)],
             advice: Some(Advice {
-                client_wait: Wait::Spin,
+                client_wait: ClientWait::Spin,
                 server_cpus: CpuList((0..12).collect()),
                 client_cpus: CpuList((12..16).collect()),
                 saved_share: 0.1,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_provision::remove_leftovers;
 
+use crate::commands::list::run_dirs;
 use crate::terminal;
 
 /// Removes homes of sockets and control groups of dbdynos that were killed.
@@ -34,15 +35,11 @@ pub(crate) fn name(runs: &Path, data_dir: Option<&Path>) {
 
 /// Run directories that were cut off, each with the folder of its data.
 fn abandoned(runs: &Path, data_dir: Option<&Path>) -> Vec<(PathBuf, PathBuf)> {
-    let Ok(entries) = std::fs::read_dir(runs) else { return Vec::new() };
-    let mut runs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    runs.retain(|run| run.join("manifest.json").is_file());
-    runs.sort();
     let data_of = |run: &PathBuf| {
         let elsewhere = data_dir.and_then(|folder| Some(folder.join(run.file_name()?)));
         [Some(run.join("data")), elsewhere].into_iter().flatten().find(|data| data.is_dir())
     };
-    let with_data = runs.into_iter().filter_map(|run| data_of(&run).map(|data| (run, data)));
+    let with_data = run_dirs(runs).into_iter().rev().filter_map(|run| data_of(&run).map(|data| (run, data)));
     with_data.filter(|(run, _)| !is_written(run) && !has_ended(run)).collect()
 }
 

@@ -1,19 +1,23 @@
 //! What a run measures while it goes on, as OpenMetrics text over HTTP: counts since each step
 //! began, rates and percentiles of the last second.
 
-mod serve;
-
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use dbdyno_record::{CellId, Interval};
-use dbdyno_report::{Exposition, Labels};
+use dbdyno_report::{Exposition, Labels, OPENMETRICS_TYPE};
 use hdrhistogram::Histogram;
 
-pub(crate) use serve::serve;
+use crate::exit::Ended;
+use crate::http::{self, Answer};
 
 /// What is shown of the response times of the last second.
 const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.95", 0.95), ("0.99", 0.99), ("1.0", 1.0)];
+
+/// Time that a client has for its question, and for taking the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shared by the thread that measures and the one that answers.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +55,6 @@ struct KindState {
 }
 
 impl Metrics {
-    /// The names of the run's directory and plan.
     pub(crate) fn name(&self, run: &str, plan: &str) {
         self.change(|state| (state.run, state.plan) = (run.to_owned(), plan.to_owned()));
     }
@@ -65,7 +68,6 @@ impl Metrics {
         self.change(|state| state.progress = (done, remaining_seconds));
     }
 
-    /// A step begins.
     pub(crate) fn begin(&self, cell: &CellId, step: &str) {
         let step = StepState {
             block: cell.block.to_string(),
@@ -104,6 +106,17 @@ impl Metrics {
                 kind.quantiles_us = kind.quantiles_us.or_else(|| times_us.remove(&interval.kind));
             }
         });
+    }
+
+    fn reply(&self, head: &[String]) -> Answer {
+        let asked = head.first().and_then(|line| line.strip_prefix("GET "));
+        match asked.and_then(|rest| rest.split([' ', '?']).next()) {
+            Some("/metrics") => Answer { status: "200 OK", kind: OPENMETRICS_TYPE, body: self.text() },
+            _ => {
+                let body = "metrics are at /metrics\n".to_owned();
+                Answer { status: "404 Not Found", kind: "text/plain", body }
+            }
+        }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -179,8 +192,32 @@ impl StepState {
     }
 }
 
+/// Answers `GET /metrics` at `address`, a port of the loopback interface or an address with one, in
+/// a thread of its own; one question after the other, as who asks is one Prometheus. Where it
+/// listens.
+pub(crate) fn serve(address: &str, metrics: Metrics) -> Result<String, Ended> {
+    let full = if address.contains(':') { address.to_owned() } else { format!("127.0.0.1:{address}") };
+    let cannot = |error: std::io::Error| {
+        let advice = "name a free port, or an address of this host with a port";
+        Ended::machine(format!("cannot serve metrics at {full}: {error}; {advice}"))
+    };
+    let listener = TcpListener::bind(&full).map_err(cannot)?;
+    let place = listener.local_addr().map_err(cannot)?;
+    let answer = move || {
+        for stream in listener.incoming().flatten() {
+            // Who hangs up early misses an answer.
+            let _ = http::answer(&stream, PATIENCE, |head| metrics.reply(head));
+        }
+    };
+    std::thread::Builder::new().name("metrics".to_owned()).spawn(answer).map_err(cannot)?;
+    Ok(format!("http://{place}/metrics"))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
     use super::*;
 
     #[test]
@@ -215,5 +252,27 @@ mod tests {
         }
         metrics.begin(&cell, "qp100");
         assert!(!metrics.text().contains("qr100"), "a step that is over is not shown with the next");
+    }
+
+    #[test]
+    fn metrics_are_at_their_path_only_and_an_address_is_served_once() {
+        let place = serve("0", Metrics::default()).unwrap();
+        let address = place.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics")).unwrap();
+        assert!(address.starts_with("127.0.0.1:"), "{address}");
+        let ask = |question: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "{question} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let answer = ask("GET /metrics");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains(OPENMETRICS_TYPE), "{answer}");
+        assert!(answer.ends_with("\n# EOF\n"), "{answer}");
+        assert!(
+            ask("GET /").starts_with("HTTP/1.1 404 ") && ask("POST /metrics").starts_with("HTTP/1.1 404 ")
+        );
+        let taken = serve(address, Metrics::default()).unwrap_err().message.unwrap();
+        assert!(taken.starts_with(&format!("cannot serve metrics at {address}: ")), "{taken}");
     }
 }
