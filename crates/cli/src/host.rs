@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dbdyno_plan::{CpuList, NoLimit, Plan, estimate};
 use dbdyno_provision::{Cgroup, Home};
@@ -17,6 +17,9 @@ use crate::{terminal, time};
 
 /// Unit of a file's blocks, whatever the filesystem's own is.
 const BLOCK_BYTES: u64 = 512;
+
+/// Names the folder of templates that are kept, unless the command line does.
+const TEMPLATES_VARIABLE: &str = "DBDYNO_TEMPLATES";
 
 /// Writing 3 to it drops the page cache, and the cached names and inodes (see proc(5)). Only what
 /// is on the disk already goes.
@@ -170,6 +173,18 @@ pub(crate) fn keep_to(cpus: &CpuList) -> Result<(), Ended> {
     }
     sched_setaffinity(Pid::from_raw(0), &set)
         .map_err(|error| Ended::machine(format!("cannot keep to CPUs {cpus}: {error}")))
+}
+
+/// The folder in which templates are to be kept, if the command line or the environment name one;
+/// made before anything runs.
+pub(crate) fn kept_templates(named: Option<&Path>) -> Result<Option<PathBuf>, Ended> {
+    let of_variable =
+        || std::env::var_os(TEMPLATES_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let Some(folder) = named.map(Path::to_path_buf).or_else(of_variable) else { return Ok(None) };
+    std::fs::create_dir_all(&folder).and_then(|()| std::path::absolute(&folder)).map(Some).map_err(|error| {
+        let what = format!("cannot make the folder for templates {}: {error}", folder.display());
+        Ended::machine(format!("{what}; name another one with --templates or {TEMPLATES_VARIABLE}"))
+    })
 }
 
 #[cfg(test)]

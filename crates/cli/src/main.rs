@@ -30,7 +30,6 @@ mod shown;
 mod signals;
 mod stall_watch;
 mod sysbench;
-mod templates;
 mod terminal;
 mod time;
 mod unrecorded;

@@ -26,7 +26,6 @@ pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
     }
 }
 
-/// What a run is: written before anything runs.
 pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
     let plan_toml = toml::to_string(plan)
         .map_err(|error| Ended::ours(format!("the plan cannot be written down: {error}")))?;

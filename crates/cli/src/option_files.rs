@@ -10,7 +10,6 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 
 pub(crate) const FOLDER: &str = "configs";
 
-/// Writes a variant's option file into `folder`.
 pub(crate) fn write(folder: &Path, variant: &str, ending: &str, text: &str) -> Result<PathBuf, String> {
     let path = folder.join(format!("{variant}.{ending}"));
     // A server that runs may read its file once more.

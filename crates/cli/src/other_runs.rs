@@ -15,7 +15,6 @@ pub(crate) const FOLDER_VARIABLE: &str = "DBDYNO_RUNTIME";
 /// Beginning of a file's name; the process number follows.
 const PREFIX: &str = "dbdyno-run-";
 
-/// This run's own file, and which other runs are known.
 #[derive(Debug, Default)]
 pub(crate) struct OtherRuns {
     folder: PathBuf,
@@ -98,6 +97,7 @@ fn made(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::MACHINE;
 
     #[test]
     fn others_are_named_once_and_refused_on_request_and_files_of_killed_ones_go() {

@@ -45,8 +45,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// For a run of `cells` (variant, workload) with the plan's forecast.
-    pub(crate) fn new(estimate: &Estimate, cells: &[(String, String)]) -> Self {
+    /// For a run of `cells` with the plan's forecast.
+    pub(crate) fn new(estimate: &Estimate, cells: &[CellId]) -> Self {
         let forecasts: HashMap<_, _> = estimate
             .cells
             .iter()
@@ -57,7 +57,10 @@ impl Progress {
             })
             .collect();
         let mut seen = HashSet::new();
-        let forecast = |cell| Some(&forecasts.get(cell)?[usize::from(!seen.insert(cell))]);
+        let forecast = |cell: &CellId| {
+            let key = key(cell);
+            Some(&forecasts.get(&key)?[usize::from(!seen.insert(key))])
+        };
         let worked: Duration = cells.iter().filter_map(forecast).map(sum).sum();
         let total = worked + rests(estimate.rest, cells.len().saturating_sub(1));
         let target =
@@ -85,22 +88,21 @@ impl Progress {
         }
     }
 
-    /// Cells (variant, workload) that were added while the run goes on, without the steps
-    /// (workload, step) that they leave out. They are later ones of their variant.
-    pub(crate) fn more(&mut self, cells: &[(String, String)], left_out: &BTreeSet<(String, String)>) {
+    /// Cells that were added while the run goes on, without the steps (workload, step) that they
+    /// leave out. They are later ones of their variant.
+    pub(crate) fn more(&mut self, cells: &[CellId], left_out: &BTreeSet<(String, String)>) {
         for cell in cells {
-            let Some([_, later]) = self.forecasts.get_mut(cell) else { continue };
-            later.retain(|(name, _)| !left_out.contains(&(cell.1.clone(), name.clone())));
+            let Some([_, later]) = self.forecasts.get_mut(&key(cell)) else { continue };
+            later.retain(|(name, _)| !left_out.contains(&(cell.workload.clone(), name.clone())));
             self.total += sum(later);
         }
         self.total += rests(self.rest, cells.len());
     }
 
     pub(crate) fn cell(&mut self, id: &CellId, blocks: u32) {
-        let CellId { block, variant, workload } = id;
-        let block = if blocks > 1 { format!("block {block}/{blocks}") } else { String::new() };
-        self.cell = (block, variant.clone());
-        let key = (variant.clone(), workload.clone());
+        let block = if blocks > 1 { format!("block {}/{blocks}", id.block) } else { String::new() };
+        self.cell = (block, id.variant.clone());
+        let key = key(id);
         let found = self.forecasts.get(&key).map(|both| &both[usize::from(self.begun.contains(&key))]);
         self.forecast = found.cloned().unwrap_or_default();
         self.begun.insert(key);
@@ -190,6 +192,10 @@ impl Progress {
     }
 }
 
+fn key(cell: &CellId) -> (String, String) {
+    (cell.variant.clone(), cell.workload.clone())
+}
+
 /// The forecast's rest, scaled by how the forecast has held so far. Until a tenth of it is done,
 /// there is little to judge it by: a server that takes ten seconds to initialise says nothing about
 /// the steps.
@@ -238,9 +244,7 @@ pub(crate) struct Watcher<'a> {
     /// Response times of the headline in the second that is about to be over.
     pub(crate) latency: String,
     pub(crate) forecast: Duration,
-    /// When the clock of the step was started.
     pub(crate) barrier: Option<Instant>,
-    /// The sample at the window's end.
     pub(crate) mark: Mark,
     /// Of the server, up to now.
     pub(crate) stall_watch: StallWatch,
@@ -317,6 +321,10 @@ impl Observer for Watcher<'_> {
 mod tests {
     use super::*;
 
+    fn cell(variant: &str) -> CellId {
+        CellId { block: 1, variant: variant.to_owned(), workload: "insert-benchmark".to_owned() }
+    }
+
     #[test]
     fn the_eta_follows_the_forecast_first_and_what_it_was_worth_later() {
         let seconds = |total, position, elapsed| {
@@ -346,19 +354,14 @@ mod tests {
     #[test]
     fn what_is_planned_before_a_step_is_done_when_it_runs_and_a_cell_that_is_over_is_done() {
         let plan = dbdyno_workloads::plans::parse(dbdyno_plan::QUICKSTART, "quickstart").unwrap();
-        let cells = ["rollback", "wal"].map(|variant| (variant.to_owned(), "insert-benchmark".to_owned()));
+        let cells = ["rollback", "wal"].map(cell);
         let mut progress = Progress::new(&dbdyno_plan::estimate(&plan), &cells);
-        let id = |variant: &str| CellId {
-            block: 1,
-            variant: variant.to_owned(),
-            workload: "insert-benchmark".to_owned(),
-        };
-        progress.cell(&id("rollback"), 1);
+        progress.cell(&cells[0], 1);
         progress.passed("l.i0");
         let prepared: Duration = progress.forecast[..2].iter().map(|entry| entry.1).sum();
         assert_eq!((progress.forecast[1].0.as_str(), progress.position.get()), ("l.i0", prepared));
         progress.cell_over();
-        progress.cell(&id("wal"), 1);
+        progress.cell(&cells[1], 1);
         progress.cell_over();
         assert_eq!(progress.position.get(), progress.total);
     }
@@ -367,7 +370,7 @@ mod tests {
     fn rests_between_cells_are_on_the_way_to_the_end() {
         let text = format!("{}\n[host]\nrest = \"20m\"\n", dbdyno_plan::QUICKSTART);
         let plan = dbdyno_workloads::plans::parse(&text, "quickstart").unwrap();
-        let cells = ["rollback", "wal"].map(|variant| (variant.to_owned(), "insert-benchmark".to_owned()));
+        let cells = ["rollback", "wal"].map(cell);
         let estimate = dbdyno_plan::estimate(&plan);
         let rest = Duration::from_secs(1200);
         let mut progress = Progress::new(&estimate, &cells);

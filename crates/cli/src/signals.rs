@@ -61,7 +61,6 @@ pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
     Ok(cancel)
 }
 
-/// Those that ask for an end.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,

@@ -124,10 +124,6 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
     }
 }
 
-pub(crate) fn is_interactive() -> bool {
-    std::io::stdout().is_terminal()
-}
-
 /// Whether there is a person who can be asked.
 pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !manner().quiet
@@ -160,7 +156,7 @@ pub(crate) fn wants_colour() -> bool {
         Colour::Never => false,
         Colour::Auto => {
             let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-            is_interactive() && !no_colour && !is_dumb()
+            std::io::stdout().is_terminal() && !no_colour && !is_dumb()
         }
     }
 }
@@ -185,6 +181,7 @@ fn width() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::MACHINE;
 
     /// Takes nothing, for this reason.
     struct Refuses(ErrorKind);

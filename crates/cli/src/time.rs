@@ -19,6 +19,10 @@ pub(crate) fn between(from: &str, to: &str) -> Option<Duration> {
     Duration::try_from(to.ok()?.duration_since(from.ok()?)).ok()
 }
 
+pub(crate) fn to_us(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// `0:42`, `12:05`, `3:07:00`.
 pub(crate) fn clock(duration: Duration) -> String {
     let seconds = duration.as_secs();

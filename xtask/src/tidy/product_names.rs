@@ -123,7 +123,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
         &[
             "crates/cli/src/commands/cards.rs",
             "crates/cli/src/commands/init.rs",
-            "crates/cli/src/commands/overview.rs",
+            "crates/cli/src/commands/manual.rs",
             "crates/cli/src/option_files.rs",
             "crates/provision/src/error.rs",
             "crates/report/src/evidence/io.rs",

@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::connections;
 use super::usage::{Usage, Used, clock_source};
-use super::wire::{Credentials, FromAgent, Task, ToAgent, receive, send};
+use super::wire::{Credentials, FromAgent, Task, ToAgent, converse};
 use crate::args::AgentArgs;
 use crate::exit::Ended;
 use crate::manifest::tool;
@@ -74,28 +74,11 @@ async fn conductor(listener: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<
 
 /// Does what the conductor says until the connection ends; so does the step that runs.
 async fn serve(stream: impl AsyncRead + AsyncWrite) {
-    let (mut reader, mut writer) = tokio::io::split(stream);
-    let (say, mut sayings) = unbounded_channel();
-    let talk = async {
-        loop {
-            let saying = match timeout(PULSE, sayings.recv()).await {
-                Ok(Some(saying)) => saying,
-                Ok(None) => return,
-                Err(_) => FromAgent::Alive,
-            };
-            if send(&mut writer, &saying).await.is_err() {
-                return;
-            }
-        }
-    };
+    let (say, sayings) = unbounded_channel();
     let mut agent = Agent { zero: Instant::now(), say, running: None };
     agent.hello();
-    let listen = async {
-        while let Ok(order) = receive(&mut reader, SILENCE).await {
-            agent.obey(order);
-        }
-    };
-    tokio::select! { () = talk => {}, () = listen => {} }
+    let word = |saying: Option<FromAgent>| saying.unwrap_or(FromAgent::Alive);
+    converse(stream, (SILENCE, PULSE), |order| agent.obey(order), sayings, word).await;
 }
 
 struct Agent {

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use dbdyno_loadgen::Heard;
 use dbdyno_record::ToolInfo;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
@@ -16,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::agent::unix_us;
 use super::usage::Used;
-use super::wire::{Credentials, FromAgent, ToAgent, receive, send};
+use super::wire::{Credentials, FromAgent, ToAgent, converse};
 use crate::exit::Ended;
 use crate::host;
 
@@ -51,7 +50,6 @@ pub(super) struct Clock {
     pub(super) offset_us: i64,
 }
 
-/// One end of the connection.
 pub(super) struct Link {
     /// Its number, and how it is called in messages.
     pub(super) host: usize,
@@ -75,7 +73,15 @@ impl Link {
         thread::spawn(move || {
             let why = runtime.block_on(async {
                 match connect(&self.name, port, &credentials).await {
-                    Ok(stream) => self.pass(stream, orders).await,
+                    Ok(stream) => {
+                        let word = |order| match order {
+                            None => ToAgent::Alive,
+                            Some(ToAgent::Ping { .. }) => ToAgent::Ping { sent_ns: self.now_ns() },
+                            Some(order) => order,
+                        };
+                        let take = |said| self.take(said);
+                        converse(stream, (SILENCE, PULSE), take, orders, word).await.to_string()
+                    }
                     Err(error) => format!("no connection: {error}"),
                 }
             });
@@ -87,37 +93,6 @@ impl Link {
     fn lost(&self, why: String) {
         let _ = self.heard.send((self.host, Heard::Lost(why.clone())));
         let _ = self.answers.send((self.host, Answer::Lost(why)));
-    }
-
-    async fn pass(
-        &self,
-        stream: impl AsyncRead + AsyncWrite,
-        mut orders: UnboundedReceiver<ToAgent>,
-    ) -> String {
-        let (mut reader, mut writer) = tokio::io::split(stream);
-        let listen = async {
-            loop {
-                match receive(&mut reader, SILENCE).await {
-                    Ok(said) => self.take(said),
-                    Err(error) => return error,
-                }
-            }
-        };
-        let talk = async {
-            loop {
-                let order = match timeout(PULSE, orders.recv()).await {
-                    Ok(Some(ToAgent::Ping { .. })) => ToAgent::Ping { sent_ns: self.now_ns() },
-                    Ok(Some(order)) => order,
-                    Ok(None) => return io::Error::other("the run is over"),
-                    Err(_) => ToAgent::Alive,
-                };
-                if let Err(error) = send(&mut writer, &order).await {
-                    return error;
-                }
-            }
-        };
-        let why = tokio::select! { why = listen => why, why = talk => why };
-        why.to_string()
     }
 
     fn take(&self, said: FromAgent) {

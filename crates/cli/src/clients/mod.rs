@@ -2,7 +2,6 @@
 //! as the conductor says.
 
 mod agent;
-mod launch;
 mod link;
 mod places;
 mod process;
@@ -23,11 +22,11 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::exit::Ended;
 use crate::manifest::tool;
+use crate::time::to_us;
 pub(crate) use agent::agent;
-use launch::{Launched, launch};
 use link::{Answer, Clock, Link};
 use places::places;
-use process::Process;
+use process::{Launched, Process, launch};
 use usage::Used;
 pub(crate) use wire::Task;
 use wire::ToAgent;
@@ -227,7 +226,7 @@ impl Host {
             cpu_us: used.cpu_us,
             busiest_cpu_us: used.busiest_cpu_us,
             busiest_run_delay_us: used.busiest_run_delay_us,
-            late_us: u64::try_from(part.late.as_micros()).unwrap_or(u64::MAX),
+            late_us: to_us(part.late),
             lag_max_us: part.lag_max_us,
             clock_offset_us: before.offset_us,
             clock_error_us: before.error_us,

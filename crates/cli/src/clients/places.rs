@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_plan::{ClientNames, Clients, On};
 
-use super::process::Process;
+use super::process::{HostAccess, Process};
 use crate::engines::{Gang, gang, this_program};
 use crate::exit::Ended;
 
@@ -16,14 +16,6 @@ use crate::exit::Ended;
 const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
 /// An engine gives hosts in this time, or says that it cannot.
 const PATIENCE: Duration = Duration::from_secs(90);
-
-/// A host, and how a program is started there.
-pub(super) struct HostAccess {
-    pub(super) address: String,
-    /// Words before those of the program's arguments.
-    pub(super) start: Vec<String>,
-    pub(super) variables: Vec<(OsString, OsString)>,
-}
 
 /// The client hosts of a plan, and what keeps those of an engine: they are free when it is dropped,
 /// or this process ends. What an engine says goes to `log`.

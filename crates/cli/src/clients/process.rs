@@ -1,8 +1,9 @@
-//! Programs on this host that stand for agents or keep their hosts.
+//! Programs on this host that stand for agents or keep their hosts. Agents are started by the
+//! plan's command, each with certificates of its own.
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
@@ -10,7 +11,13 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dbdyno_provision::calling;
+use dbdyno_provision::{Certificates, calling};
+
+use super::wire::Credentials;
+use crate::exit::Ended;
+
+/// An agent listens after this time.
+const START: Duration = Duration::from_secs(60);
 
 /// It ends in this time when its connection or its input does.
 const END: Duration = Duration::from_secs(2);
@@ -78,4 +85,49 @@ fn log_file(path: &Path) -> std::io::Result<File> {
     // A run that goes on starts its agents anew.
     let _ = std::fs::remove_file(path);
     File::create_new(path)
+}
+
+/// A host, and how a program is started there.
+pub(super) struct HostAccess {
+    pub(super) address: String,
+    /// Words before those of the program's arguments.
+    pub(super) start: Vec<String>,
+    pub(super) variables: Vec<(OsString, OsString)>,
+}
+
+pub(super) struct Launched {
+    pub(super) process: Process,
+    /// The conductor's side.
+    pub(super) credentials: Credentials,
+    pub(super) name: String,
+}
+
+/// Starts the agent at a place; what it says on standard error goes to `log`.
+pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, Ended> {
+    let name = &place.address;
+    let ended = |why: String| Ended::machine(format!("cannot start an agent on client host {name}: {why}"));
+    let certificates = Certificates::for_server_at(&[name.as_str()], "conductor");
+    let certificates = certificates.map_err(|error| ended(format!("certificates: {error}")))?;
+    let secret = serde_json::to_string(&Credentials::from(certificates.for_server()));
+    let secret = secret.map_err(|error| ended(format!("certificates: {error}")))?;
+    let words = [&place.start[..], &["agent", "--listen", name].map(str::to_owned)].concat();
+    let mut process = Process::start(&words, &place.variables, log).map_err(ended)?;
+    if let Some(mut input) = process.input.take() {
+        // One that ends before it reads says why in its log.
+        let _ = writeln!(input, "{secret}");
+    }
+    Ok(Launched { process, credentials: certificates.for_client().into(), name: name.clone() })
+}
+
+impl Launched {
+    /// Waits until the agent listens; on which port.
+    pub(super) fn port(&self) -> Result<u16, Ended> {
+        let line = self.process.lines.recv_timeout(START).unwrap_or_default();
+        let port = line.trim_end().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        port.ok_or_else(|| {
+            let (name, last, log) = (&self.name, self.process.last_words(), self.process.log.display());
+            let what = format!("the agent on client host {name} does not listen: {last}; see {log}");
+            Ended::machine(format!("{what}, and [clients] start in the plan"))
+        })
+    }
 }

@@ -8,6 +8,8 @@ use dbdyno_provision::calling;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::time::to_us;
+
 const LOAD_THREAD: &str = "load-";
 
 /// Between two readings.
@@ -44,7 +46,6 @@ impl Usage {
 
     /// What was used since the reading `before`.
     pub(super) fn since(&self, before: &Self) -> Used {
-        let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let change = |(thread, now): (&String, &[u64; 2])| {
             let then = before.threads.get(thread)?;
             Some([0, 1].map(|index| now[index].saturating_sub(then[index]) / 1000))
@@ -52,8 +53,8 @@ impl Usage {
         let busiest = self.threads.iter().filter_map(change).max_by_key(|[cpu, delay]| cpu + delay);
         let [busiest_cpu_us, busiest_run_delay_us] = busiest.unwrap_or_default();
         Used {
-            measured_us: us(self.at.saturating_duration_since(before.at)),
-            cpu_us: us(self.cpu.saturating_sub(before.cpu)),
+            measured_us: to_us(self.at.saturating_duration_since(before.at)),
+            cpu_us: to_us(self.cpu.saturating_sub(before.cpu)),
             busiest_cpu_us,
             busiest_run_delay_us,
         }

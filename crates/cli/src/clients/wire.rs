@@ -18,6 +18,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::usage::Used;
@@ -128,7 +130,41 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).collect()
 }
 
-pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
+/// Sends what comes through `orders` as `word` makes it, which it also makes of nothing after each
+/// `pulse`, and gives to `take` what the other side says, at least once in a `silence`. Why it
+/// ended.
+pub(super) async fn converse<Said: DeserializeOwned, Sent: Serialize>(
+    stream: impl AsyncRead + AsyncWrite,
+    (silence, pulse): (Duration, Duration),
+    mut take: impl FnMut(Said),
+    mut orders: UnboundedReceiver<Sent>,
+    word: impl Fn(Option<Sent>) -> Sent,
+) -> io::Error {
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let listen = async {
+        loop {
+            match receive(&mut reader, silence).await {
+                Ok(said) => take(said),
+                Err(error) => return error,
+            }
+        }
+    };
+    let talk = async {
+        loop {
+            let order = match timeout(pulse, orders.recv()).await {
+                Ok(None) => return io::Error::other("the run is over"),
+                Ok(order) => order,
+                Err(_) => None,
+            };
+            if let Err(error) = send(&mut writer, &word(order)).await {
+                return error;
+            }
+        }
+    };
+    tokio::select! { why = listen => why, why = talk => why }
+}
+
+async fn send(to: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message)?;
     let length = u32::try_from(frame.len() - 4).map_err(io::Error::other)?;
@@ -138,7 +174,7 @@ pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), message: &impl Seri
 }
 
 /// Waits for the next message, but not longer than `silence`.
-pub(super) async fn receive<T: DeserializeOwned>(
+async fn receive<T: DeserializeOwned>(
     from: &mut (impl AsyncRead + Unpin),
     silence: Duration,
 ) -> io::Result<T> {
@@ -152,7 +188,7 @@ pub(super) async fn receive<T: DeserializeOwned>(
         Ok(serde_json::from_slice(&body)?)
     };
     let no_word = |_| io::Error::new(io::ErrorKind::TimedOut, format!("no word for {} s", silence.as_secs()));
-    tokio::time::timeout(silence, whole).await.map_err(no_word)?
+    timeout(silence, whole).await.map_err(no_word)?
 }
 
 #[cfg(test)]

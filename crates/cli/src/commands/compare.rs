@@ -152,6 +152,7 @@ mod tests {
     use dbdyno_analyse::{ComparedSide, Exclusion, ExclusionKind, PercentileRatio, Ratio};
 
     use super::*;
+    use crate::exit::USAGE;
 
     #[test]
     fn a_place_is_a_run_with_or_without_a_variant() {

@@ -124,14 +124,14 @@ fn of_one_plan(runs: &[Run]) -> Result<(), Ended> {
 
 /// The format that the ending of a file asks for, as for a report.
 fn from_ending(output: Option<&Path>) -> Result<HistoryFormat, Ended> {
-    let Some(ending) = output.and_then(Path::extension) else { return Ok(HistoryFormat::Terminal) };
-    match ending.to_str() {
-        Some("html") => Ok(HistoryFormat::Html),
-        Some("md") => Ok(HistoryFormat::Md),
-        Some("json") => Ok(HistoryFormat::Json),
-        Some("txt") => Ok(HistoryFormat::Terminal),
-        _ => Err(unknown_ending(ending, ["txt", "md", "html", "json"].into_iter())),
-    }
+    use HistoryFormat::{Html, Json, Md, Terminal};
+    const ENDINGS: [(&str, HistoryFormat); 4] =
+        [("txt", Terminal), ("md", Md), ("html", Html), ("json", Json)];
+    let Some(ending) = output.and_then(Path::extension) else { return Ok(Terminal) };
+    let found = ENDINGS.iter().find(|(known, _)| ending == *known);
+    found
+        .map(|(_, format)| *format)
+        .ok_or_else(|| unknown_ending(ending, ENDINGS.iter().map(|known| known.0)))
 }
 
 /// The run directory itself, or all runs that lie in the folder.

@@ -4,9 +4,7 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{
-    Cell, CellEstimate, Estimate, Plan, StepEstimate, Variant, VariantKind, WaitChoice, cells, estimate,
-};
+use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
@@ -259,7 +257,7 @@ fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {
     let WaitChoice { wait, reason } = plan.client_wait();
     let ordered =
         |cell: &Cell| json!({ "block": cell.block, "variant": cell.variant, "workload": cell.workload });
-    let step = |step: &StepEstimate| json!({ "name": step.name, "detail": step.detail, "duration_seconds": step.duration.as_secs_f64() });
+    let step = |step: &dbdyno_plan::StepEstimate| json!({ "name": step.name, "detail": step.detail, "duration_seconds": step.duration.as_secs_f64() });
     let cell = |cell: &CellEstimate| {
         json!({
             "variant": cell.variant,

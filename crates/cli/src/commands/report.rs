@@ -35,32 +35,25 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
             ))),
         };
     }
+    let dirs = args.runs.iter().map(|run| directory(run)).collect::<Result<Vec<_>, _>>()?;
     if args.format.as_deref() == Some(PARQUET) {
-        let (run, findings) = analysed(&directories(args)?, args)?;
+        let (run, findings) = analysed(&dirs, args)?;
         return as_parquet(args, [RunRows::of(&findings, &operation_histograms(&run))]);
     }
     if args.style == Style::Published {
-        return as_published(args);
+        return as_published(&dirs, args);
     }
     let name = match &args.format {
         Some(name) => name.clone(),
         None => from_ending(args.output.as_deref())?,
     };
     let format = find(&name)?;
-    let (run, findings) = analysed(&directories(args)?, args)?;
+    let (run, findings) = analysed(&dirs, args)?;
     let text = match (&args.output, format.name) {
         (None, "terminal") => {
-            let options = TerminalOptions {
-                part: part(args),
-                steps: args.steps.clone(),
-                run: directories(args)?
-                    .iter()
-                    .map(|dir| dir.display().to_string())
-                    .collect::<Vec<_>>()
-                    .join(" "),
-                ..terminal::options()
-            };
-            run_terminal(&findings, &options)?
+            let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+            let (part, steps, run) = (part(args), args.steps.clone(), names.join(" "));
+            run_terminal(&findings, &TerminalOptions { part, steps, run, ..terminal::options() })?
         }
         _ => (format.render)(&findings),
     };
@@ -81,18 +74,14 @@ fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), Ende
     Ok((run, findings))
 }
 
-fn directories(args: &ReportArgs) -> Result<Vec<PathBuf>, Ended> {
-    args.runs.iter().map(|run| directory(run)).collect()
-}
-
 /// Two pages: the published one at --output, and, unless it is not wanted, the one with the
 /// evidence next to it.
-fn as_published(args: &ReportArgs) -> Result<(), Ended> {
+fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), Ended> {
     let is_page = |path: &&PathBuf| path.extension() == Some(OsStr::new("html"));
     let Some(path) = args.output.as_ref().filter(is_page) else {
         return Err(Ended::usage("--style published writes two pages; name one with --output FILE.html"));
     };
-    let (_, findings) = analysed(&directories(args)?, args)?;
+    let (_, findings) = analysed(dirs, args)?;
     if args.without_evidence {
         return terminal::deliver("report", &published_html(&findings, None), Some(path));
     }

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
 use crate::clients::ClientHosts;
-use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, Tally, elsewhere};
+use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, TEMPLATES, Tally, elsewhere};
 use crate::doctor::{finding, fitness, store};
 use crate::engines::{Launcher, engine};
 use crate::exit::Ended;
@@ -26,7 +26,6 @@ use crate::fleet::{self, Fleet};
 use crate::manifest::{manifest, tool};
 use crate::metrics::{Metrics, serve};
 use crate::progress::Progress;
-use crate::templates::{self, TEMPLATES, Templates};
 use crate::variants::{Prepared, prepare};
 use crate::{host, limits, parity, plan_source, power, signals, terminal, time};
 use resume::{own_option_files, resume};
@@ -59,7 +58,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     leftovers::remove();
     let engine = args.on.as_ref().map(engine).transpose()?;
     let metrics = args.metrics.as_deref().map(metrics).transpose()?;
-    let templates = templates::kept(args.templates.as_deref())?;
+    let templates = host::kept_templates(args.templates.as_deref())?;
     signals::idle(true);
     let ready = match &args.resume {
         Some(_) => resume(args, &runtime),
@@ -89,7 +88,7 @@ fn on_fleet(
     let Ready { mut plan, writer, manifest, cells, before, clock, holds, .. } = ready;
     // Where tasks look for them.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
-    let progress = Progress::new(&estimate(&plan), &names(&cells));
+    let progress = Progress::new(&estimate(&plan), &cells);
     let first = fleet::first_measured(writer.dir());
     let fleet = Fleet {
         plan: &plan,
@@ -104,10 +103,6 @@ fn on_fleet(
         first,
     };
     fleet.run(&cells, before).map_err(begun)
-}
-
-fn names(cells: &[CellId]) -> Vec<(String, String)> {
-    cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect()
 }
 
 /// Runs the cells that are left on this machine. What ends the run once it has begun is reported by
@@ -125,10 +120,9 @@ fn conduct(
     let dir = writer.dir().to_owned();
     let data_root = data_root(&plan, &dir);
     refuse_links(&data_root)?;
-    let templates = Templates::choose(templates, &data_root);
     let server_cpus = host::server_cpus(&plan);
     host::pin_client(&plan)?;
-    let mut progress = Progress::new(&estimate(&plan), &names(&cells));
+    let mut progress = Progress::new(&estimate(&plan), &cells);
     if let Some(metrics) = &metrics {
         metrics.name(&dir.file_name().unwrap_or_default().to_string_lossy(), &plan.name);
     }
@@ -144,7 +138,7 @@ fn conduct(
         cancel,
         runtime,
         data_root: data_root.clone(),
-        templates: templates.clone(),
+        template_dir: templates.unwrap_or_else(|| data_root.join(TEMPLATES)),
         server_cpus,
         holds,
         clients,
@@ -162,7 +156,7 @@ fn conduct(
     if !plan.host.keep_data {
         // Templates and snapshots are kept while the run goes on, data directories only while their
         // cell does.
-        remove_data_root(&data_root, &templates);
+        remove_data_root(&data_root);
     }
     walked
 }
@@ -186,12 +180,13 @@ fn refuse_links(data_root: &Path) -> Result<(), Ended> {
 }
 
 /// Removes what a run has kept next to the data of its cells, and names what is left.
-fn remove_data_root(data_root: &Path, templates: &Templates) {
+fn remove_data_root(data_root: &Path) {
     if let Err(Ended { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);
     }
-    templates.remove_own();
-    let _ = std::fs::remove_dir_all(data_root.join(SNAPSHOTS));
+    for own in [TEMPLATES, SNAPSHOTS] {
+        let _ = std::fs::remove_dir_all(data_root.join(own));
+    }
     match std::fs::remove_dir(data_root) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             terminal::warning(&format!("data are left in {}: {error}; remove them", data_root.display()));
@@ -389,4 +384,19 @@ pub(super) fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
     let name = run_dir.file_name().unwrap_or_default();
     let root = plan.host.data_dir.as_ref().map_or_else(|| run_dir.join("data"), |folder| folder.join(name));
     std::path::absolute(&root).unwrap_or(root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_of_the_run_go_with_it_and_kept_ones_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (data_root, kept) = (folder.path().join("data"), folder.path().join("kept/below"));
+        let kept = host::kept_templates(Some(&kept)).expect("it can be made").expect("it is named");
+        std::fs::create_dir_all(data_root.join(TEMPLATES)).expect("a folder");
+        remove_data_root(&data_root);
+        assert!(!data_root.exists() && kept.exists());
+    }
 }

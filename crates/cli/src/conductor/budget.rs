@@ -9,7 +9,6 @@ use dbdyno_plan::Plan;
 use dbdyno_record::{CellId, Run, RunEvent, RunWriter};
 
 use crate::conductor::Conductor;
-use crate::conductor::clock::to_us;
 use crate::conductor::next_block::{NextBlock, next_block, open, shows};
 use crate::exit::Ended;
 use crate::progress::Progress;
@@ -73,14 +72,13 @@ pub(crate) fn further_blocks(
     if next.cells.is_empty() {
         return Ok(None);
     }
-    let names: Vec<_> = next.cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
-    progress.more(&names, &next.left_out);
+    progress.more(&next.cells, &next.left_out);
     Ok(Some((next.cells, partial(&[look]))))
 }
 
 fn look(blocks: u32, elapsed: Duration, last: bool, next: &NextBlock) -> RunEvent {
     let NextBlock { cells, steps, .. } = next.clone();
-    RunEvent::Look { at: time::now(), blocks, elapsed_us: to_us(elapsed), last, order: cells, steps }
+    RunEvent::Look { at: time::now(), blocks, elapsed_us: time::to_us(elapsed), last, order: cells, steps }
 }
 
 /// Which steps the cells of a block run, by block and workload, of blocks that do not run all.

@@ -8,9 +8,8 @@ use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 
-use crate::conductor::Conductor;
 use crate::conductor::database::{CellPaths, Database};
-use crate::conductor::stop::{Ending, Stop, ending};
+use crate::conductor::{Conductor, Ending, Stop, ending};
 use crate::exit::Ended;
 use crate::variants::Prepared;
 use crate::{limits, option_files, time};
@@ -172,7 +171,6 @@ impl Conductor<'_> {
         Ok(ending)
     }
 
-    /// The variant of a cell, ready to run.
     pub(crate) fn prepared(&self, id: &CellId) -> Result<&Prepared, Ended> {
         let found = self.variants.iter().find(|variant| variant.info.name == id.variant);
         found
@@ -190,7 +188,7 @@ impl Conductor<'_> {
     pub(super) fn paths(&self, data_dir: PathBuf, log: PathBuf) -> CellPaths {
         CellPaths {
             data_dir,
-            template_dir: self.templates.folder.clone(),
+            template_dir: self.template_dir.clone(),
             log,
             config_dir: self.writer.dir().join(option_files::FOLDER),
             server_cpus: self.server_cpus.clone(),
@@ -261,7 +259,7 @@ impl Conductor<'_> {
                 self.progress.line(&format!("warning: {text}"));
             }
             self.warn(writer, warning)?;
-            let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+            let duration_us = time::to_us(duration);
             writer.event(&CellEvent::Work { at: time::now(), name, duration_us, details })?;
         }
         Ok(())

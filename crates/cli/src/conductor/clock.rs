@@ -29,12 +29,8 @@ impl RunClock {
     }
 
     pub(crate) fn elapsed_us(&self) -> u64 {
-        to_us(self.elapsed())
+        time::to_us(self.elapsed())
     }
-}
-
-pub(super) fn to_us(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Time that the run took up to the last thing that its sessions have recorded.

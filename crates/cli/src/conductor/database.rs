@@ -21,6 +21,9 @@ const DATABASE: &str = "ib";
 const CONDUCTOR: &str = "conductor";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Why there is no database.
+pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
+
 #[derive(Debug, Clone)]
 pub(crate) struct CellPaths {
     pub(crate) data_dir: PathBuf,
@@ -34,7 +37,6 @@ pub(crate) struct CellPaths {
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
-/// A database that is ready for its workload.
 pub(crate) struct Database {
     pub(crate) endpoint: Endpoint,
     /// dbdyno may change global settings and drop binary logs.
@@ -58,9 +60,9 @@ impl Database {
         place: &CellPaths,
         home: Option<Home>,
         data: Data,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Fault> {
         let mut database = Self::provided(variant, place, home, data).await?;
-        database.endpoint.commit_each_statement().await.map_err(|error| error.to_string())?;
+        database.endpoint.commit_each_statement().await?;
         Ok(database)
     }
 

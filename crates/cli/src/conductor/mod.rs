@@ -14,7 +14,6 @@ mod rounds;
 mod settings_check;
 mod step;
 mod steps;
-mod stop;
 mod stopping;
 mod waiting;
 
@@ -29,18 +28,16 @@ use tokio::runtime::Runtime;
 
 use crate::clients::ClientHosts;
 use crate::conductor::rounds::Up;
-use crate::conductor::stop::Ending;
 use crate::conductor::stopping::Stopping;
 use crate::exit::{Ended, INTERRUPTED};
 use crate::progress::Progress;
-use crate::templates::Templates;
 use crate::time;
 use crate::variants::Prepared;
 
 pub(crate) use budget::{Partial, further_blocks, partial};
 pub(crate) use clock::RunClock;
 pub(crate) use holds::{Holds, elsewhere};
-pub(crate) use reset::{SNAPSHOTS, snapshot_dir};
+pub(crate) use reset::{SNAPSHOTS, TEMPLATES, snapshot_dir};
 
 pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
@@ -54,7 +51,7 @@ pub(crate) struct Conductor<'a> {
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) runtime: Runtime,
     pub(crate) data_root: PathBuf,
-    pub(crate) templates: Templates,
+    pub(crate) template_dir: PathBuf,
     /// CPUs of the servers that are started; those of this thread when `None`.
     pub(crate) server_cpus: Option<Vec<u32>>,
     pub(crate) holds: Holds,
@@ -195,5 +192,54 @@ impl Tally {
             )));
         }
         Ok(())
+    }
+}
+
+/// How a cell or step ended, with the reason if it did not complete.
+pub(crate) type Ending = (Outcome, Option<String>);
+
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It is over; the next cell begins.
+    Cell(Ending),
+    /// The run is over: the record cannot be written, say.
+    Run(Ended),
+}
+
+impl Stop {
+    pub(crate) fn failed(why: impl ToString) -> Self {
+        Self::Cell((Outcome::Failed, Some(why.to_string())))
+    }
+
+    pub(crate) fn interrupted(when: &str) -> Self {
+        Self::Cell((Outcome::Interrupted, Some(format!("interrupted by the user {when}"))))
+    }
+
+    /// With the place where the cell ended in front of its reason.
+    pub(crate) fn at(self, place: &str) -> Self {
+        match self {
+            Self::Cell((outcome, why)) => Self::Cell((outcome, why.map(|why| format!("{place}: {why}")))),
+            Self::Run(ended) => Self::Run(ended),
+        }
+    }
+}
+
+/// How a cell ended that has come to its end or has stopped.
+pub(crate) fn ending(went: Result<Ending, Stop>) -> Result<Ending, Ended> {
+    match went {
+        Ok(ending) | Err(Stop::Cell(ending)) => Ok(ending),
+        Err(Stop::Run(ended)) => Err(ended),
+    }
+}
+
+impl From<Ended> for Stop {
+    fn from(ended: Ended) -> Self {
+        Self::Run(ended)
+    }
+}
+
+impl From<dbdyno_record::Error> for Stop {
+    fn from(error: dbdyno_record::Error) -> Self {
+        Self::Run(error.into())
     }
 }

@@ -11,9 +11,8 @@ use dbdyno_record::{CellEvent, CellId, CellWriter, ServerInfo};
 use dbdyno_workloads::Work;
 use serde_json::{Map, Value, json};
 
-use crate::conductor::Conductor;
-use crate::conductor::database::Database;
-use crate::conductor::stop::Stop;
+use crate::conductor::database::{Database, Fault};
+use crate::conductor::{Conductor, Stop};
 use crate::{host, time};
 
 /// Why a start came to nothing that the user did not wait for.
@@ -80,6 +79,8 @@ fn copied(copied: Copied) -> Value {
 }
 
 pub(crate) const SNAPSHOTS: &str = "snapshots";
+/// Of the run's own templates of data directories.
+pub(crate) const TEMPLATES: &str = "templates";
 
 /// Where the snapshot of a variant's loaded data lies; the same for all blocks.
 pub(crate) fn snapshot_dir(data_root: &Path, id: &CellId) -> PathBuf {
@@ -178,9 +179,9 @@ impl Conductor<'_> {
         let variant = self.prepared(id)?;
         let started = self.unless_cancelled(async {
             *database = Database::provide(variant, &place, home, data).await?;
-            database.connect().await.map_err(|error| error.to_string())
+            Ok::<_, Fault>(database.connect().await?)
         });
-        let started = started.unwrap_or_else(|| Err(STOPPED.to_owned()));
+        let started = started.unwrap_or_else(|| Err(STOPPED.into()));
         if started.is_ok() && database.pid().is_some() {
             works.push(work("start", began, json!({ "pid": database.pid() })));
         }
@@ -194,7 +195,7 @@ impl Conductor<'_> {
         reset: Reset,
         knowledge: Value,
         works: &mut Vec<Work>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Fault> {
         let place = self.place(id, PathBuf::new());
         let folder = snapshot_dir(&self.data_root, id);
         let began = Instant::now();
@@ -204,8 +205,7 @@ impl Conductor<'_> {
                 Some(Snapshot::open(&folder).ok_or("the snapshot of the loaded data is gone")?)
             }
             DataChange::TakeAndRestore => {
-                let taken = Snapshot::take(&place.data_dir, &folder, knowledge, &self.cancel);
-                let taken = taken.map_err(|error| error.to_string())?;
+                let taken = Snapshot::take(&place.data_dir, &folder, knowledge, &self.cancel)?;
                 let info = &taken.info;
                 let (files, bytes, sha256) = (info.files.len(), info.bytes, &info.sha256);
                 let details = json!({ "files": files, "bytes": bytes, "sha256": sha256 });
@@ -215,8 +215,7 @@ impl Conductor<'_> {
         };
         if let Some(snapshot) = snapshot {
             let began = Instant::now();
-            let figures =
-                snapshot.restore(&place.data_dir, &self.cancel).map_err(|error| error.to_string())?;
+            let figures = snapshot.restore(&place.data_dir, &self.cancel)?;
             works.push(work("restore", began, copied(figures)));
         }
         if reset.is_cold {

@@ -12,8 +12,7 @@ use dbdyno_workloads::AnyWorkload;
 use crate::conductor::cell::Described;
 use crate::conductor::database::Database;
 use crate::conductor::steps::Walk;
-use crate::conductor::stop::{Ending, Stop, ending};
-use crate::conductor::{Conductor, Tally};
+use crate::conductor::{Conductor, Ending, Stop, Tally, ending};
 use crate::exit::Ended;
 use crate::time;
 

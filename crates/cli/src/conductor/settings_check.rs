@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use dbdyno_drivers::{Session, describe};
 use dbdyno_provision::Data;
-use dbdyno_record::RunEvent;
+use dbdyno_record::{RunEvent, ServerInfo};
 
 use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
-use crate::conductor::database::{CellPaths, Database};
+use crate::conductor::database::{CellPaths, Database, Fault};
 use crate::exit::{Ended, INTERRUPTED};
 use crate::variants::Prepared;
 use crate::{parity, time};
@@ -45,11 +45,7 @@ impl Conductor<'_> {
     }
 }
 
-async fn read_back(
-    variant: &Prepared,
-    place: &CellPaths,
-    stop_limit: Duration,
-) -> Result<dbdyno_record::ServerInfo, String> {
+async fn read_back(variant: &Prepared, place: &CellPaths, stop_limit: Duration) -> Result<ServerInfo, Fault> {
     let database = Database::provide(variant, place, None, Data::Fresh).await?;
     let described = async {
         let mut session = database.connect().await?;
@@ -57,9 +53,8 @@ async fn read_back(
         session.close().await;
         description
     };
-    let described = described.await.map_err(|error| error.to_string());
-    let server = described.map(|described| server_info(described, &database));
+    let server = described.await.map(|described| server_info(described, &database));
     // What goes wrong at its end is reported when it is measured.
     let _ = database.end(false, stop_limit);
-    server
+    Ok(server?)
 }

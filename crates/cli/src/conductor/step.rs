@@ -16,10 +16,9 @@ use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{AnyWorkload, Explained};
 
 use crate::clients::connections;
-use crate::conductor::Conductor;
 use crate::conductor::database::Database;
 use crate::conductor::debt;
-use crate::conductor::stop::Ending;
+use crate::conductor::{Conductor, Ending};
 use crate::exit::{Ended, MACHINE, OURS};
 use crate::progress::Watcher;
 use crate::stall_watch::{FIRST_WORD, StallWatch};

@@ -7,11 +7,10 @@ use dbdyno_record::{CellId, CellWriter, Outcome};
 use dbdyno_workloads::AnyWorkload;
 use serde_json::{Value, json};
 
-use crate::conductor::Conductor;
 use crate::conductor::database::Database;
 use crate::conductor::reset::{DataChange, Reset, StepStart, reset_before};
 use crate::conductor::step::{Ran, StepTask};
-use crate::conductor::stop::Stop;
+use crate::conductor::{Conductor, Stop};
 
 /// Place for the name of a step in the line that reports it.
 const LEAST_WIDTH: usize = 8;

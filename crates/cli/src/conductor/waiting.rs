@@ -8,7 +8,6 @@ use dbdyno_drivers::AnySession;
 use dbdyno_record::RunEvent;
 
 use crate::conductor::Conductor;
-use crate::conductor::clock::to_us;
 use crate::conductor::database::Database;
 use crate::exit::Ended;
 use crate::progress::Progress;
@@ -60,7 +59,7 @@ impl Conductor<'_> {
         self.progress.rested(length);
         self.writer.event(&RunEvent::Rested {
             at: time::now(),
-            duration_us: to_us(began.elapsed()),
+            duration_us: time::to_us(began.elapsed()),
             elapsed_us: self.clock.elapsed_us(),
         })?;
         Ok(())

@@ -1,23 +1,25 @@
 //! Measures what the load client can reach: an ordinary run of point selects against servers that
 //! only answer.
 
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use dbdyno_analyse::{Findings, StepRun, Validity};
-use dbdyno_plan::{Plan, cells, estimate};
+use dbdyno_plan::{CpuList, Plan, estimate};
+use dbdyno_provision::calling;
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, RunWriter};
 use dbdyno_workloads::plans::parse;
 
 use crate::args::DoctorArgs;
-use crate::conductor::{Conductor, Holds, Partial, RunClock, Tally};
-use crate::doctor::answering::Answering;
+use crate::conductor::{Conductor, Holds, Partial, RunClock, TEMPLATES, Tally};
 use crate::doctor::store::calibrated_host;
 use crate::exit::Ended;
 use crate::manifest::manifest;
 use crate::progress::Progress;
-use crate::templates::Templates;
 use crate::variants::prepare;
 use crate::{host, limits, signals};
 
@@ -67,7 +69,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     host::check(&plan, &folder.0, 0)?;
     limits::check(&plan)?;
     let server_cpus = host::server_cpus(&plan);
-    let listed = server_cpus.clone().map(dbdyno_plan::CpuList);
+    let listed = server_cpus.clone().map(CpuList);
     std::fs::create_dir(folder.socket("postgres")).map_err(Ended::machine)?;
     let servers = DRIVERS.map(|driver| Answering::start(driver, &folder.socket(driver), listed.as_ref()));
     let servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -77,7 +79,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     let writer = RunWriter::create(&folder.0, &manifest)?;
     let dir = writer.dir().to_owned();
     host::pin_client(&plan)?;
-    let progress = Progress::new(&estimate(&plan), &names(&plan));
+    let progress = Progress::new(&estimate(&plan), &manifest.order);
     let data_root = dir.join("data");
     let mut conductor = Conductor {
         plan: &plan,
@@ -88,7 +90,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         progress,
         cancel,
         runtime,
-        templates: Templates::choose(None, &data_root),
+        template_dir: data_root.join(TEMPLATES),
         data_root,
         server_cpus: server_cpus.clone(),
         holds: Holds::default(),
@@ -104,16 +106,12 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     calibration(&dir, &manifest, &plan, server_cpus)
 }
 
-fn names(plan: &Plan) -> Vec<(String, String)> {
-    cells(plan).into_iter().map(|cell| (cell.variant, cell.workload)).collect()
-}
-
 /// The plan of the calibration. Its tables are as small as can be: the server looks into none.
 fn plan(args: &DoctorArgs, folder: &Folder) -> Result<Plan, Ended> {
     if args.time.0 < LEAST_TIME {
         return Err(Ended::usage(format!("--time is {}, but must be at least 1s", args.time)));
     }
-    let cpus = |key: &str, list: &Option<dbdyno_plan::CpuList>| {
+    let cpus = |key: &str, list: &Option<CpuList>| {
         list.as_ref().map_or_else(String::new, |list| format!("{key} = \"{list}\"\n"))
     };
     let threads = args.client_threads.map_or_else(String::new, |count| format!("client_threads = {count}\n"));
@@ -202,6 +200,58 @@ fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> L
         (_, Some(FULL..)) => LimitedBy::Server,
         (Some(_), _) => LimitedBy::RoundTrip,
         (None, _) => LimitedBy::Unknown,
+    }
+}
+
+/// A known-answer server as a child process, on a private socket. Killed when dropped; there is
+/// nothing that it would have to finish.
+struct Answering {
+    child: Child,
+}
+
+impl Answering {
+    /// Starts a server that answers without delay and waits until it listens. `socket` is the path
+    /// of the socket, for PostgreSQL its folder.
+    fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, Ended> {
+        let cannot =
+            |why: String| Ended::machine(format!("cannot start the {protocol} server that answers: {why}"));
+        let program = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
+        // The kernel ends it when the thread that starts it ends, even by `kill -9`.
+        let mut command = calling("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+        command.args(["known-answer", "--protocol", protocol, "--socket"]).arg(socket);
+        if let Some(cpus) = cpus {
+            command.args(["--cpus", &cpus.to_string()]);
+        }
+        // In a group of its own: Ctrl-C is for dbdyno, which ends it.
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child =
+            command.spawn().map_err(|error| cannot(format!("{error} (setpriv of util-linux is needed)")))?;
+        let mut answering = Self { child };
+        answering.wait_until_it_listens().map_err(cannot)?;
+        Ok(answering)
+    }
+
+    fn wait_until_it_listens(&mut self) -> Result<(), String> {
+        let mut line = String::new();
+        if let Some(stdout) = self.child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line).map_err(|error| error.to_string())?;
+        }
+        if line.starts_with("listening on ") {
+            return Ok(());
+        }
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        Err(said.trim_end().trim_start_matches("error: ").to_owned())
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dbdyno_record::{ClientCalibration, HostCalibration};
 
-use crate::doctor::checks::{cpu, disk, groups, kernel, limits, load, memory, tools};
+use crate::doctor::checks::{cpu, disk, kernel, limits, load, memory, tools};
 use crate::doctor::finding::Finding;
 use crate::doctor::{store, wakeups};
 use crate::host;
@@ -97,8 +97,8 @@ fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
         limits::open_files(crate::limits::most_files()).named("open files"),
         limits::threads(crate::limits::most_threads()).named("threads"),
         limits::locked_memory().named("locked memory"),
-        groups::kind(files).named("control groups"),
-        groups::limits(files).named("group limits"),
+        limits::group_kind(files).named("control groups"),
+        limits::group_limits(files).named("group limits"),
     ]
 }
 

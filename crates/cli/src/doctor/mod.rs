@@ -1,6 +1,5 @@
 //! Is this machine fit to measure on, and what can the load client reach on it.
 
-mod answering;
 pub(crate) mod calibrate;
 mod checks;
 pub(crate) mod finding;

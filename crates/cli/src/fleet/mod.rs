@@ -250,6 +250,7 @@ fn next(machines: &[Machine]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::USAGE;
 
     fn plan(more: &str) -> Plan {
         let text = format!(

@@ -8,7 +8,7 @@ use dbdyno_plan::PlanDuration;
 use dbdyno_workloads::oltp::options::OltpPace;
 use dbdyno_workloads::pgbench::builtin;
 use dbdyno_workloads::pgbench::options::{Pgbench as Options, QueryMode, Vacuum};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::words::Words;
 
@@ -40,14 +40,10 @@ impl Asked {
                 (false, true) => Vacuum::All,
                 (false, false) => Vacuum::Small,
             },
-            protocol: match words.text("protocol") {
-                None | Some("simple") => QueryMode::Simple,
-                Some("extended") => QueryMode::Extended,
-                Some("prepared") => QueryMode::Prepared,
-                Some(other) => {
-                    return Err(format!("--protocol is {other}, but must be simple, extended or prepared"));
-                }
-            },
+            protocol: words.text("protocol").map_or(Ok(QueryMode::Simple), |word| {
+                let wrong = |_| format!("--protocol is {word}, but must be simple, extended or prepared");
+                serde_json::from_value(json!(word)).map_err(wrong)
+            })?,
             fillfactor: words.number("fillfactor")?.unwrap_or(100),
             scale: words.number("scale")?.unwrap_or(1),
             ..Options::default()

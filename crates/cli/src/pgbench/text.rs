@@ -7,6 +7,7 @@ use std::time::Duration;
 use dbdyno_workloads::pgbench::ScriptInfo;
 
 use super::asked::Asked;
+use crate::time::to_us;
 use crate::unrecorded::Times;
 
 #[derive(Debug, Clone, Default)]
@@ -121,8 +122,7 @@ fn late(counts: &Counts, asked: &Asked, line: &mut impl FnMut(String)) {
         let skipped = counts.skipped;
         line(format!("number of transactions skipped: {skipped} ({:.3}%)", percent(skipped, all)));
     }
-    let limit_us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
-    let within = counts.times.0.count_between(0, limit_us);
+    let within = counts.times.0.count_between(0, to_us(limit));
     let above = counts.times.0.len().saturating_sub(within);
     let ms = limit.as_secs_f64() * 1e3;
     let share = percent(above, counts.done);

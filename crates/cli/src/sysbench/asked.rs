@@ -122,14 +122,14 @@ fn endpoint(words: &Words) -> Result<Endpoint, String> {
         let target = Target::Null(null::Options::default());
         return Ok(Endpoint { target, capabilities: null::capabilities() });
     }
+    let in_clear = |option: &str| {
+        format!("--{option}: connections of this command are in clear; a plan's tls encrypts them")
+    };
     match words.text("db_driver").unwrap_or("mysql") {
         "mysql" => {
             let login = login(words, "mysql", 3306, "MYSQL_PWD", |_| None)?;
             if words.text("mysql_ssl").is_some_and(|mode| !matches!(mode, "off" | "disabled")) {
-                return Err(
-                    "--mysql-ssl: connections of this command are in clear; a plan's tls encrypts them"
-                        .to_owned(),
-                );
+                return Err(in_clear("mysql-ssl"));
             }
             let engine = words.own.get("mysql_storage_engine").map_or("innodb", String::as_str);
             Ok(Endpoint { target: Target::Mysql(login), capabilities: mysql::capabilities(engine, false) })
@@ -137,14 +137,9 @@ fn endpoint(words: &Words) -> Result<Endpoint, String> {
         "pgsql" => {
             let socket = |host: &str| host.starts_with('/').then(|| format!("{host}/.s.PGSQL."));
             let login = login(words, "pgsql", 5432, "PGPASSWORD", socket)?;
-            if words
-                .text("pgsql_sslmode")
-                .is_some_and(|mode| mode.starts_with("require") || mode.starts_with("verify"))
-            {
-                return Err(
-                    "--pgsql-sslmode: connections of this command are in clear; a plan's tls encrypts them"
-                        .to_owned(),
-                );
+            let encrypts = |mode: &str| mode.starts_with("require") || mode.starts_with("verify");
+            if words.text("pgsql_sslmode").is_some_and(encrypts) {
+                return Err(in_clear("pgsql-sslmode"));
             }
             Ok(Endpoint { target: Target::Postgres(login), capabilities: postgres::capabilities() })
         }

@@ -16,7 +16,7 @@ use self::asked::Asked;
 use self::text::Counts;
 use self::words::Words;
 use crate::exit::Ended;
-use crate::{terminal, unrecorded};
+use crate::{terminal, time, unrecorded};
 
 pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
     let words = words::read(words).map_err(Ended::usage)?;
@@ -155,7 +155,7 @@ impl<'a> Seen<'a> {
     }
 
     fn warmup_us(&self) -> u64 {
-        u64::try_from(self.asked.options.warmup.0.as_micros()).unwrap_or(0)
+        time::to_us(self.asked.options.warmup.0)
     }
 
     /// Events and seconds of each thread; threads that are one client in the counts have equal
@@ -173,7 +173,6 @@ impl<'a> Seen<'a> {
         threads
     }
 
-    /// The line of the part that is over.
     fn line(&mut self) {
         let (asked, warmup_us) = (self.asked, self.warmup_us());
         let seconds = (self.last_us - self.line_us) as f64 / 1e6;

@@ -12,7 +12,7 @@ use crate::doctor::wakeups::give_cpus;
 use crate::exit::Ended;
 use crate::manifest::manifest;
 use crate::variants::prepare;
-use crate::{host, limits, signals, templates};
+use crate::{host, limits, signals};
 
 /// Runs the block. Its records are in a run directory in the end, which the fleet takes from there.
 pub(crate) fn task(args: &TaskArgs) -> Result<(), Ended> {
@@ -20,7 +20,7 @@ pub(crate) fn task(args: &TaskArgs) -> Result<(), Ended> {
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
     leftovers::remove();
-    let templates = templates::kept(args.templates.as_deref())?;
+    let templates = host::kept_templates(args.templates.as_deref())?;
     signals::idle(true);
     let ready = begin(args, &runtime);
     signals::idle(false);

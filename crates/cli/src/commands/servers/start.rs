@@ -12,10 +12,8 @@ use crate::args::ServersStartArgs;
 use crate::exit::Ended;
 use crate::{signals, terminal};
 
-/// How often it is looked whether the server still runs.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Lines of the log of a server that has died.
 const LOG_LINES: usize = 15;
 
 pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {

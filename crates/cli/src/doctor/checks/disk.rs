@@ -142,22 +142,17 @@ pub(crate) fn fsync(folder: PathBuf, measured: std::io::Result<Vec<Duration>>) -
     };
     let (median, slow) = (at(&took, 50), at(&took, 99));
     let found = format!("median {}, p99 {} of {} writes of 4 KiB", micros(median), micros(slow), took.len());
-    if median < TOO_FAST {
-        let advice = "too fast for a disk: a filesystem in memory or a volatile cache; durability costs \
-             nothing here";
-        return note(found, advice);
-    }
-    if median > SLOW {
-        let advice =
-            "commits will be slow; check that this is the right disk and that nothing else writes to it";
-        return note(found, advice);
-    }
-    if slow > median * UNEVEN {
-        let advice =
-            "uneven: other writers, or garbage collection of the SSD; check again when the disk is idle";
-        return note(found, advice);
-    }
-    good(found)
+    let advice = if median < TOO_FAST {
+        "too fast for a disk: a filesystem in memory or a volatile cache; durability costs \
+         nothing here"
+    } else if median > SLOW {
+        "commits will be slow; check that this is the right disk and that nothing else writes to it"
+    } else if slow > median * UNEVEN {
+        "uneven: other writers, or garbage collection of the SSD; check again when the disk is idle"
+    } else {
+        return good(found);
+    };
+    note(found, advice)
 }
 
 fn micros(time: Duration) -> String {

@@ -1,10 +1,12 @@
-//! Limits of this process that a run with many connections meets.
-
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+//! Limits of this process that a run with many connections meets; control groups: which kind, which
+//! controllers dbdyno may use, and what limits this process already.
 
 use dbdyno_plan::grouped;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::unistd::{AccessFlags, access};
 
 use crate::doctor::finding::{Finding, bad, good, note};
+use crate::host_files::HostFiles;
 use crate::time;
 
 /// The most connections that dbdyno is made for, and some room.
@@ -12,6 +14,8 @@ const MANY_FILES: u64 = 4096 + 512;
 /// Records, logs and sampler of a run with few connections.
 const FEW_FILES: u64 = 300;
 const MANY_THREADS: u64 = 500;
+
+const ROOT: &str = "/sys/fs/cgroup";
 
 pub(crate) fn open_files(most: Option<u64>) -> Finding {
     let Some(most) = most else { return good("limit not visible") };
@@ -50,10 +54,60 @@ pub(crate) fn locked_memory() -> Finding {
     good(found)
 }
 
+/// The folder of this process's group of version 2.
+fn own_group(files: &HostFiles) -> Option<String> {
+    let groups = files.text("/proc/self/cgroup")?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(format!("{ROOT}{}", path.trim_end_matches('/')))
+}
+
+pub(crate) fn group_kind(files: &HostFiles) -> Finding {
+    let advice =
+        "servers run without a memory limit of their own; run as root, or in a scope with Delegate=yes";
+    if !files.has(&format!("{ROOT}/cgroup.controllers")) {
+        let controllers = files.names(ROOT).join(" ");
+        if controllers.is_empty() {
+            return note("none visible", advice);
+        }
+        return good(format!("version 1: {controllers}"));
+    }
+    let folder = own_group(files).unwrap_or_else(|| ROOT.to_owned());
+    let controllers = files
+        .line(&format!("{folder}/cgroup.controllers"))
+        .or_else(|| files.line(&format!("{ROOT}/cgroup.controllers")))
+        .unwrap_or_default();
+    let switch = files.path(&format!("{folder}/cgroup.subtree_control"));
+    if access(&switch, AccessFlags::W_OK).is_err() {
+        return note(format!("version 2, not writable: {controllers}"), advice);
+    }
+    good(format!("version 2: {controllers}"))
+}
+
+/// Limits of this process's group, which hold for the servers it starts too.
+pub(crate) fn group_limits(files: &HostFiles) -> Finding {
+    let folder = own_group(files).unwrap_or_else(|| ROOT.to_owned());
+    let limit = |name: &str| files.line(&format!("{folder}/{name}")).filter(|text| !text.starts_with("max"));
+    let memory = limit("memory.max")
+        .and_then(|text| text.parse().ok())
+        .map(|bytes| format!("memory and page cache at most {}", time::bytes(bytes)));
+    let cpu = limit("cpu.max").and_then(|text| {
+        let (quota, period) = text.split_once(' ')?;
+        let share = quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?;
+        Some(format!("CPU time of {share:.1} CPUs"))
+    });
+    let found: Vec<String> = memory.into_iter().chain(cpu).collect();
+    if found.is_empty() {
+        return good("none");
+    }
+    let advice = "they hold for servers and client together, and a CPU quota stalls them; lift them, or pin CPUs instead";
+    note(found.join(", "), advice)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::finding::Verdict;
+    use crate::host_files::machine;
 
     #[test]
     fn few_files_are_bad_and_few_threads_are_noted() {
@@ -61,5 +115,37 @@ mod tests {
         assert_eq!(files, [Verdict::Bad, Verdict::Note, Verdict::Good]);
         assert_eq!([threads(Some(100)).verdict, threads(None).verdict], [Verdict::Note, Verdict::Good]);
         assert_eq!(locked_memory().verdict, Verdict::Good);
+    }
+
+    #[test]
+    fn the_version_and_the_controllers_are_reported() {
+        let (_folder, two) = machine(&[
+            ("/proc/self/cgroup", "0::/bench\n"),
+            ("/sys/fs/cgroup/cgroup.controllers", "cpu memory io\n"),
+            ("/sys/fs/cgroup/bench/cgroup.controllers", "cpu memory\n"),
+            ("/sys/fs/cgroup/bench/cgroup.subtree_control", ""),
+        ]);
+        assert_eq!(group_kind(&two), good("version 2: cpu memory"));
+        let (_folder, one) =
+            machine(&[("/sys/fs/cgroup/cpu/tasks", ""), ("/sys/fs/cgroup/memory/tasks", "")]);
+        assert_eq!(group_kind(&one).found, "version 1: cpu memory");
+        let (_folder, closed) = machine(&[("/sys/fs/cgroup/cgroup.controllers", "cpu\n")]);
+        assert_eq!(group_kind(&closed).verdict, Verdict::Note);
+        assert_eq!(group_kind(&machine(&[]).1).verdict, Verdict::Note);
+    }
+
+    #[test]
+    fn limits_of_the_own_group_are_noted() {
+        let of = |memory: &str, cpu: &str| {
+            let files = [
+                ("/proc/self/cgroup", "0::/bench\n"),
+                ("/sys/fs/cgroup/bench/memory.max", memory),
+                ("/sys/fs/cgroup/bench/cpu.max", cpu),
+            ];
+            group_limits(&machine(&files).1)
+        };
+        assert_eq!(of("max\n", "max 100000\n"), good("none"));
+        let found = of("4000000000\n", "150000 100000\n");
+        assert!(found.found.ends_with("CPU time of 1.5 CPUs") && found.verdict == Verdict::Note, "{found:?}");
     }
 }

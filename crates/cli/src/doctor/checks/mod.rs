@@ -3,7 +3,6 @@
 
 pub(crate) mod cpu;
 pub(crate) mod disk;
-pub(crate) mod groups;
 pub(crate) mod kernel;
 pub(crate) mod limits;
 pub(crate) mod load;

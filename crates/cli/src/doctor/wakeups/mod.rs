@@ -81,7 +81,6 @@ pub(crate) struct Advice {
     pub(crate) lost_share: f64,
 }
 
-/// The cost of wake-ups on this machine, as it was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct WakeUps {
     pub(crate) usable_cpus: CpuList,
