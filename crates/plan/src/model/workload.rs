@@ -5,6 +5,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -265,5 +266,12 @@ pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
     let mut all = generator.take_definitions(true);
     all["Workloads"]["properties"] = Value::Object(tables);
     schema.insert("$defs".to_owned(), Value::Object(all));
+    // Where lines of comments end says nothing to the reader of a description; empty lines do.
+    let mut unwrap_lines = RecursiveTransform(|schema: &mut Schema| {
+        if let Some(Value::String(text)) = schema.get_mut("description") {
+            *text = text.split("\n\n").map(|part| part.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");
+        }
+    });
+    unwrap_lines.transform(&mut schema);
     schema.to_value()
 }
