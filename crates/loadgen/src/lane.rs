@@ -160,7 +160,7 @@ pub enum Role {
 }
 
 /// How one lane ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneEnd {
     pub client: u32,
     pub kind: usize,

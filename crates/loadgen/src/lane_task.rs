@@ -78,18 +78,7 @@ impl LaneTask {
         spec: LaneSpec,
         due: Option<Walk>,
     ) -> Self {
-        let end = LaneEnd {
-            client: spec.client,
-            kind: spec.kind,
-            started: 0,
-            done: 0,
-            rows: 0,
-            retries: 0,
-            failed_numbers: Vec::new(),
-            unknown_numbers: Vec::new(),
-            reconnects: 0,
-            complete: false,
-        };
+        let end = LaneEnd { client: spec.client, kind: spec.kind, ..LaneEnd::default() };
         let (bounds, notes) = (spec.bounds(), Notes::default());
         Self { shared, index, number, spec, bounds, due, notes, end, refusals: 0, burst_ns: 0, last_ns: 0 }
     }

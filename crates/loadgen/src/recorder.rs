@@ -14,7 +14,7 @@ use crate::{LaneSpec, StatementDone};
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What all lanes of one client and kind on this thread did.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Book {
     client: u32,
     kind: usize,
@@ -253,15 +253,7 @@ impl LaneState {
 
 impl Book {
     fn new(spec: &LaneSpec) -> Self {
-        Self {
-            client: spec.client,
-            kind: spec.kind,
-            taken: 0,
-            due_reported: 0,
-            in_flight: 0,
-            down: 0,
-            current: Counts::default(),
-        }
+        Self { client: spec.client, kind: spec.kind, ..Self::default() }
     }
 
     /// The interval that ends now, with `waiting` operations due and not sent. Without a schedule

@@ -59,6 +59,8 @@ pub(crate) struct Row {
     /// In place of the three texts: the rows of this name, which several workloads have.
     shared: String,
     pub(crate) topic: String,
+    /// It comes of the workload's tables, and holds for other workloads on them.
+    pub(crate) of_tables: bool,
     original: String,
     /// `{option}` is the value of an option.
     here: String,
@@ -123,6 +125,12 @@ pub(crate) fn rows(text: &str, name: &str) -> Vec<Row> {
 /// The rows of a workload's `deviations.toml` that hold with `options`.
 pub(crate) fn of_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
     named_rows(text, "deviation", options)
+}
+
+/// As [`of_rows`], for another workload on the same tables.
+pub(crate) fn of_table_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
+    let rows = rows(text, "deviation").into_iter().filter(|row| row.of_tables && row.holds(options));
+    rows.map(|row| row.deviation(options)).collect()
 }
 
 fn named_rows(text: &str, name: &str, options: &Map<String, Value>) -> Vec<Deviation> {

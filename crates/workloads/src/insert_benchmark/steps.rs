@@ -86,17 +86,14 @@ pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &StepPlan, client: 
         Pacing::Even => {
             // Clients are set off against each other, so that even means even over all of them.
             let interval = per / rate;
-            Pace::Constant {
-                operations: u64::from(rate),
-                per,
-                phase: interval * (client - 1) / options.clients,
-            }
+            let phase = interval * (client - 1) / options.clients;
+            Pace::Open(Arrivals::Constant { operations: u64::from(rate), per, phase })
         }
         Pacing::Poisson => {
             let draws = Draws::new(setup.context.seed, stream(index, Purpose::Arrivals), client);
             // As long as an even step: chance in its length would be chance in whether it kept its
             // rate.
-            Arrivals::poisson(u64::from(rate), per, draws).fitted_to(step.inserts).into()
+            Pace::Open(Arrivals::poisson(u64::from(rate), per, draws).fitted_to(step.inserts))
         }
         Pacing::Burst => Pace::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) },
     }

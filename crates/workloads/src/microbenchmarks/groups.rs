@@ -69,7 +69,7 @@ mod tests {
     fn counts(sequence: MicroSequence, grouping: &str) -> String {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for step in sequence.steps() {
-            if let Some(group) = of_step(&step).get(grouping) {
+            if let Some(group) = of_step(step).get(grouping) {
                 *counts.entry(group.clone()).or_default() += 1;
             }
         }

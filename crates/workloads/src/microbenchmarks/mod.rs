@@ -18,7 +18,6 @@ pub mod options;
 #[path = "tests/page.rs"]
 mod page;
 mod pattern;
-mod prepared;
 mod refill;
 mod sequence;
 mod sequence_steps;
@@ -33,6 +32,7 @@ use crate::oltp::options::OltpTest;
 use crate::options::Verify;
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::StepEnd;
+use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
@@ -92,8 +92,7 @@ impl Microbenchmarks {
     /// write.
     async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
         let settle = (&self.options.settling(), self.options.original_wait());
-        let place = format!("after {}", self.steps()[index]);
-        cleanup(session, &self.context, &self.tables.shared.tables(), settle, &place).await
+        cleanup(session, &self.context, &self.tables.shared.tables(), settle, &self.steps()[index]).await
     }
 
     /// After the last step of the load, or a later one: whether the server rests before the next
@@ -104,17 +103,8 @@ impl Microbenchmarks {
 }
 
 impl Steps for Microbenchmarks {
-    fn steps(&self) -> Vec<String> {
-        let tests = self.rungs.iter().map(|rung| rung.name.clone());
-        self.tables.steps().into_iter().chain(tests).collect()
-    }
-
-    fn load_steps(&self) -> usize {
-        self.before
-    }
-
-    fn begins_group(&self, index: usize) -> bool {
-        index.checked_sub(self.before).is_none_or(|rung| self.options.begins_group(rung))
+    fn options(&self) -> &dyn WorkloadOptions {
+        &self.options
     }
 
     fn knowledge(&self) -> Value {

@@ -71,7 +71,7 @@ impl<'a> Step<'a> {
         places(test, &self.setup.options, self.setup.client_ids())
     }
 
-    fn is_prepared(&self) -> bool {
+    pub(crate) fn is_prepared(&self) -> bool {
         match self.options.protocol {
             Protocol::Auto => !matches!(self.rung.step.test, MicroTest::Insert | MicroTest::Scan),
             Protocol::Text => false,

@@ -230,6 +230,15 @@ impl Oltp {
         self.settle.clone().unwrap_or_else(|| self.settle_wait.map_or_else(Settle::default, fixed))
     }
 
+    /// Whether the statements of `test` are prepared; the original sends inserts as text.
+    pub(crate) fn prepares(&self, test: OltpTest) -> bool {
+        match self.protocol {
+            Protocol::Auto => test != OltpTest::Insert,
+            Protocol::Text => false,
+            Protocol::Prepared => true,
+        }
+    }
+
     /// Connections of the step that has the most.
     pub fn most_connections(&self) -> u32 {
         let tests = self.connections.iter().copied().max().unwrap_or(0);

@@ -5,7 +5,6 @@
 
 mod builtin;
 mod check;
-mod estimate;
 mod expression;
 mod lane;
 mod load;
@@ -14,7 +13,6 @@ mod parser;
 mod random;
 mod script;
 mod sources;
-mod statement_names;
 mod steps;
 mod value;
 mod variables;
@@ -26,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{AnySession, KeySource, Session, first_i64, tables};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone, StepEnd};
-use dbdyno_plan::Values;
+use dbdyno_plan::{Values, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value as Json, json};
 
@@ -91,7 +89,7 @@ impl Setup {
 
     pub(crate) fn script_names(&self) -> Vec<&'static str> {
         let scripts = self.scripts.iter().flat_map(|scripts| &scripts.list);
-        scripts.map(|source| statement_names::kept(source.name.clone())).collect()
+        scripts.map(|source| sources::kept(source.name.clone())).collect()
     }
 
     /// What a command is counted under: script, number and first word.
@@ -108,7 +106,7 @@ impl Setup {
             .chars()
             .take_while(char::is_ascii_alphabetic)
             .collect();
-        statement_names::kept(format!("{}.{number}-{}", source.name, word.to_ascii_lowercase()))
+        sources::kept(format!("{}.{number}-{}", source.name, word.to_ascii_lowercase()))
     }
 }
 
@@ -232,12 +230,8 @@ impl Pgbench {
 }
 
 impl Steps for Pgbench {
-    fn steps(&self) -> Vec<String> {
-        self.steps.iter().map(|step| step.name.clone()).collect()
-    }
-
-    fn load_steps(&self) -> usize {
-        usize::from(self.setup.options.has_load())
+    fn options(&self) -> &dyn WorkloadOptions {
+        &self.setup.options
     }
 
     fn spec(&self, index: usize) -> StepSpec {

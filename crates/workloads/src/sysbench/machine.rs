@@ -394,7 +394,7 @@ impl Machine {
 }
 
 /// A value of a plan as Lua has it.
-fn plain(lua: &Lua, value: &serde_json::Value) -> mlua::Result<mlua::Value> {
+pub(crate) fn plain(lua: &Lua, value: &serde_json::Value) -> mlua::Result<mlua::Value> {
     use serde_json::Value;
     Ok(match value {
         Value::Bool(flag) => mlua::Value::Boolean(*flag),
