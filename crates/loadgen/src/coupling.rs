@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
-/// Which of the two lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,
@@ -46,7 +45,6 @@ impl Coupling {
         }
     }
 
-    /// `side` has been answered once more.
     pub(crate) fn answered(&self, side: Side) {
         self.answered[side as usize].fetch_add(1, Ordering::AcqRel);
         self.changed.notify_waiters();

@@ -25,7 +25,6 @@ const MOST_REFUSALS: u32 = 100;
 /// Only the first failed numbers are kept; [`LaneEnd::unlisted`] reports the rest.
 const MOST_FAILED_NUMBERS: usize = 10_000;
 
-/// One lane between barrier and end.
 pub(crate) struct LaneTask {
     pub(crate) shared: Rc<Shared>,
     /// Among the lanes of this thread.

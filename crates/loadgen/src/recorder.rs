@@ -41,7 +41,6 @@ struct LaneState {
     down_since_ns: Option<u64>,
 }
 
-/// Counts since the last cut.
 #[derive(Debug, Default)]
 struct Counts {
     done: u64,
@@ -57,7 +56,6 @@ struct Counts {
     errors: ErrorCounts,
 }
 
-/// How an operation ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ending {
     pub(crate) due_ns: u64,
@@ -67,7 +65,6 @@ pub(crate) struct Ending {
     pub(crate) received_bytes: u64,
 }
 
-/// The books of one worker thread.
 pub(crate) struct Recorder {
     books: Vec<Book>,
     lanes: Vec<LaneState>,
@@ -115,7 +112,6 @@ impl Recorder {
         }
     }
 
-    /// The last cut of a step, at its common end.
     pub(crate) fn finish(&mut self, end_ns: u64, window_end_ns: Option<u64>) {
         self.advance(end_ns, window_end_ns);
         if end_ns > self.cut_ns {
@@ -182,7 +178,6 @@ impl Recorder {
         }
     }
 
-    /// The lane has lost its connection.
     pub(crate) fn down(&mut self, lane: usize, now_ns: u64) {
         let state = &mut self.lanes[lane];
         state.down_since_ns = Some(now_ns);

@@ -52,7 +52,6 @@ pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec
     list
 }
 
-/// A row of a workload's `deviations.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Row {
@@ -116,7 +115,6 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Rows of a `deviations.toml`.
 pub(crate) fn rows(text: &str, name: &str) -> Vec<Row> {
     let mut all: BTreeMap<String, Vec<Row>> = toml::from_str(text).expect("tests read every file of rows");
     all.remove(name).unwrap_or_default()

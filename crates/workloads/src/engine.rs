@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::{Context, Error, Work};
 
-/// Where tables came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Made,

@@ -37,7 +37,6 @@ use crate::deviations::of_rows;
 use crate::options::Verify;
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
-/// The workload over one cell.
 pub struct Dbt3 {
     shared: Arc<Setup>,
     steps: Vec<StepPlan>,

@@ -49,7 +49,6 @@ fn units(table: Table) -> Table {
     }
 }
 
-/// The portions of `table` in their order.
 pub(crate) fn portions(table: Table, scale_factor: f64) -> Vec<Portion> {
     let wanted = about_bytes(table, scale_factor).div_ceil(PORTION_BYTES).max(1);
     let units = units(table).about_rows(scale_factor).max(1);

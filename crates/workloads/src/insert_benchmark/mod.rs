@@ -37,7 +37,6 @@ use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
-/// The workload over one cell.
 pub struct InsertBenchmark {
     shared: Arc<Setup>,
     steps: Vec<StepPlan>,
@@ -84,12 +83,6 @@ impl Setup {
 }
 
 impl InsertBenchmark {
-    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
-        let Setup { options, context, .. } = &*self.shared;
-        let settle = (&options.settling(), options.original_wait());
-        cleanup(session, context, &self.shared.tables(), settle, &self.steps[index].name).await
-    }
-
     /// The original cleans up once, before the first step that reads.
     fn settles_after(&self, index: usize) -> bool {
         let Some(next) = self.steps.get(index + 1) else { return false };
@@ -221,10 +214,13 @@ impl Workload for InsertBenchmark {
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         self.shared.context.drop_binlog(session).await?;
-        if self.settles_after(index) {
-            return Ok(vec![self.settle(index, session).await?]);
+        if !self.settles_after(index) {
+            return Ok(Vec::new());
         }
-        Ok(Vec::new())
+        let Setup { options, context, .. } = &*self.shared;
+        let settle = (&options.settling(), options.original_wait());
+        let step = &self.steps[index].name;
+        Ok(vec![cleanup(session, context, &self.shared.tables(), settle, step).await?])
     }
 }
 

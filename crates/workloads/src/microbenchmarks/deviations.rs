@@ -10,7 +10,6 @@ use crate::microbenchmarks::options::Microbenchmarks as Options;
 use crate::oltp;
 use crate::settle::{SettleAfter, SettleWait};
 
-/// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let settle = options.settling();
     let rest = settle.in_place_of_a_pause().or(match settle.wait {

@@ -12,7 +12,6 @@ pub(crate) const BY_KIND: &str = "2025";
 /// Five groups of the report of January 2021, by when a step runs; the load is one of them.
 pub(crate) const BY_SEQUENCE: &str = "2021";
 
-/// The group of the load in [`BY_SEQUENCE`].
 pub(crate) fn of_load() -> BTreeMap<String, String> {
     BTreeMap::from([(BY_SEQUENCE.to_owned(), "load".to_owned())])
 }

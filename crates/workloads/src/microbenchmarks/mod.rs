@@ -88,13 +88,6 @@ impl Microbenchmarks {
             && self.context.stores_data()
     }
 
-    /// Brings the server to rest, as the original does after the load and after the steps that
-    /// write.
-    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
-        let settle = (&self.options.settling(), self.options.original_wait());
-        cleanup(session, &self.context, &self.tables.shared.tables(), settle, &self.steps()[index]).await
-    }
-
     /// After the last step of the load, or a later one: whether the server rests before the next
     /// one.
     fn settles_after(&self, index: usize) -> bool {
@@ -121,7 +114,7 @@ impl Steps for Microbenchmarks {
     fn spec(&self, index: usize) -> StepSpec {
         match self.step(index) {
             Some(step) => step.spec(),
-            None => steps::grouped_load(self.tables.spec(index)),
+            None => StepSpec { groups: groups::of_load(), ..self.tables.spec(index) },
         }
     }
 
@@ -145,7 +138,8 @@ impl Steps for Microbenchmarks {
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {
-        self.step(index).map_or_else(Vec::new, |step| step.explained())
+        let explained = |step: Step<'_>| oltp::explained::explained(&step.setup, &step.places());
+        self.step(index).map_or_else(Vec::new, explained)
     }
 }
 
@@ -252,7 +246,9 @@ impl Workload for Microbenchmarks {
             self.contents = Contents { rows, k: None, whole: true };
         }
         if self.settles_after(index) {
-            works.push(self.settle(index, session).await?);
+            let settle = (&self.options.settling(), self.options.original_wait());
+            let (tables, step) = (self.tables.shared.tables(), &self.steps()[index]);
+            works.push(cleanup(session, &self.context, &tables, settle, step).await?);
         }
         Ok(works)
     }

@@ -8,8 +8,8 @@ use crate::oltp::estimate;
 use crate::oltp::mix::{places, prepared};
 use crate::oltp::options::{Distribution, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
 use crate::options::{
-    self, Number, exponent_problem, first_problem, number_problem, pareto_problem, repeated,
-    time_cap_problem, warmup_problem,
+    Number, exponent_problem, first_problem, number_problem, pareto_problem, repeated, time_cap_problem,
+    time_problem, warmup_problem,
 };
 use crate::settle::both_problem;
 
@@ -71,11 +71,6 @@ impl WorkloadOptions for Oltp {
     fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
         estimate::estimate(self, speed, size)
     }
-}
-
-/// The first option of pace or time that does not go with the others.
-pub(crate) fn pace_problem(oltp: &Oltp) -> Option<Mistake> {
-    rates_problem(oltp).or_else(|| time_problem(oltp))
 }
 
 /// Key, value, least and greatest allowed value of every whole number.
@@ -170,8 +165,10 @@ fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
     ladder_problem("rates", &oltp.rates, 100_000_000)
 }
 
-fn time_problem(oltp: &Oltp) -> Option<Mistake> {
-    options::time_problem("time", oltp.time)
+/// The first option of pace or time that does not go with the others.
+pub(crate) fn pace_problem(oltp: &Oltp) -> Option<Mistake> {
+    rates_problem(oltp)
+        .or_else(|| time_problem("time", oltp.time))
         .or_else(|| warmup_problem(oltp.warmup))
         .or_else(|| time_cap_problem(oltp.time_cap, "time"))
 }

@@ -51,7 +51,6 @@ use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Work
 /// What cards say of each test.
 pub(crate) const WORDS: &str = include_str!("words.toml");
 
-/// The workload over one cell.
 pub struct Oltp {
     pub(crate) shared: Arc<Setup>,
     steps: Vec<StepPlan>,
@@ -120,12 +119,6 @@ impl Oltp {
             greatest = greatest.max(tables::greatest_id(number, session).await?);
         }
         Ok(i64::try_from(greatest).unwrap_or(i64::MAX))
-    }
-
-    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
-        let Setup { options, context } = &*self.shared;
-        let settle = (&options.settling(), Duration::ZERO);
-        cleanup(session, context, &self.shared.tables(), settle, &self.steps[index].name).await
     }
 
     /// After the load, or after each step that wrote, if a test follows on what it has left.
@@ -300,7 +293,10 @@ impl Workload for Oltp {
             works.extend(tables::restart_ids(&self.shared, session).await?);
         }
         if self.settles_after(index) {
-            works.push(self.settle(index, session).await?);
+            let Setup { options, context } = &*self.shared;
+            let settle = (&options.settling(), Duration::ZERO);
+            let step = &self.steps[index].name;
+            works.push(cleanup(session, context, &self.shared.tables(), settle, step).await?);
         }
         Ok(works)
     }

@@ -21,7 +21,6 @@ use crate::specs::{add_run, step_spec};
 const MOST_CLIENTS: u32 = 64;
 const LEAST_CLIENTS: u32 = 16;
 
-/// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepKind {
     Load,
@@ -34,7 +33,6 @@ pub(crate) enum StepKind {
     },
 }
 
-/// One step as the options make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StepPlan {
     pub(crate) name: String,
@@ -52,7 +50,6 @@ fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// All steps in order.
 pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
     let mut kinds = Vec::new();
     if !options.use_existing {
@@ -161,7 +158,6 @@ fn rate_label(test: Test, options: &Options) -> &'static str {
     }
 }
 
-/// The step's description for the record.
 pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
     let (unit, label, clients) = match step.kind {
         StepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections()),

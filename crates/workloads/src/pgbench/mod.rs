@@ -110,7 +110,6 @@ impl Setup {
     }
 }
 
-/// The workload over one cell.
 pub struct Pgbench {
     setup: Arc<Setup>,
     steps: Vec<Planned>,
@@ -147,7 +146,6 @@ impl Pgbench {
         Ok(Self { setup, steps: steps::plan(options), balances: None })
     }
 
-    /// The scripts with their commands.
     pub fn scripts(&self) -> Vec<ScriptInfo> {
         let Ok(scripts) = &self.setup.scripts else { return Vec::new() };
         let names = self.setup.script_names().into_iter();
@@ -289,10 +287,9 @@ impl Workload for Pgbench {
             if self.setup.options.use_existing && self.is_balanced() {
                 self.find_scale(session).await?;
             }
-            if self.setup.context.stores_data() {
-                let checks = &self.setup.options.checks;
-                works.extend(sql_checks::before(checks, &self.steps[index].name, session).await?);
-            }
+            let Setup { options, context, .. } = &*self.setup;
+            let step = &self.steps[index].name;
+            works.extend(sql_checks::before(context, &options.checks, step, session).await?);
             works.extend(self.make_ready(session).await?);
             if self.is_balanced() {
                 self.balances = Some(Balances::read(session).await?);

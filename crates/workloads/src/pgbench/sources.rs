@@ -17,7 +17,6 @@ pub(crate) const SCALE: &str = "scale";
 pub(crate) const CLIENT: &str = "client_id";
 pub(crate) const SEEDS: [&str; 2] = ["default_seed", "random_seed"];
 
-/// One script.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     /// File, or name of a script of the original's.

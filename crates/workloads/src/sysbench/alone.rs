@@ -54,17 +54,14 @@ impl Sysbench {
         Ok(Self { setup, steps: steps::plan(options), main: None })
     }
 
-    /// The script's own options, by name.
     pub fn own_options(&self) -> Vec<OwnOption> {
         self.setup.look().as_ref().map_or_else(|_| Vec::new(), |offers| offers.options.clone())
     }
 
-    /// Whether the script defines `help` itself.
     pub fn has_help(&self) -> bool {
         self.setup.look().as_ref().is_ok_and(|offers| offers.commands.contains_key("help"))
     }
 
-    /// What scripts have printed since the last call.
     pub fn take_printed(&self) -> String {
         self.setup.said.take()
     }
@@ -86,7 +83,6 @@ impl Sysbench {
         machine.report(kind, stat).map_err(|error| said(&error))
     }
 
-    /// Runs the script's own `help`.
     pub async fn help(&mut self) -> Result<(), Error> {
         self.apart("help").await.map(|_| ())
     }
@@ -114,13 +110,13 @@ impl Sysbench {
 impl Machine {
     /// Calls a hook, which may print and must not wait.
     fn report(&self, kind: &str, stat: &Stat) -> mlua::Result<bool> {
-        let table = self.lua().create_table()?;
+        let table = self.lua.create_table()?;
         for (name, value) in stat.values() {
-            table.set(name, plain(self.lua(), &value)?)?;
+            table.set(name, plain(&self.lua, &value)?)?;
         }
         table.set("queue_length", 0)?;
         table.set("concurrency", stat.threads_running)?;
         self.host.resumed.set(Instant::now());
-        self.api().get::<Function>("report")?.call((kind, table))
+        self.api.get::<Function>("report")?.call((kind, table))
     }
 }

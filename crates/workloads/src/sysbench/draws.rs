@@ -9,7 +9,6 @@ use crate::oltp::options::{Distribution as Kind, Oltp};
 /// The greatest prime below 2^32; it leaves the remainder 3 when it is divided by 4.
 const PRIME: u64 = 4_294_967_291;
 
-/// The draws of one connection.
 #[derive(Debug)]
 pub(crate) struct Draw {
     stream: Philox,

@@ -69,7 +69,6 @@ pub(crate) struct Setup {
     pub(crate) context: Context,
     /// What the script offers; an error is said when the first step begins.
     offers: OnceLock<Result<Offers, String>>,
-    /// What scripts print.
     pub(crate) said: Said,
     /// Numbers that `sysbench.rand.unique` has given out.
     unique: AtomicU32,
@@ -113,7 +112,6 @@ impl Setup {
     }
 }
 
-/// The workload over one cell.
 pub struct Sysbench {
     setup: Arc<Setup>,
     steps: Vec<Planned>,
@@ -150,13 +148,6 @@ impl Sysbench {
         }
     }
 
-    async fn check_before(&self, index: usize, session: &mut AnySession) -> Result<Option<Work>, Error> {
-        if !self.setup.context.stores_data() {
-            return Ok(None);
-        }
-        sql_checks::before(&self.setup.options.checks, &self.steps[index].name, session).await
-    }
-
     /// The script's files with their texts, for the record.
     fn sources(&self) -> Result<Work, Error> {
         let offers = self.setup.look();
@@ -169,7 +160,6 @@ impl Sysbench {
         Ok(sources::read(&self.setup.hash(), texts.collect()))
     }
 
-    /// What the script has printed, if anything.
     fn printed(&self) -> Option<Work> {
         let text = self.setup.said.take();
         (!text.is_empty()).then(|| Work::new("script printed", Duration::ZERO, [("text", json!(text))]))
@@ -236,7 +226,9 @@ impl Workload for Sysbench {
             works.extend(self.apart("cleanup").await?);
         }
         if matches!(self.steps[index].act, Act::Run { .. }) {
-            works.extend(self.check_before(index, session).await?);
+            let Setup { options, context, .. } = &*self.setup;
+            let step = &self.steps[index].name;
+            works.extend(sql_checks::before(context, &options.checks, step, session).await?);
             self.init(index).await?;
         }
         self.setup.context.drop_binlog(session).await?;

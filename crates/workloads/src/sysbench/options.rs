@@ -218,18 +218,12 @@ impl Setup {
         const UNIQUE_VIOLATION: &str = "23505";
         match &self.options.ignore_errors {
             Some(codes) if failure.class == ErrorClass::Lost => {
-                let codes: Vec<String> = codes.iter().map(|code| code.0.clone()).collect();
-                names_lost(&codes)
+                codes.iter().any(|code| code.0 == "all" || LOST.contains(&code.0.as_str()))
             }
             Some(codes) => codes.iter().any(|code| code.0 == "all" || code.0 == failure.code),
             None => failure.class == ErrorClass::Retry || failure.code == UNIQUE_VIOLATION,
         }
     }
-}
-
-/// Whether errors with these codes are of lost connections.
-fn names_lost(codes: &[String]) -> bool {
-    codes.iter().any(|code| code == "all" || LOST.contains(&code.as_str()))
 }
 
 /// sysbench's own options as `sysbench.opt` has them. No address and no password: a script needs

@@ -14,21 +14,18 @@ use crate::oltp::steps::{clients, limit, paces, stream};
 use crate::specs::{add_run, step_spec};
 use crate::{Lanes, planned};
 
-/// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
     Command(String),
     Run { connections: u32, rate: Option<u32> },
 }
 
-/// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Planned {
     pub(crate) name: String,
     pub(crate) act: Act,
 }
 
-/// All steps in order.
 pub(crate) fn plan(options: &Sysbench) -> Vec<Planned> {
     let rungs = options.shared().test_steps();
     let acts = options.step_commands().flat_map(|command| match command.as_str() {
@@ -88,7 +85,6 @@ impl Planned {
         (0..connections).zip(paces).map(lane).collect()
     }
 
-    /// The step's description for the record.
     pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
         let connections = self.connections(setup);
         let (kind, unit, label, clients, pace) = match &self.act {

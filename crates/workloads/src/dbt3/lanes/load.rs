@@ -27,7 +27,6 @@ struct Lines {
     rows: u64,
 }
 
-/// Loads its portions.
 #[derive(Debug)]
 pub struct LoadLane {
     connection: Connection,
@@ -39,7 +38,6 @@ pub struct LoadLane {
     lines: Option<mpsc::Receiver<Lines>>,
     ready: Lines,
     table: Table,
-    /// The prepared INSERT of a table.
     insert: Option<(Table, Statement)>,
     params: Vec<Param>,
 }

@@ -36,7 +36,6 @@ any_lane! {
     Query(query::QueryLane),
 }
 
-/// All lanes of `step`.
 pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> Lanes<AnyLane> {
     match &step.kind {
         StepKind::Load => rows::assigned(setup)

@@ -15,14 +15,12 @@ use crate::dbt3::rows::{Refresh, delete_orders, insert_orders};
 use crate::dbt3::steps::Operation;
 use crate::dbt3::{answers, rows};
 
-/// What is ready to be sent.
 #[derive(Debug)]
 enum Ready {
     Query(u8, Query),
     Refresh(Refresh),
 }
 
-/// Does what its script says.
 #[derive(Debug)]
 pub struct QueryLane {
     connection: Connection,

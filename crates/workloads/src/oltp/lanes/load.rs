@@ -13,7 +13,6 @@ use crate::oltp::load::{LoadForm, LoadPlan, Portion, write_insert};
 use crate::oltp::rows::{RowSource, push_c, push_pad};
 use crate::oltp::{Setup, sql};
 
-/// Loads its part of all tables.
 #[derive(Debug)]
 pub struct LoadLane {
     connection: Connection,
