@@ -149,8 +149,8 @@ impl LoadPlan {
         }
     }
 
-    /// Whether the INSERT of `portion` is a prepared one. Of multi-row INSERTs the last of a table is
-    /// not where it has fewer rows: it would be prepared to be executed once.
+    /// Whether the INSERT of `portion` is a prepared one. Of multi-row INSERTs the last of a table
+    /// is not where it has fewer rows: it would be prepared to be executed once.
     pub(crate) fn is_prepared(&self, portion: Portion) -> bool {
         match self.form {
             LoadForm::Prepared => portion.rows() == self.rows_per_statement,

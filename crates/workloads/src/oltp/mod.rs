@@ -19,7 +19,6 @@ pub(crate) mod operation;
 mod option_words;
 pub mod options;
 pub(crate) mod rows;
-mod sample;
 mod scramble;
 pub(crate) mod sql;
 pub(crate) mod steps;

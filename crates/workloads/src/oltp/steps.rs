@@ -91,8 +91,8 @@ pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
     (operations / connections + more).max(1)
 }
 
-/// Paces of all connections of the test in step `name`, in order. A rate is one schedule, from which
-/// the connections take the next operation as they become free.
+/// Paces of all connections of the test in step `name`, in order. A rate is one schedule, from
+/// which the connections take the next operation as they become free.
 pub(crate) fn paces(
     name: &str,
     (connections, rate): (u32, Option<u32>),

@@ -61,8 +61,8 @@ impl WorkloadOptions for Pgbench {
             steps.extend(self.settling().estimate("after the load", Duration::ZERO));
         }
         let names = self.step_names();
-        let rungs = self.shared().test_steps();
-        for (name, (_, connections, _)) in names[usize::from(self.has_load())..].iter().zip(rungs) {
+        let rungs = self.shared().rungs();
+        for (name, (connections, _)) in names[usize::from(self.has_load())..].iter().zip(rungs) {
             let detail = format!("{} of {}", numbered(connections, "connection"), self.files.join(", "));
             let guessed = self.transactions.unwrap_or(0) as f64 / OPERATIONS_PER_SECOND;
             steps.push(StepEstimate::new(name, &detail, self.length().unwrap_or_else(|| seconds(guessed))));
@@ -86,24 +86,19 @@ pub(crate) fn values_problem(options: &Pgbench) -> Option<Mistake> {
 }
 
 fn words_problem(options: &Pgbench) -> Option<Mistake> {
+    if let Some(letter) = options.init_steps.chars().find(|letter| !INIT_STEPS.contains(*letter)) {
+        let message = format!("init_steps holds {letter}, but must be letters of {INIT_STEPS}");
+        return Some(("init_steps", message));
+    }
+    let is_name = |name: &String| !name.is_empty() && name.chars().all(is_name_sign);
+    if let Some(name) = options.define.keys().find(|name| !is_name(name)) {
+        let message = format!("define holds {name:?}, which is no name of a variable: letters, digits and _");
+        return Some(("define", message));
+    }
     let is_late = options.rates.is_empty() && options.latency_limit.is_some();
     let late = "latency_limit is for a step with a rate; in a closed loop nothing is late";
-    let is_name = |name: &String| !name.is_empty() && name.chars().all(is_name_sign);
-    let letter = options.init_steps.chars().find(|letter| !INIT_STEPS.contains(*letter));
-    let name = options.define.keys().find(|name| !is_name(name));
-    first_problem([(
-        options.files.is_empty(),
-        "files",
-        "files is empty: name a script, e.g. [\"tpcb-like\"]",
-    )])
-    .or_else(|| {
-        let message = format!("init_steps holds {}, but must be letters of {INIT_STEPS}", letter?);
-        Some(("init_steps", message))
-    })
-    .or_else(|| {
-        let name = name?;
-        let message = format!("define holds {name:?}, which is no name of a variable: letters, digits and _");
-        Some(("define", message))
-    })
-    .or_else(|| first_problem([(is_late, "latency_limit", late)]))
+    first_problem([
+        (options.files.is_empty(), "files", "files is empty: name a script, e.g. [\"tpcb-like\"]"),
+        (is_late, "latency_limit", late),
+    ])
 }

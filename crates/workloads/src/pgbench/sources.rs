@@ -125,8 +125,8 @@ fn text_of(path: &str) -> Result<String, String> {
     std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(problem)
 }
 
-/// `name`, under which commands are counted. It lives as long as the process: there are few, and each
-/// run of a script has the same.
+/// `name`, under which commands are counted. It lives as long as the process: there are few, and
+/// each run of a script has the same.
 pub(crate) fn kept(name: String) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,8 +23,7 @@ pub(crate) struct Planned {
 }
 
 pub(crate) fn plan(options: &Pgbench) -> Vec<Planned> {
-    let rungs =
-        options.shared().test_steps().into_iter().map(|(_, connections, rate)| Some((connections, rate)));
+    let rungs = options.shared().rungs().into_iter().map(Some);
     let runs = options.has_load().then_some(None).into_iter().chain(rungs);
     options.step_names().into_iter().zip(runs).map(|(name, run)| Planned { name, run }).collect()
 }

@@ -51,7 +51,7 @@ impl WorkloadOptions for Sysbench {
         let mut steps = vec![StepEstimate::new("prepare", "server", seconds(speed.prepare_seconds))];
         let shared = self.shared();
         let loads = self.load_steps();
-        let mut rungs = shared.test_steps().into_iter();
+        let mut rungs = shared.rungs().into_iter();
         let names = self.step_names();
         for (index, command) in self.step_commands().enumerate() {
             if command != "run" {
@@ -61,7 +61,7 @@ impl WorkloadOptions for Sysbench {
                 }
                 continue;
             }
-            for (name, (_, connections, _)) in names[index..].iter().zip(rungs.by_ref()) {
+            for (name, (connections, _)) in names[index..].iter().zip(rungs.by_ref()) {
                 let detail = format!("{} of {}", numbered(connections, "connection"), self.script);
                 let guessed =
                     self.events.unwrap_or(0) as f64 / f64::from(connections) / OPERATIONS_PER_SECOND;

@@ -27,9 +27,9 @@ pub(crate) struct Planned {
 }
 
 pub(crate) fn plan(options: &Sysbench) -> Vec<Planned> {
-    let rungs = options.shared().test_steps();
+    let rungs = options.shared().rungs();
     let acts = options.step_commands().flat_map(|command| match command.as_str() {
-        "run" => rungs.iter().map(|&(_, connections, rate)| Act::Run { connections, rate }).collect(),
+        "run" => rungs.iter().map(|&(connections, rate)| Act::Run { connections, rate }).collect(),
         command => vec![Act::Command(command.to_owned())],
     });
     options.step_names().into_iter().zip(acts).map(|(name, act)| Planned { name, act }).collect()

@@ -21,7 +21,7 @@ use crate::{Lanes, planned};
 pub(crate) type Ledger = Arc<Mutex<Vec<Executed>>>;
 
 /// One execution and how its answer differs from the published one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Executed {
     pub(crate) execution: Execution,
     /// Rows that a refresh function must change; 0 of a query.
