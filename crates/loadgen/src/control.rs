@@ -53,7 +53,6 @@ impl<T> Word<T> {
 /// Takes words for other hosts.
 pub type Follower = Box<dyn Fn(Word<Instant>) + Send + Sync>;
 
-/// Start, stop and the common window of one step.
 pub(crate) struct Control {
     start: OnceLock<Instant>,
     started: Notify,
@@ -200,7 +199,6 @@ impl Control {
         self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until the step is stopped.
     pub(crate) async fn wait_for_stop(&self) {
         wait(&self.stopped, || self.is_stopping()).await;
     }
@@ -292,7 +290,6 @@ impl Control {
         Some(self.end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
 
-    /// Lets connections be closed.
     pub(crate) fn let_close(&self) {
         self.closing.store(true, Ordering::Release);
         self.may_close.notify_waiters();

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
-/// Which of the two lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,
@@ -46,30 +45,22 @@ impl Coupling {
         }
     }
 
-    /// `side` has been answered once more.
     pub(crate) fn answered(&self, side: Side) {
-        self.answered[index(side)].fetch_add(1, Ordering::AcqRel);
+        self.answered[side as usize].fetch_add(1, Ordering::AcqRel);
         self.changed.notify_waiters();
     }
 
     /// `side` will send nothing more; the other one is free.
     pub(crate) fn end(&self, side: Side) {
-        self.ended[index(side)].store(true, Ordering::Release);
+        self.ended[side as usize].store(true, Ordering::Release);
         self.changed.notify_waiters();
     }
 
     /// Whether operation `number` of `side` may be sent now.
     pub(crate) fn may_send(&self, side: Side, number: u64) -> bool {
-        let other = 1 - index(side);
+        let other = 1 - side as usize;
         self.ended[other].load(Ordering::Acquire)
             || number < self.answered[other].load(Ordering::Acquire) + self.most
-    }
-}
-
-fn index(side: Side) -> usize {
-    match side {
-        Side::Left => 0,
-        Side::Right => 1,
     }
 }
 

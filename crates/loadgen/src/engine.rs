@@ -26,7 +26,6 @@ const LEAD: Duration = Duration::from_millis(50);
 /// all read.
 const LEAD_PER_CONNECTION: Duration = Duration::from_micros(200);
 
-/// One step to run.
 pub struct Step<'a> {
     pub spec: &'a StepSpec,
     pub threads: Threads,
@@ -40,7 +39,6 @@ pub struct Step<'a> {
     pub cancel: &'a AtomicBool,
 }
 
-/// How a step ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepEnd {
     pub outcome: Outcome,
@@ -77,7 +75,6 @@ where
     ended(&control, failure, ends)
 }
 
-/// Names of the operation kinds.
 pub(crate) fn kinds(spec: &StepSpec) -> Vec<String> {
     spec.kinds.iter().map(|kind| kind.kind.clone()).collect()
 }

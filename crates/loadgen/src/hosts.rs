@@ -42,7 +42,6 @@ pub enum Heard {
     Lost(String),
 }
 
-/// One host's part of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostPart {
     /// Workers of the hosts before it.

@@ -73,7 +73,6 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Records a look-up.
     pub fn lookup(&mut self, name: &'static str, duration: Duration, value: Option<i64>) {
         self.lookups.push(Lookup { name: Cow::Borrowed(name), duration, value });
     }
@@ -159,8 +158,7 @@ pub enum Role {
     Follows,
 }
 
-/// How one lane ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneEnd {
     pub client: u32,
     pub kind: usize,

@@ -25,7 +25,6 @@ const MOST_REFUSALS: u32 = 100;
 /// Only the first failed numbers are kept; [`LaneEnd::unlisted`] reports the rest.
 const MOST_FAILED_NUMBERS: usize = 10_000;
 
-/// One lane between barrier and end.
 pub(crate) struct LaneTask {
     pub(crate) shared: Rc<Shared>,
     /// Among the lanes of this thread.
@@ -78,18 +77,7 @@ impl LaneTask {
         spec: LaneSpec,
         due: Option<Walk>,
     ) -> Self {
-        let end = LaneEnd {
-            client: spec.client,
-            kind: spec.kind,
-            started: 0,
-            done: 0,
-            rows: 0,
-            retries: 0,
-            failed_numbers: Vec::new(),
-            unknown_numbers: Vec::new(),
-            reconnects: 0,
-            complete: false,
-        };
+        let end = LaneEnd { client: spec.client, kind: spec.kind, ..LaneEnd::default() };
         let (bounds, notes) = (spec.bounds(), Notes::default());
         Self { shared, index, number, spec, bounds, due, notes, end, refusals: 0, burst_ns: 0, last_ns: 0 }
     }

@@ -14,12 +14,8 @@ pub enum Pace {
     Closed,
     /// The next operation is due when a time of thinking after the answer before it is over.
     Thinking(ThinkTime),
-    /// Operation n is due at `phase + n * per / operations`, whatever happened before it; a late
-    /// lane catches up.
-    Constant { operations: u64, per: Duration, phase: Duration },
-    /// Operations become due after independent exponential gaps with mean `per / operations`,
-    /// whatever happened before; a late lane catches up. `stretch` as of [`Arrivals::Poisson`].
-    Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
+    /// Operations become due as they arrive, whatever happened before; a late lane catches up.
+    Open(Arrivals),
     /// Operations come from a schedule that this lane shares with others of its client and kind.
     Shared(Arc<Schedule>),
     /// `per_second` operations back to back, then idle until a second has passed since the burst
@@ -55,11 +51,8 @@ impl Pace {
     /// The open-loop process of this lane alone; `None` for closed loops, bursts and shared
     /// schedules.
     pub fn arrivals(&self) -> Option<Arrivals> {
-        match *self {
-            Self::Constant { operations, per, phase } => Some(Arrivals::Constant { operations, per, phase }),
-            Self::Poisson { operations, per, draws, stretch } => {
-                Some(Arrivals::Poisson { operations, per, draws, stretch })
-            }
+        match self {
+            Self::Open(arrivals) => Some(*arrivals),
             Self::Closed | Self::Thinking(_) | Self::Shared(_) | Self::Burst { .. } => None,
         }
     }
@@ -79,18 +72,6 @@ impl Pace {
     }
 }
 
-impl From<Arrivals> for Pace {
-    /// A lane with a process of its own.
-    fn from(arrivals: Arrivals) -> Self {
-        match arrivals {
-            Arrivals::Constant { operations, per, phase } => Self::Constant { operations, per, phase },
-            Arrivals::Poisson { operations, per, draws, stretch } => {
-                Self::Poisson { operations, per, draws, stretch }
-            }
-        }
-    }
-}
-
 impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -99,9 +80,7 @@ impl fmt::Display for Pace {
             Self::Thinking(ThinkTime::Exponential { mean, .. }) => {
                 write!(f, "closed, exponential think time {mean:?}")
             }
-            Self::Constant { .. } | Self::Poisson { .. } => {
-                self.arrivals().map_or(Ok(()), |arrivals| arrivals.fmt(f))
-            }
+            Self::Open(arrivals) => arrivals.fmt(f),
             Self::Shared(schedule) => write!(f, "{} over all connections", schedule.arrivals()),
             Self::Burst { per_second } => write!(f, "burst {per_second}/s"),
         }
@@ -125,7 +104,8 @@ mod tests {
     use super::*;
 
     fn even(operations: u64, per_ms: u64) -> Pace {
-        Pace::Constant { operations, per: Duration::from_millis(per_ms), phase: Duration::ZERO }
+        let per = Duration::from_millis(per_ms);
+        Pace::Open(Arrivals::Constant { operations, per, phase: Duration::ZERO })
     }
 
     fn draws() -> Draws {

@@ -14,7 +14,7 @@ use crate::{LaneSpec, StatementDone};
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What all lanes of one client and kind on this thread did.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Book {
     client: u32,
     kind: usize,
@@ -41,7 +41,6 @@ struct LaneState {
     down_since_ns: Option<u64>,
 }
 
-/// Counts since the last cut.
 #[derive(Debug, Default)]
 struct Counts {
     done: u64,
@@ -57,7 +56,6 @@ struct Counts {
     errors: ErrorCounts,
 }
 
-/// How an operation ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ending {
     pub(crate) due_ns: u64,
@@ -67,7 +65,6 @@ pub(crate) struct Ending {
     pub(crate) received_bytes: u64,
 }
 
-/// The books of one worker thread.
 pub(crate) struct Recorder {
     books: Vec<Book>,
     lanes: Vec<LaneState>,
@@ -115,7 +112,6 @@ impl Recorder {
         }
     }
 
-    /// The last cut of a step, at its common end.
     pub(crate) fn finish(&mut self, end_ns: u64, window_end_ns: Option<u64>) {
         self.advance(end_ns, window_end_ns);
         if end_ns > self.cut_ns {
@@ -182,7 +178,6 @@ impl Recorder {
         }
     }
 
-    /// The lane has lost its connection.
     pub(crate) fn down(&mut self, lane: usize, now_ns: u64) {
         let state = &mut self.lanes[lane];
         state.down_since_ns = Some(now_ns);
@@ -253,15 +248,7 @@ impl LaneState {
 
 impl Book {
     fn new(spec: &LaneSpec) -> Self {
-        Self {
-            client: spec.client,
-            kind: spec.kind,
-            taken: 0,
-            due_reported: 0,
-            in_flight: 0,
-            down: 0,
-            current: Counts::default(),
-        }
+        Self { client: spec.client, kind: spec.kind, ..Self::default() }
     }
 
     /// The interval that ends now, with `waiting` operations due and not sent. Without a schedule

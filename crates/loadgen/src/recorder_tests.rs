@@ -9,7 +9,12 @@ use dbdyno_record::ErrorClass;
 
 use crate::batch::{Batch, Times};
 use crate::recorder::{Ending, Recorder};
-use crate::{LaneSpec, Limit, Pace, Role};
+use crate::{Arrivals, LaneSpec, Limit, Pace, Role};
+
+/// Ten operations a second.
+fn tenths() -> Pace {
+    Pace::Open(Arrivals::Constant { operations: 10, per: Duration::from_secs(1), phase: Duration::ZERO })
+}
 
 fn lane(pace: Pace, operations: u64) -> LaneSpec {
     LaneSpec {
@@ -65,7 +70,7 @@ fn an_answer_belongs_to_the_second_in_which_it_was_complete() {
 
 #[test]
 fn a_late_schedule_shows_its_backlog_and_counts_response_from_the_due_time() {
-    let pace = Pace::Constant { operations: 10, per: Duration::from_secs(1), phase: Duration::ZERO };
+    let pace = tenths();
     let (mut recorder, batches) = recorder(lane(pace, 30));
     recorder.advance(0, None);
     recorder.started(0);
@@ -103,7 +108,7 @@ fn an_operation_of_more_than_an_hour_keeps_its_time() {
 
 #[test]
 fn what_a_stopped_lane_never_sent_is_dropped() {
-    let pace = Pace::Constant { operations: 10, per: Duration::from_secs(1), phase: Duration::ZERO };
+    let pace = tenths();
     let (mut recorder, batches) = recorder(lane(pace, 30));
     recorder.started(0);
     recorder.done(0, ending(0, 0, 1));

@@ -59,7 +59,6 @@ impl Schedule {
         Self { max_backlog, max_wait_ns: self.max_wait_ns, part, ..Self::new(self.arrivals) }
     }
 
-    /// The process that operations arrive by.
     pub fn arrivals(&self) -> Arrivals {
         self.arrivals
     }

@@ -23,7 +23,6 @@ pub(crate) struct ScheduleBook {
     taken: u64,
 }
 
-/// The books of all shared schedules of a step.
 pub(crate) fn books<'a>(
     lanes: impl Iterator<Item = &'a LaneSpec>,
 ) -> Result<BTreeMap<Key, ScheduleBook>, Error> {

@@ -12,7 +12,6 @@ use crate::message::Message;
 use crate::recorder::Recorder;
 use crate::timer::Timer;
 
-/// What the tasks of one worker share.
 pub(crate) struct Shared {
     pub(crate) control: Arc<Control>,
     pub(crate) recorder: RefCell<Recorder>,

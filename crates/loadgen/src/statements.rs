@@ -36,7 +36,6 @@ struct Tally {
     times: Option<Histogram<u64>>,
 }
 
-/// Statements of all kinds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Statements {
     /// By the index of their operation's kind, then by their own: both are small and without large

@@ -13,7 +13,6 @@ use crate::{LaneSpec, Part};
 /// more CPU a query than one.
 const CONNECTIONS_PER_THREAD: usize = 64;
 
-/// Load threads of a step.
 #[derive(Debug, Clone, Default)]
 pub struct Threads {
     /// CPUs they may use; `None` = all.

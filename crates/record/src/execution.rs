@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One execution, as its connection saw it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     /// `q7`, `rf1`
     pub name: String,

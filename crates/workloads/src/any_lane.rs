@@ -3,7 +3,6 @@
 /// An enum of lanes, which hands each call to the lane inside.
 macro_rules! any_lane {
     ($($Kind:ident($Lane:ty),)+) => {
-        /// A lane of any kind.
         pub enum AnyLane {
             $($Kind($Lane),)+
         }

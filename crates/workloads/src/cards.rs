@@ -52,7 +52,6 @@ pub(crate) fn of<W: Workload>(options: &W::Options, text: &str) -> Vec<Cards> {
     vec![Cards { workload: W::NAME, title: "", steps }]
 }
 
-/// The card of a step.
 pub(crate) fn card(spec: &StepSpec, published_as: Option<String>, words: Words) -> Card {
     let operation = |kind: &dbdyno_record::KindSpec| CardOperation {
         kind: kind.kind.clone(),

@@ -42,7 +42,6 @@ pub(crate) async fn number(
     Ok(first_i64(&cells).unwrap_or(0).into())
 }
 
-/// How many rows `table` has.
 pub(crate) async fn count(session: &mut AnySession, table: &str) -> Result<i128, Error> {
     let sql = format!("SELECT COUNT(*) FROM {table}");
     number(session, &sql, format!("counting the rows of table {table}")).await

@@ -10,21 +10,20 @@ use serde_json::{Map, Value, json};
 
 use crate::{Context, Error, Work};
 
-/// Brings the server to rest as the plan says. `original` is the workload's own pause, `place`
-/// where it is in words.
+/// Brings the server to rest after `step` as the plan says. `original` is the workload's own pause.
 pub(crate) async fn cleanup(
     session: &mut AnySession,
     context: &Context,
     tables: &[String],
     (plan, original): (&Settle, Duration),
-    place: &str,
+    step: &str,
 ) -> Result<Work, Error> {
     let began = Instant::now();
     let rest = rest(plan, original, context);
     let wait = matches!(plan.by, SettleBy::Wait).then(|| plan.wait_of(original));
     let report = settle(session, &context.endpoint.capabilities, tables, rest, context.owned)
         .await
-        .map_err(Error::during(format!("cleanup {place}")))?;
+        .map_err(Error::during(format!("cleanup after {step}")))?;
     let mut details = Map::new();
     details.extend(wait.map(|wait| ("wait_seconds".to_owned(), json!(wait.as_secs_f64()))));
     fill(&mut details, report);

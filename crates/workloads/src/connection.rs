@@ -11,7 +11,6 @@ use dbdyno_record::ErrorClass;
 /// Look-ups happen outside the engine's own retries.
 const LOOKUP_RETRIES: u32 = 100;
 
-/// One connection of a lane.
 #[derive(Debug)]
 pub(crate) struct Connection {
     endpoint: Endpoint,
@@ -116,12 +115,10 @@ impl Connection {
         }
     }
 
-    /// See [`AnySession::pipeline`].
     pub(crate) async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, Failure> {
         self.session()?.pipeline(statements).await.map_err(failure)
     }
 
-    /// See [`AnySession::results`].
     pub(crate) async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, Failure> {
         self.session()?.results(statement).await.map_err(failure)
     }

@@ -52,13 +52,14 @@ pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec
     list
 }
 
-/// A row of a workload's `deviations.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Row {
     /// In place of the three texts: the rows of this name, which several workloads have.
     shared: String,
     pub(crate) topic: String,
+    /// It comes of the workload's tables, and holds for other workloads on them.
+    pub(crate) of_tables: bool,
     original: String,
     /// `{option}` is the value of an option.
     here: String,
@@ -114,7 +115,6 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Rows of a `deviations.toml`.
 pub(crate) fn rows(text: &str, name: &str) -> Vec<Row> {
     let mut all: BTreeMap<String, Vec<Row>> = toml::from_str(text).expect("tests read every file of rows");
     all.remove(name).unwrap_or_default()
@@ -123,6 +123,12 @@ pub(crate) fn rows(text: &str, name: &str) -> Vec<Row> {
 /// The rows of a workload's `deviations.toml` that hold with `options`.
 pub(crate) fn of_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
     named_rows(text, "deviation", options)
+}
+
+/// As [`of_rows`], for another workload on the same tables.
+pub(crate) fn of_table_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
+    let rows = rows(text, "deviation").into_iter().filter(|row| row.of_tables && row.holds(options));
+    rows.map(|row| row.deviation(options)).collect()
 }
 
 fn named_rows(text: &str, name: &str, options: &Map<String, Value>) -> Vec<Deviation> {

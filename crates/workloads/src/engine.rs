@@ -1,16 +1,37 @@
 //! Which storage engine the workload's tables really have: some servers take another one than was
 //! asked for, without an error.
 
-use dbdyno_drivers::{AnySession, Capabilities, is_engine, table_engines};
+use std::time::Instant;
+
+use dbdyno_drivers::{AnySession, Capabilities, Session, is_engine, table_engines};
 use serde_json::{Value, json};
 
-use crate::{Error, Work};
+use crate::{Context, Error, Work};
 
-/// Where tables came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Made,
     Found,
+}
+
+/// Makes tables by the statements of each.
+pub(crate) async fn create_tables(
+    context: &Context,
+    session: &mut AnySession,
+    tables: impl Iterator<Item = (String, Vec<String>)>,
+) -> Result<Work, Error> {
+    let began = Instant::now();
+    let mut names = Vec::new();
+    for (table, statements) in tables {
+        for statement in statements {
+            let creating = Error::during(format!("creating table {table}"));
+            session.query(statement.as_bytes()).await.map_err(creating)?;
+        }
+        names.push(table);
+    }
+    let mut work = Work::new("create tables", began.elapsed(), [("tables", json!(names.len()))]);
+    read_back(session, &context.endpoint.capabilities, &names, Origin::Made, &mut work).await?;
+    Ok(work)
 }
 
 /// Reads the engine of `tables` back and enters it into `work`.

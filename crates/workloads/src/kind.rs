@@ -34,7 +34,6 @@ pub trait Kind: WorkloadKind {
     fn open(&self, options: &dyn WorkloadOptions, context: Context) -> Option<Box<dyn AnyWorkload>>;
 }
 
-/// The entry of the workload `W`.
 pub struct Entry<W>(PhantomData<fn() -> W>);
 
 impl<W: Workload> Entry<W> {

@@ -13,7 +13,6 @@ pub struct Cards {
     pub steps: Vec<Card>,
 }
 
-/// One step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Card {
     pub step: String,

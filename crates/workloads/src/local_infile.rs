@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use dbdyno_drivers::{AnySession, DbError, RowStream, Session, first_i64};
 use dbdyno_plan::Plan;
-use serde_json::{Map, json};
+use serde_json::json;
 
 use crate::{Context, Error, Work};
 
@@ -34,6 +34,5 @@ pub(crate) async fn allow_local_infile(
     }
     let began = Instant::now();
     session.query(ALLOW.as_bytes()).await.map_err(Error::during("switching local_infile on"))?;
-    let details = Map::from_iter([("statement".to_owned(), json!(ALLOW))]);
-    Ok(Some(Work::new("allow local_infile", began.elapsed(), details)))
+    Ok(Some(Work::new("allow local_infile", began.elapsed(), [("statement", json!(ALLOW))])))
 }

@@ -50,6 +50,12 @@ pub(crate) fn number_problem(numbers: impl IntoIterator<Item = Number>) -> Optio
     Some((key, format!("{key} is {value}, but must be {range}")))
 }
 
+/// The first of these that is so: its key, and what to write.
+pub(crate) fn first_problem<const N: usize>(cases: [(bool, &'static str, &str); N]) -> Option<Mistake> {
+    let (_, key, message) = cases.into_iter().find(|(is_so, ..)| *is_so)?;
+    Some((key, message.to_owned()))
+}
+
 /// The first value that a list holds for the second time.
 pub(crate) fn repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
     list.iter().enumerate().find(|(at, value)| list[..*at].contains(value)).map(|(_, value)| value)

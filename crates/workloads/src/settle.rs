@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use dbdyno_plan::{Given, Mistake, PlanDuration, StepEstimate, scalar, with_defaults};
 
+use crate::options::first_problem;
+
 with_defaults! {
     /// `settle = { ... }` of a workload. Keys other than `by` and `after` belong to one of the two
     /// ways.
@@ -149,24 +151,18 @@ impl Settle {
         if let Some((key, _)) = shares.iter().find(|(_, share)| !(*share > 0.0 && *share <= 1.0)) {
             return Some((*key, format!("{key} must be above 0 and at most 1, e.g. 0.02 for 2 %")));
         }
-        if !(self.device_mb_per_second >= 0.0 && self.device_mb_per_second.is_finite()) {
-            let message = "settle.device_mb_per_second must be 0 or more, e.g. 8".to_owned();
-            return Some(("settle.device_mb_per_second", message));
-        }
-        None
+        let is_rate = self.device_mb_per_second >= 0.0 && self.device_mb_per_second.is_finite();
+        let key = "settle.device_mb_per_second";
+        first_problem([(!is_rate, key, "settle.device_mb_per_second must be 0 or more, e.g. 8")])
     }
 }
 
 /// `settle_wait` and `settle` say the same thing in two ways: which of them holds, or why that is
 /// not clear.
 pub(crate) fn both_problem(settle: Option<&Settle>, has_wait: bool) -> Option<Mistake> {
-    let settle = settle?;
-    if has_wait {
-        let message =
-            "settle_wait is the short form of settle = { by = \"wait\", wait = ... }: write one of the two";
-        return Some(("settle_wait", message.to_owned()));
-    }
-    settle.problem()
+    let message =
+        "settle_wait is the short form of settle = { by = \"wait\", wait = ... }: write one of the two";
+    first_problem([(settle.is_some() && has_wait, "settle_wait", message)]).or_else(|| settle?.problem())
 }
 
 #[cfg(test)]

@@ -17,7 +17,5 @@ pub(crate) fn sha256<'a>(texts: impl Iterator<Item = &'a str>) -> String {
 
 /// The scripts' files with their texts.
 pub(crate) fn read(hash: &impl Serialize, files: Map<String, Value>) -> Work {
-    let details =
-        Map::from_iter([("sha256".to_owned(), json!(hash)), ("files".to_owned(), Value::Object(files))]);
-    Work::new("read script", Duration::ZERO, details)
+    Work::new("read script", Duration::ZERO, [("sha256", json!(hash)), ("files", Value::Object(files))])
 }

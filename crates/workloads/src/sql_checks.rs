@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use crate::cleanup::cleanup;
+use crate::options::first_problem;
 use crate::settle::Settle;
 use crate::{Context, Error, Work, checks};
 
@@ -38,20 +39,21 @@ pub struct SqlCheck {
 
 /// The first check that asks for nothing.
 pub(crate) fn problem(checks: &[SqlCheck]) -> Option<Mistake> {
-    let is_empty = |check: &&SqlCheck| check.sql.trim().is_empty();
-    checks
-        .iter()
-        .find(is_empty)
-        .map(|_| ("checks", "a check has no sql: write the statement to send".to_owned()))
+    let is_empty = checks.iter().any(|check| check.sql.trim().is_empty());
+    first_problem([(is_empty, "checks", "a check has no sql: write the statement to send")])
 }
 
 /// Makes the checks that hold before a step.
 pub(crate) async fn before(
+    context: &Context,
     checks: &[SqlCheck],
     step: &str,
     session: &mut AnySession,
 ) -> Result<Option<Work>, Error> {
     let own = |check: &&SqlCheck| check.at != CheckAt::After;
+    if !context.stores_data() || !checks.iter().any(|check| own(&check)) {
+        return Ok(None);
+    }
     let began = Instant::now();
     for check in compared(checks.iter().filter(own), session).await? {
         if let Some(part) = check.parts.iter().find(|part| part.expected != part.actual) {
@@ -60,8 +62,7 @@ pub(crate) async fn before(
             return Err(Error::Check { step: step.to_owned(), sql, name, found, expected });
         }
     }
-    let is_there = checks.iter().any(|check| own(&check));
-    Ok(is_there.then(|| Work::new("checks before", began.elapsed(), Map::new())))
+    Ok(Some(Work::new("checks before", began.elapsed(), Map::new())))
 }
 
 /// Makes the checks that hold after a step.
@@ -108,8 +109,7 @@ pub(crate) async fn finish(
     }
     context.drop_binlog(session).await?;
     if let Some(settle) = settle.filter(|settle| settle.behind().is_some()) {
-        let place = format!("after {step}");
-        works.push(cleanup(session, context, &names, (settle, Duration::ZERO), &place).await?);
+        works.push(cleanup(session, context, &names, (settle, Duration::ZERO), step).await?);
     }
     Ok(works)
 }
@@ -117,9 +117,9 @@ pub(crate) async fn finish(
 /// Rows of every table of the database.
 async fn count_rows(names: &[String], session: &mut AnySession) -> Result<Work, Error> {
     let began = Instant::now();
-    let mut details = Map::new();
+    let mut rows = Vec::new();
     for table in names {
-        details.insert(table.clone(), json!(checks::count(session, table).await?));
+        rows.push((table, json!(checks::count(session, table).await?)));
     }
-    Ok(Work::new("count rows", began.elapsed(), details))
+    Ok(Work::new("count rows", began.elapsed(), rows))
 }

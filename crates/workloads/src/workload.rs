@@ -55,7 +55,12 @@ pub struct Work {
 }
 
 impl Work {
-    pub fn new(name: impl Into<String>, duration: Duration, details: Map<String, Value>) -> Self {
+    pub fn new<K: Into<String>>(
+        name: impl Into<String>,
+        duration: Duration,
+        details: impl IntoIterator<Item = (K, Value)>,
+    ) -> Self {
+        let details = details.into_iter().map(|(key, value)| (key.into(), value)).collect();
         Self { name: name.into(), duration, details, warning: None }
     }
 }
@@ -74,18 +79,25 @@ pub struct Explained {
 /// The steps of a workload over one cell. It keeps what it must know from step to step (which rows
 /// exist, for instance).
 pub trait Steps {
+    /// What the plan says of it.
+    fn options(&self) -> &dyn WorkloadOptions;
+
     /// Names of the steps, in order.
-    fn steps(&self) -> Vec<String>;
+    fn steps(&self) -> Vec<String> {
+        self.options().steps().into_iter().map(|step| step.name).collect()
+    }
 
     /// How many of the first steps only make the data. The others are measured on them, and the
     /// workload's data mode says what each of those finds.
-    fn load_steps(&self) -> usize;
+    fn load_steps(&self) -> usize {
+        self.options().steps().iter().filter(|step| step.loads).count()
+    }
 
     /// Whether the data may be put back, and the server stopped and started, before the measured
     /// step `index`. `false` for a step that goes on with what the one before it has left, even if
     /// the plan asks for data of its own for each step.
-    fn begins_group(&self, _index: usize) -> bool {
-        true
+    fn begins_group(&self, index: usize) -> bool {
+        self.options().steps().get(index).is_none_or(|step| step.begins_group)
     }
 
     /// What it knows of the data now (which rows there are), to be taken over by [`Steps::recall`];

@@ -144,7 +144,7 @@ fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
 
 #[test]
 fn poisson_lanes_send_as_many_as_were_due() {
-    let pace = Pace::from(poisson(500, 11));
+    let pace = Pace::Open(poisson(500, 11));
     let due =
         (0..).take_while(|number| pace.due(*number).expect("scheduled") < Duration::from_secs(1)).count();
     once_undisturbed(|| {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::hosts::{HostWay, on_hosts};
 use dbdyno_loadgen::{
-    Connections, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd, Threads,
-    run,
+    Arrivals, Connections, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd,
+    Threads, run,
 };
 use dbdyno_record::{
     CellId, ErrorClass, Headline, HostInfo, Interval, KindSpec, Manifest, Run, RunWriter, StepEvent,
@@ -374,5 +374,6 @@ pub(crate) fn percentile(record: &StepRecord, clock: &str, quantile: f64) -> u64
 }
 
 pub(crate) fn even(per_second: u64) -> Pace {
-    Pace::Constant { operations: per_second, per: Duration::from_secs(1), phase: Duration::ZERO }
+    let per = Duration::from_secs(1);
+    Pace::Open(Arrivals::Constant { operations: per_second, per, phase: Duration::ZERO })
 }

@@ -63,7 +63,6 @@ fn rows(cells: &Cells, number: u8) -> Vec<Row> {
     cells.iter().map(of).collect()
 }
 
-/// The digest of an answer to query `number`.
 pub(crate) fn digest(number: u8, cells: &Cells) -> AnswerDigest {
     let mut exact = 0_u64;
     let mut sums = vec![0.0; decimals(number).len()];

@@ -10,7 +10,7 @@ use crate::dbt3::options::{Dbt3, Part};
 use crate::dbt3::queries::{COUNT, joined_tables};
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{LOAD_STEPS, names};
-use crate::options::{number_problem, repeated, table_options_problem};
+use crate::options::{first_problem, number_problem, repeated, table_options_problem};
 
 impl WorkloadOptions for Dbt3 {
     fn check(&self, _: &Plan) -> Option<Mistake> {
@@ -22,13 +22,12 @@ impl WorkloadOptions for Dbt3 {
                     ("load_connections", self.load_connections.into(), 1, 1_024),
                 ])
             })
-            .or_else(|| parts_problem(self))
             .or_else(|| queries_problem(self))
+            .or_else(|| words_problem(self))
             .or_else(|| orders_problem(self))
             .or_else(|| indexes_problem(self))
             .or_else(|| table_options_problem(&self.create_table_options))
             .or_else(|| data_problem(self.data, &self.cold, &names(self)[LOAD_STEPS..], false))
-            .or_else(|| cold_problem(self))
     }
 
     fn spell_out(&mut self) {
@@ -62,9 +61,25 @@ fn scale_problem(options: &Dbt3) -> Option<Mistake> {
     (!is_legal).then_some(("scale_factor", message))
 }
 
-fn parts_problem(options: &Dbt3) -> Option<Mistake> {
-    let message = "parts holds a part twice: each gives steps of its own names";
-    repeated(&options.parts).map(|_| ("parts", message.to_owned()))
+fn words_problem(options: &Dbt3) -> Option<Mistake> {
+    first_problem([
+        (
+            repeated(&options.parts).is_some(),
+            "parts",
+            "parts holds a part twice: each gives steps of its own names",
+        ),
+        (
+            options.time_limit.is_some_and(|limit| limit.0 < Duration::from_millis(1)),
+            "time_limit",
+            "time_limit must be at least 1ms",
+        ),
+        // Only the first execution after a start is cold.
+        (
+            options.cold.is_any() && options.repetitions > 1,
+            "repetitions",
+            "only the first of several repetitions would be cold: say repetitions = 1 and, for so many cold ones, blocks",
+        ),
+    ])
 }
 
 fn queries_problem(options: &Dbt3) -> Option<Mistake> {
@@ -72,11 +87,8 @@ fn queries_problem(options: &Dbt3) -> Option<Mistake> {
     if let Some(number) = queries.iter().find(|number| !(1..=COUNT).contains(*number)) {
         return Some(("queries", format!("queries holds {number}, but must be 1 to {COUNT}")));
     }
-    if let Some(number) = repeated(queries) {
-        return Some(("queries", format!("queries holds {number} twice: each gives a step of its own name")));
-    }
-    let is_short = options.time_limit.is_some_and(|limit| limit.0 < Duration::from_millis(1));
-    is_short.then(|| ("time_limit", "time_limit must be at least 1ms".to_owned()))
+    let number = repeated(queries)?;
+    Some(("queries", format!("queries holds {number} twice: each gives a step of its own name")))
 }
 
 /// The outer tables of the query that `key` names.
@@ -124,13 +136,6 @@ fn orders_problem(options: &Dbt3) -> Option<Mistake> {
         };
         (is_single || !orders.iter().all(fits)).then_some(("join_orders", message))
     })
-}
-
-/// Only the first execution after a start is cold.
-fn cold_problem(options: &Dbt3) -> Option<Mistake> {
-    let is_cold = options.cold.is_any() && options.repetitions > 1;
-    let message = "only the first of several repetitions would be cold: say repetitions = 1 and, for so many cold ones, blocks";
-    is_cold.then(|| ("repetitions", message.to_owned()))
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use tpchgen::generators::SupplierGenerator;
 use tpchgen::random::RowRandomInt;
 use tpchgen::text::TextPool;
 
+use crate::dbt3::schema::CommentDraws;
+
 /// Of the whole text.
 const SIZE: usize = 300 << 20;
 const SEED: i64 = 933_588_178;
@@ -211,9 +213,9 @@ pub(super) struct Comments {
 }
 
 impl Comments {
-    /// `seed` and average length are those of the specification; `per_unit` rows at most come with
-    /// what they belong to, of which so many are passed over.
-    pub(super) fn new(seed: i64, average: i32, per_unit: i32, passed_over: i64) -> Self {
+    /// So many of what rows belong to are passed over.
+    pub(super) fn new(draws: CommentDraws, passed_over: i64) -> Self {
+        let CommentDraws { seed, length: average, per_unit } = draws;
         let mut random = RowRandomInt::new(seed, 2 * per_unit);
         random.advance_rows(passed_over);
         // As `tpchgen` rounds: 0.4 and 1.6 of the average.

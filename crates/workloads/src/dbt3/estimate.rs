@@ -21,7 +21,6 @@ const DISK_FACTOR: f64 = 1.9;
 /// What a query does with a row of the largest table, on average over all queries.
 const QUERY_ROW_US: f64 = 0.5;
 
-/// The forecast on one kind of server.
 pub(crate) fn estimate(options: &Dbt3, speed: &Speed, size: &Size) -> Forecast {
     let scale = options.scale_factor;
     let rows: u64 = Table::ALL.iter().map(|table| table.about_rows(scale)).sum();

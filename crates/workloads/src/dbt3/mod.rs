@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, IndexHint, Session};
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::Values;
+use dbdyno_plan::{Values, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 
 use crate::cleanup::cleanup;
@@ -37,7 +37,6 @@ use crate::deviations::of_rows;
 use crate::options::Verify;
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
-/// The workload over one cell.
 pub struct Dbt3 {
     shared: Arc<Setup>,
     steps: Vec<StepPlan>,
@@ -90,12 +89,8 @@ impl Dbt3 {
 }
 
 impl Steps for Dbt3 {
-    fn steps(&self) -> Vec<String> {
-        self.steps.iter().map(|step| step.name.clone()).collect()
-    }
-
-    fn load_steps(&self) -> usize {
-        LOAD_STEPS
+    fn options(&self) -> &dyn WorkloadOptions {
+        &self.shared.options
     }
 
     fn spec(&self, index: usize) -> StepSpec {
@@ -214,8 +209,7 @@ impl Workload for Dbt3 {
         if !is_loaded || settle.behind().is_none() {
             return Ok(Vec::new());
         }
-        let place = "after the load";
         let context = &self.shared.context;
-        Ok(vec![cleanup(session, context, &Setup::tables(), (&settle, Duration::ZERO), place).await?])
+        Ok(vec![cleanup(session, context, &Setup::tables(), (&settle, Duration::ZERO), "the load").await?])
     }
 }

@@ -1,7 +1,7 @@
 //! Parameters of the queries: those with which answers are published, or random ones by the
 //! specification's rules.
 
-use tpchgen::distribution::Distributions;
+use tpchgen::distribution::{Distribution, Distributions};
 use tpchgen::generators::NationGenerator;
 
 use crate::Philox;
@@ -83,15 +83,15 @@ impl Rules {
             1 => vec![self.between(60, 120).to_string()],
             2 => {
                 let size = self.between(1, 50).to_string();
-                let kind = self.part_type();
-                vec![size, last_word(&kind), self.region()]
+                let kind = self.word(self.lists.part_types());
+                vec![size, last_word(&kind), self.word(self.lists.regions())]
             }
             3 => {
-                let segment = self.pick(self.lists.market_segments().get_values());
+                let segment = self.word(self.lists.market_segments());
                 vec![segment, format!("1995-03-{:02}", self.between(1, 31))]
             }
             4 | 15 => vec![self.month(57)],
-            5 => vec![self.region(), self.year()],
+            5 => vec![self.word(self.lists.regions()), self.year()],
             6 => vec![self.year(), format!("0.0{}", self.between(2, 9)), self.between(24, 25).to_string()],
             7 => {
                 let [a, b] = self.two(25).map(|nation| self.lists.nations().get_values()[nation].to_owned());
@@ -103,14 +103,14 @@ impl Rules {
                 let nation = nations.iter().nth(at).expect("25 nations");
                 let regions = self.lists.regions().get_values();
                 let region = regions[usize::try_from(nation.n_regionkey).unwrap_or(0)].to_owned();
-                vec![nation.n_name.to_owned(), region, self.part_type()]
+                vec![nation.n_name.to_owned(), region, self.word(self.lists.part_types())]
             }
-            9 => vec![self.color()],
+            9 => vec![self.word(self.lists.part_colors())],
             10 => {
                 let month = 1 + self.below(24) as u64;
                 vec![month_after_1993(month)]
             }
-            11 => vec![self.nation(), fraction(scale_factor)],
+            11 => vec![self.word(self.lists.nations()), fraction(scale_factor)],
             12 => {
                 let modes = self.lists.ship_modes().get_values();
                 let [a, b] = self.two(modes.len()).map(|mode| modes[mode].to_owned());
@@ -127,12 +127,12 @@ impl Rules {
             14 => vec![self.month(59)],
             16 => {
                 let brand = self.brand();
-                let kind = self.part_type();
+                let kind = self.word(self.lists.part_types());
                 let words = kind.rsplit_once(' ').map_or(kind.as_str(), |(words, _)| words).to_owned();
                 let sizes = self.some_of(50, 8).into_iter().map(|size| (1 + size).to_string());
                 [brand, words].into_iter().chain(sizes).collect()
             }
-            17 => vec![self.brand(), self.pick(self.lists.part_containers().get_values())],
+            17 => vec![self.brand(), self.word(self.lists.part_containers())],
             18 => vec![self.between(312, 315).to_string()],
             19 => {
                 let brands = [self.brand(), self.brand(), self.brand()];
@@ -140,8 +140,8 @@ impl Rules {
                     [(1, 10), (10, 20), (20, 30)].map(|(least, most)| self.between(least, most).to_string());
                 brands.into_iter().chain(quantities).collect()
             }
-            20 => vec![self.color(), self.year(), self.nation()],
-            21 => vec![self.nation()],
+            20 => vec![self.word(self.lists.part_colors()), self.year(), self.word(self.lists.nations())],
+            21 => vec![self.word(self.lists.nations())],
             _ => self.some_of(25, 7).into_iter().map(|code| (10 + code).to_string()).collect(),
         }
     }
@@ -158,6 +158,10 @@ impl Rules {
         list[self.below(list.len())].to_owned()
     }
 
+    fn word(&mut self, list: &Distribution) -> String {
+        self.pick(list.get_values())
+    }
+
     /// Different ones of `0..bound`.
     fn some_of(&mut self, bound: usize, count: usize) -> Vec<usize> {
         let mut all: Vec<usize> = (0..bound).collect();
@@ -172,22 +176,6 @@ impl Rules {
     fn two(&mut self, bound: usize) -> [usize; 2] {
         let some = self.some_of(bound, 2);
         [some[0], some[1]]
-    }
-
-    fn region(&mut self) -> String {
-        self.pick(self.lists.regions().get_values())
-    }
-
-    fn nation(&mut self) -> String {
-        self.pick(self.lists.nations().get_values())
-    }
-
-    fn color(&mut self) -> String {
-        self.pick(self.lists.part_colors().get_values())
-    }
-
-    fn part_type(&mut self) -> String {
-        self.pick(self.lists.part_types().get_values())
     }
 
     fn brand(&mut self) -> String {

@@ -1,6 +1,5 @@
 //! The 22 queries of `queries.sql`, and how each product wants them written.
 
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use dbdyno_drivers::{Capabilities, IndexHint};
@@ -39,7 +38,6 @@ fn revenue() -> &'static str {
     &TEXTS[usize::from(COUNT)]
 }
 
-/// A query ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
     /// Before it, part of its time: a view.
@@ -119,21 +117,7 @@ impl Dialect {
     }
 
     fn filled(self, text: &str, params: &[String], stream: u32, hint: &Hint) -> String {
-        let mut filled = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(start) = rest.find(['{', '[']) {
-            filled.push_str(&rest[..start]);
-            let is_list = rest[start..].starts_with('[');
-            let end = start + rest[start..].find(if is_list { ']' } else { '}' }).unwrap_or(0);
-            let inside = &rest[start + 1..end];
-            if is_list {
-                filled.push_str(&self.tables(inside, hint));
-            } else {
-                self.place(inside, params, stream, &mut filled);
-            }
-            rest = &rest[end + 1..];
-        }
-        filled + rest
+        filled(text, |place| self.place(place, params, stream), |list| self.tables(list, hint))
     }
 
     fn tables(self, list: &str, hint: &Hint) -> String {
@@ -151,32 +135,43 @@ impl Dialect {
         }
     }
 
-    fn place(self, place: &str, params: &[String], stream: u32, out: &mut String) {
-        // The text and what is done to it are written by us.
-        const OURS: &str = "a place of a query";
+    fn place(self, place: &str, params: &[String], stream: u32) -> String {
         let param = |name| param(params, name);
         match place.split_once(':') {
             Some(("date", what)) => {
-                let date = computed_date(what, param);
                 let word = if self.typed { "DATE " } else { "" };
-                write!(out, "{word}'{date}'").expect(OURS);
+                format!("{word}'{}'", computed_date(what, param))
             }
-            Some(("year", column)) if self.typed => write!(out, "EXTRACT(YEAR FROM {column})").expect(OURS),
-            Some(("year", column)) => write!(out, "CAST(SUBSTR({column}, 1, 4) AS INTEGER)").expect(OURS),
+            Some(("year", column)) if self.typed => format!("EXTRACT(YEAR FROM {column})"),
+            Some(("year", column)) => format!("CAST(SUBSTR({column}, 1, 4) AS INTEGER)"),
             Some((_, number)) => {
                 let (name, by) = number.split_at(1);
                 let hundredths = |text: &str| (text.parse::<f64>().unwrap_or(0.0) * 100.0).round() as i64;
-                write!(out, "0.{:02}", hundredths(param(name)) + hundredths(by)).expect(OURS);
+                format!("0.{:02}", hundredths(param(name)) + hundredths(by))
             }
-            None if place == "s" => write!(out, "{stream}").expect(OURS),
-            None if place.parse::<usize>().is_ok() => out.push_str(param(place)),
+            None if place == "s" => stream.to_string(),
+            None if place.parse::<usize>().is_ok() => param(place).to_owned(),
             // Names of columns, which the view has already.
-            None => {}
+            None => String::new(),
         }
     }
 }
 
-/// The parameter of this number.
+/// A text with its places `{...}` and lists of tables `[...]` filled in.
+fn filled(text: &str, place: impl Fn(&str) -> String, tables: impl Fn(&str) -> String) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(['{', '[']) {
+        filled.push_str(&rest[..start]);
+        let is_list = rest[start..].starts_with('[');
+        let end = start + rest[start..].find(if is_list { ']' } else { '}' }).unwrap_or(0);
+        let inside = &rest[start + 1..end];
+        filled.push_str(&if is_list { tables(inside) } else { place(inside) });
+        rest = &rest[end + 1..];
+    }
+    filled + rest
+}
+
 fn param<'a>(params: &'a [String], name: &'a str) -> &'a str {
     name.parse::<usize>().map_or(name, |number| params[number - 1].as_str())
 }
@@ -209,20 +204,12 @@ pub(crate) fn joined_tables(number: u8) -> Vec<&'static str> {
 
 /// The text of query `number` with its places, for cards and records.
 pub(crate) fn shape(number: u8) -> String {
-    let text = text(number).replace(['[', ']'], "");
-    let mut shape = String::new();
-    let mut rest = text.as_str();
-    while let Some((before, after)) = rest.split_once('{') {
-        let (place, after) = after.split_once('}').unwrap_or(("", after));
-        shape.push_str(before);
-        match place.split_once(':') {
-            Some(("year", column)) => shape.push_str(&format!("EXTRACT(YEAR FROM {column})")),
-            _ if place == "s" => {}
-            _ => shape.push('?'),
-        }
-        rest = after;
-    }
-    (shape + rest).replace("'?'", "?")
+    let place = |place: &str| match place.split_once(':') {
+        Some(("year", column)) => format!("EXTRACT(YEAR FROM {column})"),
+        _ if place == "s" => String::new(),
+        _ => "?".to_owned(),
+    };
+    filled(text(number), place, str::to_owned).replace("'?'", "?")
 }
 
 #[cfg(test)]

@@ -37,27 +37,22 @@ pub(crate) struct Portion {
 
 /// Bytes of all rows of `table`.
 pub(crate) fn about_bytes(table: Table, scale_factor: f64) -> u64 {
-    let row = match table {
-        Table::Region | Table::Nation => 90,
-        Table::Supplier | Table::PartSupp => 145,
-        Table::Part => 120,
-        Table::Customer => 162,
-        Table::Orders => 114,
-        Table::LineItem => 126,
-    };
-    row * table.about_rows(scale_factor)
+    table.definition().row_bytes * table.about_rows(scale_factor)
 }
 
-/// The portions of `table` in their order.
-pub(crate) fn portions(table: Table, scale_factor: f64) -> Vec<Portion> {
-    let wanted = about_bytes(table, scale_factor).div_ceil(PORTION_BYTES).max(1);
-    // Line items and suppliers of parts come with what they belong to.
-    let units = match table {
+/// Line items and suppliers of parts come with what they belong to.
+fn units(table: Table) -> Table {
+    match table {
         Table::LineItem => Table::Orders,
         Table::PartSupp => Table::Part,
         table => table,
-    };
-    let parts = i32::try_from(wanted.min(units.about_rows(scale_factor).max(1))).unwrap_or(i32::MAX);
+    }
+}
+
+pub(crate) fn portions(table: Table, scale_factor: f64) -> Vec<Portion> {
+    let wanted = about_bytes(table, scale_factor).div_ceil(PORTION_BYTES).max(1);
+    let units = units(table).about_rows(scale_factor).max(1);
+    let parts = i32::try_from(wanted.min(units)).unwrap_or(i32::MAX);
     (1..=parts).map(|part| Portion { table, part, parts }).collect()
 }
 
@@ -101,7 +96,8 @@ pub(crate) fn write(portion: Portion, scale_factor: f64, out: &mut Vec<u8>) -> u
 fn each_row(portion: Portion, scale_factor: f64, moved: i64, take: impl FnMut(&[u8])) {
     let Portion { table, part, parts } = portion;
     let (all, text) = (Distributions::static_default(), comments::small_text());
-    let before = |of_part: fn(f64, i32, i32) -> i64| of_part(scale_factor, 1, parts) * i64::from(part - 1);
+    let before = units(table).generated_rows(scale_factor, parts) * i64::from(part - 1);
+    let comments = Comments::new(table.definition().comments, before);
     macro_rules! rows {
         ($generator:ident) => {
             $generator::new_with_distributions_and_text_pool(scale_factor, part, parts, all, text).iter()
@@ -110,41 +106,29 @@ fn each_row(portion: Portion, scale_factor: f64, moved: i64, take: impl FnMut(&[
     match table {
         Table::Region => {
             let rows = RegionGenerator::new_with_distributions_and_text_pool(all, text).iter();
-            lines(rows, Comments::new(1_500_869_201, 72, 1, 0), |_| true, take);
+            lines(rows, comments, |_| true, take);
         }
         Table::Nation => {
             let rows = NationGenerator::new_with_distributions_and_text_pool(all, text).iter();
-            lines(rows, Comments::new(606_179_079, 72, 1, 0), |_| true, take);
+            lines(rows, comments, |_| true, take);
         }
         Table::Supplier => {
-            let before = before(SupplierGenerator::calculate_row_count);
-            let comments = Comments::new(1_341_315_363, 63, 1, before).around_what_is_said();
-            lines(rows!(SupplierGenerator), comments, |_| true, take);
+            lines(rows!(SupplierGenerator), comments.around_what_is_said(), |_| true, take);
         }
-        Table::Part => {
-            let comments = Comments::new(804_159_733, 14, 1, before(PartGenerator::calculate_row_count));
-            lines(rows!(PartGenerator), comments, |_| true, take);
-        }
+        Table::Part => lines(rows!(PartGenerator), comments, |_| true, take),
         Table::PartSupp => {
             let rows = PartSuppGenerator::new_with_text_pool(scale_factor, part, parts, text).iter();
-            let before = before(PartSuppGenerator::calculate_row_count);
             let mut part = 0;
             let is_of_next_part = |row: &PartSupp<'_>| std::mem::replace(&mut part, row.ps_partkey) != part;
-            lines(rows, Comments::new(1_961_692_154, 124, 4, before), is_of_next_part, take);
+            lines(rows, comments, is_of_next_part, take);
         }
-        Table::Customer => {
-            let before = before(CustomerGenerator::calculate_row_count);
-            let comments = Comments::new(1_335_826_707, 73, 1, before);
-            lines(rows!(CustomerGenerator), comments, |_| true, take);
-        }
+        Table::Customer => lines(rows!(CustomerGenerator), comments, |_| true, take),
         Table::Orders => {
-            let comments = Comments::new(276_090_261, 49, 1, before(OrderGenerator::calculate_row_count));
             let rows =
                 rows!(OrderGenerator).map(|order| Order { o_orderkey: order.o_orderkey + moved, ..order });
             lines(rows, comments, |_| true, take);
         }
         Table::LineItem => {
-            let comments = Comments::new(1_095_462_486, 27, 7, before(OrderGenerator::calculate_row_count));
             let rows =
                 rows!(LineItemGenerator).map(|item| LineItem { l_orderkey: item.l_orderkey + moved, ..item });
             lines(rows, comments, |item| item.l_linenumber == 1, take);
@@ -182,7 +166,7 @@ pub(crate) fn load_sql(table: Table, form: RowStream) -> String {
         ),
         RowStream::CopyIn => format!("COPY {name} FROM STDIN WITH (DELIMITER '{SEPARATOR}')"),
         RowStream::PreparedRows => {
-            let places = vec!["?"; table.columns().len()].join(", ");
+            let places = vec!["?"; table.definition().columns.len()].join(", ");
             format!("INSERT INTO {name} VALUES ({places})")
         }
     }
@@ -281,8 +265,8 @@ pub(crate) fn delete_orders(number: u32, scale_factor: f64, begin: &str) -> Refr
 
 /// A row as values of an INSERT.
 fn values(table: Table, row: &str) -> String {
-    let cells = row.split(SEPARATOR).zip(table.columns()).map(|(cell, (_, kind))| {
-        if kind.is_whole() { cell.to_owned() } else { format!("'{}'", cell.replace('\'', "''")) }
+    let cells = row.split(SEPARATOR).zip(&table.definition().columns).map(|(cell, column)| {
+        if column.is_whole { cell.to_owned() } else { format!("'{}'", cell.replace('\'', "''")) }
     });
     format!("({})", cells.collect::<Vec<_>>().join(", "))
 }
@@ -338,7 +322,7 @@ mod tests {
             assert_eq!(rows, table.rows(0.05), "{table:?}");
             let whole = write(Portion { table, part: 1, parts: 1 }, 0.05, &mut text);
             assert_eq!((rows, &all), (whole, &text), "{table:?}");
-            let columns = table.columns().len();
+            let columns = table.definition().columns.len();
             let text = String::from_utf8(all).unwrap();
             assert!(text.lines().all(|line| line.split(SEPARATOR).count() == columns), "{table:?}");
         }

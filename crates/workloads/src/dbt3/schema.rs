@@ -1,7 +1,11 @@
 //! The eight tables: columns, keys, and DBT3's secondary indexes.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use dbdyno_drivers::{Capabilities, IndexDdl};
 use dbdyno_plan::named;
+use serde::Deserialize;
 use tpchgen::generators::{CustomerGenerator, OrderGenerator, PartGenerator, SupplierGenerator};
 
 /// Scale factor from which on keys of orders need 64 bits: they are sparse, and go up to 6 million
@@ -10,7 +14,8 @@ const BIG_KEYS_FROM: f64 = 300.0;
 
 named! {
     /// A table, in the order in which they are made.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+    #[serde(rename_all = "lowercase")]
     pub(crate) enum Table {
         Region = "region",
         Nation = "nation",
@@ -23,123 +28,94 @@ named! {
     }
 }
 
-impl Table {
-    /// Columns in their order: name and type. `KEY` is the type of an order's key.
-    pub(crate) const fn columns(self) -> &'static [(&'static str, Type)] {
-        use Type::{Char, Int, Number, Text};
-        match self {
-            Self::Region => &[("r_regionkey", Int), ("r_name", Char(25)), ("r_comment", Text(152))],
-            Self::Nation => {
-                &[("n_nationkey", Int), ("n_name", Char(25)), ("n_regionkey", Int), ("n_comment", Text(152))]
-            }
-            Self::Supplier => &[
-                ("s_suppkey", Int),
-                ("s_name", Char(25)),
-                ("s_address", Text(40)),
-                ("s_nationkey", Int),
-                ("s_phone", Char(15)),
-                ("s_acctbal", Number),
-                ("s_comment", Text(101)),
-            ],
-            Self::Part => &[
-                ("p_partkey", Int),
-                ("p_name", Text(55)),
-                ("p_mfgr", Char(25)),
-                ("p_brand", Char(10)),
-                ("p_type", Text(25)),
-                ("p_size", Int),
-                ("p_container", Char(10)),
-                ("p_retailprice", Number),
-                ("p_comment", Text(23)),
-            ],
-            Self::PartSupp => &[
-                ("ps_partkey", Int),
-                ("ps_suppkey", Int),
-                ("ps_availqty", Int),
-                ("ps_supplycost", Number),
-                ("ps_comment", Text(199)),
-            ],
-            Self::Customer => &[
-                ("c_custkey", Int),
-                ("c_name", Text(25)),
-                ("c_address", Text(40)),
-                ("c_nationkey", Int),
-                ("c_phone", Char(15)),
-                ("c_acctbal", Number),
-                ("c_mktsegment", Char(10)),
-                ("c_comment", Text(117)),
-            ],
-            Self::Orders => ORDERS,
-            Self::LineItem => LINE_ITEM,
-        }
-    }
+/// What `schema.toml` says of a table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Definition {
+    /// In their order.
+    pub(crate) columns: Vec<Column>,
+    /// Of a row as a line of text, about.
+    pub(crate) row_bytes: u64,
+    pub(crate) comments: CommentDraws,
+    /// The columns of its primary key.
+    key: String,
+    /// Name and columns of each secondary index.
+    #[serde(default)]
+    indexes: Vec<(String, String)>,
+    /// Columns and the table that they refer to.
+    #[serde(default)]
+    references: Vec<(String, Table)>,
+}
 
-    const fn primary_key(self) -> &'static str {
-        match self {
-            Self::Region => "r_regionkey",
-            Self::Nation => "n_nationkey",
-            Self::Supplier => "s_suppkey",
-            Self::Part => "p_partkey",
-            Self::PartSupp => "ps_partkey, ps_suppkey",
-            Self::Customer => "c_custkey",
-            Self::Orders => "o_orderkey",
-            Self::LineItem => "l_orderkey, l_linenumber",
-        }
+/// How the comments of a table are drawn, by the specification.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct CommentDraws {
+    pub(crate) seed: i64,
+    /// Average.
+    pub(crate) length: i32,
+    /// Rows at most that come with what they belong to.
+    pub(crate) per_unit: i32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(from = "String")]
+pub(crate) struct Column {
+    name: String,
+    kind: String,
+    /// It holds whole numbers.
+    pub(crate) is_whole: bool,
+}
+
+impl From<String> for Column {
+    fn from(text: String) -> Self {
+        let (name, kind) = text.split_once(' ').unwrap_or((&text, ""));
+        let is_whole = matches!(kind, "INTEGER" | "KEY");
+        Self { name: name.to_owned(), kind: kind.to_owned(), is_whole }
+    }
+}
+
+impl Column {
+    fn sql(&self, capabilities: &Capabilities, scale_factor: f64) -> String {
+        let kind = match self.kind.as_str() {
+            "KEY" if scale_factor >= BIG_KEYS_FROM => capabilities.big_int,
+            "KEY" => "INTEGER",
+            "DECIMAL(15,2)" if !capabilities.typed_values => "REAL",
+            "DATE" if !capabilities.typed_values => "TEXT",
+            kind => kind,
+        };
+        format!("{} {kind} NOT NULL", self.name)
+    }
+}
+
+impl Table {
+    pub(crate) fn definition(self) -> &'static Definition {
+        static ALL: LazyLock<BTreeMap<String, Definition>> =
+            LazyLock::new(|| toml::from_str(include_str!("schema.toml")).expect("tests read it"));
+        &ALL[self.name()]
     }
 
     /// The table that has the secondary index of this name.
     pub(crate) fn of_index(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|table| table.indexes().iter().any(|(index, _)| *index == name))
-    }
-
-    /// Name and columns of each secondary index.
-    const fn indexes(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Region | Self::Part => &[],
-            Self::Nation => &[("i_n_regionkey", "n_regionkey")],
-            Self::Supplier => &[("i_s_nationkey", "s_nationkey")],
-            Self::PartSupp => &[("i_ps_partkey", "ps_partkey"), ("i_ps_suppkey", "ps_suppkey")],
-            Self::Customer => &[("i_c_nationkey", "c_nationkey")],
-            Self::Orders => &[("i_o_orderdate", "o_orderdate"), ("i_o_custkey", "o_custkey")],
-            Self::LineItem => &[
-                ("i_l_shipdate", "l_shipdate"),
-                ("i_l_suppkey_partkey", "l_partkey, l_suppkey"),
-                ("i_l_partkey", "l_partkey"),
-                ("i_l_suppkey", "l_suppkey"),
-                ("i_l_receiptdate", "l_receiptdate"),
-                ("i_l_orderkey", "l_orderkey"),
-                ("i_l_orderkey_quantity", "l_orderkey, l_quantity"),
-                ("i_l_commitdate", "l_commitdate"),
-            ],
-        }
-    }
-
-    /// Columns and the table that they refer to.
-    const fn foreign_keys(self) -> &'static [(&'static str, Self)] {
-        match self {
-            Self::Region | Self::Part => &[],
-            Self::Nation => &[("n_regionkey", Self::Region)],
-            Self::Supplier => &[("s_nationkey", Self::Nation)],
-            Self::PartSupp => &[("ps_partkey", Self::Part), ("ps_suppkey", Self::Supplier)],
-            Self::Customer => &[("c_nationkey", Self::Nation)],
-            Self::Orders => &[("o_custkey", Self::Customer)],
-            Self::LineItem => &[("l_orderkey", Self::Orders), ("l_partkey, l_suppkey", Self::PartSupp)],
-        }
+        Self::ALL.into_iter().find(|table| table.definition().indexes.iter().any(|(index, _)| *index == name))
     }
 
     /// Rows at `scale_factor`; of `lineitem`, which has 1 to 7 for each order, about.
     pub(crate) fn about_rows(self, scale_factor: f64) -> u64 {
-        let rows = match self {
+        u64::try_from(self.generated_rows(scale_factor, 1)).unwrap_or(0)
+    }
+
+    /// As [`Table::about_rows`], of one of so many parts.
+    pub(crate) fn generated_rows(self, scale_factor: f64, parts: i32) -> i64 {
+        match self {
             Self::Region => 5,
             Self::Nation => 25,
-            Self::Supplier => SupplierGenerator::calculate_row_count(scale_factor, 1, 1),
-            Self::Part => PartGenerator::calculate_row_count(scale_factor, 1, 1),
-            Self::PartSupp => 4 * PartGenerator::calculate_row_count(scale_factor, 1, 1),
-            Self::Customer => CustomerGenerator::calculate_row_count(scale_factor, 1, 1),
-            Self::Orders => OrderGenerator::calculate_row_count(scale_factor, 1, 1),
-            Self::LineItem => 4 * OrderGenerator::calculate_row_count(scale_factor, 1, 1),
-        };
-        u64::try_from(rows).unwrap_or(0)
+            Self::Supplier => SupplierGenerator::calculate_row_count(scale_factor, 1, parts),
+            Self::Part => PartGenerator::calculate_row_count(scale_factor, 1, parts),
+            Self::PartSupp => 4 * PartGenerator::calculate_row_count(scale_factor, 1, parts),
+            Self::Customer => CustomerGenerator::calculate_row_count(scale_factor, 1, parts),
+            Self::Orders => OrderGenerator::calculate_row_count(scale_factor, 1, parts),
+            Self::LineItem => 4 * OrderGenerator::calculate_row_count(scale_factor, 1, parts),
+        }
     }
 
     /// Rows at `scale_factor`, exactly.
@@ -157,78 +133,13 @@ impl Table {
     }
 }
 
-const LINE_ITEM: &[(&str, Type)] = &[
-    ("l_orderkey", Type::Key),
-    ("l_partkey", Type::Int),
-    ("l_suppkey", Type::Int),
-    ("l_linenumber", Type::Int),
-    ("l_quantity", Type::Number),
-    ("l_extendedprice", Type::Number),
-    ("l_discount", Type::Number),
-    ("l_tax", Type::Number),
-    ("l_returnflag", Type::Char(1)),
-    ("l_linestatus", Type::Char(1)),
-    ("l_shipdate", Type::Date),
-    ("l_commitdate", Type::Date),
-    ("l_receiptdate", Type::Date),
-    ("l_shipinstruct", Type::Char(25)),
-    ("l_shipmode", Type::Char(10)),
-    ("l_comment", Type::Text(44)),
-];
-
-const ORDERS: &[(&str, Type)] = &[
-    ("o_orderkey", Type::Key),
-    ("o_custkey", Type::Int),
-    ("o_orderstatus", Type::Char(1)),
-    ("o_totalprice", Type::Number),
-    ("o_orderdate", Type::Date),
-    ("o_orderpriority", Type::Char(15)),
-    ("o_clerk", Type::Char(15)),
-    ("o_shippriority", Type::Int),
-    ("o_comment", Type::Text(79)),
-];
-
-/// Type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Type {
-    Int,
-    /// Of an order.
-    Key,
-    /// With two decimal places.
-    Number,
-    Date,
-    Char(u16),
-    Text(u16),
-}
-
-impl Type {
-    /// A whole number.
-    pub(crate) const fn is_whole(self) -> bool {
-        matches!(self, Self::Int | Self::Key)
-    }
-
-    fn sql(self, capabilities: &Capabilities, scale_factor: f64) -> String {
-        let typed = capabilities.typed_values;
-        match self {
-            Self::Key if scale_factor >= BIG_KEYS_FROM => capabilities.big_int.to_owned(),
-            Self::Int | Self::Key => "INTEGER".to_owned(),
-            Self::Number if typed => "DECIMAL(15,2)".to_owned(),
-            Self::Number => "REAL".to_owned(),
-            Self::Date if typed => "DATE".to_owned(),
-            Self::Date => "TEXT".to_owned(),
-            Self::Char(length) => format!("CHAR({length})"),
-            Self::Text(length) => format!("VARCHAR({length})"),
-        }
-    }
-}
-
 /// Makes a table. Its primary key is there from the beginning, unless rows lie apart from it.
 pub(crate) fn create(table: Table, (scale_factor, more): (f64, &str), capabilities: &Capabilities) -> String {
-    let column =
-        |(name, kind): &(&str, Type)| format!("{name} {} NOT NULL", kind.sql(capabilities, scale_factor));
-    let mut parts: Vec<String> = table.columns().iter().map(column).collect();
+    let definition = table.definition();
+    let columns = definition.columns.iter();
+    let mut parts: Vec<String> = columns.map(|column| column.sql(capabilities, scale_factor)).collect();
     if !capabilities.keeps_arrival_order {
-        parts.push(format!("PRIMARY KEY ({})", table.primary_key()));
+        parts.push(format!("PRIMARY KEY ({})", definition.key));
     }
     let more = if more.is_empty() { String::new() } else { format!(" {more}") };
     format!("CREATE TABLE {} ({}){}{more}", table.name(), parts.join(", "), capabilities.table_suffix)
@@ -236,38 +147,38 @@ pub(crate) fn create(table: Table, (scale_factor, more): (f64, &str), capabiliti
 
 /// Statements that add what `table` lacks after the load, without foreign keys.
 pub(crate) fn index(table: Table, capabilities: &Capabilities) -> Vec<String> {
-    let name = table.name();
-    let key = format!("ADD PRIMARY KEY ({})", table.primary_key());
-    let adds = |(index, columns): &(&str, &str)| format!("ADD INDEX {index} ({columns})");
-    let creates = |(index, columns): &(&str, &str)| format!("CREATE INDEX {index} ON {name} ({columns})");
+    let (name, Definition { key, indexes, .. }) = (table.name(), table.definition());
+    let key = format!("ADD PRIMARY KEY ({key})");
+    let adds = |(index, columns): &(String, String)| format!("ADD INDEX {index} ({columns})");
+    let creates = |(index, columns): &(String, String)| format!("CREATE INDEX {index} ON {name} ({columns})");
     let key = capabilities.keeps_arrival_order.then_some(key);
     match capabilities.index_ddl {
         IndexDdl::OneAlter => {
-            let all: Vec<String> = key.into_iter().chain(table.indexes().iter().map(adds)).collect();
+            let all: Vec<String> = key.into_iter().chain(indexes.iter().map(adds)).collect();
             if all.is_empty() { Vec::new() } else { vec![format!("ALTER TABLE {name} {}", all.join(", "))] }
         }
         IndexDdl::AlterEach => {
-            let all = key.into_iter().chain(table.indexes().iter().map(adds));
+            let all = key.into_iter().chain(indexes.iter().map(adds));
             all.map(|what| format!("ALTER TABLE {name} {what}")).collect()
         }
         IndexDdl::CreateEach => {
             let key = key.map(|key| format!("ALTER TABLE {name} {key}"));
-            key.into_iter().chain(table.indexes().iter().map(creates)).collect()
+            key.into_iter().chain(indexes.iter().map(creates)).collect()
         }
     }
 }
 
 /// Statements that add the foreign keys of `table`, once all primary keys are there.
 pub(crate) fn foreign_keys(table: Table) -> Vec<String> {
-    let add = |(columns, to): &(&str, Table)| {
+    let add = |(columns, to): &(String, Table)| {
         format!(
             "ALTER TABLE {} ADD FOREIGN KEY ({columns}) REFERENCES {} ({})",
             table.name(),
             to.name(),
-            to.primary_key()
+            to.definition().key
         )
     };
-    table.foreign_keys().iter().map(add).collect()
+    table.definition().references.iter().map(add).collect()
 }
 
 #[cfg(test)]

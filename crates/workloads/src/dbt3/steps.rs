@@ -17,7 +17,6 @@ use crate::specs::step_spec;
 /// Steps that only make the data.
 pub(crate) const LOAD_STEPS: usize = 3;
 
-/// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepKind {
     Load,
@@ -28,7 +27,6 @@ pub(crate) enum StepKind {
     Throughput,
 }
 
-/// One step as the options make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StepPlan {
     pub(crate) name: String,
@@ -38,19 +36,9 @@ pub(crate) struct StepPlan {
 /// Something that a connection does, with a time of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Operation {
-    Query {
-        number: u8,
-        stream: u32,
-        hint: Hint,
-    },
-    /// Inserts the orders of a set.
-    Insert {
-        set: u32,
-    },
-    /// Deletes the orders of a set.
-    Delete {
-        set: u32,
-    },
+    Query { number: u8, stream: u32, hint: Hint },
+    Insert { set: u32 },
+    Delete { set: u32 },
 }
 
 impl Operation {
@@ -69,7 +57,6 @@ pub(super) fn names(options: &Options) -> Vec<String> {
     plan(options).into_iter().map(|step| step.name).collect()
 }
 
-/// All steps in order.
 pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
     let step = |name: &str, kind| StepPlan { name: name.to_owned(), kind };
     let mut steps = vec![
@@ -147,7 +134,6 @@ pub(crate) fn statistics_statement(table: Table, setup: &Setup) -> String {
     format!("{words} {}", table.name())
 }
 
-/// The step's description for the record.
 pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
     let (unit, kind, clients) = match step.kind {
         StepKind::Load => (Unit::Elapsed, "insert", assigned(setup).len()),

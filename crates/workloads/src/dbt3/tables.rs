@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use dbdyno_drivers::{AnySession, RowStream, Session};
-use serde_json::{Map, json};
+use serde_json::json;
 
 use crate::dbt3::parameters::ORDERS;
 use crate::dbt3::schema::{Table, create};
@@ -22,8 +22,8 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
     // The text that comments are cut from, the same for every table and scale factor. No part of
     // the load.
     let began = Instant::now();
-    let details = Map::from_iter([("bytes".to_owned(), json!(comments::make_text()))]);
-    works.push(Work::new("make texts", began.elapsed(), details));
+    let bytes = comments::make_text();
+    works.push(Work::new("make texts", began.elapsed(), [("bytes", json!(bytes))]));
     let began = Instant::now();
     // What an earlier cell or a run that was killed has left at an address.
     for stream in 0..ORDERS.len() {
@@ -40,8 +40,7 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
         let creating = Error::during(format!("creating table {}", table.name()));
         session.query(create(table, of_plan, capabilities).as_bytes()).await.map_err(creating)?;
     }
-    let details = Map::from_iter([("tables".to_owned(), json!(Table::ALL.len()))]);
-    let mut created = Work::new("create tables", began.elapsed(), details);
+    let mut created = Work::new("create tables", began.elapsed(), [("tables", json!(Table::ALL.len()))]);
     if setup.options.foreign_keys && !capabilities.foreign_keys {
         let text =
             "foreign_keys = true, but this engine takes none after the load: the tables have no foreign keys";

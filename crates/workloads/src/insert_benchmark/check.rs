@@ -8,7 +8,7 @@ use dbdyno_plan::{
 use crate::insert_benchmark::estimate;
 use crate::insert_benchmark::options::InsertBenchmark;
 use crate::options::{
-    Number, number_problem, repeated, table_options_problem, time_cap_problem, time_problem,
+    Number, first_problem, number_problem, repeated, table_options_problem, time_cap_problem, time_problem,
 };
 use crate::settle::both_problem;
 
@@ -95,28 +95,28 @@ fn numbers(benchmark: &InsertBenchmark) -> [Number; 18] {
 
 fn rates_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     let rates = &benchmark.rates;
-    let message = if rates.is_empty() {
-        "rates is empty: name at least one background rate, e.g. [100, 500, 1000]".to_owned()
-    } else if rates.contains(&0) {
-        "rates holds 0: a background rate is at least 1 row a second".to_owned()
-    } else {
-        format!("rates holds {} twice: each rate gives a step of its own name", repeated(rates)?)
-    };
-    Some(("rates", message))
+    first_problem([
+        (
+            rates.is_empty(),
+            "rates",
+            "rates is empty: name at least one background rate, e.g. [100, 500, 1000]",
+        ),
+        (rates.contains(&0), "rates", "rates holds 0: a background rate is at least 1 row a second"),
+    ])
+    .or_else(|| {
+        let rate = repeated(rates)?;
+        Some(("rates", format!("rates holds {rate} twice: each rate gives a step of its own name")))
+    })
 }
 
 fn data_length_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
-    if greatest > MAX_DATA_LENGTH {
-        let message =
-            format!("data_length_max is {greatest}, but the column holds {MAX_DATA_LENGTH} characters");
-        return Some(("data_length_max", message));
-    }
-    if least > greatest {
-        let message = format!("data_length_min is {least}, which is more than data_length_max ({greatest})");
-        return Some(("data_length_min", message));
-    }
-    None
+    let long = format!("data_length_max is {greatest}, but the column holds {MAX_DATA_LENGTH} characters");
+    let turned = format!("data_length_min is {least}, which is more than data_length_max ({greatest})");
+    first_problem([
+        (greatest > MAX_DATA_LENGTH, "data_length_max", &long),
+        (least > greatest, "data_length_min", &turned),
+    ])
 }
 
 fn fraction_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
@@ -124,8 +124,7 @@ fn fraction_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     time_problem("read_write_time", benchmark.read_write_time)
         .or_else(|| time_cap_problem(benchmark.time_cap, "read_write_time"))
         .or_else(|| {
-            let message = "sla_share must be above 0 and at most 1, e.g. 0.95".to_owned();
-            (!is_share).then_some(("sla_share", message))
+            first_problem([(!is_share, "sla_share", "sla_share must be above 0 and at most 1, e.g. 0.95")])
         })
 }
 
@@ -133,13 +132,9 @@ fn fraction_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
 fn first_id_problem(benchmark: &InsertBenchmark, plan: &Plan) -> Option<Mistake> {
     let first_id = benchmark.first_id;
     let sqlite = plan.variants.iter().find(|variant| variant.kind() == VariantKind::Sqlite)?;
-    let name = &sqlite.name;
-    (first_id > 1).then(|| {
-        (
-            "first_id",
-            format!(
-                "first_id is {first_id}, but variant `{name}` is SQLite, where ids begin with 1: leave it out"
-            ),
-        )
-    })
+    let message = format!(
+        "first_id is {first_id}, but variant `{}` is SQLite, where ids begin with 1: leave it out",
+        sqlite.name
+    );
+    first_problem([(first_id > 1, "first_id", &message)])
 }

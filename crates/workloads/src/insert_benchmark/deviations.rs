@@ -26,7 +26,6 @@ const REPORTED: [&str; 11] = [
     "cold",
 ];
 
-/// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let settle = options.settling();
     let rest = settle.in_place_of_a_pause().or(match settle.wait {

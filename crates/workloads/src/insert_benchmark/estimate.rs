@@ -9,7 +9,6 @@ use dbdyno_plan::{Forecast, Size, Speed, StepEstimate, grouped, numbered, second
 use crate::insert_benchmark::options::InsertBenchmark;
 use crate::options::Verify;
 
-/// The forecast on one kind of server.
 pub(crate) fn estimate(benchmark: &InsertBenchmark, speed: &Speed, size: &Size) -> Forecast {
     let load_only = InsertBenchmark { write_rows: 0, rates: Vec::new(), ..benchmark.clone() };
     Forecast {
@@ -19,7 +18,6 @@ pub(crate) fn estimate(benchmark: &InsertBenchmark, speed: &Speed, size: &Size) 
     }
 }
 
-/// The insert benchmark on one kind of server.
 struct OnServer<'a> {
     benchmark: &'a InsertBenchmark,
     speed: &'a Speed,

@@ -3,7 +3,7 @@
 use crate::Explained;
 use crate::insert_benchmark::Setup;
 use crate::insert_benchmark::history::History;
-use crate::insert_benchmark::sql::{self, RangeKind};
+use crate::insert_benchmark::sql::{self, RANGES};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
 
 /// The queries of the step and its DELETE, on the first client's table. Queries begin in the middle
@@ -19,15 +19,12 @@ pub(crate) fn explained(step: &StepPlan, setup: &Setup, history: &History) -> Ve
         |statement: &str, sql: String| Explained { statement: statement.to_owned(), sql, is_executed: false };
     let mut found = Vec::new();
     if step.kind == StepKind::Range {
-        for kind in RangeKind::ALL.into_iter().take(options.secondary_indexes.clamp(1, 3) as usize) {
-            let middle = match kind {
-                RangeKind::Market => options.products / 2,
-                RangeKind::Register => options.cashregisters / 2,
-                RangeKind::Pdc => options.max_price / 2,
-            };
+        let middles = [options.products, options.cashregisters, options.max_price].map(|most| most / 2);
+        let kinds = RANGES.iter().zip(middles).take(options.secondary_indexes.clamp(1, 3) as usize);
+        found.extend(kinds.map(|(kind, middle)| {
             let parts = sql::range_parts(&table, kind, capabilities, options.rows_per_query);
-            found.push(explained(&format!("range-{}", kind.suffix()), parts.join(&middle.to_string())));
-        }
+            explained(&format!("range-{}", kind.suffix), parts.join(&middle.to_string()))
+        }));
     }
     if step.kind == StepKind::Point {
         let ids: Vec<String> =

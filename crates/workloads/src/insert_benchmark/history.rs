@@ -95,6 +95,13 @@ impl History {
     /// Takes over what step `index` did.
     pub(crate) fn add(&mut self, index: usize, step: &StepPlan, end: &StepEnd) {
         let kinds = super::steps::kinds(step);
+        let sent = |statements| Inserted {
+            step: index,
+            statements,
+            rows_per_statement: step.rows_per_commit,
+            failed: Vec::new(),
+            unlisted: 0,
+        };
         // Deletes may run so far ahead of inserts that a smaller table is found empty.
         let lead = (Coupling::ORIGINAL_LEAD + 1) * u64::from(step.rows_per_commit);
         let never_empty: Vec<bool> =
@@ -105,24 +112,13 @@ impl History {
             match kinds[lane.kind] {
                 "insert" => {
                     table.gaps |= lane.retries > 0 || !lane.failed_numbers.is_empty();
-                    table.inserted.push(Inserted {
-                        step: index,
-                        statements: lane.started,
-                        rows_per_statement: step.rows_per_commit,
-                        failed: lane.failed_numbers.clone(),
-                        unlisted: lane.unlisted(),
-                    });
+                    let (failed, unlisted) = (lane.failed_numbers.clone(), lane.unlisted());
+                    table.inserted.push(Inserted { failed, unlisted, ..sent(lane.started) });
                 }
                 // The index step inserts one full statement before it builds.
                 "index" if lane.started > 0 => {
                     table.gaps |= lane.retries > 0;
-                    table.inserted.push(Inserted {
-                        step: index,
-                        statements: 1,
-                        rows_per_statement: step.rows_per_commit,
-                        failed: Vec::new(),
-                        unlisted: 0,
-                    });
+                    table.inserted.push(sent(1));
                 }
                 "delete" => {
                     table.strays |= lane.rows != lane.started * u64::from(step.rows_per_commit);

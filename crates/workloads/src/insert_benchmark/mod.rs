@@ -18,25 +18,25 @@ mod steps;
 mod verify;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::insert_benchmark::options::{Clock, InsertBenchmark as Options};
 use crate::options::Protocol;
 use crate::settle::SettleAfter;
-use dbdyno_drivers::{AnySession, Capabilities, Session};
+use dbdyno_drivers::{AnySession, Capabilities};
 use dbdyno_loadgen::StepEnd;
+use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::cleanup::cleanup;
-use crate::engine::{Origin, read_back};
+use crate::engine::create_tables;
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
 
-/// The workload over one cell.
 pub struct InsertBenchmark {
     shared: Arc<Setup>,
     steps: Vec<StepPlan>,
@@ -83,31 +83,6 @@ impl Setup {
 }
 
 impl InsertBenchmark {
-    async fn create_tables(&self, session: &mut AnySession) -> Result<Work, Error> {
-        let began = Instant::now();
-        let capabilities = &self.shared.context.endpoint.capabilities;
-        let Options { create_table_options, first_id, .. } = &self.shared.options;
-        for table in self.shared.tables() {
-            for statement in sql::create_table(&table, capabilities, create_table_options, *first_id) {
-                session
-                    .query(statement.as_bytes())
-                    .await
-                    .map_err(Error::during(format!("creating table {table}")))?;
-            }
-        }
-        let details = Map::from_iter([("tables".to_owned(), json!(self.shared.options.clients))]);
-        let mut work = Work::new("create tables", began.elapsed(), details);
-        read_back(session, capabilities, &self.shared.tables(), Origin::Made, &mut work).await?;
-        Ok(work)
-    }
-
-    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
-        let Setup { options, context, .. } = &*self.shared;
-        let settle = (&options.settling(), options.original_wait());
-        let place = format!("after {}", self.steps[index].name);
-        cleanup(session, context, &self.shared.tables(), settle, &place).await
-    }
-
     /// The original cleans up once, before the first step that reads.
     fn settles_after(&self, index: usize) -> bool {
         let Some(next) = self.steps.get(index + 1) else { return false };
@@ -132,12 +107,8 @@ impl InsertBenchmark {
 }
 
 impl Steps for InsertBenchmark {
-    fn steps(&self) -> Vec<String> {
-        self.steps.iter().map(|step| step.name.clone()).collect()
-    }
-
-    fn load_steps(&self) -> usize {
-        Options::LOAD_STEPS
+    fn options(&self) -> &dyn WorkloadOptions {
+        &self.shared.options
     }
 
     fn knowledge(&self) -> Value {
@@ -205,7 +176,14 @@ impl Workload for InsertBenchmark {
     async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         let mut works = Vec::new();
         if self.steps[index].kind == StepKind::Load {
-            works.push(self.create_tables(session).await?);
+            let Setup { options, context, .. } = &*self.shared;
+            let tables = self.shared.tables().into_iter().map(|table| {
+                let own = &options.create_table_options;
+                let statements =
+                    sql::create_table(&table, &context.endpoint.capabilities, own, options.first_id);
+                (table, statements)
+            });
+            works.push(create_tables(context, session, tables).await?);
         }
         self.shared.context.drop_binlog(session).await?;
         Ok(works)
@@ -236,10 +214,13 @@ impl Workload for InsertBenchmark {
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         self.shared.context.drop_binlog(session).await?;
-        if self.settles_after(index) {
-            return Ok(vec![self.settle(index, session).await?]);
+        if !self.settles_after(index) {
+            return Ok(Vec::new());
         }
-        Ok(Vec::new())
+        let Setup { options, context, .. } = &*self.shared;
+        let settle = (&options.settling(), options.original_wait());
+        let step = &self.steps[index].name;
+        Ok(vec![cleanup(session, context, &self.shared.tables(), settle, step).await?])
     }
 }
 

@@ -2,45 +2,32 @@
 
 use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, KeySource};
 
-/// Which secondary index a range query reads, in the order in which they are numbered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RangeKind {
-    Market,
-    Register,
-    Pdc,
-}
-
-impl RangeKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Market, Self::Register, Self::Pdc];
-
-    /// What its index is named by.
-    pub(crate) fn suffix(self) -> &'static str {
-        match self {
-            Self::Market => "marketsegment",
-            Self::Register => "registersegment",
-            Self::Pdc => "pdc",
-        }
-    }
-
+/// A secondary index, and the range query that reads it.
+#[derive(Debug)]
+pub(crate) struct RangeKind {
+    /// What the index is named by.
+    pub(crate) suffix: &'static str,
     /// Indexed columns in order.
-    fn columns(self) -> &'static str {
-        match self {
-            Self::Market => "productid, customerid, price",
-            Self::Register => "cashregisterid, customerid, price",
-            Self::Pdc => "price, dateandtime, customerid",
-        }
-    }
-
-    /// The condition up to its parameter. The register query is strictly greater, unlike the
-    /// others: the original's way.
-    fn condition(self) -> &'static str {
-        match self {
-            Self::Market => "productid >= ",
-            Self::Register => "cashregisterid > ",
-            Self::Pdc => "price >= ",
-        }
-    }
+    columns: &'static str,
+    /// The condition up to its parameter.
+    condition: &'static str,
 }
+
+/// In the order in which they are numbered. The register query is strictly greater, unlike the
+/// others: the original's way.
+pub(crate) const RANGES: [RangeKind; 3] = [
+    RangeKind {
+        suffix: "marketsegment",
+        columns: "productid, customerid, price",
+        condition: "productid >= ",
+    },
+    RangeKind {
+        suffix: "registersegment",
+        columns: "cashregisterid, customerid, price",
+        condition: "cashregisterid > ",
+    },
+    RangeKind { suffix: "pdc", columns: "price, dateandtime, customerid", condition: "price >= " },
+];
 
 /// Keys that a session takes from a sequence at once, as in the original.
 const SEQUENCE_CACHE: u32 = 1000;
@@ -79,15 +66,15 @@ pub(crate) fn create_table(
 
 /// Statements that add the first `count` secondary indexes.
 pub(crate) fn create_indexes(table: &str, capabilities: &Capabilities, count: u32) -> Vec<String> {
-    let indexes = RangeKind::ALL.iter().take(count as usize);
-    let add = |kind: &RangeKind| format!("ADD INDEX {table}_{} ({})", kind.suffix(), kind.columns());
+    let indexes = RANGES.iter().take(count as usize);
+    let add = |kind: &RangeKind| format!("ADD INDEX {table}_{} ({})", kind.suffix, kind.columns);
     match capabilities.index_ddl {
         IndexDdl::OneAlter => {
             vec![format!("ALTER TABLE {table} {}", indexes.map(add).collect::<Vec<_>>().join(", "))]
         }
         IndexDdl::AlterEach => indexes.map(|kind| format!("ALTER TABLE {table} {}", add(kind))).collect(),
         IndexDdl::CreateEach => indexes
-            .map(|kind| format!("CREATE INDEX {table}_{} ON {table} ({})", kind.suffix(), kind.columns()))
+            .map(|kind| format!("CREATE INDEX {table}_{} ON {table} ({})", kind.suffix, kind.columns))
             .collect(),
     }
 }
@@ -128,15 +115,15 @@ pub(crate) fn delete_parts(table: &str, capabilities: &Capabilities) -> [String;
 /// The parts of a range query around its parameter.
 pub(crate) fn range_parts(
     table: &str,
-    kind: RangeKind,
+    kind: &RangeKind,
     capabilities: &Capabilities,
     limit: u32,
 ) -> [String; 2] {
-    let columns = kind.columns();
-    let index = format!("{table}_{}", kind.suffix());
+    let columns = kind.columns;
+    let index = format!("{table}_{}", kind.suffix);
     let hint = capabilities.index_hint.words(&index);
     [
-        format!("SELECT {columns} FROM {table}{hint} WHERE {}", kind.condition()),
+        format!("SELECT {columns} FROM {table}{hint} WHERE {}", kind.condition),
         format!(" ORDER BY {columns} LIMIT {limit}"),
     ]
 }
@@ -178,7 +165,7 @@ mod tests {
         lines.extend(create_indexes("pi1", capabilities, 3));
         lines.push(prepared_insert("pi1", 2));
         lines.push(delete_parts("pi1", capabilities).join("?"));
-        for kind in RangeKind::ALL {
+        for kind in &RANGES {
             lines.push(range_parts("pi1", kind, capabilities, 10).join("?"));
         }
         lines.push(prepared_point("pi1", capabilities, 10, false));

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use crate::insert_benchmark::Setup;
 use crate::insert_benchmark::rows::{Purpose, stream};
-use crate::insert_benchmark::sql::{self, RangeKind};
+use crate::insert_benchmark::sql::{self, RANGES};
 
-/// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepKind {
     Load,
@@ -21,7 +20,6 @@ pub(crate) enum StepKind {
     Point,
 }
 
-/// One step as the options make it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepPlan {
     pub(crate) name: String,
@@ -41,7 +39,6 @@ impl StepPlan {
     }
 }
 
-/// All steps in order.
 pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
     let commit = &options.rows_per_commit;
     let (first, second) = options.write_split();
@@ -86,23 +83,19 @@ pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &StepPlan, client: 
         Pacing::Even => {
             // Clients are set off against each other, so that even means even over all of them.
             let interval = per / rate;
-            Pace::Constant {
-                operations: u64::from(rate),
-                per,
-                phase: interval * (client - 1) / options.clients,
-            }
+            let phase = interval * (client - 1) / options.clients;
+            Pace::Open(Arrivals::Constant { operations: u64::from(rate), per, phase })
         }
         Pacing::Poisson => {
             let draws = Draws::new(setup.context.seed, stream(index, Purpose::Arrivals), client);
             // As long as an even step: chance in its length would be chance in whether it kept its
             // rate.
-            Arrivals::poisson(u64::from(rate), per, draws).fitted_to(step.inserts).into()
+            Pace::Open(Arrivals::poisson(u64::from(rate), per, draws).fitted_to(step.inserts))
         }
         Pacing::Burst => Pace::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) },
     }
 }
 
-/// The step's description for the record.
 pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
     let options = &setup.options;
     let (kind, unit, label) = match step.kind {
@@ -181,10 +174,10 @@ fn statement(kind: &str, step: &StepPlan, capabilities: &Capabilities, options: 
             format!("{head}?{middle}{}{tail}", step.rows_per_commit)
         }
         "index" => sql::create_indexes(table, capabilities, options.secondary_indexes).join("; "),
-        _ if step.kind == StepKind::Range => RangeKind::ALL
+        _ if step.kind == StepKind::Range => RANGES
             .iter()
             .take(options.secondary_indexes as usize)
-            .map(|&kind| sql::range_parts(table, kind, capabilities, options.rows_per_query).join("?"))
+            .map(|kind| sql::range_parts(table, kind, capabilities, options.rows_per_query).join("?"))
             .collect::<Vec<_>>()
             .join(" | "),
         _ => sql::prepared_point(table, capabilities, options.points_per_query, false),

@@ -8,18 +8,11 @@ use dbdyno_record::{Check, CheckPart};
 use crate::Error;
 use crate::checks::{check, numbers, part};
 use crate::insert_benchmark::history::{Deletes, History, TableHistory};
-use crate::insert_benchmark::rows::RowSource;
+use crate::insert_benchmark::rows::{Numbers, RowSource};
 use crate::insert_benchmark::{Setup, sql};
 
-/// What must be in a table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sums {
-    rows: i128,
-    cashregisterid: i128,
-    customerid: i128,
-    productid: i128,
-    price: i128,
-}
+/// What is compared of every table, in the order of [`sql::sums`].
+const SUMMED: [&str; 5] = ["rows", "sum(cashregisterid)", "sum(customerid)", "sum(productid)", "sum(price)"];
 
 /// Checks every client's table. The check of a table of whose content nothing is certain has no
 /// parts.
@@ -69,14 +62,9 @@ fn delete_part(table: &TableHistory) -> Option<CheckPart> {
     (due > 0).then(|| part("rows deleted", due.into(), done.into()))
 }
 
-fn content_parts(expected: &Sums, actual: &[i128]) -> Vec<CheckPart> {
-    vec![
-        part("rows", expected.rows, actual[0]),
-        part("sum(cashregisterid)", expected.cashregisterid, actual[1]),
-        part("sum(customerid)", expected.customerid, actual[2]),
-        part("sum(productid)", expected.productid, actual[3]),
-        part("sum(price)", expected.price, actual[4]),
-    ]
+fn content_parts(expected: &[i128; 5], actual: &[i128]) -> Vec<CheckPart> {
+    let sums = SUMMED.iter().zip(expected).zip(actual);
+    sums.map(|((name, expected), actual)| part(name, *expected, *actual)).collect()
 }
 
 /// Ids are given out without gaps by a database that no other uses: they are known exactly.
@@ -95,8 +83,8 @@ fn id_parts(first_id: u64, inserted: u64, deleted: u64, actual: &[i128]) -> Vec<
 }
 
 /// Makes all rows again and sums those that were not deleted: deletes take the oldest rows first.
-fn expected(setup: &Setup, client: u32, history: &TableHistory) -> Sums {
-    let mut sums = Sums::default();
+fn expected(setup: &Setup, client: u32, history: &TableHistory) -> [i128; 5] {
+    let mut sums = [0; 5];
     let mut deleted = history.deleted;
     for inserted in &history.inserted {
         if deleted >= inserted.rows() {
@@ -112,12 +100,10 @@ fn expected(setup: &Setup, client: u32, history: &TableHistory) -> Sums {
             let gone = deleted.min(rows);
             deleted -= gone;
             for row in gone..rows {
-                let numbers = source.numbers(number, row as u32);
-                sums.rows += 1;
-                sums.cashregisterid += i128::from(numbers.cashregisterid);
-                sums.customerid += i128::from(numbers.customerid);
-                sums.productid += i128::from(numbers.productid);
-                sums.price += i128::from(numbers.price);
+                let Numbers { cashregisterid, customerid, productid, price } =
+                    source.numbers(number, row as u32);
+                let values = [1, cashregisterid, customerid, productid, price];
+                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += i128::from(value));
             }
         }
     }

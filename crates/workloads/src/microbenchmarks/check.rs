@@ -3,13 +3,18 @@
 
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
+use crate::cards::context;
+use crate::microbenchmarks::estimate;
 use crate::microbenchmarks::options::{MicroRung, MicroStep, MicroTest, Microbenchmarks};
 use crate::microbenchmarks::pattern::fits;
-use crate::microbenchmarks::{estimate, prepared};
+use crate::microbenchmarks::steps::Step;
 use crate::oltp::check::{MOST_CONNECTIONS, ladder_problem};
 use crate::oltp::check_tables::tables_problem;
+use crate::oltp::mix::prepared;
 use crate::oltp::options::existing_warning;
-use crate::options::{self, exponent_problem, number_problem, time_cap_problem, warmup_problem};
+use crate::options::{
+    self, exponent_problem, first_problem, number_problem, time_cap_problem, warmup_problem,
+};
 use crate::settle::both_problem;
 
 /// Ids in a list that every product takes in one statement.
@@ -57,7 +62,12 @@ impl WorkloadOptions for Microbenchmarks {
     }
 
     fn prepared_statements(&self, with_begin: bool) -> u64 {
-        prepared::most(self, with_begin)
+        let of_rung = |rung: &MicroRung| {
+            let step = Step::new(self, rung, &context());
+            let each = prepared(&step.places(), self.tables, with_begin);
+            if step.is_prepared() { u64::from(rung.connections) * each } else { 0 }
+        };
+        self.rungs().iter().map(of_rung).max().unwrap_or(0)
     }
 
     fn steps(&self) -> Vec<StepOutline> {
@@ -89,9 +99,8 @@ fn steps_problem(options: &Microbenchmarks) -> Option<Mistake> {
         let message = format!("`{pattern}` fits no step of this sequence; steps: {}", known.join(" "));
         return Some(("steps", message));
     }
-    options.rungs().is_empty().then(|| {
-        ("steps", "steps choose none: name at least one, e.g. [\"point-query*\", \"!*.warm\"]".to_owned())
-    })
+    let none = "steps choose none: name at least one, e.g. [\"point-query*\", \"!*.warm\"]";
+    first_problem([(options.rungs().is_empty(), "steps", none)])
 }
 
 /// The rows of hot-points lie after the middle of the table.
@@ -99,13 +108,11 @@ fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
     let rungs = options.rungs();
     let hot = rungs.iter().find(|rung| rung.step.test == MicroTest::HotPoints)?;
     let least = 2 * u64::from(hot.step.range);
-    (options.table_size < least).then(|| {
-        let advice = "make tables larger, or leave the step out with steps = [\"!hot-points\"]";
-        (
-            "table_size",
-            format!("table_size is {}, but hot-points needs {least} rows: {advice}", options.table_size),
-        )
-    })
+    let message = format!(
+        "table_size is {}, but hot-points needs {least} rows: make tables larger, or leave the step out with steps = [\"!hot-points\"]",
+        options.table_size
+    );
+    first_problem([(options.table_size < least, "table_size", &message)])
 }
 
 fn time_problem(options: &Microbenchmarks) -> Option<Mistake> {
@@ -114,8 +121,8 @@ fn time_problem(options: &Microbenchmarks) -> Option<Mistake> {
         ("write_time", options.write_time),
         ("warm_scan_time", options.warm_scan_time),
     ];
-    let mut times = times.into_iter();
     times
+        .into_iter()
         .find_map(|(key, time)| options::time_problem(key, time))
         .or_else(|| warmup_problem(options.warmup))
         .or_else(|| time_cap_problem(options.time_cap, "a step's length"))
@@ -124,21 +131,18 @@ fn time_problem(options: &Microbenchmarks) -> Option<Mistake> {
 
 /// Rows are put back as the load has made them, where nothing else brings them back.
 fn refill_problem(options: &Microbenchmarks) -> Option<Mistake> {
-    if !options.delete_refill {
-        return None;
-    }
-    let message = if options.use_existing {
-        "delete_refill puts rows back as the load makes them, and with use_existing there is no load: leave it out"
-            .to_owned()
-    } else if options.data.puts_back_each_step() {
-        let mode = options.data.name();
-        format!(
-            "delete_refill is for tables that go on; with data = \"{mode}\" each step begins on full ones: leave it out"
-        )
-    } else {
-        return None;
-    };
-    Some(("delete_refill", message))
+    let again = format!(
+        "delete_refill is for tables that go on; with data = \"{}\" each step begins on full ones: leave it out",
+        options.data.name()
+    );
+    first_problem([
+        (
+            options.delete_refill && options.use_existing,
+            "delete_refill",
+            "delete_refill puts rows back as the load makes them, and with use_existing there is no load: leave it out",
+        ),
+        (options.delete_refill && options.data.puts_back_each_step(), "delete_refill", &again),
+    ])
 }
 
 /// What a plan asks for that will not measure what its names say.

@@ -5,30 +5,11 @@ use dbdyno_plan::Values;
 use dbdyno_record::Deviation;
 use serde_json::json;
 
-use crate::deviations::of_rows;
+use crate::deviations::{of_rows, of_table_rows};
 use crate::microbenchmarks::options::Microbenchmarks as Options;
 use crate::oltp;
 use crate::settle::{SettleAfter, SettleWait};
 
-/// Topics of the classic workload's deviations that hold here too.
-pub(super) const SHARED: [&str; 14] = [
-    "random numbers",
-    "steps of ids",
-    "tables",
-    "load",
-    "protocol of the load",
-    "character set of the load",
-    "load connections",
-    "index",
-    "id",
-    "first_id",
-    "errors",
-    "duplicate keys",
-    "timed interval",
-    "columns of results",
-];
-
-/// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let settle = options.settling();
     let rest = settle.in_place_of_a_pause().or(match settle.wait {
@@ -38,8 +19,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let mut values = options.values();
     values.insert("rest".to_owned(), json!(rest));
     values.insert("cleans_each".to_owned(), json!(settle.behind() == Some(SettleAfter::EachWrite)));
-    let classic = oltp::deviations::deviations(&options.tables_part()).into_iter();
-    let mut list: Vec<Deviation> = classic.filter(|found| SHARED.contains(&found.topic.as_str())).collect();
+    let mut list = of_table_rows(oltp::deviations::ROWS, &options.tables_part().values());
     list.extend(of_rows(include_str!("deviations.toml"), &values));
     list
 }
@@ -57,7 +37,7 @@ mod tests {
         let all = rows(oltp::deviations::ROWS, "deviation");
         for always in all.iter().filter(|row| row.always_holds() && !row.topic.is_empty()) {
             let topic = always.topic.as_str();
-            assert!(SHARED.contains(&topic) != OTHERS.contains(&topic), "{topic}");
+            assert!(always.of_tables != OTHERS.contains(&topic), "{topic}");
         }
     }
 

@@ -10,7 +10,6 @@ use crate::oltp::estimate::{
     OPERATIONS_PER_SECOND, ROW_FACTOR, checks, table_bytes, table_steps, with_warm_up,
 };
 
-/// The forecast on one kind of server.
 pub(crate) fn estimate(options: &Microbenchmarks, speed: &Speed, size: &Size) -> Forecast {
     let tables = options.tables_part();
     let mut steps = table_steps(&tables, speed);

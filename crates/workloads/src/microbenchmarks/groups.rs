@@ -12,7 +12,6 @@ pub(crate) const BY_KIND: &str = "2025";
 /// Five groups of the report of January 2021, by when a step runs; the load is one of them.
 pub(crate) const BY_SEQUENCE: &str = "2021";
 
-/// The group of the load in [`BY_SEQUENCE`].
 pub(crate) fn of_load() -> BTreeMap<String, String> {
     BTreeMap::from([(BY_SEQUENCE.to_owned(), "load".to_owned())])
 }
@@ -69,7 +68,7 @@ mod tests {
     fn counts(sequence: MicroSequence, grouping: &str) -> String {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for step in sequence.steps() {
-            if let Some(group) = of_step(&step).get(grouping) {
+            if let Some(group) = of_step(step).get(grouping) {
                 *counts.entry(group.clone()).or_default() += 1;
             }
         }

@@ -62,7 +62,6 @@ impl MicroTest {
         }
     }
 
-    /// It changes rows.
     pub fn writes(self) -> bool {
         self.family() == Family::Writes
     }

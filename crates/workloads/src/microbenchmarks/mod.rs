@@ -18,7 +18,6 @@ pub mod options;
 #[path = "tests/page.rs"]
 mod page;
 mod pattern;
-mod prepared;
 mod refill;
 mod sequence;
 mod sequence_steps;
@@ -33,6 +32,7 @@ use crate::oltp::options::OltpTest;
 use crate::options::Verify;
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::StepEnd;
+use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
@@ -88,14 +88,6 @@ impl Microbenchmarks {
             && self.context.stores_data()
     }
 
-    /// Brings the server to rest, as the original does after the load and after the steps that
-    /// write.
-    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
-        let settle = (&self.options.settling(), self.options.original_wait());
-        let place = format!("after {}", self.steps()[index]);
-        cleanup(session, &self.context, &self.tables.shared.tables(), settle, &place).await
-    }
-
     /// After the last step of the load, or a later one: whether the server rests before the next
     /// one.
     fn settles_after(&self, index: usize) -> bool {
@@ -104,17 +96,8 @@ impl Microbenchmarks {
 }
 
 impl Steps for Microbenchmarks {
-    fn steps(&self) -> Vec<String> {
-        let tests = self.rungs.iter().map(|rung| rung.name.clone());
-        self.tables.steps().into_iter().chain(tests).collect()
-    }
-
-    fn load_steps(&self) -> usize {
-        self.before
-    }
-
-    fn begins_group(&self, index: usize) -> bool {
-        index.checked_sub(self.before).is_none_or(|rung| self.options.begins_group(rung))
+    fn options(&self) -> &dyn WorkloadOptions {
+        &self.options
     }
 
     fn knowledge(&self) -> Value {
@@ -131,7 +114,7 @@ impl Steps for Microbenchmarks {
     fn spec(&self, index: usize) -> StepSpec {
         match self.step(index) {
             Some(step) => step.spec(),
-            None => steps::grouped_load(self.tables.spec(index)),
+            None => StepSpec { groups: groups::of_load(), ..self.tables.spec(index) },
         }
     }
 
@@ -155,7 +138,8 @@ impl Steps for Microbenchmarks {
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {
-        self.step(index).map_or_else(Vec::new, |step| step.explained())
+        let explained = |step: Step<'_>| oltp::explained::explained(&step.setup, &step.places());
+        self.step(index).map_or_else(Vec::new, explained)
     }
 }
 
@@ -262,7 +246,9 @@ impl Workload for Microbenchmarks {
             self.contents = Contents { rows, k: None, whole: true };
         }
         if self.settles_after(index) {
-            works.push(self.settle(index, session).await?);
+            let settle = (&self.options.settling(), self.options.original_wait());
+            let (tables, step) = (self.tables.shared.tables(), &self.steps()[index]);
+            works.push(cleanup(session, &self.context, &tables, settle, step).await?);
         }
         Ok(works)
     }

@@ -132,7 +132,7 @@ impl Microbenchmarks {
     pub fn rungs(&self) -> Vec<MicroRung> {
         let is_ladder = self.connections.len() > 1;
         let mut rungs = Vec::new();
-        for (place, step) in self.sequence.steps().into_iter().enumerate() {
+        for (place, &step) in self.sequence.steps().iter().enumerate() {
             if !chosen(&self.steps, &[&step.name(), &step.published_name()]) {
                 continue;
             }

@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use dbdyno_drivers::{AnySession, Session, first_i64};
-use serde_json::{Map, json};
+use serde_json::json;
 
 use crate::oltp::Setup;
-use crate::oltp::rows::{RowSource, push_c, push_pad};
+use crate::oltp::load::write_insert;
+use crate::oltp::rows::RowSource;
 use crate::{Error, Work};
 
 /// Rows that are looked for by one statement.
@@ -19,14 +20,15 @@ const ROWS_PER_STATEMENT: usize = 1_000;
 pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u64, Work), Error> {
     let began = Instant::now();
     let source = RowSource::of(setup);
-    let mut rows = 0_u64;
+    let (mut rows, mut sql) = (0_u64, Vec::new());
     for number in 1..=setup.options.tables {
         let mut first = 1;
         while first <= setup.options.table_size {
             let last = (first + ROWS_PER_LOOK - 1).min(setup.options.table_size);
             let missing = missing(number, source.id(first), source.id(last), session).await?;
             for some in missing.chunks(ROWS_PER_STATEMENT) {
-                let sql = insert(setup, &source, number, some);
+                let rows_of_load = some.iter().map(|id| id - setup.options.first_id + 1);
+                write_insert(number, rows_of_load, true, &source, &mut sql);
                 let putting = Error::during(format!("putting rows of table {} back", Setup::table(number)));
                 session.query(&sql).await.map_err(putting)?;
                 rows += some.len() as u64;
@@ -34,8 +36,7 @@ pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u
             first = last + 1;
         }
     }
-    let details = Map::from_iter([("rows".to_owned(), json!(rows))]);
-    Ok((rows, Work::new("refill", began.elapsed(), details)))
+    Ok((rows, Work::new("refill", began.elapsed(), [("rows", json!(rows))])))
 }
 
 /// Ids from `first` to `last` without a row, ascending.
@@ -57,18 +58,4 @@ async fn missing(number: u32, first: u64, last: u64, session: &mut AnySession) -
     }
     missing.extend(next..=last);
     Ok(missing)
-}
-
-fn insert(setup: &Setup, source: &RowSource, number: u32, ids: &[u64]) -> Vec<u8> {
-    let mut sql = format!("INSERT INTO {}(id, k, c, pad) VALUES", Setup::table(number)).into_bytes();
-    for (index, &id) in ids.iter().enumerate() {
-        let (k, mut draws) = source.row(number, id - setup.options.first_id + 1);
-        sql.extend_from_slice(if index == 0 { b"" } else { b"," });
-        sql.extend_from_slice(format!("({id}, {k}, '").as_bytes());
-        push_c(&mut draws, &mut sql);
-        sql.extend_from_slice(b"', '");
-        push_pad(&mut draws, &mut sql);
-        sql.extend_from_slice(b"')");
-    }
-    sql
 }

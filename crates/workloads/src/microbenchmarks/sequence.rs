@@ -16,7 +16,6 @@ pub enum MicroSequence {
 }
 
 impl MicroSequence {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::FortyTwo, Self::ThirtyTwo];
 
     /// What lists call it.

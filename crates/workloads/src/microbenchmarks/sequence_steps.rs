@@ -1,21 +1,25 @@
 //! The two sequences of microbenchmarks: which runs when, how long, and under which name.
 
+use std::sync::LazyLock;
+
+use dbdyno_plan::named;
+
 use crate::microbenchmarks::micro_test::MicroTest;
 use crate::microbenchmarks::sequence::MicroSequence;
-use MicroTest as Test;
-use Moment::{Main, Pre, Warm, WarmPre};
 
-/// When in a sequence a test runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// Before the steps that write.
-    Pre,
-    /// After them, or one of them.
-    Main,
-    /// Only to fill caches; its result is in no summary.
-    Warm,
-    /// The same, before the steps that write.
-    WarmPre,
+named! {
+    /// When in a sequence a test runs; what the step's name has after the test's.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Moment {
+        /// Before the steps that write.
+        Pre = ".pre",
+        /// After them, or one of them.
+        Main = "",
+        /// Only to fill caches; its result is in no summary.
+        Warm = ".warm",
+        /// The same, before the steps that write.
+        WarmPre = ".warmpre",
+    }
 }
 
 /// How long a step is.
@@ -55,16 +59,6 @@ pub struct MicroStep {
 }
 
 impl Moment {
-    /// What the step's name has after the test's.
-    pub const fn suffix(self) -> &'static str {
-        match self {
-            Self::Pre => ".pre",
-            Self::Main => "",
-            Self::Warm => ".warm",
-            Self::WarmPre => ".warmpre",
-        }
-    }
-
     /// Its result is in no summary.
     pub const fn is_warm_up(self) -> bool {
         matches!(self, Self::Warm | Self::WarmPre)
@@ -78,142 +72,54 @@ impl MicroStep {
         if self.test.is_named_by_range() {
             return self.published_name();
         }
-        format!("{}{}", self.test.name(), self.moment.suffix())
+        format!("{}{}", self.test.name(), self.moment.name())
     }
 
     /// The name in published tables, whose range is there even where it has no effect:
     /// `point-query.pre_range=100`.
     pub fn published_name(&self) -> String {
-        format!("{}{}_range={}", self.test.name(), self.moment.suffix(), self.range)
+        format!("{}{}_range={}", self.test.name(), self.moment.name(), self.range)
     }
 
-    fn new(test: Test, moment: Moment, range: u32) -> Self {
-        let length = if test.writes() { MicroLength::Write } else { MicroLength::Read };
-        Self { test, moment, range, length, connections: MicroConnections::Each, settles: false }
-    }
-
-    const fn settling(self) -> Self {
-        Self { settles: true, ..self }
+    /// Reads a line of a sequence: the published name, and in what the step is unlike the others.
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let (name, range) = words.next()?.split_once("_range=")?;
+        let (test, moment) = name.split_at(name.find('.').unwrap_or(name.len()));
+        let test = MicroTest::ALL.into_iter().find(|known| known.name() == test)?;
+        let mut step = Self {
+            test,
+            moment: Moment::ALL.into_iter().find(|known| known.name() == moment)?,
+            range: range.parse().ok()?,
+            length: if test.writes() { MicroLength::Write } else { MicroLength::Read },
+            connections: MicroConnections::Each,
+            settles: false,
+        };
+        for word in words {
+            match word {
+                "tables" => step.connections = MicroConnections::Tables,
+                "read_time" => step.length = MicroLength::Read,
+                "warm_scan_time" => step.length = MicroLength::WarmScan,
+                "one_scan" => step.length = MicroLength::OneScan,
+                "settles" => step.settles = true,
+                _ => return None,
+            }
+        }
+        Some(step)
     }
 }
 
 impl MicroSequence {
     /// All steps after load and index, in order.
-    pub fn steps(self) -> Vec<MicroStep> {
-        let mut steps = vec![
-            MicroStep {
-                connections: MicroConnections::Tables,
-                ..MicroStep::new(Test::PointQuery, Warm, 100)
-            }
-            .settling(),
-        ];
-        match self {
-            Self::FortyTwo => {
-                steps.extend(pre_42());
-                steps.extend(writes(MicroLength::Read));
-                steps.extend(post_42());
-            }
-            Self::ThirtyTwo => {
-                let warm_scan = |moment| MicroStep {
-                    length: MicroLength::WarmScan,
-                    ..MicroStep::new(Test::Scan, moment, 100)
-                };
-                steps.extend([
-                    warm_scan(WarmPre),
-                    MicroStep::new(Test::PointQuery, Pre, 100),
-                    MicroStep::new(Test::RangeNotcoveredSi, Pre, 100),
-                ]);
-                steps.extend(writes(MicroLength::Write));
-                steps.push(warm_scan(Warm));
-                steps.extend(post_32());
-            }
-        }
-        steps.extend([Test::Delete, Test::Insert].map(|test| MicroStep::new(test, Main, 100)));
-        steps
+    pub fn steps(self) -> &'static [MicroStep] {
+        static BOTH: LazyLock<[Vec<MicroStep>; 2]> = LazyLock::new(|| {
+            [include_str!("sequence_42.txt"), include_str!("sequence_32.txt")].map(|text| {
+                let lines = text.lines().filter(|line| !line.is_empty());
+                lines.map(|line| MicroStep::read(line).expect("tests read every line")).collect()
+            })
+        });
+        &BOTH[self as usize]
     }
-}
-
-/// `test` with several ranges.
-fn ranges(test: Test, moment: Moment, ranges: [u32; 3]) -> [MicroStep; 3] {
-    ranges.map(|range| MicroStep::new(test, moment, range))
-}
-
-/// Tests of lists and ranges over both indexes, in the order of the 42.
-const BY_INDEX: [Test; 8] = [
-    Test::PointsCoveredPk,
-    Test::PointsNotcoveredPk,
-    Test::PointsCoveredSi,
-    Test::PointsNotcoveredSi,
-    Test::RangeCoveredPk,
-    Test::RangeNotcoveredPk,
-    Test::RangeCoveredSi,
-    Test::RangeNotcoveredSi,
-];
-
-fn pre_42() -> Vec<MicroStep> {
-    let mut steps = vec![MicroStep::new(Test::PointQuery, Pre, 100)];
-    steps.extend(ranges(Test::RandomPoints, Pre, [10, 100, 1000]));
-    steps.extend(ranges(Test::ReadOnly, Pre, [10, 100, 10_000]));
-    steps.extend(BY_INDEX.map(|test| MicroStep::new(test, Pre, 100)));
-    steps
-}
-
-fn post_42() -> Vec<MicroStep> {
-    let mut steps = ranges(Test::ReadOnly, Main, [10, 100, 10_000]).to_vec();
-    steps.push(MicroStep::new(Test::PointQuery, Main, 100));
-    steps.extend(ranges(Test::RandomPoints, Main, [10, 100, 1000]));
-    steps.push(MicroStep::new(Test::HotPoints, Main, 100));
-    steps.extend(BY_INDEX.map(|test| MicroStep::new(test, Main, 100)));
-    steps.push(MicroStep {
-        length: MicroLength::OneScan,
-        connections: MicroConnections::Tables,
-        ..MicroStep::new(Test::Scan, Main, 100)
-    });
-    steps
-}
-
-/// The steps that write and leave as many rows as they found; `write_only` is the length of one of
-/// them.
-fn writes(write_only: MicroLength) -> Vec<MicroStep> {
-    let updates =
-        [Test::UpdateInlist, Test::UpdateIndex, Test::UpdateNonindex, Test::UpdateOne, Test::UpdateZipf];
-    let mut steps = updates.map(|test| MicroStep::new(test, Main, 100)).to_vec();
-    steps.push(MicroStep { length: write_only, ..MicroStep::new(Test::WriteOnly, Main, 10_000) });
-    steps.push(MicroStep::new(Test::ReadWrite, Main, 10));
-    steps.push(MicroStep::new(Test::ReadWrite, Main, 100).settling());
-    steps
-}
-
-fn post_32() -> Vec<MicroStep> {
-    let one = |test| MicroStep::new(test, Main, 100);
-    let mut steps = vec![one(Test::Scan)];
-    steps.extend(ranges(Test::ReadOnly, Main, [10, 100, 10_000]));
-    let parts = [
-        Test::ReadOnlySimple,
-        Test::ReadOnlySum,
-        Test::ReadOnlyOrder,
-        Test::ReadOnlyDistinct,
-        Test::ReadOnlyCount,
-    ];
-    steps.extend(parts.map(|test| MicroStep::new(test, Main, 1000)));
-    steps.push(one(Test::PointQuery));
-    steps.extend(ranges(Test::RandomPoints, Main, [10, 100, 1000]));
-    steps.extend(
-        [
-            Test::HotPoints,
-            Test::PointsCoveredPk,
-            Test::PointsNotcoveredPk,
-            Test::RangeCoveredPk,
-            Test::RangeNotcoveredPk,
-        ]
-        .map(one),
-    );
-    steps.push(MicroStep::new(Test::PointsCoveredSi, Warm, 100));
-    steps.extend(
-        [Test::PointsCoveredSi, Test::PointsNotcoveredSi, Test::RangeCoveredSi, Test::RangeNotcoveredSi]
-            .map(one),
-    );
-    steps
 }
 
 #[cfg(test)]

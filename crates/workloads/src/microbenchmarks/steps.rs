@@ -16,7 +16,7 @@ use crate::oltp::mix::{Slot, places};
 use crate::oltp::sql::{Fetch, Kind};
 use crate::oltp::{self, Setup};
 use crate::specs::step_spec;
-use crate::{Context, Explained, Lanes, planned};
+use crate::{Context, Lanes, planned};
 
 /// A step that is about to be described or run.
 pub(crate) struct Step<'a> {
@@ -71,17 +71,12 @@ impl<'a> Step<'a> {
         places(test, &self.setup.options, self.setup.client_ids())
     }
 
-    fn is_prepared(&self) -> bool {
+    pub(crate) fn is_prepared(&self) -> bool {
         match self.options.protocol {
             Protocol::Auto => !matches!(self.rung.step.test, MicroTest::Insert | MicroTest::Scan),
             Protocol::Text => false,
             Protocol::Prepared => true,
         }
-    }
-
-    /// Ends when each connection has done its share, not at a time.
-    fn is_counted(&self) -> bool {
-        self.options.length(&self.rung.step).is_none()
     }
 
     /// What ends the connection's part.
@@ -138,7 +133,7 @@ impl<'a> Step<'a> {
             user_bytes_per_operation: oltp::steps::user_bytes(&places, &self.setup.options),
             statement: oltp::steps::statements(&places, &self.setup),
         };
-        let is_timed = !self.is_counted();
+        let is_timed = self.options.length(step).is_some();
         let spec = step_spec((&self.rung.name, clients), (unit, label), is_timed, kind, self.options_map());
         StepSpec { groups: groups::of_step(step), is_warm_up: step.moment.is_warm_up(), ..spec }
     }
@@ -176,14 +171,4 @@ impl<'a> Step<'a> {
         let mut earlier = earlier.iter().take_while(|rung| rung.name != self.rung.name);
         if earlier.any(|rung| rung.step.test.writes()) { "written" } else { "loaded" }
     }
-
-    /// Its statements, for a server to explain.
-    pub(crate) fn explained(&self) -> Vec<Explained> {
-        oltp::explained::explained(&self.setup, &self.places())
-    }
-}
-
-/// The load's description, with its group.
-pub(crate) fn grouped_load(spec: StepSpec) -> StepSpec {
-    StepSpec { groups: groups::of_load(), ..spec }
 }

@@ -4,11 +4,12 @@
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
 use crate::oltp::check_tables::tables_problem;
+use crate::oltp::estimate;
+use crate::oltp::mix::{places, prepared};
 use crate::oltp::options::{Distribution, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
-use crate::oltp::{estimate, prepared};
 use crate::options::{
-    self, Number, exponent_problem, number_problem, pareto_problem, repeated, time_cap_problem,
-    warmup_problem,
+    Number, exponent_problem, first_problem, number_problem, pareto_problem, repeated, time_cap_problem,
+    time_problem, warmup_problem,
 };
 use crate::settle::both_problem;
 
@@ -25,8 +26,7 @@ impl WorkloadOptions for Oltp {
             .or_else(|| tests_problem(self))
             .or_else(|| statements_problem(self))
             .or_else(|| pace_problem(self))
-            .or_else(|| fraction_problem(self))
-            .or_else(|| zipfian_problem(self))
+            .or_else(|| distribution_problem(self))
             .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
             .or_else(|| data_problem(self.data, &self.cold, &self.step_names()[self.load_steps()..], false))
     }
@@ -54,7 +54,10 @@ impl WorkloadOptions for Oltp {
     }
 
     fn prepared_statements(&self, with_begin: bool) -> u64 {
-        prepared::most(self, with_begin)
+        let most = self.connections.iter().copied().max().unwrap_or(0);
+        let tests = self.tests.iter().filter(|test| self.prepares(**test));
+        let of_test = |test: &OltpTest| prepared(&places(*test, self, false), self.tables, with_begin);
+        u64::from(most) * tests.map(of_test).max().unwrap_or(0)
     }
 
     fn steps(&self) -> Vec<StepOutline> {
@@ -70,13 +73,8 @@ impl WorkloadOptions for Oltp {
     }
 }
 
-/// The first option of pace or time that does not go with the others.
-pub(crate) fn pace_problem(oltp: &Oltp) -> Option<Mistake> {
-    rates_problem(oltp).or_else(|| time_problem(oltp))
-}
-
 /// Key, value, least and greatest allowed value of every whole number.
-fn numbers(oltp: &Oltp) -> [Number; 13] {
+fn numbers(oltp: &Oltp) -> [Number; 14] {
     let statements = 10_000;
     [
         ("range_size", oltp.range_size.into(), 1, MOST_RANGE),
@@ -92,6 +90,7 @@ fn numbers(oltp: &Oltp) -> [Number; 13] {
         ("delete_inserts", oltp.delete_inserts.into(), 0, statements),
         ("special_iterations", oltp.special_iterations.into(), 1, 1000),
         ("special_percent", oltp.special_percent.into(), 1, 100),
+        ("special_share", oltp.special_share.into(), 0, 99),
     ]
 }
 
@@ -112,89 +111,114 @@ fn tests_problem(oltp: &Oltp) -> Option<Mistake> {
 
 /// A test whose operations hold no statement: its rate would be that of the client's empty loop.
 fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
-    let find = |&test: &OltpTest| {
-        let (key, why) = what_empties(test, oltp)?;
-        let remedy = "ask for at least one, or leave the test out of tests";
-        Some((key, format!("the test {} has no statement, because {why}: {remedy}", test.name())))
-    };
-    oltp.tests.iter().find_map(find)
-}
-
-/// The option that leaves operations of `test` without a statement, and what makes it so.
-fn what_empties(test: OltpTest, oltp: &Oltp) -> Option<(&'static str, &'static str)> {
-    let ranges =
-        [oltp.simple_ranges, oltp.sum_ranges, oltp.order_ranges, oltp.distinct_ranges, oltp.count_ranges];
-    let has_reads = oltp.point_selects > 0 || (oltp.range_selects && ranges.iter().any(|&count| count > 0));
-    let has_writes = oltp.index_updates > 0 || oltp.non_index_updates > 0 || oltp.delete_inserts > 0;
-    let (key, is_empty, why) = match test {
+    let test = oltp.tests.iter().find(|test| places(**test, oltp, false).is_empty())?;
+    let (key, why) = match test {
         OltpTest::PointSelect | OltpTest::Insert | OltpTest::Delete => return None,
-        OltpTest::UpdateIndex => ("index_updates", oltp.index_updates == 0, "index_updates is 0"),
-        OltpTest::UpdateNonIndex => {
-            ("non_index_updates", oltp.non_index_updates == 0, "non_index_updates is 0")
+        OltpTest::UpdateIndex => ("index_updates", "index_updates is 0"),
+        OltpTest::UpdateNonIndex => ("non_index_updates", "non_index_updates is 0"),
+        OltpTest::ReadOnly => {
+            ("skip_trx", "skip_trx leaves out BEGIN and COMMIT, and point selects and ranges are off")
         }
-        OltpTest::ReadOnly => (
-            "skip_trx",
-            !has_reads,
-            "skip_trx leaves out BEGIN and COMMIT, and point selects and ranges are off",
-        ),
-        OltpTest::WriteOnly => {
-            ("skip_trx", !has_writes, "skip_trx leaves out BEGIN and COMMIT, and all writes are off")
+        OltpTest::WriteOnly => ("skip_trx", "skip_trx leaves out BEGIN and COMMIT, and all writes are off"),
+        OltpTest::ReadWrite => {
+            ("skip_trx", "skip_trx leaves out BEGIN and COMMIT, and all reads and writes are off")
         }
-        OltpTest::ReadWrite => (
-            "skip_trx",
-            !has_reads && !has_writes,
-            "skip_trx leaves out BEGIN and COMMIT, and all reads and writes are off",
-        ),
     };
-    (is_empty && (oltp.skip_trx || !test.is_transaction())).then_some((key, why))
+    let remedy = "ask for at least one, or leave the test out of tests";
+    Some((key, format!("the test {} has no statement, because {why}: {remedy}", test.name())))
 }
 
 fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
-    match oltp.pace {
-        OltpPace::Constant | OltpPace::Poisson if oltp.events.is_some() => Some((
+    let is_closed = oltp.pace == OltpPace::Closed;
+    let contradiction = first_problem([
+        (
+            !is_closed && oltp.events.is_some(),
             "events",
-            "events is for pace = \"closed\"; with a rate, time says how many there are".to_owned(),
-        )),
-        OltpPace::Closed if !oltp.rates.is_empty() => {
-            let paces = "pace = \"constant\" and pace = \"poisson\"";
-            Some(("rates", format!("rates are for {paces}; a closed loop has none")))
-        }
-        OltpPace::Closed if oltp.max_backlog.is_some() => Some((
+            "events is for pace = \"closed\"; with a rate, time says how many there are",
+        ),
+        (
+            is_closed && !oltp.rates.is_empty(),
+            "rates",
+            "rates are for pace = \"constant\" and pace = \"poisson\"; a closed loop has none",
+        ),
+        (
+            is_closed && oltp.max_backlog.is_some(),
             "max_backlog",
-            "max_backlog is for a step with a rate; in a closed loop nothing waits".to_owned(),
-        )),
-        OltpPace::Closed => None,
-        OltpPace::Constant | OltpPace::Poisson if !oltp.think_time.0.is_zero() => Some((
+            "max_backlog is for a step with a rate; in a closed loop nothing waits",
+        ),
+        (
+            !is_closed && !oltp.think_time.0.is_zero(),
             "think_time",
-            "think_time is for pace = \"closed\"; a rate does not wait for answers".to_owned(),
-        )),
-        pace @ (OltpPace::Constant | OltpPace::Poisson) if oltp.rates.is_empty() => {
-            let pace = if pace == OltpPace::Poisson { "poisson" } else { "constant" };
-            let message = format!(
-                "pace = \"{pace}\" needs rates: name at least one number of operations a second, e.g. rates = [1000, 5000]"
-            );
-            Some(("rates", message))
-        }
-        OltpPace::Constant | OltpPace::Poisson => ladder_problem("rates", &oltp.rates, 100_000_000),
+            "think_time is for pace = \"closed\"; a rate does not wait for answers",
+        ),
+    ]);
+    if contradiction.is_some() || is_closed {
+        return contradiction;
     }
+    if oltp.rates.is_empty() {
+        let message = format!(
+            "pace = \"{}\" needs rates: name at least one number of operations a second, e.g. rates = [1000, 5000]",
+            oltp.pace.name()
+        );
+        return Some(("rates", message));
+    }
+    ladder_problem("rates", &oltp.rates, 100_000_000)
 }
 
-fn time_problem(oltp: &Oltp) -> Option<Mistake> {
-    options::time_problem("time", oltp.time)
+/// The first option of pace or time that does not go with the others.
+pub(crate) fn pace_problem(oltp: &Oltp) -> Option<Mistake> {
+    rates_problem(oltp)
+        .or_else(|| time_problem("time", oltp.time))
         .or_else(|| warmup_problem(oltp.warmup))
         .or_else(|| time_cap_problem(oltp.time_cap, "time"))
 }
 
-fn fraction_problem(oltp: &Oltp) -> Option<Mistake> {
-    if oltp.special_share > 99 {
-        let message = format!("special_share is {}, but must be 0 to 99", oltp.special_share);
-        return Some(("special_share", message));
-    }
+fn distribution_problem(oltp: &Oltp) -> Option<Mistake> {
+    let is_lost = oltp.zipfian_scrambled && oltp.distribution != Distribution::Zipfian;
     pareto_problem("pareto_h", oltp.pareto_h)
         .or_else(|| exponent_problem("zipfian_exponent", oltp.zipfian_exponent))
+        .or_else(|| {
+            let message = "zipfian_scrambled is for distribution = \"zipfian\"";
+            first_problem([(is_lost, "zipfian_scrambled", message)])
+        })
 }
 
-fn zipfian_problem(oltp: &Oltp) -> Option<Mistake> {
-    (oltp.zipfian_scrambled && oltp.distribution != Distribution::Zipfian)
-        .then(|| ("zipfian_scrambled", "zipfian_scrambled is for distribution = \"zipfian\"".to_owned()))
+#[cfg(test)]
+mod tests {
+    use crate::plans::parse;
+
+    fn most(workload: &str) -> u64 {
+        let text = format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n{workload}\n");
+        parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}")).most_prepared_statements(true)
+    }
+
+    #[test]
+    fn each_connection_has_each_kind_on_each_table() {
+        let sweep = "tests = [\"read-write\"]\ntables = 4\nconnections = \"1..4096\"";
+        assert_eq!(most(&format!("[workload.oltp]\n{sweep}")), (9 * 4 + 2) * 4096);
+        assert_eq!(most(&format!("[workload.oltp]\n{sweep}\nprotocol = \"text\"")), 0);
+        assert_eq!(most("[workload.oltp]\ntests = [\"point-select\"]\nconnections = [16]\ntables = 2"), 32);
+        let micro = "[workload.microbenchmarks]\ntables = 2\nconnections = [8]\nsteps = ";
+        assert_eq!(most(&format!("{micro}[\"point-query\", \"insert\"]")), 16);
+        assert_eq!(most(&format!("{micro}[\"read-write*\"]")), (9 * 2 + 2) * 8);
+        let sum = "[\"read-only-sum*\"]\nsequence = \"32\"";
+        assert_eq!(most(&format!("{micro}{sum}")), (2 * 2 + 2) * 8);
+        assert_eq!(most("[workload.insert-benchmark]"), 0);
+    }
+
+    #[test]
+    fn what_is_around_a_transaction_counts_where_it_is_prepared() {
+        let plan = |options: &str| {
+            let text = format!(
+                "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.oltp]\n{options}\n"
+            );
+            parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
+        };
+        let transaction = plan("tests = [\"read-write\"]\nconnections = [1000]");
+        assert_eq!(transaction.most_prepared_statements(true), 11_000);
+        assert_eq!(transaction.most_prepared_statements(false), 10_000);
+        let without =
+            plan("tests = [\"read-write\"]\nconnections = [1000]\nskip_trx = true\nrange_selects = false");
+        assert_eq!(without.most_prepared_statements(true), 5_000);
+    }
 }

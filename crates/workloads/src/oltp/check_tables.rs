@@ -3,7 +3,7 @@
 use dbdyno_plan::Mistake;
 
 use crate::oltp::options::{IdType, Oltp};
-use crate::options::{number_problem, table_options_problem};
+use crate::options::{first_problem, number_problem, table_options_problem};
 
 /// Column `id` is a 32-bit number unless the plan says otherwise.
 const MOST_ID: u64 = i32::MAX as u64;
@@ -16,7 +16,10 @@ const MOST_BIG_ID: u64 = 1_000_000_000_000;
 pub(crate) fn tables_problem(oltp: &Oltp) -> Option<Mistake> {
     table_number_problem(oltp)
         .or_else(|| first_id_problem(oltp))
-        .or_else(|| index_problem(oltp))
+        .or_else(|| {
+            let message = "index_before_load wants an index on k, and create_secondary = false wants none";
+            first_problem([(oltp.index_before_load && !oltp.create_secondary, "index_before_load", message)])
+        })
         .or_else(|| table_options_problem(&oltp.create_table_options))
 }
 
@@ -45,13 +48,6 @@ fn first_id_problem(oltp: &Oltp) -> Option<Mistake> {
         let message =
             format!("first_id and table_size make {last} the last id, but it must be at most {most}");
         ("first_id", message + help)
-    })
-}
-
-fn index_problem(oltp: &Oltp) -> Option<Mistake> {
-    (oltp.index_before_load && !oltp.create_secondary).then(|| {
-        let message = "index_before_load wants an index on k, and create_secondary = false wants none";
-        ("index_before_load", message.to_owned())
     })
 }
 

@@ -13,7 +13,6 @@ use crate::settle::SettleAfter;
 
 pub(crate) const ROWS: &str = include_str!("deviations.toml");
 
-/// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let mut values = options.values();
     values.insert("rest".to_owned(), json!(rest(options)));

@@ -62,7 +62,6 @@ impl Distribution {
         Self { greatest, shape }
     }
 
-    /// One id.
     pub(crate) fn draw(&self, draws: &mut Draws) -> u64 {
         let fraction = match &self.shape {
             Shape::Uniform => return 1 + draws.below(self.greatest),

@@ -23,7 +23,6 @@ pub(crate) const OPERATIONS_PER_SECOND: f64 = 2_000.0;
 /// Rows that tests are taken to write a second, for redo and binary logs.
 const WRITES_PER_SECOND: f64 = 20_000.0;
 
-/// The forecast on one kind of server.
 pub(crate) fn estimate(oltp: &Oltp, speed: &Speed, size: &Size) -> Forecast {
     Forecast {
         steps: steps(oltp, speed),

@@ -149,10 +149,14 @@ impl LoadPlan {
         }
     }
 
-    /// Whether the INSERT of `portion` is a prepared one. The last of a table is not where it has
-    /// fewer rows: it would be prepared to be executed once.
+    /// Whether the INSERT of `portion` is a prepared one. Of multi-row INSERTs the last of a table
+    /// is not where it has fewer rows: it would be prepared to be executed once.
     pub(crate) fn is_prepared(&self, portion: Portion) -> bool {
-        self.form == LoadForm::Prepared && portion.rows() == self.rows_per_statement
+        match self.form {
+            LoadForm::Prepared => portion.rows() == self.rows_per_statement,
+            LoadForm::Stream(form) => form == RowStream::PreparedRows,
+            LoadForm::Text => false,
+        }
     }
 
     /// Whether any statement is a prepared INSERT: tables of fewer rows than a full one have none.
@@ -160,34 +164,15 @@ impl LoadPlan {
         self.form == LoadForm::Prepared && self.rows >= self.rows_per_statement
     }
 
-    /// An INSERT of a full statement's rows, to be prepared.
+    /// An INSERT to be prepared: of a full statement's rows, or of one.
     pub(crate) fn prepared_insert(&self, table: u32) -> String {
+        if let LoadForm::Stream(form) = self.form {
+            return sql::load_rows(&Setup::table(table), form, self.with_ids);
+        }
         let row = if self.with_ids { "(?, ?, ?, ?)" } else { "(?, ?, ?)" };
         // A MiB at most.
         let rows = vec![row; self.rows_per_statement as usize].join(",");
         format!("{}{rows}", sql::load_prefix(&Setup::table(table), self.with_ids))
-    }
-
-    /// Writes an INSERT of `portion` into `out`.
-    pub(crate) fn write_insert(&self, portion: Portion, source: &RowSource, out: &mut Vec<u8>) {
-        let Portion { table, first, last } = portion;
-        let mut digits = itoa::Buffer::new();
-        out.clear();
-        out.extend_from_slice(sql::load_prefix(&Setup::table(table), self.with_ids).as_bytes());
-        for row in first..=last {
-            out.extend_from_slice(if row == first { b"(" } else { b",(" });
-            if self.with_ids {
-                out.extend_from_slice(digits.format(source.id(row)).as_bytes());
-                out.extend_from_slice(b", ");
-            }
-            let (k, mut draws) = source.row(table, row);
-            out.extend_from_slice(digits.format(k).as_bytes());
-            out.extend_from_slice(b", '");
-            push_c(&mut draws, out);
-            out.extend_from_slice(b"', '");
-            push_pad(&mut draws, out);
-            out.extend_from_slice(b"')");
-        }
     }
 
     /// Writes the rows of `portion` as lines into `out`, columns separated by tabs: no column holds
@@ -209,6 +194,35 @@ impl LoadPlan {
             out.push(b'\n');
         }
     }
+}
+
+/// Writes an INSERT of these `rows` (from 1) of a table into `out`.
+pub(crate) fn write_insert(
+    table: u32,
+    rows: impl Iterator<Item = u64>,
+    with_ids: bool,
+    source: &RowSource,
+    out: &mut Vec<u8>,
+) {
+    let mut digits = itoa::Buffer::new();
+    out.clear();
+    out.extend_from_slice(sql::load_prefix(&Setup::table(table), with_ids).as_bytes());
+    for row in rows {
+        out.push(b'(');
+        if with_ids {
+            out.extend_from_slice(digits.format(source.id(row)).as_bytes());
+            out.extend_from_slice(b", ");
+        }
+        let (k, mut draws) = source.row(table, row);
+        out.extend_from_slice(digits.format(k).as_bytes());
+        out.extend_from_slice(b", '");
+        push_c(&mut draws, out);
+        out.extend_from_slice(b"', '");
+        push_pad(&mut draws, out);
+        out.extend_from_slice(b"'),");
+    }
+    // The comma after the last row.
+    out.pop();
 }
 
 #[cfg(test)]

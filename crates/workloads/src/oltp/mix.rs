@@ -1,5 +1,7 @@
 //! Which statements an operation of a test consists of, in order.
 
+use std::collections::BTreeSet;
+
 use crate::oltp::options::{Oltp as Options, OltpTest as Test};
 
 use crate::oltp::sql::Kind;
@@ -37,6 +39,19 @@ pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Slo
         mix.group(1, &[Kind::Commit]);
     }
     mix.places
+}
+
+/// Prepared statements that a connection holds open for such an operation: one for each kind of
+/// statement and table, and what is around a transaction, BEGIN where the server prepares it
+/// (`with_begin`).
+pub(crate) fn prepared(places: &[Slot], tables: u32, with_begin: bool) -> u64 {
+    let kinds: BTreeSet<Kind> = places.iter().map(|place| place.kind).collect();
+    let count = |kind: Kind| match kind {
+        Kind::Begin => with_begin.into(),
+        Kind::Commit => 1,
+        _ => u64::from(tables),
+    };
+    kinds.into_iter().map(count).sum()
 }
 
 #[derive(Debug, Default)]

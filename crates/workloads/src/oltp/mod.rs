@@ -13,15 +13,12 @@ pub(crate) mod estimate;
 pub(crate) mod explained;
 pub(crate) mod ladder;
 pub(crate) mod lanes;
-mod load;
+pub(crate) mod load;
 pub(crate) mod mix;
 pub(crate) mod operation;
 mod option_words;
 pub mod options;
-pub(crate) mod prepared;
-mod profile;
 pub(crate) mod rows;
-mod sample;
 mod scramble;
 pub(crate) mod sql;
 pub(crate) mod steps;
@@ -34,11 +31,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::oltp::options::{Oltp as Options, OltpProfile, OltpTest as Test};
-use crate::options::{Protocol, Verify};
+use crate::options::Verify;
 use crate::settle::SettleAfter;
 use dbdyno_drivers::{AnySession, KeySource};
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::Table;
+use dbdyno_plan::{Table, TableValue, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
@@ -53,7 +50,6 @@ use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Work
 /// What cards say of each test.
 pub(crate) const WORDS: &str = include_str!("words.toml");
 
-/// The workload over one cell.
 pub struct Oltp {
     pub(crate) shared: Arc<Setup>,
     steps: Vec<StepPlan>,
@@ -91,24 +87,15 @@ impl Setup {
         let by_key_only = self.context.endpoint.capabilities.key_source == KeySource::Table;
         !self.options.auto_inc || (self.options.secondary && by_key_only)
     }
-
-    /// Whether the statements of `test` are prepared; the original sends inserts as text.
-    pub(crate) fn prepared(&self, test: Test) -> bool {
-        match self.options.protocol {
-            Protocol::Auto => test != Test::Insert,
-            Protocol::Text => false,
-            Protocol::Prepared => true,
-        }
-    }
 }
 
 impl Oltp {
     /// Looks for the greatest id, where the next test numbers its own rows.
     async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<(), Error> {
-        if !self.shared.client_ids() || self.steps[index].test().0 != Test::Insert {
-            return Ok(());
+        let inserts = matches!(self.steps[index].kind, StepKind::Test { test: Test::Insert, .. });
+        if self.shared.client_ids() && inserts {
+            self.first_new_id = self.first_new_id.max(self.greatest_id(session).await? + 1);
         }
-        self.first_new_id = self.first_new_id.max(self.greatest_id(session).await? + 1);
         Ok(())
     }
 
@@ -133,26 +120,17 @@ impl Oltp {
         Ok(i64::try_from(greatest).unwrap_or(i64::MAX))
     }
 
-    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
-        let Setup { options, context } = &*self.shared;
-        let settle = (&options.settling(), Duration::ZERO);
-        let place = format!("after {}", self.steps[index].name);
-        cleanup(session, context, &self.shared.tables(), settle, &place).await
-    }
-
     /// After the load, or after each step that wrote, if a test follows on what it has left.
     fn settles_after(&self, index: usize) -> bool {
         let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
         let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
-        tests_follow
-            && match self.shared.options.settling().behind() {
-                None => false,
-                Some(SettleAfter::Load) => !is_test(&self.steps[index]),
-                Some(SettleAfter::EachWrite) if self.shared.options.data.puts_back_each_step() => {
-                    !is_test(&self.steps[index])
-                }
-                Some(SettleAfter::EachWrite) => !is_test(&self.steps[index]) || self.writes(index),
-            }
+        let tables_go_on = !self.shared.options.data.puts_back_each_step();
+        let settles = match self.shared.options.settling().behind() {
+            None => false,
+            Some(SettleAfter::EachWrite) if tables_go_on && self.writes(index) => true,
+            Some(_) => !is_test(&self.steps[index]),
+        };
+        tests_follow && settles
     }
 
     /// Whether step `index` changes rows.
@@ -172,12 +150,8 @@ impl Oltp {
 }
 
 impl Steps for Oltp {
-    fn steps(&self) -> Vec<String> {
-        self.steps.iter().map(|step| step.name.clone()).collect()
-    }
-
-    fn load_steps(&self) -> usize {
-        self.shared.options.load_steps()
+    fn options(&self) -> &dyn WorkloadOptions {
+        &self.shared.options
     }
 
     fn knowledge(&self) -> Value {
@@ -243,8 +217,14 @@ impl Workload for Oltp {
     type Options = Options;
     type Lane = AnyLane;
 
+    /// The defaults of a profile, where the table says nothing else.
     fn lay_under(table: &mut Table<'_>) {
-        profile::lay_under(table);
+        const KEY: &str = "profile";
+        if table.text(KEY) == Some("sysbench-0.5") {
+            table.set_default("protocol", TableValue::Text("text"), KEY);
+            table.set_default("distribution", TableValue::Text("special-whole"), KEY);
+            table.set_default("one_table", TableValue::Flag(true), KEY);
+        }
     }
 
     fn cards() -> Vec<Cards> {
@@ -312,8 +292,58 @@ impl Workload for Oltp {
             works.extend(tables::restart_ids(&self.shared, session).await?);
         }
         if self.settles_after(index) {
-            works.push(self.settle(index, session).await?);
+            let Setup { options, context } = &*self.shared;
+            let settle = (&options.settling(), Duration::ZERO);
+            let step = &self.steps[index].name;
+            works.push(cleanup(session, context, &self.shared.tables(), settle, step).await?);
         }
         Ok(works)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_plan::Plan;
+
+    use crate::oltp::options::{Distribution, Oltp, OltpProfile};
+    use crate::options::Protocol;
+    use crate::plans::parse;
+
+    fn plan(text: &str) -> Plan {
+        parse(text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn text(options: &str) -> String {
+        format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.oltp]\n{options}\n")
+    }
+
+    fn oltp(options: &str) -> Oltp {
+        plan(&text(options)).workload.options::<Oltp>().unwrap().clone()
+    }
+
+    #[test]
+    fn the_old_versions_defaults_hold_where_the_plan_says_nothing() {
+        let old = oltp("profile = \"sysbench-0.5\"");
+        assert_eq!(old.profile, OltpProfile::Sysbench05);
+        assert_eq!(
+            (old.one_table, old.protocol, old.distribution),
+            (true, Protocol::Text, Distribution::SpecialWhole)
+        );
+        let parameters = (old.special_iterations, old.special_percent, old.special_share);
+        assert_eq!(parameters, (12, 1, 75), "the same in all versions");
+        let mixed = oltp("distribution = \"uniform\"\none_table = false\nprofile = \"sysbench-0.5\"");
+        assert_eq!(
+            (mixed.one_table, mixed.protocol, mixed.distribution),
+            (false, Protocol::Text, Distribution::Uniform)
+        );
+        assert_eq!(oltp("profile = \"sysbench-1\""), oltp(""));
+    }
+
+    #[test]
+    fn what_a_profile_stands_for_is_in_the_resolved_plan() {
+        let old = plan(&text("profile = \"sysbench-0.5\""));
+        let resolved = toml::to_string(&old).unwrap();
+        assert!(resolved.contains("one_table = true"), "{resolved}");
+        assert_eq!(plan(&resolved), old);
     }
 }

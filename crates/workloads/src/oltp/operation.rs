@@ -20,7 +20,6 @@ pub(crate) struct Ready {
     pub(crate) params: Vec<Param>,
 }
 
-/// Makes operations.
 #[derive(Debug)]
 pub(crate) struct Operation {
     statements: Vec<Ready>,

@@ -64,16 +64,18 @@ named! {
     }
 }
 
-/// When a connection sends its next operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum OltpPace {
-    /// When the one before is answered.
-    Closed,
-    /// At equal distances, whatever the server does.
-    Constant,
-    /// After random gaps, as independent users come, whatever the server does.
-    Poisson,
+named! {
+    /// When a connection sends its next operation.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum OltpPace {
+        /// When the one before is answered.
+        Closed = "closed",
+        /// At equal distances, whatever the server does.
+        Constant = "constant",
+        /// After random gaps, as independent users come, whatever the server does.
+        Poisson = "poisson",
+    }
 }
 
 /// How the pauses of a closed loop are spread.

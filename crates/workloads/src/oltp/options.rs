@@ -185,18 +185,21 @@ impl Oltp {
         if self.events.is_some() { Duration::ZERO } else { self.warmup.0 }
     }
 
-    /// Steps after `load` and `index`: test, connections and rate of all connections together, in
-    /// order.
-    pub fn test_steps(&self) -> Vec<(OltpTest, u32, Option<u32>)> {
+    /// Connections and rate of all connections together, rung by rung.
+    pub(crate) fn rungs(&self) -> Vec<(u32, Option<u32>)> {
         let rates: Vec<Option<u32>> = match self.pace {
             OltpPace::Closed => vec![None],
             OltpPace::Constant | OltpPace::Poisson => self.rates.iter().copied().map(Some).collect(),
         };
         let rungs = self.connections.iter().flat_map(|&count| rates.iter().map(move |&rate| (count, rate)));
-        self.tests
-            .iter()
-            .flat_map(|&test| rungs.clone().map(move |(count, rate)| (test, count, rate)))
-            .collect()
+        rungs.collect()
+    }
+
+    /// Steps after `load` and `index`, in order: each test on each rung.
+    pub fn test_steps(&self) -> Vec<(OltpTest, u32, Option<u32>)> {
+        let rungs = self.rungs();
+        let of = |&test: &OltpTest| rungs.iter().map(move |&(count, rate)| (test, count, rate));
+        self.tests.iter().flat_map(of).collect()
     }
 
     /// Name of a test's step: `read-write.c16`, with a rate `read-write.c16.r5000`.
@@ -228,6 +231,15 @@ impl Oltp {
     pub fn settling(&self) -> Settle {
         let fixed = |wait| Settle::fixed(SettleWait::Fixed(wait));
         self.settle.clone().unwrap_or_else(|| self.settle_wait.map_or_else(Settle::default, fixed))
+    }
+
+    /// Whether the statements of `test` are prepared; the original sends inserts as text.
+    pub(crate) fn prepares(&self, test: OltpTest) -> bool {
+        match self.protocol {
+            Protocol::Auto => test != OltpTest::Insert,
+            Protocol::Text => false,
+            Protocol::Prepared => true,
+        }
     }
 
     /// Connections of the step that has the most.

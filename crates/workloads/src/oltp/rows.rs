@@ -47,12 +47,10 @@ impl RowSource {
     }
 }
 
-/// Appends a `c`.
 pub(crate) fn push_c(draws: &mut Draws, out: &mut Vec<u8>) {
     out.extend_from_slice(&groups::<112, C_LENGTH>(draws));
 }
 
-/// Appends a `pad`.
 pub(crate) fn push_pad(draws: &mut Draws, out: &mut Vec<u8>) {
     out.extend_from_slice(&groups::<64, PAD_LENGTH>(draws));
 }

@@ -23,7 +23,6 @@ impl Scramble {
         Self { greatest, bits }
     }
 
-    /// The id of `rank`.
     pub(crate) fn id(&self, rank: u64) -> u64 {
         let mut place = rank - 1;
         loop {

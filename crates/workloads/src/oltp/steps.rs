@@ -21,7 +21,6 @@ use crate::specs::{add_run, step_spec};
 const MOST_CLIENTS: u32 = 64;
 const LEAST_CLIENTS: u32 = 16;
 
-/// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepKind {
     Load,
@@ -34,22 +33,10 @@ pub(crate) enum StepKind {
     },
 }
 
-/// One step as the options make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StepPlan {
     pub(crate) name: String,
     pub(crate) kind: StepKind,
-}
-
-impl StepPlan {
-    /// The test, its connections, and whether they share a schedule; a load or an index is none,
-    /// and is taken for a point select of one.
-    pub(crate) fn test(&self) -> (Test, u32, bool) {
-        match self.kind {
-            StepKind::Test { test, connections, rate } => (test, connections, rate.is_some()),
-            StepKind::Load | StepKind::Index => (Test::PointSelect, 1, false),
-        }
-    }
 }
 
 /// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves
@@ -63,7 +50,6 @@ fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// All steps in order.
 pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
     let mut kinds = Vec::new();
     if !options.use_existing {
@@ -91,8 +77,8 @@ pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
 }
 
 /// What ends the part of connection `number` (from 0) of a test.
-pub(crate) fn limit(setup: &Setup, number: u32, connections: u32) -> Limit {
-    match (setup.options.length(), setup.options.events) {
+pub(crate) fn limit(options: &Options, number: u32, connections: u32) -> Limit {
+    match (options.length(), options.events) {
         (None, Some(events)) => Limit::Operations(share(events, number, connections)),
         (length, _) => Limit::Time(length.unwrap_or_default()),
     }
@@ -105,17 +91,20 @@ pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
     (operations / connections + more).max(1)
 }
 
-/// Paces of all connections of a test, in order. A rate is one schedule, from which the connections
-/// take the next operation as they become free.
-pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
-    let StepKind::Test { connections, rate, .. } = step.kind else { return Vec::new() };
-    let options = &setup.options;
-    let stream = fnv1a(format!("{} pace", step.name).as_bytes());
-    let draws = |connection| Draws::new(setup.context.seed, stream, connection);
+/// Paces of all connections of the test in step `name`, in order. A rate is one schedule, from
+/// which the connections take the next operation as they become free.
+pub(crate) fn paces(
+    name: &str,
+    (connections, rate): (u32, Option<u32>),
+    options: &Options,
+    seed: u64,
+) -> Vec<Pace> {
     if let Some(rate) = rate {
-        let schedule = schedule(&step.name, (options.pace, rate), options.max_backlog, setup.context.seed);
+        let schedule = schedule(name, (options.pace, rate), options.max_backlog, seed);
         return vec![Pace::Shared(Arc::new(schedule)); connections as usize];
     }
+    let stream = fnv1a(format!("{name} pace").as_bytes());
+    let draws = |connection| Draws::new(seed, stream, connection);
     let mean = options.think_time.0;
     let pace = |connection| match options.think {
         _ if mean.is_zero() => Pace::Closed,
@@ -169,7 +158,6 @@ fn rate_label(test: Test, options: &Options) -> &'static str {
     }
 }
 
-/// The step's description for the record.
 pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
     let (unit, label, clients) = match step.kind {
         StepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections()),
@@ -219,12 +207,12 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
         },
         StepKind::Test { test, connections, rate } => {
             let places = places(test, &setup.options, setup.client_ids());
-            let pace = paces(step, setup).first().map_or_else(String::new, ToString::to_string);
+            let paces = paces(&step.name, (connections, rate), &setup.options, setup.context.seed);
             KindSpec {
                 kind: kind_name(test).to_owned(),
                 connections_per_client: connections / clients(connections, rate),
-                pace,
-                protocol: if setup.prepared(test) { "prepared" } else { "text" }.to_owned(),
+                pace: paces.first().map_or_else(String::new, ToString::to_string),
+                protocol: if setup.options.prepares(test) { "prepared" } else { "text" }.to_owned(),
                 rows_per_operation: rows(&places, &setup.options),
                 statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
                 user_bytes_per_operation: user_bytes(&places, &setup.options),

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use crate::options::Verify;
 use dbdyno_drivers::{AnySession, KeySource, RowStream, Session};
-use serde_json::{Map, json};
+use serde_json::json;
 
-use crate::engine::{Origin, read_back};
+use crate::engine::{Origin, create_tables, read_back};
 use crate::local_infile::allow_local_infile;
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::verify::{Contents, sums_of};
@@ -20,17 +20,9 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
     if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {
         works.extend(allow_local_infile(&setup.context, session).await?);
     }
-    let began = Instant::now();
-    for number in 1..=setup.options.tables {
-        for statement in sql::create_table(setup, number) {
-            let creating = Error::during(format!("creating table {}", Setup::table(number)));
-            session.query(statement.as_bytes()).await.map_err(creating)?;
-        }
-    }
-    let mut created = work("create tables", began, setup.options.tables);
-    let tables = setup.tables();
-    read_back(session, &setup.context.endpoint.capabilities, &tables, Origin::Made, &mut created).await?;
-    works.push(created);
+    let tables =
+        (1..=setup.options.tables).map(|number| (Setup::table(number), sql::create_table(setup, number)));
+    works.push(create_tables(&setup.context, session, tables).await?);
     Ok(works)
 }
 
@@ -115,6 +107,5 @@ pub(crate) async fn greatest_id(number: u32, session: &mut AnySession) -> Result
 }
 
 fn work(name: &str, began: Instant, tables: u32) -> Work {
-    let details = Map::from_iter([("tables".to_owned(), json!(tables))]);
-    Work::new(name, began.elapsed(), details)
+    Work::new(name, began.elapsed(), [("tables", json!(tables))])
 }

@@ -32,7 +32,6 @@ impl Zipf {
         }
     }
 
-    /// A rank.
     pub(crate) fn draw(&self, draws: &mut Draws) -> u64 {
         loop {
             let area = self.last + draws.fraction() * (self.first - self.last);

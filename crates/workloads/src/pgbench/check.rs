@@ -1,17 +1,27 @@
 //! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
 //! a forecast.
 
-use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
+use std::time::Duration;
 
-use super::estimate;
+use dbdyno_plan::{
+    Forecast, Mistake, Needs, Plan, Size, Speed, StepEstimate, StepOutline, WorkloadOptions, data_problem,
+    numbered, seconds,
+};
+
+use super::builtin::ACCOUNTS;
 use super::options::Pgbench;
 use super::variables::is_name_sign;
 use crate::oltp::check::{self, MOST_CONNECTIONS};
-use crate::options::number_problem;
+use crate::oltp::estimate::OPERATIONS_PER_SECOND;
+use crate::options::{first_problem, number_problem};
 use crate::sql_checks;
 
 /// Letters of `init_steps`.
 const INIT_STEPS: &str = "dtgGvpf";
+
+/// Bytes of an account with its key, and accounts a second.
+const ACCOUNT_BYTES: u64 = 150;
+const ACCOUNTS_PER_SECOND: f64 = 150_000.0;
 
 impl WorkloadOptions for Pgbench {
     fn check(&self, _: &Plan) -> Option<Mistake> {
@@ -43,7 +53,22 @@ impl WorkloadOptions for Pgbench {
     }
 
     fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        estimate::estimate(self, speed, size)
+        let mut steps = vec![StepEstimate::new("prepare", "server", seconds(speed.prepare_seconds))];
+        let accounts = if self.has_load() { ACCOUNTS * u64::from(self.scale) } else { 0 };
+        if self.has_load() {
+            let detail = format!("{accounts} accounts");
+            steps.push(StepEstimate::new("load", &detail, seconds(accounts as f64 / ACCOUNTS_PER_SECOND)));
+            steps.extend(self.settling().estimate("after the load", Duration::ZERO));
+        }
+        let names = self.step_names();
+        let rungs = self.shared().rungs();
+        for (name, (connections, _)) in names[usize::from(self.has_load())..].iter().zip(rungs) {
+            let detail = format!("{} of {}", numbered(connections, "connection"), self.files.join(", "));
+            let guessed = self.transactions.unwrap_or(0) as f64 / OPERATIONS_PER_SECOND;
+            steps.push(StepEstimate::new(name, &detail, self.length().unwrap_or_else(|| seconds(guessed))));
+        }
+        let loaded_bytes = accounts * ACCOUNT_BYTES;
+        Forecast { steps, disk_bytes: size.log_bytes + loaded_bytes, loaded_bytes }
     }
 }
 
@@ -61,27 +86,19 @@ pub(crate) fn values_problem(options: &Pgbench) -> Option<Mistake> {
 }
 
 fn words_problem(options: &Pgbench) -> Option<Mistake> {
-    if options.files.is_empty() {
-        return Some(("files", "files is empty: name a script, e.g. [\"tpcb-like\"]".to_owned()));
-    }
     if let Some(letter) = options.init_steps.chars().find(|letter| !INIT_STEPS.contains(*letter)) {
-        return Some((
-            "init_steps",
-            format!("init_steps holds {letter}, but must be letters of {INIT_STEPS}"),
-        ));
+        let message = format!("init_steps holds {letter}, but must be letters of {INIT_STEPS}");
+        return Some(("init_steps", message));
     }
     let is_name = |name: &String| !name.is_empty() && name.chars().all(is_name_sign);
     if let Some(name) = options.define.keys().find(|name| !is_name(name)) {
-        return Some((
-            "define",
-            format!("define holds {name:?}, which is no name of a variable: letters, digits and _"),
-        ));
+        let message = format!("define holds {name:?}, which is no name of a variable: letters, digits and _");
+        return Some(("define", message));
     }
-    let is_closed = options.rates.is_empty();
-    (is_closed && options.latency_limit.is_some()).then(|| {
-        (
-            "latency_limit",
-            "latency_limit is for a step with a rate; in a closed loop nothing is late".to_owned(),
-        )
-    })
+    let is_late = options.rates.is_empty() && options.latency_limit.is_some();
+    let late = "latency_limit is for a step with a rate; in a closed loop nothing is late";
+    first_problem([
+        (options.files.is_empty(), "files", "files is empty: name a script, e.g. [\"tpcb-like\"]"),
+        (is_late, "latency_limit", late),
+    ])
 }

@@ -4,7 +4,6 @@ use super::random::{self, Draws};
 use super::value::Value;
 use super::variables::Variables;
 
-/// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     Constant(Value),
@@ -83,7 +82,6 @@ pub(crate) const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] 
 ];
 
 impl Expression {
-    /// Its value.
     pub(crate) fn value(&self, variables: &Variables, draws: &mut Draws) -> Result<Value, String> {
         match self {
             Self::Constant(value) => Ok(*value),

@@ -1,9 +1,9 @@
 //! One connection of a step: draws a script for each transaction, and does what it says.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{Param, Sent, Statement};
+use dbdyno_drivers::{Answer, Param, Sent, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, StatementDone};
 use dbdyno_record::ErrorClass;
 
@@ -11,6 +11,7 @@ use super::Setup;
 use super::options::QueryMode;
 use super::random::Draws;
 use super::script::{Action, Keep, Piece, Sql};
+use super::value::Value;
 use super::variables::Variables;
 use crate::Philox;
 use crate::connection::Connection;
@@ -169,10 +170,11 @@ impl ScriptLane {
                 return Ok(if value.is_true() { Next::Following } else { Next::To(*to) });
             }
             Action::Jump(to) => return Ok(Next::To(*to)),
-            Action::Sleep(amount, unit) => {
+            Action::Sleep(amount, unit_us) => {
                 let began = self.setup.times_all.then(Instant::now);
-                let pause = amount.pause(*unit, |variable| self.variables.value(variable)).map_err(fatal)?;
-                tokio::time::sleep(pause).await;
+                let amount = amount.value(&self.variables, &mut self.draws).and_then(Value::to_int);
+                let amount = u64::try_from(amount.map_err(fatal)?).unwrap_or(0);
+                tokio::time::sleep(Duration::from_micros(amount.saturating_mul(*unit_us))).await;
                 if let Some(began) = began {
                     self.count(place, began, 0);
                 }
@@ -224,10 +226,7 @@ impl ScriptLane {
             (QueryMode::Prepared, Some(statement)) => self.connection.execute(statement, &own.params).await?,
             _ => self.connection.pipeline(&[Sent::Parsed(&own.text, &own.params)]).await?,
         };
-        let rows = answer.rows.max(answer.affected);
-        self.sum.rows += rows;
-        self.sum.received_bytes += answer.bytes;
-        self.count(place, began, rows);
+        self.answered(place, began, answer);
         Ok(())
     }
 
@@ -241,11 +240,15 @@ impl ScriptLane {
         let sent = waiting.iter().map(|&(script, command)| self.own[script][command].sent(mode, ""));
         let sent: Vec<Sent<'_>> = sent.collect();
         let answer = self.connection.pipeline(&sent).await?;
+        self.answered(place, began, answer);
+        Ok(())
+    }
+
+    fn answered(&mut self, place: (usize, usize), began: Instant, answer: Answer) {
         let rows = answer.rows.max(answer.affected);
         self.sum.rows += rows;
         self.sum.received_bytes += answer.bytes;
         self.count(place, began, rows);
-        Ok(())
     }
 
     fn count(&mut self, (script, command): (usize, usize), began: Instant, rows: u64) {

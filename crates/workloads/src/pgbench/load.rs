@@ -19,7 +19,6 @@ const INSERTED: u64 = 1_000;
 /// From this scale on numbers of accounts have 64 bits.
 const LARGE_SCALE: u32 = 20_000;
 
-/// One operation of the load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Portion {
     Statements(Vec<String>),
@@ -137,7 +136,6 @@ fn small_tables(scale: u64) -> Vec<String> {
     branches.into_iter().chain(tellers).collect()
 }
 
-/// The connection that loads.
 pub struct LoadLane {
     connection: Connection,
     portions: Vec<Portion>,

@@ -5,7 +5,6 @@
 
 mod builtin;
 mod check;
-mod estimate;
 mod expression;
 mod lane;
 mod load;
@@ -14,7 +13,6 @@ mod parser;
 mod random;
 mod script;
 mod sources;
-mod statement_names;
 mod steps;
 mod value;
 mod variables;
@@ -26,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{AnySession, KeySource, Session, first_i64, tables};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone, StepEnd};
-use dbdyno_plan::Values;
+use dbdyno_plan::{Values, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value as Json, json};
 
@@ -91,7 +89,7 @@ impl Setup {
 
     pub(crate) fn script_names(&self) -> Vec<&'static str> {
         let scripts = self.scripts.iter().flat_map(|scripts| &scripts.list);
-        scripts.map(|source| statement_names::kept(source.name.clone())).collect()
+        scripts.map(|source| sources::kept(source.name.clone())).collect()
     }
 
     /// What a command is counted under: script, number and first word.
@@ -108,11 +106,10 @@ impl Setup {
             .chars()
             .take_while(char::is_ascii_alphabetic)
             .collect();
-        statement_names::kept(format!("{}.{number}-{}", source.name, word.to_ascii_lowercase()))
+        sources::kept(format!("{}.{number}-{}", source.name, word.to_ascii_lowercase()))
     }
 }
 
-/// The workload over one cell.
 pub struct Pgbench {
     setup: Arc<Setup>,
     steps: Vec<Planned>,
@@ -149,7 +146,6 @@ impl Pgbench {
         Ok(Self { setup, steps: steps::plan(options), balances: None })
     }
 
-    /// The scripts with their commands.
     pub fn scripts(&self) -> Vec<ScriptInfo> {
         let Ok(scripts) = &self.setup.scripts else { return Vec::new() };
         let names = self.setup.script_names().into_iter();
@@ -232,12 +228,8 @@ impl Pgbench {
 }
 
 impl Steps for Pgbench {
-    fn steps(&self) -> Vec<String> {
-        self.steps.iter().map(|step| step.name.clone()).collect()
-    }
-
-    fn load_steps(&self) -> usize {
-        usize::from(self.setup.options.has_load())
+    fn options(&self) -> &dyn WorkloadOptions {
+        &self.setup.options
     }
 
     fn spec(&self, index: usize) -> StepSpec {
@@ -295,10 +287,9 @@ impl Workload for Pgbench {
             if self.setup.options.use_existing && self.is_balanced() {
                 self.find_scale(session).await?;
             }
-            if self.setup.context.stores_data() {
-                let checks = &self.setup.options.checks;
-                works.extend(sql_checks::before(checks, &self.steps[index].name, session).await?);
-            }
+            let Setup { options, context, .. } = &*self.setup;
+            let step = &self.steps[index].name;
+            works.extend(sql_checks::before(context, &options.checks, step, session).await?);
             works.extend(self.make_ready(session).await?);
             if self.is_balanced() {
                 self.balances = Some(Balances::read(session).await?);

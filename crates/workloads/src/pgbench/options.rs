@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sources::{self, names_of};
 use crate::oltp::ladder::{Ladder, ladder};
-use crate::oltp::options::{Oltp, OltpPace, OltpTest, rung_name};
+use crate::oltp::options::{Oltp, OltpPace, rung_name};
 use crate::settle::Settle;
 use crate::sql_checks::SqlCheck;
 
@@ -112,7 +112,6 @@ impl Pgbench {
     /// The classic tests' options that mean the same: ladders, times, paces.
     pub(crate) fn shared(&self) -> Oltp {
         Oltp {
-            tests: vec![OltpTest::PointSelect],
             connections: self.connections.clone(),
             time: self.time,
             warmup: if self.transactions.is_some() { PlanDuration(Duration::ZERO) } else { self.warmup },
@@ -137,8 +136,8 @@ impl Pgbench {
     /// Names of all steps in their order.
     pub fn step_names(&self) -> Vec<String> {
         let stem = names_of(&self.files).join("+");
-        let rungs = self.shared().test_steps().into_iter();
-        let rungs = rungs.map(|(_, connections, rate)| rung_name(&stem, connections, rate));
+        let rungs = self.shared().rungs().into_iter();
+        let rungs = rungs.map(|(connections, rate)| rung_name(&stem, connections, rate));
         self.has_load().then(|| "load".to_owned()).into_iter().chain(rungs).collect()
     }
 

@@ -19,11 +19,6 @@ enum Token {
     Sign(&'static str),
 }
 
-/// Longer signs first.
-const SIGNS: [&str; 19] =
-    ["<=", ">=", "<>", "!=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", ",", "&", "|"];
-const MORE_SIGNS: [&str; 2] = ["#", "~"];
-
 /// How tightly operators bind.
 const OR: u8 = 1;
 const AND: u8 = 2;
@@ -34,6 +29,35 @@ const BITS: u8 = 6;
 const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const UNARY: u8 = 9;
+
+/// Operators between two operands, how tightly each binds, and whether it swaps them. Longer signs
+/// first.
+const OPERATORS: [(&str, u8, Function, bool); 22] = [
+    ("or", OR, Function::Or, false),
+    ("and", AND, Function::And, false),
+    ("<=", COMPARE, Function::LessOrEqual, false),
+    (">=", COMPARE, Function::LessOrEqual, true),
+    ("<>", COMPARE, Function::Unequal, false),
+    ("!=", COMPARE, Function::Unequal, false),
+    ("<<", BITS, Function::ShiftLeft, false),
+    (">>", BITS, Function::ShiftRight, false),
+    ("<", COMPARE, Function::Less, false),
+    (">", COMPARE, Function::Less, true),
+    ("=", COMPARE, Function::Equal, false),
+    ("+", SUM, Function::Add, false),
+    ("-", SUM, Function::Subtract, false),
+    ("*", PRODUCT, Function::Multiply, false),
+    ("/", PRODUCT, Function::Divide, false),
+    ("%", PRODUCT, Function::Modulo, false),
+    ("&", BITS, Function::BitAnd, false),
+    ("|", BITS, Function::BitOr, false),
+    ("#", BITS, Function::BitXor, false),
+    ("is", IS, Function::Is, false),
+    ("isnull", IS, Function::Is, false),
+    ("notnull", IS, Function::Is, false),
+];
+/// Signs that are no such operators.
+const OTHER_SIGNS: [&str; 4] = ["(", ")", ",", "~"];
 
 /// Reads `text`, all of it. Variables get places among `names`.
 pub(crate) fn expression(text: &str, names: &mut Names) -> Result<Expression, String> {
@@ -60,8 +84,8 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             let length = name_length(rest);
             (Token::Word(rest[..length].to_ascii_lowercase()), length)
         } else {
-            let mut signs = SIGNS.iter().chain(&MORE_SIGNS);
-            let sign = signs.find(|sign| rest.starts_with(**sign));
+            let mut signs = OPERATORS.iter().map(|operator| operator.0).chain(OTHER_SIGNS);
+            let sign = signs.find(|sign| rest.starts_with(sign));
             let sign = sign.ok_or_else(|| format!("unexpected character \"{first}\""))?;
             (Token::Sign(sign), sign.len())
         };
@@ -136,14 +160,15 @@ impl Parser<'_> {
         let mut left = self.operand()?;
         // Comparisons and IS cannot be chained: `a < b < c` is no expression.
         let mut most = UNARY;
-        while let Some((precedence, operator)) = self.operator().filter(|(of, _)| (least..=most).contains(of))
+        while let Some((operator, precedence, function, swaps)) =
+            self.operator().filter(|(_, precedence, ..)| (least..=most).contains(precedence))
         {
             self.at += 1;
             left = if precedence == IS {
                 self.is(left, operator)?
             } else {
                 let right = self.operators(precedence + 1)?;
-                binary(operator, left, right)
+                Expression::Call(function, if swaps { vec![right, left] } else { vec![left, right] })
             };
             if matches!(precedence, IS | COMPARE) {
                 most = precedence - 1;
@@ -153,26 +178,14 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The operator that comes next, and how tightly it binds.
-    fn operator(&self) -> Option<(u8, &'static str)> {
-        Some(match self.peek()? {
-            Token::Sign(sign) => match *sign {
-                "<" | ">" | "=" | "<=" | ">=" | "<>" | "!=" => (COMPARE, sign),
-                "|" | "#" | "&" | "<<" | ">>" => (BITS, sign),
-                "+" | "-" => (SUM, sign),
-                "*" | "/" | "%" => (PRODUCT, sign),
-                _ => return None,
-            },
-            Token::Word(word) => match word.as_str() {
-                "or" => (OR, "or"),
-                "and" => (AND, "and"),
-                "is" => (IS, "is"),
-                "isnull" => (IS, "isnull"),
-                "notnull" => (IS, "notnull"),
-                _ => return None,
-            },
+    /// The row of the operator that comes next.
+    fn operator(&self) -> Option<(&'static str, u8, Function, bool)> {
+        let next = match self.peek()? {
+            Token::Sign(sign) => sign,
+            Token::Word(word) => word.as_str(),
             _ => return None,
-        })
+        };
+        OPERATORS.into_iter().find(|(operator, ..)| *operator == next)
     }
 
     /// `IS [NOT] NULL | TRUE | FALSE`, `ISNULL`, `NOTNULL`.
@@ -217,11 +230,11 @@ impl Parser<'_> {
             }
             Token::Sign("-") => {
                 let right = self.operators(UNARY)?;
-                Ok(binary("-", Expression::Constant(Value::Int(0)), right))
+                Ok(Expression::Call(Function::Subtract, vec![Expression::Constant(Value::Int(0)), right]))
             }
             Token::Sign("~") => {
                 let right = self.operators(UNARY)?;
-                Ok(binary("#", Expression::Constant(Value::Int(-1)), right))
+                Ok(Expression::Call(Function::BitXor, vec![Expression::Constant(Value::Int(-1)), right]))
             }
             Token::Word(word) => self.word(&word),
             Token::Sign(_) => Err(unexpected(Some(&token))),
@@ -291,31 +304,6 @@ fn constant(word: &str) -> Option<Value> {
         "false" => Some(Value::Bool(false)),
         _ => None,
     }
-}
-
-fn binary(operator: &str, left: Expression, right: Expression) -> Expression {
-    use Function as F;
-    let (function, swaps) = match operator {
-        "or" => (F::Or, false),
-        "and" => (F::And, false),
-        "+" => (F::Add, false),
-        "-" => (F::Subtract, false),
-        "*" => (F::Multiply, false),
-        "/" => (F::Divide, false),
-        "%" => (F::Modulo, false),
-        "&" => (F::BitAnd, false),
-        "|" => (F::BitOr, false),
-        "#" => (F::BitXor, false),
-        "<<" => (F::ShiftLeft, false),
-        ">>" => (F::ShiftRight, false),
-        "=" => (F::Equal, false),
-        "<>" | "!=" => (F::Unequal, false),
-        "<=" => (F::LessOrEqual, false),
-        ">=" => (F::LessOrEqual, true),
-        ">" => (F::Less, true),
-        _ => (F::Less, false),
-    };
-    Expression::Call(function, if swaps { vec![right, left] } else { vec![left, right] })
 }
 
 fn unexpected(token: Option<&Token>) -> String {

@@ -24,7 +24,8 @@ pub(crate) struct Command {
 pub(crate) enum Action {
     Sql(Sql),
     Set(usize, Expression),
-    Sleep(Amount, Unit),
+    /// So many times so many microseconds.
+    Sleep(Expression, u64),
     /// Goes on at this command unless the condition holds.
     Unless(Expression, usize),
     /// A branch is over.
@@ -36,7 +37,6 @@ pub(crate) enum Action {
     Nothing,
 }
 
-/// A statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Sql {
     /// Literal text, and the variables between.
@@ -59,19 +59,6 @@ pub(crate) struct Keep {
     pub(crate) all: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Amount {
-    Fixed(i64),
-    Variable(usize),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Micros,
-    Millis,
-    Seconds,
-}
-
 impl Script {
     /// Reads `text`. Variables get places among `names`.
     pub(crate) fn read(text: &str, names: &mut Names) -> Result<Self, String> {
@@ -80,7 +67,7 @@ impl Script {
         while !rest.is_empty() {
             let (sql, used) = sql(rest);
             let lead = sql.len() - uncommented(&sql).len();
-            reader.sql(uncommented(&sql), line + lines(&sql[..lead]))?;
+            reader.sql(uncommented(&sql), line + lines(&sql[..lead]));
             line += lines(&rest[..used]);
             rest = &rest[used..];
             if let Some(after) = rest.strip_prefix('\\') {
@@ -254,12 +241,11 @@ impl Reader<'_> {
         self.commands.push(Command { line, text: text.to_owned(), action });
     }
 
-    fn sql(&mut self, text: &str, line: u32) -> Result<(), String> {
+    fn sql(&mut self, text: &str, line: u32) {
         if !text.is_empty() {
             let pieces = pieces(text, self.names);
             self.push(line, text.trim_end(), Action::Sql(Sql { pieces, keep: None }));
         }
-        Ok(())
     }
 
     fn command(&mut self, text: &str, line: u32) -> Result<(), String> {
@@ -357,22 +343,23 @@ impl Reader<'_> {
             amount.find(|sign: char| sign.is_ascii_alphabetic()).filter(|_| !amount.starts_with(':'));
         let (amount, own) = amount.split_at(digits.unwrap_or(amount.len()));
         let unit = if own.is_empty() { words.next().unwrap_or("s") } else { own };
-        let unit = match unit {
-            "us" => Unit::Micros,
-            "ms" => Unit::Millis,
-            "s" => Unit::Seconds,
+        let unit_us = match unit {
+            "us" => 1,
+            "ms" => 1_000,
+            "s" => 1_000_000,
             other => return Err(format!("unrecognized time unit \"{other}\", must be us, ms or s")),
         };
         if let Some(more) = words.next() {
             return Err(format!("\\sleep takes a time and a unit, not {more}"));
         }
         let amount = match amount.strip_prefix(':') {
-            Some(name) => Amount::Variable(self.names.place(name)),
+            Some(name) => Expression::Variable(self.names.place(name)),
             None => {
-                Amount::Fixed(amount.parse().map_err(|_| format!("invalid time \"{amount}\" of \\sleep"))?)
+                let fixed = amount.parse().map_err(|_| format!("invalid time \"{amount}\" of \\sleep"))?;
+                Expression::Constant(Value::Int(fixed))
             }
         };
-        Ok(Action::Sleep(amount, unit))
+        Ok(Action::Sleep(amount, unit_us))
     }
 
     fn keep(&mut self, name: &str, prefix: &str) -> Result<(), String> {
@@ -437,26 +424,6 @@ fn pieces(text: &str, names: &mut Names) -> Vec<Piece> {
         pieces.push(Piece::Text(literal));
     }
     pieces
-}
-
-impl Amount {
-    /// The pause, from the value of the variable if it is one.
-    pub(crate) fn pause(
-        &self,
-        unit: Unit,
-        value: impl FnOnce(usize) -> Result<Value, String>,
-    ) -> Result<std::time::Duration, String> {
-        let amount = match self {
-            Self::Fixed(amount) => *amount,
-            Self::Variable(place) => value(*place)?.to_int()?,
-        };
-        let amount = u64::try_from(amount).unwrap_or(0);
-        Ok(match unit {
-            Unit::Micros => std::time::Duration::from_micros(amount),
-            Unit::Millis => std::time::Duration::from_millis(amount),
-            Unit::Seconds => std::time::Duration::from_secs(amount),
-        })
-    }
 }
 
 #[cfg(test)]
@@ -536,9 +503,9 @@ mod tests {
                 "1: SELECT 1 AS a  keep p_ false",
                 "2: SELECT 2 AS b; keep  true",
                 "4: set x",
-                "7: Sleep(Fixed(10), Millis)",
-                "8: Sleep(Variable(0), Micros)",
-                "9: Sleep(Fixed(3), Seconds)",
+                "7: Sleep(Constant(Int(10)), 1000)",
+                "8: Sleep(Variable(0), 1)",
+                "9: Sleep(Constant(Int(3)), 1000000)",
                 "10: StartPipeline",
                 "11: SELECT 3;",
                 "12: SyncPipeline",

@@ -1,7 +1,8 @@
 //! The scripts of a step: where their texts are, how often each is drawn.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::builtin::{BUILTINS, Builtin};
 use super::script::Script;
@@ -16,7 +17,6 @@ pub(crate) const SCALE: &str = "scale";
 pub(crate) const CLIENT: &str = "client_id";
 pub(crate) const SEEDS: [&str; 2] = ["default_seed", "random_seed"];
 
-/// One script.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     /// File, or name of a script of the original's.
@@ -123,6 +123,19 @@ fn text_of(path: &str) -> Result<String, String> {
         return Err(format!("{path} is no script: it has more than {MOST_BYTES} bytes"));
     }
     std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(problem)
+}
+
+/// `name`, under which commands are counted. It lives as long as the process: there are few, and
+/// each run of a script has the same.
+pub(crate) fn kept(name: String) -> &'static str {
+    static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(own) = all.get(name.as_str()) {
+        return own;
+    }
+    let own: &'static str = Box::leak(name.into_boxed_str());
+    all.insert(own);
+    own
 }
 
 #[cfg(test)]

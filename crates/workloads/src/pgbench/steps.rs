@@ -15,7 +15,6 @@ use crate::oltp::steps::{clients, schedule, stream};
 use crate::specs::{add_run, step_spec};
 use crate::{Lanes, planned};
 
-/// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Planned {
     pub(crate) name: String,
@@ -23,10 +22,8 @@ pub(crate) struct Planned {
     pub(crate) run: Option<(u32, Option<u32>)>,
 }
 
-/// All steps in order.
 pub(crate) fn plan(options: &Pgbench) -> Vec<Planned> {
-    let rungs =
-        options.shared().test_steps().into_iter().map(|(_, connections, rate)| Some((connections, rate)));
+    let rungs = options.shared().rungs().into_iter().map(Some);
     let runs = options.has_load().then_some(None).into_iter().chain(rungs);
     options.step_names().into_iter().zip(runs).map(|(name, run)| Planned { name, run }).collect()
 }
@@ -64,7 +61,6 @@ impl Planned {
         }))
     }
 
-    /// The step's description for the record.
     pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
         let (kind, unit, label, connections, clients) = match self.run {
             None => ("load", Unit::Rows, "rows/s", 1, 1),

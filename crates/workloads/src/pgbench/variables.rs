@@ -36,7 +36,6 @@ enum Held {
     Text(String),
 }
 
-/// The variables of one connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Variables {
     names: Arc<Names>,

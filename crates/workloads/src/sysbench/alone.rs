@@ -3,11 +3,13 @@
 
 use std::time::Instant;
 
+use dbdyno_plan::Values;
 use mlua::Function;
+use serde::Serialize;
 use serde_json::Map;
 
 use super::asked::Reply;
-use super::machine::{Machine, StateIdentity, Turn, said};
+use super::machine::{Machine, StateIdentity, Turn, plain, said};
 use super::offers::{Offers, OwnOption};
 use super::options::Sysbench as Options;
 use super::{Setup, Sysbench, check, steps};
@@ -15,7 +17,7 @@ use crate::{Context, Error, Philox, Work};
 
 /// What happened up to now, or since the report before, as the hooks of a script get it. Times are
 /// in seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Stat {
     pub threads_running: u32,
     pub time_interval: f64,
@@ -52,17 +54,14 @@ impl Sysbench {
         Ok(Self { setup, steps: steps::plan(options), main: None })
     }
 
-    /// The script's own options, by name.
     pub fn own_options(&self) -> Vec<OwnOption> {
         self.setup.look().as_ref().map_or_else(|_| Vec::new(), |offers| offers.options.clone())
     }
 
-    /// Whether the script defines `help` itself.
     pub fn has_help(&self) -> bool {
         self.setup.look().as_ref().is_ok_and(|offers| offers.commands.contains_key("help"))
     }
 
-    /// What scripts have printed since the last call.
     pub fn take_printed(&self) -> String {
         self.setup.said.take()
     }
@@ -84,7 +83,6 @@ impl Sysbench {
         machine.report(kind, stat).map_err(|error| said(&error))
     }
 
-    /// Runs the script's own `help`.
     pub async fn help(&mut self) -> Result<(), Error> {
         self.apart("help").await.map(|_| ())
     }
@@ -112,30 +110,13 @@ impl Sysbench {
 impl Machine {
     /// Calls a hook, which may print and must not wait.
     fn report(&self, kind: &str, stat: &Stat) -> mlua::Result<bool> {
-        let table = self.lua().create_table()?;
-        let counts = [
-            ("threads_running", u64::from(stat.threads_running)),
-            ("events", stat.events),
-            ("reads", stat.reads),
-            ("writes", stat.writes),
-            ("other", stat.other),
-            ("errors", stat.errors),
-            ("reconnects", stat.reconnects),
-            ("queue_length", 0),
-            ("concurrency", u64::from(stat.threads_running)),
-        ];
-        counts.into_iter().try_for_each(|(name, count)| table.set(name, count))?;
-        let times = [
-            ("time_interval", stat.time_interval),
-            ("time_total", stat.time_total),
-            ("latency_pct", stat.latency_pct),
-            ("latency_min", stat.latency_min),
-            ("latency_max", stat.latency_max),
-            ("latency_avg", stat.latency_avg),
-            ("latency_sum", stat.latency_sum),
-        ];
-        times.into_iter().try_for_each(|(name, time)| table.set(name, time))?;
+        let table = self.lua.create_table()?;
+        for (name, value) in stat.values() {
+            table.set(name, plain(&self.lua, &value)?)?;
+        }
+        table.set("queue_length", 0)?;
+        table.set("concurrency", stat.threads_running)?;
         self.host.resumed.set(Instant::now());
-        self.api().get::<Function>("report")?.call((kind, table))
+        self.api.get::<Function>("report")?.call((kind, table))
     }
 }

@@ -1,14 +1,23 @@
 //! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
 //! a forecast.
 
-use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
+use std::time::Duration;
 
+use dbdyno_plan::{
+    Forecast, Mistake, Needs, Plan, Size, Speed, StepEstimate, StepOutline, WorkloadOptions, data_problem,
+    numbered, seconds,
+};
+
+use super::Setup;
 use super::offers::Offers;
 use super::options::Sysbench;
-use super::{Setup, estimate};
 use crate::oltp::check::{self, MOST_CONNECTIONS};
-use crate::options::{exponent_problem, number_problem, pareto_problem, repeated};
+use crate::oltp::estimate::OPERATIONS_PER_SECOND;
+use crate::options::{exponent_problem, first_problem, number_problem, pareto_problem, repeated};
 use crate::sql_checks;
+
+/// What a command such as `prepare` is taken to last.
+const COMMAND: Duration = Duration::from_secs(30);
 
 impl WorkloadOptions for Sysbench {
     fn check(&self, _: &Plan) -> Option<Mistake> {
@@ -39,7 +48,28 @@ impl WorkloadOptions for Sysbench {
     }
 
     fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        estimate::estimate(self, speed, size)
+        let mut steps = vec![StepEstimate::new("prepare", "server", seconds(speed.prepare_seconds))];
+        let shared = self.shared();
+        let loads = self.load_steps();
+        let mut rungs = shared.rungs().into_iter();
+        let names = self.step_names();
+        for (index, command) in self.step_commands().enumerate() {
+            if command != "run" {
+                steps.push(StepEstimate::new(command, &format!("a command of {}", self.script), COMMAND));
+                if index + 1 == loads {
+                    steps.extend(self.settling().estimate("after the load", Duration::ZERO));
+                }
+                continue;
+            }
+            for (name, (connections, _)) in names[index..].iter().zip(rungs.by_ref()) {
+                let detail = format!("{} of {}", numbered(connections, "connection"), self.script);
+                let guessed =
+                    self.events.unwrap_or(0) as f64 / f64::from(connections) / OPERATIONS_PER_SECOND;
+                let length = shared.length().unwrap_or_else(|| seconds(guessed));
+                steps.push(StepEstimate::new(name, &detail, length));
+            }
+        }
+        Forecast { steps, disk_bytes: size.log_bytes, loaded_bytes: 0 }
     }
 }
 
@@ -52,14 +82,10 @@ pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
         ("rand_spec_pct", options.rand_spec_pct.into(), 1, 100),
         ("rand_spec_res", options.rand_spec_res.into(), 0, 99),
     ])
-    .or_else(|| distribution_problem(options))
+    .or_else(|| pareto_problem("rand_pareto_h", options.rand_pareto_h))
+    .or_else(|| exponent_problem("rand_zipfian_exp", options.rand_zipfian_exp))
     .or_else(|| check::ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
     .or_else(|| check::pace_problem(&options.shared()))
-}
-
-fn distribution_problem(options: &Sysbench) -> Option<Mistake> {
-    pareto_problem("rand_pareto_h", options.rand_pareto_h)
-        .or_else(|| exponent_problem("rand_zipfian_exp", options.rand_zipfian_exp))
 }
 
 fn commands_problem(options: &Sysbench) -> Option<Mistake> {
@@ -68,8 +94,8 @@ fn commands_problem(options: &Sysbench) -> Option<Mistake> {
         let message = format!("commands holds {command} twice: each gives steps of its own name");
         return Some(("commands", message));
     }
-    let without = "commands has no \"run\", so that nothing would be measured".to_owned();
-    (!commands.iter().any(|command| command == "run")).then_some(("commands", without))
+    let without = "commands has no \"run\", so that nothing would be measured";
+    first_problem([(!commands.iter().any(|command| command == "run"), "commands", without)])
 }
 
 /// What the script says: whether it can be loaded, and has these options and commands.

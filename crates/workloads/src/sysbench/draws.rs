@@ -9,7 +9,6 @@ use crate::oltp::options::{Distribution as Kind, Oltp};
 /// The greatest prime below 2^32; it leaves the remainder 3 when it is divided by 4.
 const PRIME: u64 = 4_294_967_291;
 
-/// The draws of one connection.
 #[derive(Debug)]
 pub(crate) struct Draw {
     stream: Philox,
@@ -40,23 +39,8 @@ impl Draw {
         low.wrapping_add_unsigned(self.draws.below(values))
     }
 
-    pub(crate) fn gaussian(&mut self, low: i64, high: i64) -> i64 {
-        self.of(Kind::Gaussian, low, high)
-    }
-
-    pub(crate) fn special(&mut self, low: i64, high: i64) -> i64 {
-        self.of(Kind::Special, low, high)
-    }
-
-    pub(crate) fn pareto(&mut self, low: i64, high: i64) -> i64 {
-        self.of(Kind::Pareto, low, high)
-    }
-
-    pub(crate) fn zipfian(&mut self, low: i64, high: i64) -> i64 {
-        self.of(Kind::Zipfian, low, high)
-    }
-
-    fn of(&mut self, kind: Kind, low: i64, high: i64) -> i64 {
+    /// From `low` to `high`, both included, as `kind` draws.
+    pub(crate) fn of(&mut self, kind: Kind, low: i64, high: i64) -> i64 {
         /// Scripts ask for a few ranges over and over.
         const MOST_MADE: usize = 8;
         if kind == Kind::Uniform {
@@ -136,8 +120,14 @@ mod tests {
     #[test]
     fn draws_stay_in_their_range_and_are_the_same_for_the_same_event() {
         let all = |draw: &mut Draw| {
-            let kinds: [fn(&mut Draw, i64, i64) -> i64; 6] =
-                [Draw::default, Draw::uniform, Draw::gaussian, Draw::special, Draw::pareto, Draw::zipfian];
+            let kinds: [fn(&mut Draw, i64, i64) -> i64; 6] = [
+                Draw::default,
+                Draw::uniform,
+                |draw, low, high| draw.of(Kind::Gaussian, low, high),
+                |draw, low, high| draw.of(Kind::Special, low, high),
+                |draw, low, high| draw.of(Kind::Pareto, low, high),
+                |draw, low, high| draw.of(Kind::Zipfian, low, high),
+            ];
             kinds.map(|of| (0..1000).map(|_| of(draw, -5, 20)).collect::<Vec<_>>())
         };
         let first = all(&mut draw());

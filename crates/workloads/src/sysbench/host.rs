@@ -17,6 +17,7 @@ use super::Setup;
 use super::draws::Draw;
 use super::files::Script;
 use super::parts::Part;
+use crate::oltp::options::Distribution as Kind;
 
 /// After so many instructions the limit of time is looked at.
 const INSTRUCTIONS: u32 = 10_000;
@@ -93,10 +94,10 @@ impl Host {
         let function = match name {
             "default" => of_range(Draw::default),
             "uniform" => of_range(Draw::uniform),
-            "gaussian" => of_range(Draw::gaussian),
-            "special" => of_range(Draw::special),
-            "pareto" => of_range(Draw::pareto),
-            "zipfian" => of_range(Draw::zipfian),
+            "gaussian" => of_range(|draws, low, high| draws.of(Kind::Gaussian, low, high)),
+            "special" => of_range(|draws, low, high| draws.of(Kind::Special, low, high)),
+            "pareto" => of_range(|draws, low, high| draws.of(Kind::Pareto, low, high)),
+            "zipfian" => of_range(|draws, low, high| draws.of(Kind::Zipfian, low, high)),
             "unique" => lua.create_function(move |_, ()| Ok(own.setup.next_unique())),
             "uniform_double" => lua.create_function(move |_, ()| Ok(own.draws.borrow_mut().fraction())),
             "uniform_uint64" => {

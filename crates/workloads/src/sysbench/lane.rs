@@ -28,12 +28,6 @@ pub(crate) struct Part {
     pub(crate) is_shared: bool,
 }
 
-impl Part {
-    fn place(&self, tid: u32) -> StateIdentity<'_> {
-        StateIdentity { tid, threads: self.threads, command: &self.command, stream: self.stream }
-    }
-}
-
 /// One connection, or as many as its script opens.
 pub struct ScriptLane {
     setup: Arc<Setup>,
@@ -60,8 +54,9 @@ impl ScriptLane {
         if let Some(machine) = self.machine.take() {
             machine.close().await;
         }
-        let machine =
-            Machine::new(&self.setup, &self.part.script, self.part.place(self.tid)).map_err(of_script)?;
+        let Part { script, command, threads, stream, .. } = &self.part;
+        let place = StateIdentity { tid: self.tid, threads: *threads, command, stream: *stream };
+        let machine = Machine::new(&self.setup, script, place).map_err(of_script)?;
         Ok(self.machine.insert(machine))
     }
 

@@ -73,10 +73,10 @@ struct Link {
     statements: Vec<Statement>,
 }
 
-/// A script's state.
 pub(crate) struct Machine {
-    lua: Lua,
-    api: Table,
+    pub(crate) lua: Lua,
+    /// The functions of the parts.
+    pub(crate) api: Table,
     pub(crate) host: Rc<Host>,
     links: Vec<Option<Link>>,
     params: Vec<Param>,
@@ -141,16 +141,6 @@ impl Machine {
     /// A function that sets options, and one that says what the script offers.
     pub(crate) fn options_part(&self) -> mlua::Result<(Function, Function)> {
         Part::Options.function(&self.lua)?.call(())
-    }
-
-    /// The functions of the parts.
-    pub(crate) fn api(&self) -> &Table {
-        &self.api
-    }
-
-    /// The state itself.
-    pub(crate) fn lua(&self) -> &Lua {
-        &self.lua
     }
 
     /// What the statements did since the last [`Machine::clear`], with the script's own time.
@@ -384,7 +374,6 @@ impl Machine {
         Refusal { ignorable, errno, state, message }
     }
 
-    /// Closes every connection.
     pub(crate) async fn close(mut self) {
         self.thread = None;
         for link in self.links.drain(..).flatten() {
@@ -394,7 +383,7 @@ impl Machine {
 }
 
 /// A value of a plan as Lua has it.
-fn plain(lua: &Lua, value: &serde_json::Value) -> mlua::Result<mlua::Value> {
+pub(crate) fn plain(lua: &Lua, value: &serde_json::Value) -> mlua::Result<mlua::Value> {
     use serde_json::Value;
     Ok(match value {
         Value::Bool(flag) => mlua::Value::Boolean(*flag),

@@ -9,7 +9,6 @@ mod alone;
 mod asked;
 mod check;
 mod draws;
-mod estimate;
 mod files;
 mod host;
 mod lane;
@@ -17,18 +16,17 @@ mod machine;
 mod offers;
 pub mod options;
 mod parts;
-mod said;
 mod steps;
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::Values;
+use dbdyno_plan::{Values, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
-use serde_json::{Map, json};
+use serde_json::json;
 
 pub use self::alone::Stat;
 use self::asked::Reply;
@@ -38,12 +36,32 @@ use self::machine::{Machine, StateIdentity, Turn};
 use self::offers::Offers;
 pub use self::offers::OwnOption;
 use self::options::Sysbench as Options;
-use self::said::Said;
 use self::steps::{Act, Planned};
 use crate::deviations::of_rows;
 use crate::sources::{self, sha256};
 use crate::workload::capped;
 use crate::{Cards, Context, Error, Lanes, Original, Steps, Work, Workload, cards, sql_checks};
+
+/// More than a script prints of a step, unless it prints in each event.
+const MOST_PRINTED: usize = 1 << 20;
+
+/// What scripts print, of all states of a step: kept until it is asked for, up to a limit.
+#[derive(Debug, Default)]
+pub(crate) struct Said(Mutex<String>);
+
+impl Said {
+    pub(crate) fn add(&self, text: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() + text.len() <= MOST_PRINTED {
+            all.push_str(text);
+        }
+    }
+
+    /// What was said since it was taken for the last time.
+    pub(crate) fn take(&self) -> String {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// What all connections of a cell must know.
 pub(crate) struct Setup {
@@ -51,7 +69,6 @@ pub(crate) struct Setup {
     pub(crate) context: Context,
     /// What the script offers; an error is said when the first step begins.
     offers: OnceLock<Result<Offers, String>>,
-    /// What scripts print.
     pub(crate) said: Said,
     /// Numbers that `sysbench.rand.unique` has given out.
     unique: AtomicU32,
@@ -95,7 +112,6 @@ impl Setup {
     }
 }
 
-/// The workload over one cell.
 pub struct Sysbench {
     setup: Arc<Setup>,
     steps: Vec<Planned>,
@@ -132,13 +148,6 @@ impl Sysbench {
         }
     }
 
-    async fn check_before(&self, index: usize, session: &mut AnySession) -> Result<Option<Work>, Error> {
-        if !self.setup.context.stores_data() {
-            return Ok(None);
-        }
-        sql_checks::before(&self.setup.options.checks, &self.steps[index].name, session).await
-    }
-
     /// The script's files with their texts, for the record.
     fn sources(&self) -> Result<Work, Error> {
         let offers = self.setup.look();
@@ -151,21 +160,15 @@ impl Sysbench {
         Ok(sources::read(&self.setup.hash(), texts.collect()))
     }
 
-    /// What the script has printed, if anything.
     fn printed(&self) -> Option<Work> {
         let text = self.setup.said.take();
-        let details = Map::from_iter([("text".to_owned(), json!(text))]);
-        (!text.is_empty()).then(|| Work::new("script printed", Duration::ZERO, details))
+        (!text.is_empty()).then(|| Work::new("script printed", Duration::ZERO, [("text", json!(text))]))
     }
 }
 
 impl Steps for Sysbench {
-    fn steps(&self) -> Vec<String> {
-        self.steps.iter().map(|step| step.name.clone()).collect()
-    }
-
-    fn load_steps(&self) -> usize {
-        self.setup.options.load_steps()
+    fn options(&self) -> &dyn WorkloadOptions {
+        &self.setup.options
     }
 
     fn spec(&self, index: usize) -> StepSpec {
@@ -223,7 +226,9 @@ impl Workload for Sysbench {
             works.extend(self.apart("cleanup").await?);
         }
         if matches!(self.steps[index].act, Act::Run { .. }) {
-            works.extend(self.check_before(index, session).await?);
+            let Setup { options, context, .. } = &*self.setup;
+            let step = &self.steps[index].name;
+            works.extend(sql_checks::before(context, &options.checks, step, session).await?);
             self.init(index).await?;
         }
         self.setup.context.drop_binlog(session).await?;

@@ -12,7 +12,6 @@ use super::files::Script;
 use super::machine::{Machine, StateIdentity, said};
 use crate::Philox;
 
-/// One option of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnOption {
     pub name: String,

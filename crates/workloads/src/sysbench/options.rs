@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Setup, files, host};
 use crate::oltp::ladder::{Ladder, ladder};
-use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace, OltpTest, rung_name};
+use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace, rung_name};
 use crate::settle::Settle;
 use crate::sql_checks::SqlCheck;
 
@@ -133,7 +133,6 @@ impl Sysbench {
     /// The classic tests' options that mean the same: ladders, times, paces, distributions.
     pub(crate) fn shared(&self) -> Oltp {
         Oltp {
-            tests: vec![OltpTest::PointSelect],
             connections: self.connections.clone(),
             time: self.time,
             events: self.events,
@@ -182,9 +181,9 @@ impl Sysbench {
     /// Names of all steps in their order.
     pub fn step_names(&self) -> Vec<String> {
         let (shared, stem) = (self.shared(), files::stem(&self.script));
-        let rungs = shared.test_steps();
+        let rungs = shared.rungs();
         let of = |command: &String| match command.as_str() {
-            "run" => rungs.iter().map(|&(_, count, rate)| rung_name(&stem, count, rate)).collect(),
+            "run" => rungs.iter().map(|&(count, rate)| rung_name(&stem, count, rate)).collect(),
             command => vec![command.to_owned()],
         };
         self.step_commands().flat_map(of).collect()
@@ -218,18 +217,12 @@ impl Setup {
         const UNIQUE_VIOLATION: &str = "23505";
         match &self.options.ignore_errors {
             Some(codes) if failure.class == ErrorClass::Lost => {
-                let codes: Vec<String> = codes.iter().map(|code| code.0.clone()).collect();
-                names_lost(&codes)
+                codes.iter().any(|code| code.0 == "all" || LOST.contains(&code.0.as_str()))
             }
             Some(codes) => codes.iter().any(|code| code.0 == "all" || code.0 == failure.code),
             None => failure.class == ErrorClass::Retry || failure.code == UNIQUE_VIOLATION,
         }
     }
-}
-
-/// Whether errors with these codes are of lost connections.
-fn names_lost(codes: &[String]) -> bool {
-    codes.iter().any(|code| code == "all" || LOST.contains(&code.as_str()))
 }
 
 /// sysbench's own options as `sysbench.opt` has them. No address and no password: a script needs

@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 
 use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table};
 
-/// A part of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Core,
@@ -40,7 +39,6 @@ impl Part {
     }
 }
 
-/// All parts, compiled once.
 fn compiled() -> mlua::Result<Vec<Vec<u8>>> {
     let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
     // Lua's own dump leaves line numbers out, the library's does not.

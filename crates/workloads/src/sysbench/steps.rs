@@ -10,31 +10,26 @@ use serde_json::{Map, Value, json};
 use super::Setup;
 use super::lane::{Part, ScriptLane};
 use super::options::{PsMode, Sysbench};
-use crate::oltp;
-use crate::oltp::options::OltpTest;
-use crate::oltp::steps::{StepKind, StepPlan, clients, limit, paces, stream};
+use crate::oltp::steps::{clients, limit, paces, stream};
 use crate::specs::{add_run, step_spec};
 use crate::{Lanes, planned};
 
-/// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
     Command(String),
     Run { connections: u32, rate: Option<u32> },
 }
 
-/// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Planned {
     pub(crate) name: String,
     pub(crate) act: Act,
 }
 
-/// All steps in order.
 pub(crate) fn plan(options: &Sysbench) -> Vec<Planned> {
-    let rungs = options.shared().test_steps();
+    let rungs = options.shared().rungs();
     let acts = options.step_commands().flat_map(|command| match command.as_str() {
-        "run" => rungs.iter().map(|&(_, connections, rate)| Act::Run { connections, rate }).collect(),
+        "run" => rungs.iter().map(|&(connections, rate)| Act::Run { connections, rate }).collect(),
         command => vec![Act::Command(command.to_owned())],
     });
     options.step_names().into_iter().zip(acts).map(|(name, act)| Planned { name, act }).collect()
@@ -51,37 +46,30 @@ impl Planned {
         }
     }
 
-    /// The classic test whose ladder has this rung: its paces and limits are the same.
-    fn as_test(&self, setup: &Setup) -> (StepPlan, oltp::Setup) {
-        let (connections, rate) = match self.act {
-            Act::Run { connections, rate } => (connections, rate),
-            Act::Command(_) => (1, None),
-        };
-        let kind = StepKind::Test { test: OltpTest::PointSelect, connections, rate };
-        let shared = oltp::Setup { options: setup.options.shared(), context: setup.context.clone() };
-        (StepPlan { name: self.name.clone(), kind }, shared)
+    /// Paces of a run's connections: those of a classic test with its ladder.
+    fn paces(&self, connections: u32, rate: Option<u32>, setup: &Setup) -> Vec<Pace> {
+        paces(&self.name, (connections, rate), &setup.options.shared(), setup.context.seed)
     }
 
     pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Lanes<ScriptLane> {
         let Some(script) = setup.script() else { return Vec::new() };
         let connections = self.connections(setup);
-        let (command, paces, rate) = match &self.act {
-            Act::Command(name) => (name.clone(), vec![Pace::Closed; connections as usize], None),
+        let (command, paces, per_client, is_shared) = match &self.act {
+            Act::Command(name) => (name.clone(), vec![Pace::Closed; connections as usize], 1, false),
             Act::Run { rate, .. } => {
-                let (step, shared) = self.as_test(setup);
-                ("run".to_owned(), paces(&step, &shared), *rate)
+                let per_client = connections / clients(connections, *rate);
+                ("run".to_owned(), self.paces(connections, *rate, setup), per_client, rate.is_some())
             }
         };
         let is_run = matches!(self.act, Act::Run { .. });
-        let shared = oltp::Setup { options: setup.options.shared(), context: setup.context.clone() };
+        let shared = setup.options.shared();
         let part = Part {
             script: script.clone(),
             command,
             threads: connections,
             stream: stream(&self.name, setup.context.seed),
-            is_shared: rate.is_some(),
+            is_shared,
         };
-        let per_client = if is_run { connections / clients(connections, rate) } else { 1 };
         let lane = |(tid, pace)| {
             let limit = match limit(&shared, tid, connections) {
                 _ if !is_run => Limit::Operations(1),
@@ -97,7 +85,6 @@ impl Planned {
         (0..connections).zip(paces).map(lane).collect()
     }
 
-    /// The step's description for the record.
     pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
         let connections = self.connections(setup);
         let (kind, unit, label, clients, pace) = match &self.act {
@@ -105,8 +92,8 @@ impl Planned {
                 (name.as_str(), Unit::Rows, "rows/s", connections, Pace::Closed.to_string())
             }
             Act::Run { rate, .. } => {
-                let (step, shared) = self.as_test(setup);
-                let pace = paces(&step, &shared).first().map_or_else(String::new, ToString::to_string);
+                let paces = self.paces(connections, *rate, setup);
+                let pace = paces.first().map_or_else(String::new, ToString::to_string);
                 ("event", Unit::Operations, "events/s", clients(connections, *rate), pace)
             }
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql;
 use dbdyno_drivers::null::Asked;
-use dbdyno_loadgen::{Limit, Pace, Role};
+use dbdyno_loadgen::{Arrivals, Limit, Pace, Role};
 use dbdyno_plan::PlanDuration;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
@@ -143,7 +143,7 @@ fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
             assert_eq!(paces[0].due(1), paces[1].due(1));
             match &paces[0] {
                 Pace::Burst { per_second: burst } => assert_eq!(*burst, per_second),
-                even @ Pace::Constant { .. } => {
+                even @ Pace::Open(Arrivals::Constant { .. }) => {
                     assert_eq!(even.due(per_second), Some(Duration::from_secs(1)))
                 }
                 random => assert_eq!(random.to_string(), format!("poisson {per_second}/s")),

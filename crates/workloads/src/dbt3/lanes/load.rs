@@ -27,7 +27,6 @@ struct Lines {
     rows: u64,
 }
 
-/// Loads its portions.
 #[derive(Debug)]
 pub struct LoadLane {
     connection: Connection,
@@ -39,7 +38,6 @@ pub struct LoadLane {
     lines: Option<mpsc::Receiver<Lines>>,
     ready: Lines,
     table: Table,
-    /// The prepared INSERT of a table.
     insert: Option<(Table, Statement)>,
     params: Vec<Param>,
 }
@@ -98,12 +96,12 @@ impl LoadLane {
     async fn insert_each(&mut self) -> Result<Done, Failure> {
         let Some((_, insert)) = self.insert else { return Err(fatal("no INSERT is prepared".to_owned())) };
         let mut done = Done::default();
-        let columns = self.table.columns();
+        let columns = &self.table.definition().columns;
         self.params.resize(columns.len(), Param::Int(0));
         for line in self.ready.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let cells = line.split(|&byte| byte == SEPARATOR as u8);
-            for ((param, cell), (_, kind)) in self.params.iter_mut().zip(cells).zip(columns) {
-                if kind.is_whole() {
+            for ((param, cell), column) in self.params.iter_mut().zip(cells).zip(columns) {
+                if column.is_whole {
                     *param = Param::Int(whole(cell));
                 } else {
                     param.set_text(|text| text.extend_from_slice(cell));

@@ -21,7 +21,7 @@ use crate::{Lanes, planned};
 pub(crate) type Ledger = Arc<Mutex<Vec<Executed>>>;
 
 /// One execution and how its answer differs from the published one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Executed {
     pub(crate) execution: Execution,
     /// Rows that a refresh function must change; 0 of a query.
@@ -36,7 +36,6 @@ any_lane! {
     Query(query::QueryLane),
 }
 
-/// All lanes of `step`.
 pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> Lanes<AnyLane> {
     match &step.kind {
         StepKind::Load => rows::assigned(setup)

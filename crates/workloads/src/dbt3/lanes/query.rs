@@ -1,7 +1,7 @@
 //! A connection that sends queries and refresh functions, each with a time of its own.
 
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dbdyno_drivers::Cells;
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
@@ -15,14 +15,12 @@ use crate::dbt3::rows::{Refresh, delete_orders, insert_orders};
 use crate::dbt3::steps::Operation;
 use crate::dbt3::{answers, rows};
 
-/// What is ready to be sent.
 #[derive(Debug)]
 enum Ready {
     Query(u8, Query),
     Refresh(Refresh),
 }
 
-/// Does what its script says.
 #[derive(Debug)]
 pub struct QueryLane {
     connection: Connection,
@@ -58,14 +56,13 @@ impl QueryLane {
         answer.and_then(|rows| ended.map(|_| rows))
     }
 
-    fn answered(&self, number: u8, answer: Option<Cells>, took: Duration) -> Executed {
+    fn answered(&self, number: u8, answer: Option<Cells>) -> Executed {
         let Some(cells) = answer else {
-            let mut execution = execution(0, took);
-            execution.cut_off = true;
-            return Executed { execution, due_rows: 0, differing_rows: 0, difference: None };
+            let execution = Execution { cut_off: true, ..Execution::default() };
+            return Executed { execution, ..Executed::default() };
         };
-        let mut execution = execution(cells.len() as u64, took);
-        execution.answer = Some(answers::digest(number, &cells));
+        let answer = Some(answers::digest(number, &cells));
+        let execution = Execution { rows: cells.len() as u64, answer, ..Execution::default() };
         let (differing_rows, difference) =
             if self.setup.has_published_answers() { answers::difference(number, &cells) } else { (0, None) };
         Executed { execution, due_rows: 0, differing_rows, difference }
@@ -120,26 +117,29 @@ impl Lane for QueryLane {
         let name = self.script[at].name();
         let repetition = self.script[..at].iter().filter(|before| before.name() == name).count() + 1;
         let began = Instant::now();
-        let mut executed = match self.ready.take() {
+        let (mut executed, took) = match self.ready.take() {
             Some(Ready::Query(number, query)) => {
                 let sent = self.query(&query).await;
                 let took = began.elapsed();
                 self.ready = Some(Ready::Query(number, query));
-                self.answered(number, sent.map_err(indispensable)?, took)
+                (self.answered(number, sent.map_err(indispensable)?), took)
             }
             Some(Ready::Refresh(refresh)) => {
                 let changed = self.refresh(&refresh).await;
-                let took = began.elapsed();
-                let due_rows = refresh.rows;
+                let (took, due_rows) = (began.elapsed(), refresh.rows);
                 self.ready = Some(Ready::Refresh(refresh));
-                let execution = execution(changed?, took);
-                Executed { execution, due_rows, differing_rows: 0, difference: None }
+                let execution = Execution { rows: changed?, ..Execution::default() };
+                (Executed { execution, due_rows, ..Executed::default() }, took)
             }
             None => return Ok(Done::default()),
         };
-        executed.execution.name = name;
-        executed.execution.client = self.client;
-        executed.execution.repetition = u32::try_from(repetition).unwrap_or(u32::MAX);
+        executed.execution = Execution {
+            name,
+            client: self.client,
+            repetition: u32::try_from(repetition).unwrap_or(u32::MAX),
+            duration_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            ..executed.execution
+        };
         let rows = executed.execution.rows;
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).push(executed);
         Ok(Done { rows, received_bytes: 0 })
@@ -147,17 +147,5 @@ impl Lane for QueryLane {
 
     async fn close(self) {
         self.connection.close().await;
-    }
-}
-
-fn execution(rows: u64, took: Duration) -> Execution {
-    Execution {
-        name: String::new(),
-        client: 0,
-        repetition: 0,
-        duration_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-        cut_off: false,
-        rows,
-        answer: None,
     }
 }

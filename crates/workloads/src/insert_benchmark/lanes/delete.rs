@@ -11,7 +11,6 @@ use super::Client;
 use crate::connection::{Connection, changed};
 use crate::insert_benchmark::sql;
 
-/// The deleter of one client.
 #[derive(Debug)]
 pub struct DeleteLane {
     connection: Connection,

@@ -10,7 +10,6 @@ use crate::digits::push_decimal;
 use crate::insert_benchmark::rows::RowSource;
 use crate::insert_benchmark::{sql, statement_second};
 
-/// The inserter of one client.
 #[derive(Debug)]
 pub struct InsertLane {
     connection: Connection,

@@ -29,7 +29,6 @@ pub(crate) struct Client {
     /// Rows that earlier steps have for this client, whatever became of them: part of the address
     /// of a row.
     pub(crate) rows_before: u64,
-    /// Rows that are in its table.
     pub(crate) rows_in_table: u64,
     pub(crate) rows_per_commit: u32,
 }
@@ -48,24 +47,14 @@ any_lane! {
     Index(index::IndexLane),
 }
 
-/// All lanes of `client` in `step`.
 pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Lanes<AnyLane> {
     let kinds = kinds(step);
     let kind = |name: &str| kinds.iter().position(|kind| *kind == name).unwrap_or(0);
-    let lane = |kind, pace, limit, role, coupling| LaneSpec {
-        client: client.number,
-        kind,
-        pace,
-        limit,
-        role,
-        coupling,
-    };
     if step.kind == StepKind::Index {
         let setup = &client.setup;
         let capabilities = &setup.context.endpoint.capabilities;
         let statements = sql::create_indexes(&client.table(), capabilities, setup.options.secondary_indexes);
-        let limit = Limit::Operations(statements.len() as u64);
-        let spec = lane(kind("index"), Pace::Closed, limit, Role::Decides, None);
+        let spec = LaneSpec::in_turn(client.number, statements.len() as u64);
         let of = client.clone();
         return vec![planned(spec, move || AnyLane::Index(index::IndexLane::new(&of, statements)))];
     }
@@ -78,19 +67,23 @@ pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Lanes<AnyLane> {
     let cursor = Arc::new(AtomicI64::new(0));
 
     let of = client.clone();
-    let spec = lane(kind("insert"), pace.clone(), writes, Role::Decides, side(Side::Left));
+    let inserts = LaneSpec::new(client.number, pace.clone(), writes);
+    let spec = LaneSpec { coupling: side(Side::Left), ..inserts };
     let mut lanes = vec![planned(spec, move || AnyLane::Insert(insert::InsertLane::new(&of)))];
     if step.deletes {
         let (of, cursor) = (client.clone(), Arc::clone(&cursor));
         // Deletes keep within a few statements of the inserts, and the rate is one of inserts: were
         // a deleter's end the window's, a short step could count none.
-        let spec = lane(kind("delete"), pace, writes, Role::Follows, side(Side::Right));
+        let deletes = LaneSpec::new(client.number, pace, writes);
+        let (kind, coupling) = (kind("delete"), side(Side::Right));
+        let spec = LaneSpec { kind, role: Role::Follows, coupling, ..deletes };
         lanes.push(planned(spec, move || AnyLane::Delete(delete::DeleteLane::new(&of, cursor))));
     }
     if step.rate.is_some() {
         for connection in 0..client.setup.options.query_connections {
             let (of, cursor, queries) = (client.clone(), Arc::clone(&cursor), step.kind);
-            let spec = lane(kind("query"), Pace::Closed, Limit::UntilClientEnds, Role::Follows, None);
+            let queries_until = LaneSpec::new(client.number, Pace::Closed, Limit::UntilClientEnds);
+            let spec = LaneSpec { kind: kind("query"), role: Role::Follows, ..queries_until };
             lanes.push(planned(spec, move || match queries {
                 StepKind::Range => AnyLane::Range(range::RangeLane::new(&of, connection)),
                 _ => AnyLane::Point(point::PointLane::new(&of, connection, cursor)),

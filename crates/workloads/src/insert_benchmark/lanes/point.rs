@@ -12,7 +12,6 @@ use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql;
 use crate::{Philox, draw_below_u64};
 
-/// A query connection of one client.
 #[derive(Debug)]
 pub struct PointLane {
     connection: Connection,

@@ -6,10 +6,9 @@ use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 use super::Client;
 use crate::connection::{Connection, fetched};
 use crate::insert_benchmark::rows::{Purpose, stream};
-use crate::insert_benchmark::sql::{self, RangeKind};
+use crate::insert_benchmark::sql::{self, RANGES};
 use crate::{Philox, draw_below};
 
-/// A query connection of one client.
 #[derive(Debug)]
 pub struct RangeLane {
     connection: Connection,
@@ -27,10 +26,10 @@ impl RangeLane {
         let setup = &client.setup;
         let capabilities = &setup.context.endpoint.capabilities;
         let draws = RangeDraws::new(client, connection);
-        let parts = RangeKind::ALL
+        let parts = RANGES
             .iter()
             .take(draws.kinds as usize)
-            .map(|&kind| sql::range_parts(&client.table(), kind, capabilities, setup.options.rows_per_query))
+            .map(|kind| sql::range_parts(&client.table(), kind, capabilities, setup.options.rows_per_query))
             .collect();
         Self {
             connection: Connection::new(&setup.context.endpoint, "query"),
@@ -108,7 +107,7 @@ impl RangeDraws {
         }
     }
 
-    /// Index into [`RangeKind::ALL`] and parameter of query `number`.
+    /// Index into [`RANGES`] and parameter of query `number`.
     pub(crate) fn at(&self, number: u64) -> (u32, u32) {
         let [kind, value, ..] = self.stream.at(self.client, number, self.connection << 16);
         let kind = draw_below(kind, self.kinds);

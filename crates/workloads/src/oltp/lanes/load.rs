@@ -1,19 +1,18 @@
-//! One connection of the load: multi-row INSERTs or a stream of rows, in the order of ids.
+//! One connection of the load: multi-row INSERTs, a stream of rows, or prepared INSERTs of single
+//! rows, many of them in a transaction; in the order of ids.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use dbdyno_drivers::{Param, Statement};
+use dbdyno_drivers::{Param, RowStream, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 use dbdyno_record::ErrorClass;
 
-use super::row_params::{columns, fill};
 use crate::connection::{Connection, changed, of_load};
-use crate::oltp::load::{LoadForm, LoadPlan, Portion};
-use crate::oltp::rows::RowSource;
+use crate::oltp::load::{LoadForm, LoadPlan, Portion, write_insert};
+use crate::oltp::rows::{RowSource, push_c, push_pad};
 use crate::oltp::{Setup, sql};
 
-/// Loads its part of all tables.
 #[derive(Debug)]
 pub struct LoadLane {
     connection: Connection,
@@ -23,8 +22,10 @@ pub struct LoadLane {
     source: RowSource,
     /// What goes with the statement that is ready.
     portion: Portion,
+    begin: &'static str,
     /// The prepared INSERT and its table. One at a time: the server keeps some megabytes for each.
     insert: Option<(u32, Statement)>,
+    /// Of the rows that are ready, and after them memory for more.
     params: Vec<Param>,
     /// The bulk statement, where there is one.
     sql: String,
@@ -41,6 +42,7 @@ impl LoadLane {
             plan,
             statements,
             source: RowSource::of(setup),
+            begin: setup.context.endpoint.capabilities.begin_write,
             insert: None,
             params: Vec::new(),
             sql: String::new(),
@@ -66,13 +68,47 @@ impl LoadLane {
         Ok(is_prepared)
     }
 
+    /// Columns of a row.
+    fn columns(&self) -> usize {
+        3 + usize::from(self.plan.with_ids)
+    }
+
     fn write_params(&mut self) {
         let Portion { table, first, last } = self.portion;
-        let columns = columns(self.plan.with_ids);
-        self.params.resize(self.portion.rows() as usize * columns, Param::Int(0));
+        let columns = self.columns();
+        let count = self.portion.rows() as usize * columns;
+        self.params.resize(count.max(self.params.len()), Param::Int(0));
         for (row, params) in (first..=last).zip(self.params.chunks_exact_mut(columns)) {
-            fill(params, &self.source, table, row);
+            let [id @ .., key, c, pad] = params else { return };
+            let (k, mut draws) = self.source.row(table, row);
+            if let [id] = id {
+                *id = Param::Int(self.source.id(row).cast_signed());
+            }
+            *key = Param::Int(k.cast_signed());
+            c.set_text(|text| push_c(&mut draws, text));
+            pad.set_text(|text| push_pad(&mut draws, text));
         }
+    }
+
+    /// A transaction of all rows; one that fails is rolled back as a whole.
+    async fn insert_rows(&mut self, insert: Statement) -> Result<Done, Failure> {
+        self.connection.query(self.begin.as_bytes()).await?;
+        let inserted = self.insert_each(insert).await;
+        if inserted.is_err() {
+            // A refused ROLLBACK shows with the next BEGIN.
+            let _ = self.connection.query(b"ROLLBACK").await;
+        }
+        inserted
+    }
+
+    async fn insert_each(&mut self, insert: Statement) -> Result<Done, Failure> {
+        let mut done = Done::default();
+        let rows = self.params.chunks_exact(self.columns()).take(self.portion.rows() as usize);
+        for row in rows {
+            done.rows += self.connection.execute(insert, row).await?.affected;
+        }
+        self.connection.query(b"COMMIT").await?;
+        Ok(done)
     }
 
     /// Some servers pass over rows of a bulk statement that they do not like, with a warning that
@@ -97,13 +133,13 @@ impl Lane for LoadLane {
         // A new session knows of no statement.
         self.insert = None;
         match self.plan.form {
-            LoadForm::Text => self.connection.open_to_load(&Setup::table(self.portion.table)).await,
-            LoadForm::Prepared => {
-                self.connection.open_to_load(&Setup::table(self.portion.table)).await?;
-                self.prepare_insert().await.map(|_| ())
+            LoadForm::Text | LoadForm::Prepared => {
+                self.connection.open_to_load(&Setup::table(self.portion.table)).await
             }
+            LoadForm::Stream(RowStream::PreparedRows) => self.connection.open().await,
             LoadForm::Stream(_) => self.connection.open_to_stream().await,
-        }
+        }?;
+        self.prepare_insert().await.map(|_| ())
     }
 
     async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
@@ -114,7 +150,10 @@ impl Lane for LoadLane {
         }
         let Self { plan, portion, source, text, .. } = self;
         match plan.form {
-            LoadForm::Text | LoadForm::Prepared => plan.write_insert(*portion, source, text),
+            LoadForm::Text | LoadForm::Prepared => {
+                let Portion { table, first, last } = *portion;
+                write_insert(table, first..=last, plan.with_ids, source, text);
+            }
             LoadForm::Stream(form) => {
                 self.sql = sql::load_rows(&Setup::table(portion.table), form, plan.with_ids);
                 plan.write_lines(*portion, source, text);
@@ -124,19 +163,19 @@ impl Lane for LoadLane {
     }
 
     async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
-        if let Some((_, statement)) = self.insert {
-            return self.connection.execute(statement, &self.params).await.map(changed).map_err(of_load);
-        }
-        match self.plan.form {
-            LoadForm::Text | LoadForm::Prepared => {
-                self.connection.query(&self.text).await.map(changed).map_err(of_load)
+        let answer = match (self.plan.form, self.insert) {
+            (LoadForm::Stream(_), Some((_, insert))) => {
+                return self.insert_rows(insert).await.map_err(of_load);
             }
-            LoadForm::Stream(_) => {
+            (_, Some((_, insert))) => self.connection.execute(insert, &self.params).await,
+            (LoadForm::Text | LoadForm::Prepared, None) => self.connection.query(&self.text).await,
+            (LoadForm::Stream(_), None) => {
                 let answer = self.connection.load_rows(&self.sql, &self.text).await.map_err(of_load)?;
                 self.all_taken(answer.affected)?;
-                Ok(changed(answer))
+                Ok(answer)
             }
-        }
+        };
+        answer.map(changed).map_err(of_load)
     }
 
     async fn close(self) {

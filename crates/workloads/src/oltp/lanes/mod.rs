@@ -1,17 +1,14 @@
 //! Connections of one step.
 
 mod load;
-mod load_rows;
-mod row_params;
 mod test;
 
 use std::sync::Arc;
 
-use dbdyno_drivers::RowStream;
 use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes, StatementDone};
 
 use crate::any_lane::any_lane;
-use crate::oltp::load::{LoadForm, LoadPlan};
+use crate::oltp::load::LoadPlan;
 use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::{Setup, sql, steps};
@@ -22,7 +19,6 @@ pub(crate) use test::{Script, TestLane};
 
 any_lane! {
     Load(load::LoadLane),
-    Rows(load_rows::RowsLane),
     Index(StatementsLane),
     Test(test::TestLane),
 }
@@ -33,13 +29,23 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, first_new_id: i64) ->
     match step.kind {
         StepKind::Load => loaders(setup),
         StepKind::Index => indexers(setup),
-        StepKind::Test { connections, rate, .. } => {
+        StepKind::Test { test, connections, rate } => {
             let per_client = connections / steps::clients(connections, rate);
-            let script = script(step, setup);
+            let script = Script {
+                kind: steps::kind_name(test),
+                places: places(test, &setup.options, setup.client_ids()),
+                prepared: setup.options.prepares(test),
+                stream: steps::stream(&step.name, setup.context.seed),
+                connections,
+                is_shared: rate.is_some(),
+                table_each: false,
+                found_rows: Arc::default(),
+            };
+            let paces = steps::paces(&step.name, (connections, rate), &setup.options, setup.context.seed);
             (0..connections)
-                .zip(steps::paces(step, setup))
+                .zip(paces)
                 .map(|(connection, pace)| {
-                    let limit = steps::limit(setup, connection, connections);
+                    let limit = steps::limit(&setup.options, connection, connections);
                     let spec = LaneSpec::new(1 + connection / per_client, pace, limit);
                     let (setup, script) = (Arc::clone(setup), script.clone());
                     planned(spec, move || {
@@ -59,13 +65,7 @@ fn loaders(setup: &Arc<Setup>) -> Lanes<AnyLane> {
             let statements = plan.statements_of(connection);
             let spec = LaneSpec::in_turn(1 + connection, statements.end - statements.start);
             let (setup, plan) = (Arc::clone(setup), plan.clone());
-            planned(spec, move || {
-                if plan.form == LoadForm::Stream(RowStream::PreparedRows) {
-                    AnyLane::Rows(load_rows::RowsLane::new(&setup, plan, statements))
-                } else {
-                    AnyLane::Load(load::LoadLane::new(&setup, plan, statements))
-                }
-            })
+            planned(spec, move || AnyLane::Load(load::LoadLane::new(&setup, plan, statements)))
         })
         .collect()
 }
@@ -85,19 +85,4 @@ fn indexers(setup: &Arc<Setup>) -> Lanes<AnyLane> {
             })
         })
         .collect()
-}
-
-/// What the connections of a test do; for a load or an index, see [`StepPlan::test`].
-pub(crate) fn script(step: &StepPlan, setup: &Setup) -> Script {
-    let (test, connections, is_shared) = step.test();
-    Script {
-        kind: steps::kind_name(test),
-        places: places(test, &setup.options, setup.client_ids()),
-        prepared: setup.prepared(test),
-        stream: steps::stream(&step.name, setup.context.seed),
-        connections,
-        is_shared,
-        table_each: false,
-        found_rows: Arc::default(),
-    }
 }

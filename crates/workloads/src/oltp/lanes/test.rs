@@ -34,7 +34,6 @@ pub(crate) struct Script {
     pub(crate) found_rows: Arc<[u64]>,
 }
 
-/// One connection of a test.
 #[derive(Debug)]
 pub struct TestLane {
     connection: Connection,
