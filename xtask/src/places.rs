@@ -3,7 +3,6 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
 }

@@ -130,7 +130,6 @@ fn findings(report: &Value) -> Result<Value> {
     }))
 }
 
-/// The published reports, by name.
 fn published() -> Result<Vec<(String, Table)>> {
     let files = files(&places::root().join("plans/published"), "toml")?.into_iter();
     files.map(|(name, text)| Ok((name, text.parse()?))).collect()

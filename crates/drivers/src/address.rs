@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Socket(PathBuf),
@@ -45,7 +44,6 @@ impl Secret {
         &self.0
     }
 
-    /// No password at all.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::exchange::Exchange;
 use crate::product::{Connection, Limited, Product};
 use crate::products::each_session;
 use crate::{Answer, AnySession, Cells, DbError, Encryption, Param, Rows, Sent, Session, Statement};
@@ -14,8 +15,8 @@ impl AnySession {
 
     /// The server's number for the connection; `None` without a server.
     pub(crate) fn number(&self) -> Option<u32> {
-        each_session!(self, session, P => Connection::exchange(session))
-            .and_then(|exchange| exchange.number())
+        let exchange = each_session!(self, session, P => Connection::exchange(session));
+        exchange.and_then(Exchange::ticket).map(|ticket| ticket.id)
     }
 
     /// Runs `sql`, a bulk statement in the words of [`crate::RowStream::LocalInfile`] or

@@ -98,7 +98,6 @@ pub struct Capabilities {
     pub text_queries_by_default: bool,
     /// A statement blocks the thread that sends it: one thread a connection.
     pub blocking: bool,
-    /// How rows are streamed into a table.
     pub row_stream: RowStream,
     /// Several connections can write at the same time; else they only wait for each other.
     pub parallel_writers: bool,
@@ -108,7 +107,6 @@ pub struct Capabilities {
     /// The server keeps a binary log that `dbdyno` may drop between steps, because it owns the
     /// server.
     pub drops_binlog: bool,
-    /// Where automatic keys come from.
     pub key_source: KeySource,
     /// As long as no other inserts and nothing fails, automatic keys have no gaps.
     pub contiguous_keys: bool,

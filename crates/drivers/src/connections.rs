@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// What a connection agreed on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Encryption {
     /// `TLSv1.3`
@@ -28,7 +27,6 @@ pub struct ConnectionClass {
 pub struct ConnectionLog(Mutex<BTreeMap<(String, Option<Encryption>), u32>>);
 
 impl ConnectionLog {
-    /// Enters one connection.
     pub fn note(&self, class: &str, encryption: Option<Encryption>) {
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *book.entry((class.to_owned(), encryption)).or_insert(0) += 1;

@@ -28,7 +28,6 @@ impl Target {
         each_target!(self, options, P => P::login(options))
     }
 
-    /// The same, to be changed.
     pub fn login_mut(&mut self) -> Option<&mut Options> {
         each_target!(self, options, P => P::login_mut(options))
     }

@@ -25,7 +25,6 @@ pub struct DbError {
 }
 
 impl DbError {
-    /// An error of `class` with the product's `code`.
     pub fn new(class: Class, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { class, code: code.into(), message: message.into() }
     }

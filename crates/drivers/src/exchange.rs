@@ -85,11 +85,6 @@ impl Exchange {
         Ok(())
     }
 
-    /// The server's number for the connection.
-    pub(crate) fn number(&self) -> Option<u32> {
-        self.entered.as_ref().map(|(_, ticket)| ticket.id)
-    }
-
     /// By which the server knows the connection, where it can be asked to stop.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.entered.as_ref().map(|(_, ticket)| *ticket)

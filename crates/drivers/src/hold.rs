@@ -21,7 +21,6 @@ pub struct Hold {
     holder: Holder,
 }
 
-/// Who holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// Which server, and which start of it: the same through every address of it.
@@ -96,7 +95,6 @@ async fn held(mut session: AnySession, locks: Locks, patience: Duration) -> Resu
 }
 
 impl Hold {
-    /// The connection that holds it.
     pub fn holder(&self) -> &Holder {
         &self.holder
     }

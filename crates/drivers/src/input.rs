@@ -1,12 +1,14 @@
 //! What has been read and not yet taken. The buffer is filled with zeroes once, not before every
 //! read.
 
-use std::io;
+use std::future::poll_fn;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::fault::Fault;
 
 /// First size: a server's own network buffer, so that most answers come with one read.
 pub(crate) const FIRST_SIZE: usize = 16 << 10;
@@ -17,27 +19,52 @@ pub(crate) const LARGEST_SIZE: usize = 256 << 10;
 /// A buffer that is read into at its end and taken from at its front.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// Always initialised to its whole length; the first `filled` bytes are from the server.
+    /// Always initialised to its whole length; from `taken` to `filled` it is from the server and
+    /// not yet taken.
     bytes: Vec<u8>,
+    taken: usize,
     filled: usize,
 }
 
 impl Input {
     pub(crate) fn new(size: usize) -> Self {
-        Self { bytes: vec![0; size], filled: 0 }
+        Self { bytes: vec![0; size], taken: 0, filled: 0 }
     }
 
-    /// One read into the spare room. Returns what it brought: 0 at the end of the stream.
+    /// Takes the next `count` bytes into `body`, which holds nothing else then.
+    pub(crate) async fn read<S: AsyncRead + Unpin, W>(
+        &mut self,
+        stream: &mut S,
+        count: usize,
+        body: &mut Vec<u8>,
+    ) -> Result<(), Fault<W>> {
+        body.clear();
+        while body.len() < count {
+            if self.is_empty() {
+                self.fill(stream).await?;
+            }
+            let piece = (count - body.len()).min(self.len());
+            body.extend_from_slice(&self[..piece]);
+            self.take(piece);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn fill<S: AsyncRead + Unpin, W>(&mut self, stream: &mut S) -> Result<(), Fault<W>> {
+        poll_fn(|context| self.poll_fill(context, stream)).await
+    }
+
+    /// One read into the spare room.
     ///
     /// This and what calls it are functions to be polled and no futures: a load client passes
     /// through here twice for each statement, once to find nothing and once to find the answer, and
     /// each future between would cost it every time.
     #[inline(always)]
-    pub(crate) fn poll_read_from<S: AsyncRead + Unpin>(
+    pub(crate) fn poll_fill<S: AsyncRead + Unpin, W>(
         &mut self,
         context: &mut Context<'_>,
         stream: &mut S,
-    ) -> Poll<io::Result<usize>> {
+    ) -> Poll<Result<(), Fault<W>>> {
         let mut room = ReadBuf::new(self.room());
         ready!(Pin::new(stream).poll_read(context, &mut room))?;
         let read = room.filled().len();
@@ -45,20 +72,23 @@ impl Input {
         if self.is_full() && self.size() < LARGEST_SIZE {
             self.grow();
         }
-        Poll::Ready(Ok(read))
+        Poll::Ready(if read == 0 { Err(Fault::Closed) } else { Ok(()) })
     }
 
-    /// Takes `count` bytes from the front; the rest moves there.
+    /// Takes `count` bytes from the front.
     #[inline]
     pub(crate) fn take(&mut self, count: usize) {
-        if count < self.filled {
-            self.bytes.copy_within(count..self.filled, 0);
-        }
-        self.filled -= count;
+        self.taken += count;
     }
 
-    /// Where the next read goes. Never empty: a full buffer doubles.
+    /// Where the next read goes. What is not taken moves to the front first. Never empty: a full
+    /// buffer doubles.
+    #[inline]
     pub(crate) fn room(&mut self) -> &mut [u8] {
+        if self.taken < self.filled {
+            self.bytes.copy_within(self.taken..self.filled, 0);
+        }
+        self.filled -= std::mem::take(&mut self.taken);
         if self.is_full() {
             self.grow();
         }
@@ -70,15 +100,15 @@ impl Input {
         self.filled += count;
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.filled == self.bytes.len()
     }
 
-    pub(crate) fn size(&self) -> usize {
+    fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(crate) fn grow(&mut self) {
+    fn grow(&mut self) {
         self.bytes.resize(self.bytes.len() * 2, 0);
     }
 }
@@ -87,7 +117,7 @@ impl Deref for Input {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes[..self.filled]
+        &self.bytes[self.taken..self.filled]
     }
 }
 

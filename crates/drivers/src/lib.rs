@@ -9,7 +9,6 @@ mod allowance;
 mod any_session;
 mod cancel;
 mod capabilities;
-mod channel;
 mod connections;
 mod der;
 mod endpoint;
@@ -49,7 +48,9 @@ pub use error::{Class, DbError};
 pub use hold::{Held, Hold, Holder};
 pub use mysql::is_engine;
 pub use options::{ColumnDefinitions, Manner, Options, ServerKey};
-pub use product::{Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport};
+pub use product::{
+    Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
+};
 pub use products::{ALL, AnySession, Target};
 pub use questions::{
     Room, connection_room, debt, describe, drop_binlog, explain, explain_executed, prepared_room, settle,

@@ -15,7 +15,6 @@ use crate::{AnySession, Cells, Class, DbError, Endpoint, Session};
 /// Between the first request to end a statement and the second, which follows soon: one that comes
 /// before the statement has begun is lost. Then twice as long each time.
 const AGAIN: Duration = Duration::from_millis(10);
-/// The most of that.
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
 impl Endpoint {

@@ -56,11 +56,9 @@ pub struct Manner {
     /// MySQL and MariaDB: sessions begin with `SET autocommit = 1`, because the server's own would
     /// not commit after each statement. See [`crate::Endpoint::commit_each_statement`].
     pub sets_autocommit: bool,
-    /// The connections that are open.
     pub roster: Roster,
 }
 
-/// How to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub address: Address,
@@ -89,17 +87,14 @@ impl Options {
         }
     }
 
-    /// `user` over the unix socket `path`.
     pub fn socket(path: impl Into<PathBuf>, user: impl Into<String>) -> Self {
         Self::new(Address::Socket(path.into()), user)
     }
 
-    /// `user` over TCP.
     pub fn tcp(host: impl Into<String>, port: u16, user: impl Into<String>) -> Self {
         Self::new(Address::Tcp { host: host.into(), port }, user)
     }
 
-    /// The same login with a password.
     #[must_use]
     pub fn with_password(mut self, password: Secret) -> Self {
         self.password = password;
@@ -113,14 +108,12 @@ impl Options {
         self
     }
 
-    /// The same login with another time limit.
     #[must_use]
     pub fn with_connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
     }
 
-    /// The same login over TLS, or in clear.
     #[must_use]
     pub fn with_tls(mut self, tls: Option<Tls>) -> Self {
         self.manner.tls = tls;
@@ -145,6 +138,26 @@ impl Options {
             Some(database) => format!("{} as {}, database {database}", self.address, self.user),
             None => format!("{} as {}", self.address, self.user),
         }
+    }
+}
+
+/// What the way to the server keeps from others, which decides what may be said on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Channel {
+    pub(crate) is_encrypted: bool,
+    /// A password may go over it as it is: a unix socket, or TLS that was demanded. TLS that is
+    /// only preferred is not enough, because an attacker in between takes it away.
+    pub(crate) may_carry_passwords: bool,
+    /// A unix socket.
+    pub(crate) is_local: bool,
+}
+
+impl Channel {
+    /// The way to the server of `options`, with TLS under it or not.
+    pub(crate) fn new(options: &Options, is_encrypted: bool) -> Self {
+        let is_local = matches!(options.address, Address::Socket(_));
+        let is_demanded = options.manner.tls.as_ref().is_some_and(Tls::is_required);
+        Self { is_encrypted, may_carry_passwords: is_local || is_encrypted && is_demanded, is_local }
     }
 }
 

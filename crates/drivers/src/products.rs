@@ -6,7 +6,6 @@ use crate::{mysql, null, postgres, sqlite};
 
 macro_rules! products {
     ($d:tt $($product:ident = $folder:ident::$session:ident,)*) => {
-        /// Which product, with its options.
         #[derive(Debug, Clone)]
         pub enum Target {
             $($product($folder::Options),)*
@@ -51,7 +50,6 @@ macro_rules! products {
         pub(crate) use {each_session, each_target};
 
         impl Target {
-            /// Opens one session.
             pub(crate) async fn connect(&self) -> Result<AnySession, crate::DbError> {
                 Ok(match self {
                     $(Self::$product(options) => AnySession::$product($folder::$product::connect(options).await?),)*

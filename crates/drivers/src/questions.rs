@@ -100,15 +100,8 @@ pub async fn table_engines(
 /// `postgres`, `sqlite`), and its rows or why there are none. `None` for a database that has no
 /// plans.
 pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells, DbError>)> {
-    let (questions, form) = each_session!(session, _session, P => (P::EXPLAIN, P::NAME));
-    let mut last = None;
-    for words in questions {
-        match session.rows(&format!("{words} {sql}")).await {
-            Err(error) if error.class != Class::Lost => last = Some(Err(error)),
-            answer => return Some((form, answer)),
-        }
-    }
-    last.map(|answer| (form, answer))
+    let questions = each_session!(session, _session, P => P::EXPLAIN);
+    understood(session, questions, sql).await
 }
 
 /// As [`explain`], of an execution of `sql` in which the server counts rows and times by operator.
@@ -118,6 +111,15 @@ pub async fn explain_executed(
     sql: &str,
 ) -> Option<(&'static str, Result<Cells, DbError>)> {
     let questions = each_session!(session, _session, P => P::ANALYZE);
+    understood(session, questions, sql).await
+}
+
+/// The answer to the first of the questions that the server understands, and its form.
+async fn understood(
+    session: &mut AnySession,
+    questions: &'static [(&'static str, &'static str)],
+    sql: &str,
+) -> Option<(&'static str, Result<Cells, DbError>)> {
     let mut last = None;
     for (words, form) in questions {
         match session.rows(&format!("{words} {sql}")).await {

@@ -7,7 +7,6 @@ use crate::DbError;
 /// What came back for one statement. Rows are counted, not decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Rows fetched.
     pub rows: u64,
     /// Rows changed, as the server counts them.
     pub affected: u64,
@@ -17,7 +16,6 @@ pub struct Answer {
     pub warnings: u16,
 }
 
-/// A parameter of a prepared statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Param {
     Int(i64),
@@ -43,7 +41,6 @@ impl Param {
 pub struct Statement {
     /// The session's own number for it.
     pub id: u32,
-    /// Parameters it takes.
     pub params: u16,
     /// Columns of its result, 0 for none.
     pub columns: u16,

@@ -27,7 +27,6 @@ pub trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for S {}
 
-/// One connected stream.
 #[derive(Debug)]
 pub enum Stream {
     Unix(UnixStream),
@@ -37,7 +36,6 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Connects to `address`.
     pub(crate) async fn connect(address: &Address) -> io::Result<Self> {
         match address {
             Address::Socket(path) => Ok(Self::Unix(UnixStream::connect(path).await?)),
@@ -101,24 +99,27 @@ pub(crate) fn write_whole<S: AsyncWrite + Unpin>(
     })
 }
 
+/// What the stream of whichever kind does.
+macro_rules! each {
+    ($stream:expr, $inner:ident => $done:expr) => {
+        match $stream.get_mut() {
+            Stream::Unix($inner) => $done,
+            Stream::Tcp($inner) => $done,
+            Stream::Tls($inner) => $done,
+        }
+    };
+}
+
 impl AsyncRead for Stream {
     #[inline]
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
-        }
+        each!(self, stream => Pin::new(stream).poll_read(cx, buf))
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
-        }
+        each!(self, stream => Pin::new(stream).poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
@@ -126,11 +127,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
-            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, pieces),
-        }
+        each!(self, stream => Pin::new(stream).poll_write_vectored(cx, pieces))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -138,19 +135,11 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
-        }
+        each!(self, stream => Pin::new(stream).poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
-        }
+        each!(self, stream => Pin::new(stream).poll_shutdown(cx))
     }
 }
 

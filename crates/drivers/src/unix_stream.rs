@@ -22,7 +22,6 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 /// Until a server whose backlog was full is asked again.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(1);
 
-/// A connected unix socket.
 #[derive(Debug)]
 pub struct UnixStream {
     reader: AsyncFd<StdStream>,

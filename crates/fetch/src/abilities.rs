@@ -11,7 +11,6 @@ pub struct Abilities {
     /// The engine of tables that name none, with its own version where it has one: `XtraDB
     /// 5.6.35-80.0`, `heap`.
     pub default_engine: String,
-    /// Whether sessions can share threads.
     pub thread_pool: ThreadPool,
     /// Ways of checking a password that the server has, sorted: authentication plugins, or
     /// PostgreSQL's `password_encryption` values.

@@ -39,11 +39,9 @@ pub fn add(
         )));
     }
     let source = format!("the base directory {}", base.path().display());
-    let mut card = match Card::read(folder, name)? {
-        Some(card) if !is_new => card,
-        _ if !is_new => Card { origin: Origin::Found, source, answer: None },
-        _ => Card { origin: Origin::Added, source, answer: None },
-    };
+    let origin = if is_new { Origin::Added } else { Origin::Found };
+    let known = Card::read(folder, name)?.filter(|_| !is_new);
+    let mut card = known.unwrap_or(Card { origin, source, answer: None });
     if is_new {
         card.write(folder, name)?;
         link(base.path(), &place)?;

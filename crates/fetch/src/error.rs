@@ -9,11 +9,9 @@ pub enum Error {
     #[error(transparent)]
     Server(#[from] dbdyno_provision::Error),
 
-    /// No server of that name in the servers folder.
     #[error("no server {name} in {folder}; {help}", folder = .folder.display())]
     NotInFolder { name: String, folder: PathBuf, help: String },
 
-    /// A catalogue entry that does not exist.
     #[error("no server {name} in the catalogue; {help}")]
     NotInCatalogue { name: String, help: String },
 
@@ -21,33 +19,27 @@ pub enum Error {
     #[error("{path}:{line}: {why}", path = .path.display())]
     Catalogue { path: PathBuf, line: usize, why: String },
 
-    /// A card in the servers folder that cannot be understood.
     #[error("{path} is not as dbdyno wrote it ({why}); remove the file to have the server asked again", path = .path.display())]
     Card { path: PathBuf, why: String },
 
-    /// A name that cannot be given to a server.
     #[error("cannot add {name}: {why}")]
     NameTaken { name: String, why: String },
 
-    /// A server that dbdyno may not remove.
     #[error("{name} stays: {why}")]
     NotRemovable { name: String, why: String },
 
-    /// What was downloaded is not what the catalogue means.
     #[error(
         "cannot get {name}: the SHA-256 of what was downloaded is {found}, and should be {wanted}; \
          the file was damaged or exchanged on its way, so nothing of it was kept"
     )]
     Checksum { name: String, wanted: String, found: String },
 
-    /// A Debian suite that has gone on.
     #[error(
         "cannot get {name}: Debian {suite} has {now} by now, and a suite keeps one version only; {instead}\
          for this one unpack packages that you kept and `dbdyno servers add` their folder"
     )]
     Moved { name: String, suite: String, now: String, instead: String },
 
-    /// Another server than its entry promises.
     #[error("{name} is not what its entry says: it answers as {answered}, and should be {wanted}")]
     OtherVersion { name: String, wanted: String, answered: String },
 
@@ -55,19 +47,15 @@ pub enum Error {
     #[error("{name} does not run here, so it was not kept: {source}")]
     DoesNotRun { name: String, source: Box<dbdyno_provision::Error> },
 
-    /// A program that dbdyno runs for its work failed.
     #[error("{what}: `{command}` {status}\n{output}")]
     Tool { what: String, command: String, status: String, output: String },
 
-    /// Packages of the machine's own distribution are missing.
     #[error("{what} needs packages that are not installed; as root: apt-get install {packages}")]
     MissingTools { what: String, packages: String },
 
-    /// A server that cannot be got.
     #[error("cannot get {name}: {why}")]
     Unfetchable { name: String, why: String },
 
-    /// Stopped by the user.
     #[error("{what}: stopped")]
     Cancelled { what: String },
 }

@@ -1,7 +1,7 @@
 //! Getting a server of the catalogue: its files, and its first start.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_provision::Base;
@@ -103,13 +103,10 @@ pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
     })
 }
 
-/// Puts a link to the base directory `target` at `place`.
-pub(super) fn link(target: &Path, place: &Path) -> Result<PathBuf, Error> {
+pub(super) fn link(target: &Path, place: &Path) -> Result<(), Error> {
     // Before the link is made: whatever is wrong with the folder is said with its own name.
     let base = Base::open(target)?;
-    let target = base.path().to_path_buf();
-    std::os::unix::fs::symlink(&target, place).map_err(Error::io("cannot link", place))?;
-    Ok(target)
+    std::os::unix::fs::symlink(base.path(), place).map_err(Error::io("cannot link", place))
 }
 
 /// Removes `NAME` from the folder: the base directory, or the link to it, and its card. A base

@@ -21,7 +21,6 @@ const LOCK: &str = "lock";
 /// From spawning to the first answer; MariaDB 11.4 may take 20 s to make a key.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// What may be chosen.
 #[derive(Debug, Clone, Default)]
 pub struct PlayOptions {
     /// The server's own option file.
@@ -36,7 +35,6 @@ pub struct PlayOptions {
 #[derive(Debug)]
 pub struct Play {
     // Dropped in this order: the server, its data, the lock on them.
-    /// The server's process and files.
     pub server: Server,
     folder: TempDir,
     _lock: Flock<File>,

@@ -30,7 +30,6 @@ pub struct Here {
     /// What it answered when it was started once; `None` when it was not, or its program has
     /// changed since.
     pub answer: Option<Answer>,
-    /// What is wrong with it.
     pub problem: Option<String>,
 }
 

@@ -12,7 +12,6 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 /// spins for the rest.
 const SPIN: Duration = Duration::from_micros(80);
 
-/// Something to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     pub(crate) due: Instant,

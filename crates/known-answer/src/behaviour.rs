@@ -39,7 +39,6 @@ pub struct Behaviour {
     /// The connection is closed instead of this statement's answer, counted on each connection.
     pub disconnect_every: Option<u64>,
     pub half: Option<Half>,
-    /// Time that a login takes.
     #[serde(serialize_with = "show", deserialize_with = "read")]
     pub login_delay: Duration,
     /// Connections beyond this are refused with the product's own error.

@@ -20,7 +20,6 @@ pub(crate) fn burn(begin: Duration, wanted: Duration) -> Duration {
     used
 }
 
-/// This thread's CPU time.
 pub(crate) fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).expect("every thread has this clock")
 }

@@ -17,7 +17,6 @@ pub(crate) enum Life {
     Waits,
     /// It has work, which must be put on the agenda.
     Works,
-    /// It is over.
     Over,
 }
 
@@ -25,7 +24,6 @@ pub(crate) enum Life {
 #[derive(Debug)]
 pub(crate) struct Job {
     task: Task,
-    /// When it began.
     pub(crate) since: Instant,
     /// What it is meant to take, freezes apart.
     pub(crate) programmed: Duration,
@@ -61,7 +59,6 @@ struct Unwritten {
     programmed: Duration,
 }
 
-/// A client's connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
@@ -174,13 +171,12 @@ impl Connection {
                     at += length;
                     count(stats, kind);
                     if kind != Kind::Part && behaviour.freeze.is_some() {
-                        self.begin(Task::Hold, now, Duration::ZERO, Duration::ZERO, behaviour, stats);
+                        self.begin(Task::Hold, now, Duration::ZERO, behaviour, stats);
                     }
                 }
                 Step::Login(length) => {
                     at += length;
-                    let time = behaviour.login_delay;
-                    self.begin(Task::Login, now, time, Duration::ZERO, behaviour, stats);
+                    self.begin(Task::Login, now, behaviour.login_delay, behaviour, stats);
                 }
                 Step::Statement(length, work) => {
                     at += length;
@@ -191,13 +187,13 @@ impl Connection {
                     };
                     *number += 1;
                     if behaviour.prepared_only && !work.prepared {
-                        self.begin(Task::Aside(work), now, Duration::ZERO, Duration::ZERO, behaviour, stats);
+                        self.begin(Task::Aside(work), now, Duration::ZERO, behaviour, stats);
                         continue;
                     }
                     self.statements += 1;
                     let fault = behaviour.fault_of(self.number, self.statements);
                     let time = behaviour.burn + behaviour.delay_of(self.number, self.statements);
-                    self.begin(Task::Answer(work, fault), now, time, behaviour.burn, behaviour, stats);
+                    self.begin(Task::Answer(work, fault), now, time, behaviour, stats);
                 }
             }
         }
@@ -209,10 +205,10 @@ impl Connection {
         task: Task,
         since: Instant,
         programmed: Duration,
-        burn_left: Duration,
         behaviour: &Behaviour,
         stats: &mut Stats,
     ) {
+        let burn_left = if matches!(task, Task::Answer(..)) { behaviour.burn } else { Duration::ZERO };
         let job = Job { task, since, programmed, burn_left, ticket: None };
         if programmed.is_zero() && behaviour.freeze.is_none() {
             self.finish(job, behaviour, stats);

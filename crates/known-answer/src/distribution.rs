@@ -50,7 +50,6 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// The expected delay.
     pub fn mean(&self) -> Duration {
         match *self {
             Self::None => Duration::ZERO,
@@ -89,7 +88,6 @@ impl Distribution {
         delay.min(LONGEST)
     }
 
-    /// No answer waits.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }

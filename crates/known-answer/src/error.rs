@@ -7,13 +7,10 @@ use std::path::PathBuf;
 /// error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Someone answers on the socket file.
     #[error("{path} is in use: a server answers there; stop it, or name another socket")]
     SocketInUse { path: PathBuf },
-    /// The path exists and is not a socket.
     #[error("{path} exists and is not a socket; name another path")]
     NotASocket { path: PathBuf },
-    /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}; name another socket or port")]
     Listen { address: String, source: io::Error },
     /// Threads, timers or file descriptors cannot be had.
@@ -25,7 +22,6 @@ pub enum Error {
     /// A text that says how to behave cannot be understood.
     #[error("{text:?}: {problem}; write {form}")]
     Text { text: String, problem: String, form: &'static str },
-    /// A behaviour that cannot be had.
     #[error("{what}; {advice}")]
     Behaviour { what: String, advice: &'static str },
 }

@@ -17,7 +17,6 @@ const HALF_FORM: &str =
 /// connection, from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum When {
-    /// Each nth.
     Every(u64),
     /// Each with this probability, by a draw of its own.
     Share(f64),

@@ -14,7 +14,6 @@ use crate::{Error, Protocol};
 /// The name of PostgreSQL's socket in its folder, for the port that clients take by default.
 const POSTGRES_SOCKET: &str = ".s.PGSQL.5432";
 
-/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
     /// A socket file. For PostgreSQL it may also be a folder, in which the socket gets the name
@@ -33,7 +32,6 @@ impl fmt::Display for Listen {
     }
 }
 
-/// A socket that takes connections.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Unix(UnixListener),

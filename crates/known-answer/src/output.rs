@@ -33,7 +33,6 @@ impl Output {
         }
     }
 
-    /// Nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.large.is_none()
     }
@@ -43,7 +42,6 @@ impl Output {
         self.large.is_some() || self.bytes.len() > COPIED
     }
 
-    /// Bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.sent + self.large.as_ref().map_or(0, |(_, range)| range.len())
     }

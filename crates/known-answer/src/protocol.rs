@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which protocol a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {

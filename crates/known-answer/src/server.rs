@@ -45,7 +45,6 @@ impl Threads {
     }
 }
 
-/// The known-answer server.
 #[derive(Debug)]
 pub struct Server;
 
@@ -107,12 +106,10 @@ impl Handle {
         &self.address
     }
 
-    /// What the server does.
     pub fn behaviour(&self) -> &Behaviour {
         &self.shared.behaviour
     }
 
-    /// What it has done up to now.
     pub fn stats(&self) -> Stats {
         let mut all = Stats::default();
         for mailbox in &self.shared.mailboxes {

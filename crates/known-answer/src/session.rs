@@ -23,7 +23,6 @@ impl Answers {
     }
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) enum Session {
     Mysql(mysql::Session, Arc<mysql::Answers>),

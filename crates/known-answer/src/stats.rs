@@ -59,7 +59,6 @@ pub struct Requests {
     pub queries: u64,
     pub executions: u64,
     pub prepares: u64,
-    /// Statements closed.
     pub closes: u64,
     pub pings: u64,
     pub others: u64,
@@ -87,7 +86,6 @@ impl Requests {
 }
 
 impl Stats {
-    /// Adds what another thread did.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self { connections, requests, faults, received_bytes, sent_bytes, burnt, .. } = other;
         self.connections.accepted += connections.accepted;

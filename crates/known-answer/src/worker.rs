@@ -37,7 +37,6 @@ const BURN_SLICE: Duration = Duration::from_micros(50);
 /// tried again after this.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// What all threads of a server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) behaviour: Behaviour,
@@ -100,7 +99,6 @@ impl Shared {
     }
 }
 
-/// One thread's own things.
 pub(crate) struct Worker {
     shared: Arc<Shared>,
     /// Its place among the threads.
@@ -134,7 +132,6 @@ impl Worker {
         Ok(Self { shared, index, epoll, agenda, listener, accepted: 0, connections, free, room, burning })
     }
 
-    /// Serves until the server is stopped.
     pub(crate) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let mut events = vec![EpollEvent::empty(); 256];

@@ -66,7 +66,6 @@ impl CounterSeries {
         Self { header, at_us, keys, ends, changes }
     }
 
-    /// Number of samples.
     pub fn len(&self) -> usize {
         self.at_us.len()
     }

@@ -77,13 +77,9 @@ impl HistogramSpan {
         to_us: u64,
         histogram: &Histogram<u64>,
     ) -> Result<Self, Error> {
-        let compressed = compress(histogram).map_err(|message| Error::Histogram {
-            tag: clock.tag(kind),
-            from_us,
-            to_us,
-            message,
-        })?;
-        Ok(HistogramSpan { kind: kind.into(), clock, from_us, to_us, compressed })
+        let mut span = HistogramSpan { kind: kind.into(), clock, from_us, to_us, compressed: Vec::new() };
+        span.compressed = compress(histogram).map_err(|message| span.error(message))?;
+        Ok(span)
     }
 
     /// `<kind>/service`, `<kind>/response` or `<kind>/lag`.
@@ -103,12 +99,6 @@ impl HistogramSpan {
         sum.add(&self.compressed).and_then(|()| sum.histogram()).ok_or_else(|| self.error(UNKNOWN.to_owned()))
     }
 
-    /// Adds every count to `sum` without loss. Fails when the bytes are no HdrHistogram, or when
-    /// `sum` has a fixed range that does not hold the greatest value.
-    pub fn add_to(&self, sum: &mut Histogram<u64>) -> Result<(), Error> {
-        sum.add(self.histogram()?).map_err(|error| self.error(error.to_string()))
-    }
-
     /// The histograms of `spans` as one, without loss: values in microseconds, a range that grows
     /// with what is added to it. `None` for no span. Fails when the bytes of one are no histogram
     /// of dbdyno's.
@@ -123,12 +113,7 @@ impl HistogramSpan {
     }
 
     fn error(&self, message: String) -> Error {
-        Error::Histogram {
-            tag: self.clock.tag(&self.kind),
-            from_us: self.from_us,
-            to_us: self.to_us,
-            message,
-        }
+        Error::Histogram { tag: self.tag(), from_us: self.from_us, to_us: self.to_us, message }
     }
 }
 

@@ -63,7 +63,6 @@ pub struct ErrorCounts {
 }
 
 impl ErrorCounts {
-    /// No error of any class.
     pub fn is_empty(&self) -> bool {
         self.total() == 0
     }

@@ -19,7 +19,6 @@ mod lines;
 mod manifest;
 pub mod parallel;
 mod plausible;
-mod query_plan;
 mod reader;
 mod run_event;
 mod server_info;
@@ -37,13 +36,12 @@ pub use event::{
     CellEvent, Check, CheckPart, ClientHost, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome,
     StepEvent, StepSpec, Target, Unit, WindowRule,
 };
-pub use execution::{AnswerDigest, Execution};
+pub use execution::{AnswerDigest, Execution, QueryPlan};
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
 pub use manifest::{
     CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup,
 };
-pub use query_plan::QueryPlan;
 pub use reader::{CellRecord, Run};
 pub use run_event::RunEvent;
 pub use server_info::ServerInfo;

@@ -61,7 +61,6 @@ impl LineWriter {
         self.push_bytes(&line)
     }
 
-    /// Takes whole lines as they are.
     pub(crate) fn push_bytes(&mut self, lines: &[u8]) -> Result<(), Error> {
         self.pending.extend_from_slice(lines);
         if self.pending.len() > PENDING_LIMIT_BYTES { self.flush() } else { Ok(()) }

@@ -94,7 +94,6 @@ pub struct HostInfo {
     /// was a choice: they slept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait: Option<String>,
-    /// Why so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait_reason: Option<String>,
     /// Folder that holds the data directories while the run goes on, its filesystem and block

@@ -14,7 +14,6 @@ use crate::{
     parallel,
 };
 
-/// A run as it was recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     pub dir: PathBuf,
@@ -30,7 +29,6 @@ pub struct Run {
     pub warnings: Vec<String>,
 }
 
-/// One cell as it was recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellRecord {
     pub id: CellId,
@@ -133,7 +131,6 @@ impl Run {
     }
 }
 
-/// The manifest of the run in `dir`.
 pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
     let path = dir.join(MANIFEST);
     let text = std::fs::read(&path).map_err(|source| match source.kind() {

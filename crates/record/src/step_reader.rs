@@ -15,7 +15,6 @@ use crate::{
     WindowRule, histogram,
 };
 
-/// One step of a cell, as it was recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepRecord {
     /// The folder's name: `l.i0`, `qr100`, ...
@@ -26,7 +25,6 @@ pub struct StepRecord {
     pub events: Vec<StepEvent>,
     pub intervals: Vec<Interval>,
     pub histograms: Vec<HistogramSpan>,
-    /// Raw counters by source.
     pub counters: BTreeMap<String, CounterSeries>,
     /// The files were compared with the sums that were written when the step had ended. Steps that
     /// did not end have none, nor have those of versions of dbdyno that wrote none.
@@ -69,7 +67,6 @@ impl StepRecord {
         reasons.collect()
     }
 
-    /// The content checks made after the step.
     pub fn checks(&self) -> Vec<&Check> {
         let checks = self.events.iter().filter_map(|event| match event {
             StepEvent::Check(check) => Some(check),

@@ -29,17 +29,14 @@ impl StepWriter {
         Ok(StepWriter { dir, events, intervals, histograms })
     }
 
-    /// The step's folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Appends one event.
     pub fn event(&mut self, event: &StepEvent) -> Result<(), Error> {
         self.events.push(event)
     }
 
-    /// Appends one interval.
     pub fn interval(&mut self, interval: &Interval) -> Result<(), Error> {
         self.intervals.push(interval)
     }
@@ -125,7 +122,6 @@ impl CounterWriter {
         self.lines.flush()
     }
 
-    /// Puts all lines on the disk.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.lines.sync()
     }

@@ -46,7 +46,6 @@ impl RunWriter {
         Ok((RunWriter { dir: dir.into(), events }, manifest))
     }
 
-    /// The run directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -94,13 +93,8 @@ impl RunWriter {
             }
             number += 1;
         };
-        let to = self.dir.join(&place);
-        refuse_links(&self.dir, &to)?;
-        let write_error = |source| Error::Write { path: to.clone(), source };
-        std::fs::create_dir_all(parent_of(&to)).map_err(write_error)?;
-        std::fs::rename(&from, &to).map_err(write_error)?;
+        self.move_here(&from, &self.dir.join(&place))?;
         sync_folder(&parent_of(&from))?;
-        sync_folders_between(&self.dir, &to)?;
         Ok(Some(place))
     }
 
@@ -111,20 +105,23 @@ impl RunWriter {
         // Its steps last: with them the cell is here.
         for folder in [REPEATED, CELLS] {
             let (from, to) = (from.join(folder).join(&path), self.dir.join(folder).join(&path));
-            if !from.exists() {
-                continue;
+            if from.exists() {
+                self.move_here(&from, &to)?;
             }
-            refuse_links(&self.dir, &to)?;
-            let write_error = |source| Error::Write { path: to.clone(), source };
-            std::fs::create_dir_all(parent_of(&to)).map_err(write_error)?;
-            std::fs::rename(&from, &to).map_err(write_error)?;
-            sync_folders_between(&self.dir, &to)?;
         }
         Ok(())
     }
+
+    /// Moves a folder of the same filesystem to `to`, which is in this run.
+    fn move_here(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        refuse_links(&self.dir, to)?;
+        let write_error = |source| Error::Write { path: to.into(), source };
+        std::fs::create_dir_all(parent_of(to)).map_err(write_error)?;
+        std::fs::rename(from, to).map_err(write_error)?;
+        sync_folders_between(&self.dir, to)
+    }
 }
 
-/// Writes the folder of one cell.
 pub struct CellWriter {
     dir: PathBuf,
     /// Where steps go that run once more.
@@ -133,7 +130,6 @@ pub struct CellWriter {
 }
 
 impl CellWriter {
-    /// The cell's folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

@@ -22,19 +22,16 @@ pub(crate) struct ProcessClock {
 }
 
 impl ProcessClock {
-    /// The clock of this process.
     pub(crate) fn own() -> Self {
         Self { pid: std::process::id(), id: ClockId::CLOCK_PROCESS_CPUTIME_ID }
     }
 
-    /// The clock of process `pid`.
     pub(crate) fn of(pid: u32) -> Result<Self, Error> {
         let raw = i32::try_from(pid).map_err(|_| Error::Gone { pid })?;
         let id = clock_getcpuclockid(Pid::from_raw(raw)).map_err(|errno| failure(pid, errno))?;
         Ok(Self { pid, id })
     }
 
-    /// CPU time used so far, µs.
     pub(crate) fn cpu_us(self) -> Result<i64, Error> {
         clock_gettime(self.id).map(|time| time.num_microseconds()).map_err(|errno| failure(self.pid, errno))
     }

@@ -9,7 +9,6 @@
 /// Sectors of `/proc/diskstats` are 512 bytes, whatever the device's own.
 const SECTOR_BYTES: i64 = 512;
 
-/// The line of one device.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskLine {
     pub(crate) name: String,

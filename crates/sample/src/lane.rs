@@ -19,7 +19,6 @@ pub(crate) type Open = Box<dyn FnOnce() -> Result<Box<dyn Source>, Error> + Send
 
 /// What a lane is to do.
 pub(crate) struct Spec {
-    /// The thread's name.
     pub(crate) name: &'static str,
     /// Its place in the tally.
     pub(crate) number: usize,
@@ -53,7 +52,6 @@ pub(crate) enum Event {
     Ended { warnings: Vec<String>, error: Option<dbdyno_record::Error> },
 }
 
-/// The thread's state.
 struct Lane {
     number: usize,
     outlets: Vec<Outlet>,

@@ -15,7 +15,6 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// The value of the filesystem's option `name`.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }

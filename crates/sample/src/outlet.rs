@@ -43,7 +43,6 @@ impl Outlet {
         CounterHeader { source: self.name.to_owned(), about: self.source.about() }
     }
 
-    /// From now on samples are written to `writer`.
     pub(crate) fn set_writer(&mut self, writer: CounterWriter) {
         self.writer = Some(writer);
     }

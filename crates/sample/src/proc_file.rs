@@ -19,7 +19,6 @@ pub(crate) struct ProcFile {
 }
 
 impl ProcFile {
-    /// Opens `path` for reading.
     pub(crate) fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         match File::open(&path) {

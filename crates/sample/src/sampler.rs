@@ -9,8 +9,8 @@ use dbdyno_record::{CounterHeader, CounterWriter};
 
 use crate::lane::{self, Command, Event, Open, Spec};
 use crate::sources::{
-    Client, Disk, Group, Host, Interrupts, Load, Own, Processes, Server, ServerSwitches, ServerTree, Size,
-    Source, Status,
+    Client, Costly, Disk, Group, Host, Interrupts, Load, Own, Processes, Scheduling, Server, ServerTree,
+    Size, Source, Status, processes, size,
 };
 use crate::tally::Tally;
 use crate::{Config, Error};
@@ -19,7 +19,6 @@ use crate::{Config, Error};
 /// query and the connection before it may.
 const LANE_LIMIT: Duration = Duration::from_secs(15);
 
-/// What sampling was like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Sources that could not be read and samples that are missing, each with its reason.
@@ -199,11 +198,11 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let mut quick: Vec<(&'static str, Open)> = Vec::new();
     let mut by_connection: Vec<(&'static str, Open)> = Vec::new();
     if let Some(pid) = config.server_pid.filter(|_| config.server_tree) {
-        by_connection.push(source("server", move || ServerTree::open(pid)));
-        by_connection.push(source("switches", move || Ok(ServerSwitches::of_tree(pid))));
+        by_connection.push(costly("server", Duration::ZERO, move || ServerTree::open(pid)));
+        by_connection.push(costly("switches", Duration::ZERO, move || Ok(Scheduling::of_tree(pid))));
     } else if let Some(pid) = config.server_pid {
         quick.push(source("server", move || Server::open(pid)));
-        by_connection.push(source("switches", move || Ok(ServerSwitches::new(pid))));
+        by_connection.push(costly("switches", Duration::ZERO, move || Ok(Scheduling::of(pid))));
     }
     if let Some(folder) = config.server_cgroup.clone() {
         quick.push(source("cgroup", move || Group::open(&folder)));
@@ -216,7 +215,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         quick.push(source("disk", move || Disk::open(&data_dir)));
     }
     let own_tally = Arc::clone(tally);
-    quick.push(source("sampler", move || Ok(Own::new(own_tally, 0))));
+    quick.push(source("sampler", move || Ok(Own::new(own_tally))));
     let mut lanes = vec![("sampler", quick)];
     if !by_connection.is_empty() {
         lanes.push(("sampler-server", by_connection));
@@ -226,15 +225,17 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     }
     if config.data_dir.is_some() || config.database_dir.is_some() {
         let folders = (config.data_dir.clone(), config.database_dir.clone());
-        lanes.push(("sampler-size", vec![source("size", move || Ok(Size::new(folders.0, folders.1)))]));
+        let size = costly("size", size::LEAST_PAUSE, move || Ok(Size::new(folders.0, folders.1)));
+        lanes.push(("sampler-size", vec![size]));
     }
     let mut slow = Vec::new();
     if let (Some(server), Some(client)) = (config.server_cpus.clone(), config.cpus.clone())
         && server.iter().all(|cpu| !client.contains(cpu))
     {
-        slow.push(source("interrupts", move || Interrupts::open(server, client)));
+        // On a machine of many CPUs and devices the kernel takes milliseconds for the text.
+        slow.push(costly("interrupts", Duration::ZERO, move || Interrupts::open(server, client)));
     }
-    slow.push(source("processes", Processes::open));
+    slow.push(costly("processes", processes::AT_LEAST, Processes::open));
     lanes.push(("sampler-processes", slow));
     let lanes = lanes.into_iter().enumerate().map(|(number, (name, sources))| Spec {
         name,
@@ -253,6 +254,15 @@ fn source<S: Source + 'static>(
     open: impl FnOnce() -> Result<S, Error> + Send + 'static,
 ) -> (&'static str, Open) {
     (name, Box::new(move || Ok(Box::new(open()?) as Box<dyn Source>)))
+}
+
+/// A source that is read at most so often.
+fn costly<S: Source + 'static>(
+    name: &'static str,
+    at_least: Duration,
+    open: impl FnOnce() -> Result<S, Error> + Send + 'static,
+) -> (&'static str, Open) {
+    source(name, move || Ok(Costly::new(open()?, at_least)))
 }
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ impl Tally {
         self.lane_cpu_us[lane].store(i64::try_from(cpu.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// CPU time of all threads, µs.
     pub(crate) fn cpu_us(&self) -> i64 {
         self.lane_cpu_us.iter().map(|cpu| cpu.load(Ordering::Relaxed)).sum()
     }

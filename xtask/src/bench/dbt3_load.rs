@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use dbdyno_record::CellEvent;
 
-use super::grid::Grid;
+use super::grid::{Grid, met};
 use super::spread::Spread;
 use super::sysbench::hosts::{self, Host};
 use super::{Measured, Setting, runs};
@@ -130,15 +130,14 @@ impl Figure {
 
     fn row(&self) -> Vec<String> {
         let median = |part: fn(&Round) -> f64| Spread::of(self.rounds.iter().map(part)).median;
-        let met = |is_met: bool| if is_met { "met" } else { "MISSED" };
-        let Spread { least, median: ratio, greatest } = self.ratio();
+        let ratio = self.ratio();
         let generation = self.generation();
         vec![
             self.server.clone(),
             format!("{:.1} + {:.1}", median(|round| round.files[0]), median(|round| round.files[1])),
             format!("{:.1} + {:.1}", median(|round| round.own[0]), median(|round| round.own[1])),
-            format!("{ratio:.2} ({least:.2} to {greatest:.2})"),
-            format!("≥ {LEAST_RATE:.2} {}", met(ratio >= LEAST_RATE)),
+            ratio.shown(2),
+            format!("≥ {LEAST_RATE:.2} {}", met(ratio.median >= LEAST_RATE)),
             format!("{:.2}", median(|round| (round.files[0] + round.files[1]) / round.files[1])),
             format!("{:.1} s, {generation:.2}", self.generation_seconds),
             format!("≤ {MOST_GENERATION:.2} {}", met(generation <= MOST_GENERATION)),
@@ -160,44 +159,36 @@ const HEADER: [&str; 8] = [
 /// Measures both ways on each server, their order changing from round to round.
 pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let generator = installed()?;
-    // One thread for everything: the kernel stops a server when the thread that started it ends.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut figures = Vec::new();
     let generation_seconds = generation(setting)?;
     for prefix in
         SERVERS.into_iter().filter(|name| setting.only.as_ref().is_none_or(|only| name.contains(only)))
     {
         let folder = setting.folder.join(prefix);
-        let host = runtime.block_on(hosts::start_with(prefix, &folder, (MY_CNF, POSTGRESQL_CONF), None))?;
+        let host = hosts::start_with(prefix, &folder, (MY_CNF, POSTGRESQL_CONF), None)?;
         let mut rounds = Vec::new();
         for round in 1..=setting.rounds {
-            let own = || {
-                setting.note_round(round, &format!("{}, dbdyno", host.title));
-                own(setting, &host, round)
-            };
-            let files = || {
-                setting.note_round(round, &format!("{}, files", host.title));
-                runtime.block_on(files(&generator, &host, &setting.folder.join("files")))
-            };
-            // The second finds a server with memory and files at hand.
-            let (own, files) = if round % 2 == 1 {
-                let own = own()?;
-                (own, files()?)
-            } else {
-                let files = files()?;
-                (own()?, files)
-            };
-            rounds.push(Round { files, own });
+            let mut seconds = Round { files: [0.0; 2], own: [0.0; 2] };
+            // The second finds a server with memory and files at hand: they take turns.
+            for is_own in [round % 2 == 1, round % 2 == 0] {
+                let client = if is_own { "dbdyno" } else { "files" };
+                setting.note_round(round, &format!("{}, {client}", host.title));
+                match is_own {
+                    true => seconds.own = own(setting, &host, round)?,
+                    false => {
+                        let folder = setting.folder.join("files");
+                        seconds.files = host.runtime.block_on(files(&generator, &host, &folder))?;
+                    }
+                }
+            }
+            rounds.push(seconds);
         }
         figures.push(Figure { server: host.title.clone(), rounds, generation_seconds });
     }
     let grid = Grid { header: HEADER.to_vec(), rows: figures.iter().map(Figure::row).collect() };
-    Ok(Measured {
-        table: grid.text() + "\n",
-        markdown: grid.markdown(),
-        facts: vec![format!("rounds: {}; scale factor {SCALE_FACTOR}; files by {GENERATOR}", setting.rounds)],
-        is_met: figures.iter().all(Figure::is_met),
-    })
+    let facts =
+        vec![format!("rounds: {}; scale factor {SCALE_FACTOR}; files by {GENERATOR}", setting.rounds)];
+    Ok(Measured::of(&grid, facts, figures.iter().all(Figure::is_met)))
 }
 
 /// tpchgen's command, installed below the build output where it is missing.
@@ -230,7 +221,7 @@ fn own(setting: &Setting, host: &Host, round: u32) -> Result<[f64; 2]> {
     runs::measured(&setting.dbdyno, &folder, &name, &text, &[])?;
     let window = runs::record(&folder, &name, "load")?.window();
     let (from_us, to_us) = window.context("step load has no window")?;
-    let texts = runs::events(&folder, &name)?.into_iter().find_map(|event| match event {
+    let texts = runs::cell(&folder, &name)?.events.into_iter().find_map(|event| match event {
         CellEvent::Work { name, duration_us, .. } if name == "make texts" => Some(duration_us),
         _ => None,
     });

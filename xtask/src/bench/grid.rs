@@ -6,6 +6,11 @@ pub(super) struct Grid {
     pub(super) rows: Vec<Vec<String>>,
 }
 
+/// Of a target, aloud.
+pub(super) fn met(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "MISSED" }
+}
+
 impl Grid {
     /// Columns aligned by blanks.
     pub(super) fn text(&self) -> String {
@@ -20,7 +25,6 @@ impl Grid {
         rows.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// A Markdown table.
     pub(super) fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
         let header: Vec<String> = self.header.iter().map(|cell| (*cell).to_owned()).collect();

@@ -13,7 +13,6 @@ use crate::terminal;
 const PAIRS: [[&str; 2]; 3] =
     [["mariadb-10.2", "mariadb-11.4"], ["mysql-5.7", "mysql-8.0"], ["mariadb-11.4", "mariadb-11.4"]];
 const FIXED_BLOCKS: u32 = 9;
-/// Length of the steps.
 struct Lengths {
     seconds: u32,
     warmup_seconds: u32,
@@ -28,7 +27,6 @@ const MOST_TIME: f64 = 0.60;
 /// Share of the time inside of measured windows, at least.
 const LEAST_WINDOWS: f64 = 0.70;
 
-/// How a run went.
 struct Run {
     seconds: f64,
     in_windows: f64,
@@ -107,7 +105,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         grid.rows.push(run.row(&name, "budget", Some(run.seconds / fixed.seconds)));
         is_met &= run.decided >= fixed.decided && run.seconds <= 1.05 * budget;
     }
-    Ok(Measured { table: grid.text() + "\n", markdown: grid.markdown(), facts: Vec::new(), is_met })
+    Ok(Measured::of(&grid, Vec::new(), is_met))
 }
 
 fn measured(setting: &Setting, servers: &str, rule: &str, plan: &str) -> Result<Run> {

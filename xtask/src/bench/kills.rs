@@ -55,7 +55,6 @@ struct Tally {
     lost: Vec<String>,
     /// Runs that went on until their end, valid in all steps.
     completed: u32,
-    /// What runs had left in the end.
     leftovers: Vec<String>,
     faults: Vec<String>,
 }
@@ -64,7 +63,6 @@ struct Tally {
 struct Draw(u64);
 
 impl Draw {
-    /// A time of at most `limit`.
     fn time(&mut self, limit: Duration) -> Duration {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -98,7 +96,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         limit.as_secs_f64()
     )];
     let is_met = tally.lost.is_empty() && tally.leftovers.is_empty() && tally.completed == tally.runs;
-    Ok(Measured { table: grid.text(), markdown: grid.markdown(), facts, is_met })
+    Ok(Measured::of(&grid, facts, is_met))
 }
 
 fn grid(tally: &Tally) -> Grid {

@@ -1,5 +1,8 @@
 //! Facts of this machine and moment that the runs do not record themselves.
 
+use std::ffi::OsStr;
+use std::process::Command;
+
 use jiff::Timestamp;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
@@ -50,6 +53,22 @@ pub(super) fn list(cpus: Option<&[u32]>) -> String {
     let all = ours();
     let cpus = cpus.unwrap_or(&all);
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// A call of `program` on the client's CPUs.
+pub(super) fn on_client_cpus(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("taskset");
+    command.arg("-c").arg(list(halves().1.as_deref())).arg(program);
+    command
+}
+
+/// The same, with the limit on open files lifted: the shell does that and becomes the program, so
+/// that who watches the process watches the program.
+pub(super) fn with_many_files(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\"", "sh", "taskset", "-c"]);
+    command.arg(list(halves().1.as_deref())).arg(program);
+    command
 }
 
 /// Where servers and clients run, for the facts of a page.

@@ -24,6 +24,7 @@ use clap::Parser;
 
 use crate::marked::with_part;
 use crate::{command, places, terminal};
+use grid::Grid;
 use machine::Moment;
 
 /// Measure the load client against the project's targets and against other load generators.
@@ -130,8 +131,14 @@ struct Measured {
     markdown: String,
     /// Lines on how it was measured, for the same.
     facts: Vec<String>,
-    /// All targets are met.
     is_met: bool,
+}
+
+impl Measured {
+    /// What is said by one table.
+    fn of(grid: &Grid, facts: Vec<String>, is_met: bool) -> Self {
+        Self { table: grid.text(), markdown: grid.markdown(), facts, is_met }
+    }
 }
 
 /// Measures and prints. Returns whether all targets are met.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use dbdyno_record::{CellEvent, StepRecord};
+use dbdyno_record::{CellRecord, StepRecord};
 use serde_json::Value;
 
 use crate::command::{cargo, output, run as run_command};
@@ -42,16 +42,14 @@ pub(super) fn measured(
 
 /// The record of step `step` of the only cell of a run that [`measured`] made.
 pub(super) fn record(folder: &Path, name: &str, step: &str) -> Result<StepRecord> {
-    let mut cells = dbdyno_record::Run::open(&only_run(&folder.join(name).join("runs"))?)?.cells;
-    let steps = cells.pop().context("the run has no cell")?.steps;
-    let found = steps.into_iter().find(|one| one.name == step);
+    let found = cell(folder, name)?.steps.into_iter().find(|one| one.name == step);
     found.with_context(|| format!("the run has no step {step}"))
 }
 
-/// What happened in the only cell of a run that [`measured`] made.
-pub(super) fn events(folder: &Path, name: &str) -> Result<Vec<CellEvent>> {
-    let mut cells = dbdyno_record::Run::open(&only_run(&folder.join(name).join("runs"))?)?.cells;
-    Ok(cells.pop().context("the run has no cell")?.events)
+/// The only cell of a run that [`measured`] made.
+pub(super) fn cell(folder: &Path, name: &str) -> Result<CellRecord> {
+    let run = dbdyno_record::Run::open(&only_run(&folder.join(name).join("runs"))?)?;
+    run.cells.into_iter().next_back().context("the run has no cell")
 }
 
 fn only_run(runs: &Path) -> Result<PathBuf> {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::connections::peak;
-use super::grid::Grid;
+use super::grid::{Grid, met};
 use super::spread::Spread;
 use super::sysbench::bare_loop;
 use super::sysbench::hosts::{self, Host, PEER_DATABASE};
@@ -22,7 +22,6 @@ const ROWS: u32 = 10_000;
 /// pgbench's scale: 100,000 accounts each.
 const SCALE: u32 = 1;
 
-/// A program with a script.
 struct Case {
     /// Beginning of the server's name.
     server: &'static str,
@@ -117,7 +116,7 @@ struct Place {
 }
 
 impl Place {
-    async fn start(setting: &Setting, server: &str) -> Result<Self> {
+    fn start(setting: &Setting, server: &str) -> Result<Self> {
         if server == KNOWN_ANSWER {
             let answers = KnownAnswer::start(&setting.dbdyno, &[])?;
             let socket = format!("--mysql-socket={}", answers.socket().display());
@@ -129,13 +128,12 @@ impl Place {
                 _answers: Some(answers),
             });
         }
-        let host = hosts::start(server, &setting.folder.join(server)).await?;
+        let host = hosts::start(server, &setting.folder.join(server))?;
         let (title, options) = (host.title.clone(), host.peer_options.clone());
         Ok(Self { title, options, host: Some(host), _answers: None })
     }
 
-    /// Makes the tables of a case anew.
-    async fn prepare(&self, case: &Case) -> Result<()> {
+    fn prepare(&self, case: &Case) -> Result<()> {
         let Some(host) = &self.host else { return Ok(()) };
         match case.program {
             "pgbench" => {
@@ -143,7 +141,7 @@ impl Place {
                     format!("-i -q -s {SCALE} -h {} -U postgres {PEER_DATABASE}", directory(&self.options));
                 crate::command::output(Command::new("pgbench").args(line.split(' '))).map(|_| ())
             }
-            _ => peer::prepare_anew(host, ROWS).await,
+            _ => peer::prepare_anew(host, ROWS),
         }
     }
 
@@ -165,7 +163,7 @@ struct Figure {
 
 impl Figure {
     fn ratio(&self, part: fn(&Taken) -> f64) -> Spread {
-        Spread::of(self.own.iter().zip(&self.peers).map(|(own, peer)| part(own) / part(peer)))
+        Spread::ratio(&self.own, &self.peers, part)
     }
 
     /// Ratio and target of each figure, and whether it is met.
@@ -174,7 +172,7 @@ impl Figure {
         let part = |ratio: Spread, sign: &str, target: Option<f64>| {
             let Some(target) = target else { return (ratio, String::new(), true) };
             let is_met = if sign == "≤" { ratio.median <= target } else { ratio.median >= target };
-            (ratio, format!(", {sign} {target:.2} {}", if is_met { "met" } else { "MISSED" }), is_met)
+            (ratio, format!(", {sign} {target:.2} {}", met(is_met)), is_met)
         };
         [
             part(self.ratio(|taken| taken.cpu_us), "≤", most_cpu),
@@ -188,9 +186,7 @@ impl Figure {
         let pair = |part: fn(&Taken) -> f64, decimals: usize| {
             format!("{:.*}, {:.*}", decimals, median(&self.own, part), decimals, median(&self.peers, part))
         };
-        let [cpu, rate, memory] = self.parts().map(|(Spread { least, median, greatest }, target, _)| {
-            format!("{median:.2} ({least:.2} to {greatest:.2}){target}")
-        });
+        let [cpu, rate, memory] = self.parts().map(|(ratio, target, _)| ratio.shown(2) + &target);
         let floor = (!self.floors.is_empty()).then(|| {
             let floors = Spread::of(self.floors.iter().copied()).median;
             let over =
@@ -215,8 +211,6 @@ impl Figure {
 pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let version = peer::version()?;
     let bare = runs::built_example("epoll_floor")?;
-    // One thread for everything: the kernel stops a server when the thread that started it ends.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut figures, mut titles) = (Vec::new(), Vec::new());
     for server in [KNOWN_ANSWER, MARIADB, POSTGRES] {
         let cases: Vec<&Case> =
@@ -224,7 +218,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         if cases.is_empty() {
             continue;
         }
-        let place = runtime.block_on(Place::start(setting, server))?;
+        let place = Place::start(setting, server)?;
         let figure = |case| Figure {
             case,
             server: place.title.clone(),
@@ -239,7 +233,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
                 setting.note_round(round, &format!("{}, {}", place.title, case.what()));
                 // The second program finds warmer caches: they take turns.
                 for is_own in [round % 2 == 0, round % 2 == 1] {
-                    runtime.block_on(place.prepare(case))?;
+                    place.prepare(case)?;
                     let (name, taken) = match is_own {
                         true => ("dbdyno", &mut figure.own),
                         false => (case.program, &mut figure.peers),
@@ -253,16 +247,13 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         titles.push(place.title);
     }
     let grid = Grid { header: HEADER.to_vec(), rows: figures.iter().map(Figure::row).collect() };
-    Ok(Measured {
-        table: grid.text() + "\n",
-        markdown: grid.markdown(),
-        facts: vec![
-            format!("rounds: {} of {SECONDS} s", setting.rounds),
-            format!("servers: {}, {}", titles.join(", "), machine::shares()),
-            format!("peers: {version}, and pgbench of Debian's PostgreSQL 15"),
-        ],
-        is_met: figures.iter().flat_map(Figure::parts).all(|(_, _, is_met)| is_met),
-    })
+    let facts = vec![
+        format!("rounds: {} of {SECONDS} s", setting.rounds),
+        format!("servers: {}, {}", titles.join(", "), machine::shares()),
+        format!("peers: {version}, and pgbench of Debian's PostgreSQL 15"),
+    ];
+    let is_met = figures.iter().flat_map(Figure::parts).all(|(_, _, is_met)| is_met);
+    Ok(Measured::of(&grid, facts, is_met))
 }
 
 const HEADER: [&str; 9] = [
@@ -288,16 +279,11 @@ fn directory(options: &[String]) -> &str {
 }
 
 fn measure(setting: &Setting, place: &Place, case: &Case, is_own: bool) -> Result<Taken> {
-    let (_, cpus) = machine::halves();
-    // The shell lifts its own limit on open files and becomes the program, so that the process
-    // watched is the program.
-    let mut line = Command::new("sh");
-    line.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\"", "sh", "taskset", "-c"]);
-    line.arg(machine::list(cpus.as_deref()));
-    match is_own {
-        true => line.arg(&setting.dbdyno).arg("--quiet").arg(case.program),
-        false => line.arg(case.program),
-    };
+    let mut line =
+        machine::with_many_files(if is_own { setting.dbdyno.as_os_str() } else { case.program.as_ref() });
+    if is_own {
+        line.args(["--quiet", case.program]);
+    }
     line.args(case.words(place));
     // A file and not a pipe: its text is read when it has ended.
     let mut said = tempfile::tempfile()?;

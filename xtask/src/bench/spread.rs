@@ -9,6 +9,17 @@ pub(super) struct Spread {
 }
 
 impl Spread {
+    /// Of `part` of each measurement of one kind over its pair of another, round by round.
+    pub(super) fn ratio<T>(of: &[T], to: &[T], part: impl Fn(&T) -> f64) -> Self {
+        Self::of(of.iter().zip(to).map(|(of, to)| part(of) / part(to)))
+    }
+
+    /// Median and range: `1.30 (1.25 to 1.40)`.
+    pub(super) fn shown(self, decimals: usize) -> String {
+        let Self { least, median, greatest } = self;
+        format!("{median:.decimals$} ({least:.decimals$} to {greatest:.decimals$})")
+    }
+
     /// Of `values`; all zero without any.
     pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();

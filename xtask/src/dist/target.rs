@@ -8,7 +8,6 @@ use anyhow::Result;
 use crate::command::{cargo, output, run};
 use crate::places;
 
-/// What is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) arch: &'static str,

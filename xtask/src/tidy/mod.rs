@@ -23,7 +23,6 @@ const NOT_OURS: &[&str] = &[".git", "target", "runs", "crates/report/page/node_m
 /// Texts of failed golden tests that wait for a look; git ignores them too.
 const PENDING: &[&str] = &[".snap.new", ".pending-snap"];
 
-/// All files of the repository.
 struct Repository {
     files: Vec<File>,
 }
@@ -85,6 +84,17 @@ impl Repository {
         texts.filter(move |(path, _)| path.ends_with(ending))
     }
 
+    /// Place and text of each line of these files.
+    fn lines<'a>(
+        &'a self,
+        is_looked_at: impl Fn(&str) -> bool + 'a,
+    ) -> impl Iterator<Item = (String, &'a str)> {
+        let files = self.texts("").filter(move |(path, _)| is_looked_at(path));
+        files.flat_map(|(path, text)| {
+            text.lines().enumerate().map(move |(index, line)| (format!("{path}:{}", index + 1), line))
+        })
+    }
+
     /// The text of one file; empty when there is none.
     fn text(&self, path: &str) -> &str {
         self.files
@@ -103,7 +113,6 @@ impl Repository {
         path.is_empty() || self.files.iter().any(|file| file.path.starts_with(&prefix))
     }
 
-    /// Names of the folders directly below `folder`.
     fn folders_in(&self, folder: &str) -> Vec<&str> {
         let prefix = format!("{folder}/");
         let below = self.files.iter().filter_map(|file| file.path.strip_prefix(&prefix)?.split_once('/'));

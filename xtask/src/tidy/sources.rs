@@ -7,9 +7,6 @@ use super::{Repository, assert_none};
 /// only tests.
 const MAX_LINES: usize = 600;
 
-/// Files that are longer, each with its reason.
-const LONG_FILES: &[(&str, &str)] = &[];
-
 /// Where the commands speak.
 const PRINTING: &[&str] = &["crates/cli/src/terminal.rs", "xtask/src/terminal.rs"];
 
@@ -20,17 +17,10 @@ fn without_job(repository: &Repository) -> Vec<String> {
         .collect()
 }
 
-fn too_long(repository: &Repository, allowed: &[(&str, &str)]) -> Vec<String> {
-    let mut complaints = Vec::new();
-    for (path, text) in repository.texts(".rs") {
-        let lines = product_lines(text);
-        match (lines > MAX_LINES, allowed.iter().any(|(allowed, _)| *allowed == path)) {
-            (true, false) => complaints.push(format!("{path}: {lines} lines; at most {MAX_LINES}")),
-            (false, true) => complaints.push(format!("{path}: needs no entry in LONG_FILES")),
-            _ => {}
-        }
-    }
-    complaints
+fn too_long(repository: &Repository) -> Vec<String> {
+    let lengths = repository.texts(".rs").map(|(path, text)| (path, product_lines(text)));
+    let long = lengths.filter(|(_, lines)| *lines > MAX_LINES);
+    long.map(|(path, lines)| format!("{path}: {lines} lines; at most {MAX_LINES}")).collect()
 }
 
 /// Lines before the inline tests, which come last.
@@ -42,17 +32,12 @@ fn product_lines(text: &str) -> usize {
 /// Rows of tables cannot be broken.
 fn wide_comments(repository: &Repository) -> Vec<String> {
     const WIDTH: usize = 100;
-    let mut complaints = Vec::new();
-    for (path, text) in repository.texts(".rs") {
-        let is_wide = |line: &str| {
-            let comment = line.trim_start().strip_prefix("//");
-            let is_prose = |text: &str| !text.trim_start_matches(['/', '!', ' ']).starts_with('|');
-            comment.is_some_and(is_prose) && line.chars().count() > WIDTH
-        };
-        let wide = text.lines().enumerate().filter(|(_, line)| is_wide(line));
-        complaints.extend(wide.map(|(at, _)| format!("{path}:{}: a comment beyond {WIDTH} columns", at + 1)));
-    }
-    complaints
+    let is_prose = |text: &str| !text.trim_start_matches(['/', '!', ' ']).starts_with('|');
+    let is_wide = |line: &str| {
+        line.trim_start().strip_prefix("//").is_some_and(is_prose) && line.chars().count() > WIDTH
+    };
+    let wide = repository.lines(|path| path.ends_with(".rs")).filter(|(_, line)| is_wide(line));
+    wide.map(|(place, _)| format!("{place}: a comment beyond {WIDTH} columns")).collect()
 }
 
 /// clippy holds that nothing prints, except where it is asked to look away.
@@ -69,7 +54,7 @@ fn printing(repository: &Repository) -> Vec<String> {
 fn every_source_file_begins_with_its_job_is_short_and_readable_and_does_not_print() {
     let repository = Repository::load();
     assert_none(&without_job(&repository));
-    assert_none(&too_long(&repository, LONG_FILES));
+    assert_none(&too_long(&repository));
     assert_none(&wide_comments(&repository));
     assert_none(&printing(&repository));
 }
@@ -90,9 +75,7 @@ fn a_file_without_a_job_a_long_one_a_wide_comment_and_one_that_prints_are_found(
         ("a/src/wider.rs", wider.as_str()),
         ("crates/cli/src/terminal.rs", print),
     ]);
-    assert_eq!(too_long(&repository, &[]), ["a/src/long.rs: 601 lines; at most 600"]);
-    let allowed = [("a/src/long.rs", "why"), ("a/src/short.rs", "stale")];
-    assert_eq!(too_long(&repository, &allowed), ["a/src/short.rs: needs no entry in LONG_FILES"]);
+    assert_eq!(too_long(&repository), ["a/src/long.rs: 601 lines; at most 600"]);
     assert_eq!(without_job(&repository).len(), 2);
     assert_eq!(wide_comments(&repository), ["a/src/wider.rs:2: a comment beyond 100 columns"]);
     assert!(printing(&repository)[0].starts_with("a/src/loud.rs: "));

@@ -50,46 +50,36 @@ const EXECUTABLE: &[&str] = &[".ci/run"];
 
 fn banned(repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
-    for (path, text) in repository.texts("").filter(|(path, _)| !GENERATED.contains(path)) {
-        for (number, line) in text.lines().enumerate() {
-            let found = BANNED.iter().filter(|(word, _)| line.contains(word));
-            complaints.extend(found.map(|(word, why)| format!("{path}:{}: {word}: {why}", number + 1)));
-        }
+    for (place, line) in repository.lines(|path| !GENERATED.contains(&path)) {
+        let found = BANNED.iter().filter(|(word, _)| line.contains(word));
+        complaints.extend(found.map(|(word, why)| format!("{place}: {word}: {why}")));
     }
     complaints
 }
 
 fn unclear(repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
-    for (path, text) in repository.texts("") {
-        if !READ_BY_USERS.iter().any(|ending| path.ends_with(ending)) {
-            continue;
-        }
-        for (number, line) in text.lines().enumerate() {
-            let words: Vec<&str> =
-                line.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '`')).collect();
-            let found = UNCLEAR.iter().filter(|(word, _)| words.contains(word));
-            complaints
-                .extend(found.map(|(word, better)| format!("{path}:{}: {word}: say {better}", number + 1)));
-        }
+    for (place, line) in repository.lines(|path| READ_BY_USERS.iter().any(|ending| path.ends_with(ending))) {
+        let words: Vec<&str> =
+            line.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '`')).collect();
+        let found = UNCLEAR.iter().filter(|(word, _)| words.contains(word));
+        complaints.extend(found.map(|(word, better)| format!("{place}: {word}: say {better}")));
     }
     complaints
 }
 
 fn untidy(repository: &Repository) -> Vec<String> {
+    let is_ours = |path: &str| !is_recorded(path) && !GENERATED.contains(&path) && !is_page(path);
     let mut complaints = Vec::new();
-    for (path, text) in repository
-        .texts("")
-        .filter(|(path, _)| !is_recorded(path) && !GENERATED.contains(path) && !is_page(path))
-    {
-        for (number, line) in text.lines().enumerate() {
-            if line.ends_with([' ', '\t', '\r']) {
-                complaints.push(format!("{path}:{}: a blank at the end of the line", number + 1));
-            }
-            if line.contains('\t') {
-                complaints.push(format!("{path}:{}: a tab", number + 1));
-            }
+    for (place, line) in repository.lines(is_ours) {
+        if line.ends_with([' ', '\t', '\r']) {
+            complaints.push(format!("{place}: a blank at the end of the line"));
         }
+        if line.contains('\t') {
+            complaints.push(format!("{place}: a tab"));
+        }
+    }
+    for (path, text) in repository.texts("").filter(|(path, _)| is_ours(path)) {
         if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
             complaints.push(format!("{path}: does not end in one line end"));
         }

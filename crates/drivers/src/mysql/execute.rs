@@ -20,11 +20,9 @@ const NULL: u8 = 0x06;
 pub(super) struct Prepared {
     /// The server's number for it.
     pub(super) server_id: u32,
-    /// Parameters it takes.
     pub(super) params: u16,
     /// Types that were last sent to the server, one byte a parameter; empty when it knows none.
     pub(super) types: Vec<u8>,
-    /// Its beginning, for messages.
     pub(super) excerpt: String,
 }
 

@@ -4,7 +4,6 @@ use super::classes::class_of;
 use crate::Class;
 use crate::fault::Saying;
 
-/// A failure inside the protocol code.
 pub(super) type Fault = crate::fault::Fault<Said>;
 
 #[derive(Debug, thiserror::Error)]

@@ -20,8 +20,8 @@ use super::packet::{self, Form, Reader};
 use super::sign::Signer;
 use super::wire::Wire;
 use super::{ColumnDefinitions, Options, ServerKey, rsa};
-use crate::channel::Channel;
 use crate::excerpt::said;
+use crate::options::Channel;
 use crate::stream::ByteStream;
 
 /// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD
@@ -44,7 +44,6 @@ const LONGEST_LOGIN: usize = 16;
 const KEY_WANTED_BY_CACHING_SHA2: u8 = 2;
 const KEY_WANTED_BY_SHA256: u8 = 1;
 
-/// What a login agreed on.
 #[derive(Debug, Clone)]
 pub(super) struct Agreed {
     pub(super) version: String,
@@ -150,7 +149,6 @@ fn extended(greeting: &Greeting, options: &Options) -> MariadbCapabilities {
     }
 }
 
-/// One login under way.
 struct Login<'a> {
     password: &'a str,
     channel: Channel,
@@ -158,7 +156,6 @@ struct Login<'a> {
     nonce: [u8; NONCE],
     signer: Signer,
     server_key: &'a ServerKey,
-    /// The server was asked for its key.
     awaits_key: bool,
 }
 

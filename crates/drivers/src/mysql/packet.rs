@@ -23,7 +23,6 @@ pub(super) struct Finish {
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next `count` bytes.
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
         if count > self.0.len() {
             return Err(Fault::Malformed("a packet ends inside a value"));
@@ -33,7 +32,6 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// One byte.
     pub(super) fn u8(&mut self) -> Result<u8, Fault> {
         Ok(self.take(1)?[0])
     }
@@ -43,13 +41,11 @@ impl<'a> Reader<'a> {
         Ok(self.take(count)?.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    /// Two bytes.
     pub(super) fn u16(&mut self) -> Result<u16, Fault> {
         let bytes = self.take(2)?;
         Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
     }
 
-    /// Four bytes.
     pub(super) fn u32(&mut self) -> Result<u32, Fault> {
         let bytes = self.take(4)?;
         Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::status::{self, counters};
-use super::{Mysql, MysqlSession, Options, capabilities, charset, debt, engines, keys, locks, upkeep};
+use super::{Mysql, MysqlSession, Options, capabilities, charset, debt, keys, locks, upkeep};
 use crate::exchange::Exchange;
-use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Work};
+use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Work, name_value_pairs};
 use crate::roster::Ticket;
 use crate::{Answer, Capabilities, DbError, Encryption, Session};
 
@@ -34,7 +34,8 @@ impl Product for Mysql {
     const TABLES: &'static str = "SELECT table_name FROM information_schema.tables \
                                   WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name";
     // MySQL 9 draws a tree by default; before 5.6 that cannot be changed.
-    const EXPLAIN: &'static [&'static str] = &["EXPLAIN FORMAT=TRADITIONAL", "EXPLAIN"];
+    const EXPLAIN: &'static [(&'static str, &'static str)] =
+        &[("EXPLAIN FORMAT=TRADITIONAL", Self::NAME), ("EXPLAIN", Self::NAME)];
     const ANALYZE: &'static [(&'static str, &'static str)] =
         &[("ANALYZE FORMAT=JSON", "executed-json"), ("EXPLAIN ANALYZE", "executed-tree")];
     const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);
@@ -98,7 +99,14 @@ impl Product for Mysql {
         session: &mut Asked<'_, Self>,
         tables: &[String],
     ) -> Result<BTreeMap<String, String>, DbError> {
-        engines::of_tables(session, tables).await
+        let names: Vec<String> = tables.iter().map(|table| format!("'{table}'")).collect();
+        let sql = format!(
+            "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})",
+            names.join(", ")
+        );
+        let mut engines = name_value_pairs(session, &sql).await?;
+        engines.retain(|table, _| tables.contains(table));
+        Ok(engines)
     }
 
     fn locks(database: &str) -> Option<Locks> {

@@ -60,7 +60,6 @@ impl Scanner {
         self.answer
     }
 
-    /// Number of the next packet, in either direction.
     pub(super) fn sequence(&self) -> u8 {
         self.sequence
     }

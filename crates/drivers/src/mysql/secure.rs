@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::greeting::Greeting;
 use super::login::put_tls_request;
 use super::wire::Wire;
-use crate::channel::Channel;
+use crate::options::Channel;
 use crate::stream::Stream;
 
 /// The connection to log in on, and what it keeps from others.

@@ -5,7 +5,6 @@ use std::future::poll_fn;
 
 use super::execute::Prepared;
 use super::fault::{Fault, Said};
-use super::local_infile::send_rows;
 use super::login::{Agreed, greeted, login};
 use super::packet::{self, Reader};
 use super::scan::{Scanner, Step};
@@ -24,6 +23,10 @@ const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const CLOSE_STATEMENT: u8 = 0x19;
+
+/// Bytes of one packet of rows. The server reads each whole, and refuses one beyond
+/// `max_allowed_packet`, 1 MiB at least.
+const PIECE: usize = 256 << 10;
 
 /// Where the server is set otherwise: a statement of a benchmark, a check or an upkeep that no one
 /// commits would hold its locks against the next.
@@ -88,7 +91,6 @@ impl MysqlSession {
         &self.agreed.version
     }
 
-    /// MariaDB, not MySQL or Percona Server.
     pub fn is_mariadb(&self) -> bool {
         self.agreed.is_mariadb
     }
@@ -111,7 +113,6 @@ impl MysqlSession {
         }
     }
 
-    /// What the connection agreed on; `None` in clear.
     pub fn encryption(&self) -> Option<Encryption> {
         self.wire.stream().encryption()
     }
@@ -122,7 +123,6 @@ impl MysqlSession {
     }
 }
 
-/// What to try after a connection failed.
 fn hint(fault: &Fault, options: &Options) -> &'static str {
     match (fault, &options.address) {
         (Fault::Said(Said::Server { code: 1045 | 1698, .. }), _) if options.password.is_empty() => {
@@ -150,7 +150,6 @@ impl<S> fmt::Debug for MysqlSession<S> {
 }
 
 impl MysqlSession {
-    /// Connects, with TLS where it was asked for, and logs in.
     async fn open(options: &Options, place: String) -> Result<Self, Fault> {
         let mut wire = Wire::new(Stream::connect(&options.address).await?);
         let greeting = greeted(&mut wire).await?;
@@ -239,11 +238,28 @@ impl<S: ByteStream> MysqlSession<S> {
     /// The answer's `affected` is the number of rows.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
         self.exchange.begin()?;
-        let outcome = match self.wire.send_command(QUERY, sql.as_bytes()).await {
-            Ok(()) => send_rows(&mut self.wire, self.agreed.form, rows).await,
-            Err(fault) => Err(fault),
-        };
+        let outcome = self.loaded(sql, rows).await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
+    }
+
+    /// Whatever file the server names, it gets `rows`; one that says no to them reads them to their
+    /// end first.
+    async fn loaded(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, Fault> {
+        self.wire.send_command(QUERY, sql.as_bytes()).await?;
+        let mut scanner = self.wire.scanner(self.agreed.form);
+        if !matches!(self.wire.scan(&mut scanner).await?, Step::LocalFile) {
+            return Err(Fault::Said(Said::NoLocalFile));
+        }
+        for piece in rows.chunks(PIECE) {
+            self.wire.send_piece(piece).await?;
+        }
+        // An empty packet is the end of the file.
+        self.wire.send_piece(&[]).await?;
+        scanner.sent_up_to(self.wire.sequence());
+        match self.wire.scan(&mut scanner).await? {
+            Step::Done => Ok(scanner.answer()),
+            _ => Err(Fault::Malformed("a second file for one statement")),
+        }
     }
 
     /// Counts through the answer to what was sent.

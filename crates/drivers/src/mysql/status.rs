@@ -54,7 +54,6 @@ const SOURCES: [&str; 2] = [
     "SELECT VARIABLE_NAME, VARIABLE_SOURCE FROM performance_schema.variables_info WHERE VARIABLE_SOURCE <> 'COMPILED'",
 ];
 
-/// The server's counters.
 pub(super) async fn counters(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<String, String>, DbError> {
     let mut counters = name_value_pairs(session, "SHOW GLOBAL STATUS").await?;
     if counters.contains_key(HAS_FILE_COUNTS) && !counters.contains_key(HAS_GROUP_COUNTS) {
@@ -68,7 +67,6 @@ pub(super) async fn counters(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<
     Ok(counters)
 }
 
-/// Who the server is.
 pub(super) async fn describe(session: &mut Asked<'_, Mysql>) -> Result<Description, DbError> {
     let version_text = cell(session, "SELECT VERSION()").await?.unwrap_or_default();
     if version_text.is_empty() {

@@ -24,14 +24,11 @@ const WORTH_GATHERING: usize = 1024;
 /// already or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A stream with its buffers.
 #[derive(Debug)]
 pub(super) struct Wire<S> {
     stream: S,
     outgoing: Outgoing,
     input: Input,
-    /// Bytes at the front of `input` that are done with.
-    consumed: usize,
     /// Number of the next packet, in either direction.
     sequence: u8,
     /// What [`Wire::read`] may still keep.
@@ -39,13 +36,11 @@ pub(super) struct Wire<S> {
 }
 
 impl<S: ByteStream> Wire<S> {
-    /// A wire over a fresh stream.
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
             outgoing: Outgoing::default(),
             input: Input::new(FIRST_SIZE),
-            consumed: 0,
             sequence: 0,
             allowance: Allowance::LOGIN,
         }
@@ -64,7 +59,7 @@ impl<S: ByteStream> Wire<S> {
     /// The stream alone, and the number of the next packet, to go on with [`Wire::resumed`] once
     /// TLS is under it. Bytes that came ahead of TLS are refused: anybody may have sent them.
     pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
-        if self.consumed < self.input.len() {
+        if !self.input.is_empty() {
             return Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"));
         }
         Ok((self.stream, self.sequence))
@@ -75,7 +70,6 @@ impl<S: ByteStream> Wire<S> {
         Self { sequence, ..Self::new(stream) }
     }
 
-    /// The stream, for what only it knows.
     pub(super) fn stream(&self) -> &S {
         &self.stream
     }
@@ -93,7 +87,7 @@ impl<S: ByteStream> Wire<S> {
     }
 
     fn check_all_taken(&self) -> Result<(), Fault> {
-        if self.consumed < self.input.len() {
+        if !self.input.is_empty() {
             return Err(Fault::Malformed("bytes after the end of the last answer"));
         }
         Ok(())
@@ -187,16 +181,15 @@ impl<S: ByteStream> Wire<S> {
         poll_fn(|context| self.poll_scan(context, scanner)).await
     }
 
-    /// See [`Wire::scan`].
     pub(super) fn poll_scan(
         &mut self,
         context: &mut Context<'_>,
         scanner: &mut Scanner,
     ) -> Poll<Result<Step, Fault>> {
         loop {
-            if self.consumed < self.input.len() {
-                let (done, step) = scanner.scan(&self.input[self.consumed..])?;
-                self.consumed += done;
+            if !self.input.is_empty() {
+                let (done, step) = scanner.scan(&self.input)?;
+                self.input.take(done);
                 self.sequence = scanner.sequence();
                 match step {
                     Step::More => {}
@@ -204,79 +197,27 @@ impl<S: ByteStream> Wire<S> {
                     Step::Done | Step::LocalFile => return Poll::Ready(Ok(step)),
                 }
             }
-            ready!(self.poll_fill(context))?;
+            ready!(self.input.poll_fill(context, &mut self.stream))?;
         }
     }
 
     /// Reads one message whole into `payload`. All that is kept is shorter than the packets that
     /// are continued.
     pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), Fault> {
-        while self.input.len() - self.consumed < HEADER {
-            self.fill().await?;
+        while self.input.len() < HEADER {
+            self.input.fill(&mut self.stream).await?;
         }
-        let header = &self.input[self.consumed..self.consumed + HEADER];
+        let header = &self.input[..HEADER];
         let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
         let in_order = header[3] == self.sequence;
         self.sequence = header[3].wrapping_add(1);
         self.allowance.take(HEADER + length).map_err(Fault::TooLarge)?;
-        self.consumed += HEADER;
-        payload.clear();
-        while payload.len() < length {
-            if self.consumed == self.input.len() {
-                self.fill().await?;
-            }
-            let piece = (length - payload.len()).min(self.input.len() - self.consumed);
-            payload.extend_from_slice(&self.input[self.consumed..self.consumed + piece]);
-            self.consumed += piece;
-        }
+        self.input.take(HEADER);
+        self.input.read(&mut self.stream, length, payload).await?;
         match payload.first() {
             None => Err(Fault::Malformed("an empty packet")),
             Some(&first) if !in_order && first != 0xff => Err(Fault::Malformed("packets out of order")),
             Some(_) => Ok(()),
-        }
-    }
-
-    /// One read into the spare room of the input buffer; what is not done with moves to its front
-    /// first.
-    async fn fill(&mut self) -> Result<(), Fault> {
-        poll_fn(|context| self.poll_fill(context)).await
-    }
-
-    #[inline(always)]
-    fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Fault>> {
-        self.input.take(std::mem::take(&mut self.consumed));
-        Poll::Ready(match ready!(self.input.poll_read_from(context, &mut self.stream))? {
-            0 => Err(Fault::Closed),
-            _ => Ok(()),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::io::AsyncReadExt as _;
-
-    use super::*;
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn bodies_of_any_length_arrive_whole_through_a_narrow_stream() {
-        for length in [0, 1, WORTH_GATHERING - 1, WORTH_GATHERING, 5_000, MAX_PAYLOAD - 2, MAX_PAYLOAD - 1] {
-            let (client, mut server) = tokio::io::duplex(if length > 100_000 { 1 << 16 } else { 37 });
-            let body: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
-            let mut wire = Wire::new(client);
-            let sends = async {
-                wire.send_command(3, &body).await.expect("sent");
-                drop(wire);
-            };
-            let mut received = Vec::new();
-            let (_, read) = tokio::join!(sends, server.read_to_end(&mut received));
-            read.expect("read");
-            let header = [received[0], received[1], received[2], 0];
-            assert_eq!(u32::from_le_bytes(header) as usize, length + 1, "{length}");
-            assert_eq!((received[3], received[4]), (0, 3));
-            assert!(received[5..5 + length] == body[..], "{length}");
-            // A payload of the greatest length is followed by an empty packet.
-            assert_eq!(received.len(), 5 + length + if length + 1 == MAX_PAYLOAD { HEADER } else { 0 });
         }
     }
 }

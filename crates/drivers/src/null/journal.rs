@@ -8,7 +8,6 @@ use crate::{Cells, Param};
 /// One request, in the order in which requests were sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// A statement as text.
     Query(String),
     /// A prepared statement's text, at each execution, with its parameters.
     Execute(String, Vec<Param>),

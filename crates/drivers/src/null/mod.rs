@@ -16,11 +16,9 @@ use crate::{
     Session, Statement,
 };
 
-/// The product.
 #[derive(Debug)]
 pub(crate) struct Null;
 
-/// What the null database answers.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Time from request to answer.
@@ -29,7 +27,6 @@ pub struct Options {
     pub journal: Option<Journal>,
 }
 
-/// One connection to nothing.
 #[derive(Debug)]
 pub struct NullSession {
     options: Options,
@@ -72,7 +69,6 @@ pub fn capabilities() -> Capabilities {
 }
 
 impl NullSession {
-    /// A session that answers as `options` say.
     pub fn new(options: &Options) -> Self {
         Self { options: options.clone(), statements: Vec::new() }
     }

@@ -1,7 +1,5 @@
 //! The null database as a [`Product`].
 
-use std::collections::BTreeMap;
-
 use super::{Null, NullSession, Options, capabilities};
 use crate::product::{Asked, Connection, Description, Product};
 use crate::{Answer, Capabilities, DbError};
@@ -29,14 +27,7 @@ impl Product for Null {
     }
 
     async fn describe(_session: &mut Asked<'_, Self>) -> Result<Description, DbError> {
-        Ok(Description {
-            product: Self::NAME.to_owned(),
-            version: [0; 3],
-            version_text: String::new(),
-            engine: Self::NAME.to_owned(),
-            settings: BTreeMap::new(),
-            session: BTreeMap::new(),
-            sources: BTreeMap::new(),
-        })
+        let name = Self::NAME.to_owned();
+        Ok(Description { product: name.clone(), engine: name, ..Description::default() })
     }
 }

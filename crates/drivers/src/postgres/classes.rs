@@ -38,7 +38,6 @@ const GROUPS: &[(&str, Class)] = &[
     ("XX", Fatal), // internal error, data corrupted
 ];
 
-/// The class of `state`.
 pub(super) fn class_of(state: &str) -> Class {
     let find = |table: &[(&str, Class)], key: &str| {
         table.binary_search_by_key(&key, |entry| entry.0).map(|at| table[at].1)

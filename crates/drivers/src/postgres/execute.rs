@@ -26,7 +26,6 @@ pub(super) struct Prepared {
     pub(super) name: String,
     /// Types of its parameters, as the server described them.
     pub(super) types: Vec<u32>,
-    /// Its beginning, for messages.
     pub(super) excerpt: String,
 }
 

@@ -12,8 +12,8 @@ use super::message::{Reader, put, put_sized, put_text};
 use super::report;
 use super::secure::Binding;
 use super::wire::Wire;
-use crate::channel::Channel;
 use crate::excerpt::said;
+use crate::options::Channel;
 use crate::stream::ByteStream;
 
 /// Version 3.0 of the protocol, which all servers from 7.4 on speak.
@@ -30,7 +30,6 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
-/// What a login agreed on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Agreed {
     /// `15.19`, `17.5 (Debian 17.5-1)`

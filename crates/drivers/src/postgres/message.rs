@@ -52,7 +52,6 @@ pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, Fault> {
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next `count` bytes.
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
         let (head, tail) =
             self.0.split_at_checked(count).ok_or(Fault::Malformed("a message ends inside a value"))?;
@@ -60,18 +59,15 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// One byte.
     pub(super) fn u8(&mut self) -> Result<u8, Fault> {
         Ok(self.take(1)?[0])
     }
 
-    /// Two bytes.
     pub(super) fn u16(&mut self) -> Result<u16, Fault> {
         let bytes = self.take(2)?;
         Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// Four bytes.
     pub(super) fn u32(&mut self) -> Result<u32, Fault> {
         let bytes = self.take(4)?;
         Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))

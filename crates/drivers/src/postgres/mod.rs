@@ -5,14 +5,12 @@
 //! "Frontend/Backend Protocol" of PostgreSQL's documentation, the same from 9.6 to 19. Passwords:
 //! the crate `postgres-protocol`.
 
-mod cancel;
 mod cells;
 mod classes;
 mod copy;
 mod debt;
 mod execute;
 mod fault;
-mod locks;
 mod login;
 mod message;
 mod placeholders;

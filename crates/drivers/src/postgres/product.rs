@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Options, Postgres, PostgresSession, cancel, capabilities, debt, locks, status};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::fault::Fault;
+use super::secure::connected;
+use super::{Options, Postgres, PostgresSession, capabilities, debt, status};
 use crate::exchange::Exchange;
 use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Unreported, Work, column};
 use crate::roster::Ticket;
@@ -10,6 +14,17 @@ use crate::{Answer, Capabilities, DbError, Encryption, Rows, Sent};
 
 const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
                        AND datname = current_database()";
+
+/// 0 is for ever; the setting came with 14.
+const STAY_WHILE_IDLE: &str =
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
+
+/// Locks are numbers, and each database has its own: `dbdyno` in ASCII, its upper and its lower
+/// half.
+const KEY: [u32; 2] = [0x6462, 0x6479_6e6f];
+
+/// In the place of the protocol's version.
+const CANCEL: u32 = 1234 << 16 | 5678;
 
 impl Connection for PostgresSession {
     fn exchange(&self) -> Option<&Exchange> {
@@ -42,10 +57,10 @@ impl Product for Postgres {
     const ABOUT: &'static str = "PostgreSQL 9.6 to 19, over unix socket or TCP";
     const TABLES: &'static str =
         "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false)) ORDER BY tablename";
-    const EXPLAIN: &'static [&'static str] = &["EXPLAIN (COSTS OFF)"];
+    const EXPLAIN: &'static [(&'static str, &'static str)] = &[("EXPLAIN (COSTS OFF)", Self::NAME)];
     const ANALYZE: &'static [(&'static str, &'static str)] = &[("EXPLAIN (ANALYZE)", "executed-tree")];
     const IS_PROCESS_TREE: bool = true;
-    const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);
+    const STAY_WHILE_IDLE: Option<&'static str> = Some(STAY_WHILE_IDLE);
     const ROOM: Option<(&'static str, &'static str)> = Some((
         "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int",
         "max_connections without superuser_reserved_connections",
@@ -95,14 +110,47 @@ impl Product for Postgres {
     }
 
     fn locks(_database: &str) -> Option<Locks> {
-        Some(locks::of_session())
+        let [upper, lower] = KEY;
+        let key = u64::from(upper) << 32 | u64::from(lower);
+        let of_database = format!(
+            "locktype = 'advisory' AND classid = {upper} AND objid = {lower} AND objsubid = 1 AND granted \
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        );
+        Some(Locks {
+            own_number: "pg_backend_pid()",
+            server: "SELECT concat_ws('|', current_setting('port'), pg_postmaster_start_time(), current_database())",
+            take: format!("SELECT pg_try_advisory_lock({key})::int"),
+            is_kept: format!("SELECT COUNT(*) FROM pg_locks WHERE {of_database} AND pid = pg_backend_pid()"),
+            holder: format!(
+                "SELECT pid, usename || '@' || coalesce(host(client_addr) || ':' || client_port, 'localhost') \
+                 FROM pg_locks LEFT JOIN pg_stat_activity USING (pid) WHERE {of_database}"
+            ),
+            release: format!("SELECT pg_advisory_unlock({key})"),
+            others: "SELECT 'connection ' || pid || ' of ' || usename || ': ' || left(query, 80) FROM pg_stat_activity \
+                     WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' \
+                     AND query NOT LIKE 'autovacuum:%' AND clock_timestamp() - query_start >= interval '1 s'",
+        })
     }
 
     async fn request_cancel(options: &Options, ticket: Ticket) -> Result<(), DbError> {
-        cancel::request_cancel(options, ticket).await
+        let sent = send_cancel(options, ticket).await;
+        sent.map_err(|fault| fault.into_error(&format!("asking {} to cancel", options.place())))
     }
 
     async fn at_work(session: &mut Asked<'_, Self>, _login: &Options) -> Result<Vec<String>, DbError> {
         column(session, AT_WORK).await
     }
+}
+
+/// Sends the request over a connection of its own, and waits until the server has taken it. The
+/// server does not report what became of it.
+async fn send_cancel(options: &Options, ticket: Ticket) -> Result<(), Fault> {
+    let mut stream = connected(options).await?.stream;
+    let words = [16, CANCEL, ticket.id, ticket.key];
+    let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
+    stream.write_all(&bytes).await?;
+    stream.flush().await?;
+    // It closes the connection without an answer; TLS may take that for a fault.
+    let _ = stream.read(&mut [0]).await;
+    Ok(())
 }

@@ -4,7 +4,6 @@ use super::fault::{Fault, Report};
 use super::message::Reader;
 use crate::excerpt::said;
 
-/// Reads the body of an error.
 pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {
     let mut reader = Reader(body);
     let mut report = Report { state: String::new(), message: String::new(), ends_session: false };

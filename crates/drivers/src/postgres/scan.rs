@@ -61,7 +61,6 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    /// A walk over the answer to what was asked.
     pub(super) fn new(asked: Asked) -> Self {
         let phase = if asked == Asked::Query { Phase::Results } else { Phase::Begun };
         Self {
@@ -75,7 +74,6 @@ impl Scanner {
         }
     }
 
-    /// What was asked.
     pub(super) fn asked(&self) -> Asked {
         self.asked
     }

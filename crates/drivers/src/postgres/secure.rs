@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Options;
 use super::fault::Fault;
-use crate::channel::Channel;
+use crate::options::Channel;
 use crate::stream::Stream;
 use crate::tls::Tls;
 use crate::tls::binding::server_end_point;

@@ -51,7 +51,6 @@ impl PostgresSession {
         &self.agreed.version
     }
 
-    /// What the connection agreed on; `None` in clear.
     pub fn encryption(&self) -> Option<Encryption> {
         self.wire.stream().encryption()
     }
@@ -63,7 +62,6 @@ impl PostgresSession {
     }
 }
 
-/// What to try after a connection failed.
 fn hint(fault: &Fault, options: &Options) -> &'static str {
     let state = match fault {
         Fault::Said(Said::Server(report)) => report.state.as_str(),
@@ -92,7 +90,6 @@ impl<S> fmt::Debug for PostgresSession<S> {
 }
 
 impl PostgresSession {
-    /// Connects, with TLS where it was asked for, and logs in.
     async fn open(options: &Options, place: String) -> Result<Self, Fault> {
         let Secured { stream, channel, binding } = connected(options).await?;
         let mut wire = Wire::new(stream);
@@ -108,10 +105,7 @@ impl<S: ByteStream> Session for PostgresSession<S> {
     async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         self.exchange.begin()?;
         put_query(self.wire.message(), sql);
-        let outcome = match self.wire.send().await {
-            Ok(()) => self.answer(Asked::Query).await,
-            Err(fault) => Err(fault),
-        };
+        let outcome = self.answer(Asked::Query).await;
         self.exchange.end(outcome, || excerpt(sql))
     }
 
@@ -126,10 +120,7 @@ impl<S: ByteStream> Session for PostgresSession<S> {
         }
         self.exchange.begin()?;
         prepared.put(self.wire.message(), params);
-        let outcome = match self.wire.send().await {
-            Ok(()) => self.answer(Asked::Execute).await,
-            Err(fault) => Err(fault),
-        };
+        let outcome = self.answer(Asked::Execute).await;
         self.exchange.end(outcome, || self.statements[index].excerpt.clone())
     }
 
@@ -228,8 +219,9 @@ impl<S: ByteStream> PostgresSession<S> {
         }
     }
 
-    /// Counts through the answer to what was sent.
+    /// Sends what was asked, and counts through the answer.
     async fn answer(&mut self, asked: Asked) -> Result<Answer, Fault> {
+        self.wire.send().await?;
         self.scanned(Scanner::new(asked)).await
     }
 
@@ -292,7 +284,6 @@ fn put_sent(out: &mut Vec<u8>, statements: &[Prepared], sent: Sent<'_>) {
     }
 }
 
-/// Appends the message that runs a text of statements.
 fn put_query(out: &mut Vec<u8>, sql: &[u8]) {
     out.reserve(sql.len() + 8);
     put(out, b'Q', |body| put_text(body, sql));

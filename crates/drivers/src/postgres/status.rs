@@ -109,8 +109,9 @@ pub(super) async fn describe(session: &mut Asked<'_, Postgres>) -> Result<Descri
         // Before 12 there was only one.
         engine: settings.get("default_table_access_method").map_or("heap", String::as_str).to_owned(),
         settings,
-        session: own_values(session).await,
-        sources: sources(session).await,
+        // A server that only speaks the protocol has no such views.
+        session: name_value_pairs(session, SESSION).await.unwrap_or_default(),
+        sources: name_value_pairs(session, SOURCES).await.unwrap_or_default(),
     })
 }
 
@@ -128,16 +129,6 @@ pub(super) async fn unreported(session: &mut Asked<'_, Postgres>) -> Result<Opti
     let sessions = cell(session, SESSIONS).await?.and_then(|count| count.parse().ok());
     let age = if major < IN_MEMORY_SINCE { FILE_AGE } else { Duration::ZERO };
     Ok(sessions.map(|sessions| Unreported { sessions, age }))
-}
-
-/// Empty where there is no such view: a server that only speaks the protocol has none.
-async fn own_values(session: &mut Asked<'_, Postgres>) -> BTreeMap<String, String> {
-    name_value_pairs(session, SESSION).await.unwrap_or_default()
-}
-
-/// As [`own_values`].
-async fn sources(session: &mut Asked<'_, Postgres>) -> BTreeMap<String, String> {
-    name_value_pairs(session, SOURCES).await.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -29,26 +29,21 @@ enum Event {
     Heard(io::Result<usize>),
 }
 
-/// A stream with its buffers.
 #[derive(Debug)]
 pub(super) struct Wire<S> {
     stream: S,
     output: Vec<u8>,
     input: Input,
-    /// Bytes at the front of `input` that are done with.
-    consumed: usize,
     /// What [`Wire::read`] may still keep.
     allowance: Allowance,
 }
 
 impl<S: ByteStream> Wire<S> {
-    /// A wire over a fresh stream.
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
             output: Vec::with_capacity(256),
             input: Input::new(FIRST_SIZE),
-            consumed: 0,
             allowance: Allowance::LOGIN,
         }
     }
@@ -63,7 +58,6 @@ impl<S: ByteStream> Wire<S> {
         self.allowance.take_row(values).map_err(Fault::TooLarge)
     }
 
-    /// The stream, for what only it knows.
     pub(super) fn stream(&self) -> &S {
         &self.stream
     }
@@ -81,7 +75,7 @@ impl<S: ByteStream> Wire<S> {
 
     /// Sends the messages as a new question.
     pub(super) fn send(&mut self) -> impl Future<Output = Result<(), Fault>> {
-        let checked = if self.unread().is_empty() { Ok(()) } else { self.check_unasked() };
+        let checked = if self.input.is_empty() { Ok(()) } else { self.check_unasked() };
         self.send_checked(checked)
     }
 
@@ -108,8 +102,6 @@ impl<S: ByteStream> Wire<S> {
         }
         let (mut sent, mut is_flushed) = (0, false);
         while !is_flushed {
-            self.input.take(self.consumed);
-            self.consumed = 0;
             match poll_fn(|context| self.poll_event(context, sent)).await {
                 Event::Sent(Ok(0)) => return Err(Fault::Closed),
                 Event::Sent(Ok(count)) => sent += count,
@@ -122,7 +114,7 @@ impl<S: ByteStream> Wire<S> {
                     self.input.filled(count);
                     if !complete {
                         complete = self.walk(scanner)?;
-                    } else if self.unread().len() > LONGEST_CONTROL {
+                    } else if self.input.len() > LONGEST_CONTROL {
                         return Err(Fault::Malformed("more than notices after the end of an answer"));
                     }
                 }
@@ -134,8 +126,8 @@ impl<S: ByteStream> Wire<S> {
 
     /// Lets `scanner` walk over what has arrived; `true` when the answer is complete.
     fn walk(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
-        let (done, step) = scanner.scan(self.unread())?;
-        self.consumed += done;
+        let (done, step) = scanner.scan(&self.input)?;
+        self.input.take(done);
         Ok(step == Step::Done)
     }
 
@@ -157,17 +149,17 @@ impl<S: ByteStream> Wire<S> {
     /// What came after the last answer: a server reports new parameters, notifications and its own
     /// end when it likes, and of nothing else.
     fn check_unasked(&mut self) -> Result<(), Fault> {
-        while let Some((kind, length)) = header(self.unread())? {
+        while let Some((kind, length)) = header(&self.input)? {
             match kind {
                 b'S' | b'A' | b'N' => {}
                 // The next answer begins with it.
                 b'E' => return Ok(()),
                 _ => return Err(Fault::Malformed("a message after the end of the last answer")),
             }
-            if self.unread().len() < HEADER + length {
+            if self.input.len() < HEADER + length {
                 return Ok(());
             }
-            self.consumed += HEADER + length;
+            self.input.take(HEADER + length);
         }
         Ok(())
     }
@@ -208,21 +200,20 @@ impl<S: ByteStream> Wire<S> {
         poll_fn(|context| self.poll_scan(context, scanner)).await
     }
 
-    /// See [`Wire::scan`].
     pub(super) fn poll_scan(
         &mut self,
         context: &mut Context<'_>,
         scanner: &mut Scanner,
     ) -> Poll<Result<Step, Fault>> {
         loop {
-            if !self.unread().is_empty() {
-                let (done, step) = scanner.scan(self.unread())?;
-                self.consumed += done;
+            if !self.input.is_empty() {
+                let (done, step) = scanner.scan(&self.input)?;
+                self.input.take(done);
                 if step != Step::More {
                     return Poll::Ready(Ok(step));
                 }
             }
-            if let Err(fault) = ready!(self.poll_fill(context)) {
+            if let Err(fault) = ready!(self.input.poll_fill(context, &mut self.stream)) {
                 return Poll::Ready(Err(scanner.last_word().unwrap_or(fault)));
             }
         }
@@ -231,42 +222,14 @@ impl<S: ByteStream> Wire<S> {
     /// Reads one message whole: its kind, and its body into `body`.
     pub(super) async fn read(&mut self, body: &mut Vec<u8>) -> Result<u8, Fault> {
         let (kind, length) = loop {
-            match header(self.unread())? {
+            match header(&self.input)? {
                 Some(found) => break found,
-                None => self.fill().await?,
+                None => self.input.fill(&mut self.stream).await?,
             }
         };
         self.allowance.take(HEADER + length).map_err(Fault::TooLarge)?;
-        self.consumed += HEADER;
-        body.clear();
-        while body.len() < length {
-            if self.unread().is_empty() {
-                self.fill().await?;
-            }
-            let piece = (length - body.len()).min(self.unread().len());
-            body.extend_from_slice(&self.unread()[..piece]);
-            self.consumed += piece;
-        }
+        self.input.take(HEADER);
+        self.input.read(&mut self.stream, length, body).await?;
         Ok(kind)
-    }
-
-    /// What has been read and is not done with.
-    fn unread(&self) -> &[u8] {
-        &self.input[self.consumed..]
-    }
-
-    /// One read into the spare room of the input buffer; what is not done with moves to its front
-    /// first.
-    async fn fill(&mut self) -> Result<(), Fault> {
-        poll_fn(|context| self.poll_fill(context)).await
-    }
-
-    #[inline(always)]
-    fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Fault>> {
-        self.input.take(std::mem::take(&mut self.consumed));
-        Poll::Ready(match ready!(self.input.poll_read_from(context, &mut self.stream))? {
-            0 => Err(Fault::Closed),
-            _ => Ok(()),
-        })
     }
 }

@@ -16,8 +16,9 @@ use std::fmt::Debug;
 pub use debt::Debt;
 pub(crate) use debt::permitted;
 pub(crate) use limited::Limited;
+pub use status::column;
 pub use status::{Description, Unreported};
-pub(crate) use status::{cell, column, name_value_pairs, numbers, version_numbers};
+pub(crate) use status::{cell, name_value_pairs, numbers, version_numbers};
 pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport};
 pub(crate) use upkeep::{Work, settle};
 
@@ -33,7 +34,6 @@ pub(crate) trait Connection: Session {
         None
     }
 
-    /// The same, to be changed.
     fn exchange_mut(&mut self) -> Option<&mut Exchange> {
         None
     }
@@ -49,7 +49,6 @@ pub(crate) trait Connection: Session {
         None
     }
 
-    /// See [`crate::AnySession::load_rows`].
     async fn load_rows(&mut self, _sql: &str, _rows: &[u8]) -> Result<Answer, DbError> {
         Err(DbError::new(
             Class::Refused,
@@ -58,13 +57,11 @@ pub(crate) trait Connection: Session {
         ))
     }
 
-    /// See [`crate::AnySession::pipeline`].
     async fn pipeline(&mut self, _statements: &[Sent<'_>]) -> Result<Answer, DbError> {
         let text = "statements with parameters cannot be sent at once, or without waiting, to this database; use protocol = \"simple\" or \"prepared\"";
         Err(DbError::new(Class::Refused, "", text))
     }
 
-    /// See [`crate::AnySession::results`].
     async fn results(&mut self, _statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
         let text =
             "the driver of this database reads no names of columns, so that rows cannot become variables";
@@ -85,10 +82,10 @@ pub(crate) trait Product: Debug + Sized + 'static {
     /// Asks for the names of the tables of the session's database, in their order; empty where
     /// there are none.
     const TABLES: &'static str;
-    /// The words that ask for a query plan; the first that the server understands are taken.
-    const EXPLAIN: &'static [&'static str] = &[];
-    /// The words that have a query executed and its operators counted, and the form of the answer.
-    /// As with [`Product::EXPLAIN`], the first that the server understands are taken.
+    /// The words that ask for a query plan, and the form of the answer; the first that the server
+    /// understands are taken.
+    const EXPLAIN: &'static [(&'static str, &'static str)] = &[];
+    /// The same of words that have a query executed and its operators counted.
     const ANALYZE: &'static [(&'static str, &'static str)] = &[];
     /// A server is its first process and the children of that.
     const IS_PROCESS_TREE: bool = false;
@@ -116,7 +113,6 @@ pub(crate) trait Product: Debug + Sized + 'static {
         None
     }
 
-    /// The same, to be changed.
     fn login_mut(_options: &mut Self::Options) -> Option<&mut Login> {
         None
     }

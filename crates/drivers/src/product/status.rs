@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{DbError, Session};
 
 /// Who a server says it is and how it is set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description {
     /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite` or `null`.
     pub product: String,
@@ -63,7 +63,7 @@ pub(crate) async fn name_value_pairs(
 }
 
 /// The first column of an answer without its NULLs.
-pub(crate) async fn column(session: &mut impl Session, sql: &str) -> Result<Vec<String>, DbError> {
+pub async fn column(session: &mut impl Session, sql: &str) -> Result<Vec<String>, DbError> {
     let cells = session.rows(sql).await?;
     Ok(cells.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
 }

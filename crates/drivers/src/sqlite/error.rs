@@ -9,45 +9,26 @@ use crate::{Class, DbError};
 /// Longest part of a statement that a message quotes, in characters.
 const QUOTED_MAX: usize = 80;
 
-/// Result codes with a meaning of their own here; extended codes come before their primary code
-/// (the low byte). Source: <https://sqlite.org/rescode.html>.
-const CODES: &[(i32, &str, Class)] = &[
-    (ffi::SQLITE_BUSY_RECOVERY, "SQLITE_BUSY_RECOVERY", Class::Retry),
-    (ffi::SQLITE_BUSY_SNAPSHOT, "SQLITE_BUSY_SNAPSHOT", Class::Retry),
-    (ffi::SQLITE_BUSY_TIMEOUT, "SQLITE_BUSY_TIMEOUT", Class::Retry),
-    (ffi::SQLITE_CONSTRAINT_CHECK, "SQLITE_CONSTRAINT_CHECK", Class::Refused),
-    (ffi::SQLITE_CONSTRAINT_FOREIGNKEY, "SQLITE_CONSTRAINT_FOREIGNKEY", Class::Refused),
-    (ffi::SQLITE_CONSTRAINT_NOTNULL, "SQLITE_CONSTRAINT_NOTNULL", Class::Refused),
-    (ffi::SQLITE_CONSTRAINT_PRIMARYKEY, "SQLITE_CONSTRAINT_PRIMARYKEY", Class::Refused),
-    (ffi::SQLITE_CONSTRAINT_UNIQUE, "SQLITE_CONSTRAINT_UNIQUE", Class::Refused),
-    (ffi::SQLITE_IOERR_FSYNC, "SQLITE_IOERR_FSYNC", Class::Fatal),
-    (ffi::SQLITE_IOERR_READ, "SQLITE_IOERR_READ", Class::Fatal),
-    (ffi::SQLITE_IOERR_SHORT_READ, "SQLITE_IOERR_SHORT_READ", Class::Fatal),
-    (ffi::SQLITE_IOERR_WRITE, "SQLITE_IOERR_WRITE", Class::Fatal),
-    (ffi::SQLITE_ERROR, "SQLITE_ERROR", Class::Fatal),
-    (ffi::SQLITE_INTERNAL, "SQLITE_INTERNAL", Class::Fatal),
-    (ffi::SQLITE_PERM, "SQLITE_PERM", Class::Fatal),
-    (ffi::SQLITE_ABORT, "SQLITE_ABORT", Class::Refused),
-    (ffi::SQLITE_BUSY, "SQLITE_BUSY", Class::Retry),
-    (ffi::SQLITE_LOCKED, "SQLITE_LOCKED", Class::Retry),
-    (ffi::SQLITE_NOMEM, "SQLITE_NOMEM", Class::Fatal),
-    (ffi::SQLITE_READONLY, "SQLITE_READONLY", Class::Fatal),
-    (ffi::SQLITE_INTERRUPT, "SQLITE_INTERRUPT", Class::Refused),
-    (ffi::SQLITE_IOERR, "SQLITE_IOERR", Class::Fatal),
-    (ffi::SQLITE_CORRUPT, "SQLITE_CORRUPT", Class::Fatal),
-    (ffi::SQLITE_FULL, "SQLITE_FULL", Class::Fatal),
-    (ffi::SQLITE_CANTOPEN, "SQLITE_CANTOPEN", Class::Fatal),
-    (ffi::SQLITE_PROTOCOL, "SQLITE_PROTOCOL", Class::Retry),
-    (ffi::SQLITE_SCHEMA, "SQLITE_SCHEMA", Class::Retry),
-    (ffi::SQLITE_TOOBIG, "SQLITE_TOOBIG", Class::Refused),
-    (ffi::SQLITE_CONSTRAINT, "SQLITE_CONSTRAINT", Class::Refused),
-    (ffi::SQLITE_MISMATCH, "SQLITE_MISMATCH", Class::Refused),
-    (ffi::SQLITE_MISUSE, "SQLITE_MISUSE", Class::Fatal),
-    (ffi::SQLITE_NOLFS, "SQLITE_NOLFS", Class::Fatal),
-    (ffi::SQLITE_AUTH, "SQLITE_AUTH", Class::Fatal),
-    (ffi::SQLITE_RANGE, "SQLITE_RANGE", Class::Fatal),
-    (ffi::SQLITE_NOTADB, "SQLITE_NOTADB", Class::Fatal),
-];
+/// [`CODES`] from names by class.
+macro_rules! codes {
+    ($($class:ident: $($name:ident)*;)*) => {
+        &[$($((ffi::$name, stringify!($name), Class::$class)),*),*]
+    };
+}
+
+/// Result codes with a meaning of their own here, primary and extended ones. Source:
+/// <https://sqlite.org/rescode.html>.
+const CODES: &[(i32, &str, Class)] = codes! {
+    Retry: SQLITE_BUSY_RECOVERY SQLITE_BUSY_SNAPSHOT SQLITE_BUSY_TIMEOUT SQLITE_BUSY SQLITE_LOCKED
+        SQLITE_PROTOCOL SQLITE_SCHEMA;
+    Refused: SQLITE_CONSTRAINT_CHECK SQLITE_CONSTRAINT_FOREIGNKEY SQLITE_CONSTRAINT_NOTNULL
+        SQLITE_CONSTRAINT_PRIMARYKEY SQLITE_CONSTRAINT_UNIQUE SQLITE_ABORT SQLITE_INTERRUPT
+        SQLITE_TOOBIG SQLITE_CONSTRAINT SQLITE_MISMATCH;
+    Fatal: SQLITE_IOERR_FSYNC SQLITE_IOERR_READ SQLITE_IOERR_SHORT_READ SQLITE_IOERR_WRITE
+        SQLITE_ERROR SQLITE_INTERNAL SQLITE_PERM SQLITE_NOMEM SQLITE_READONLY SQLITE_IOERR
+        SQLITE_CORRUPT SQLITE_FULL SQLITE_CANTOPEN SQLITE_MISUSE SQLITE_NOLFS SQLITE_AUTH
+        SQLITE_RANGE SQLITE_NOTADB;
+};
 
 /// Name and class of a result code: its own line, else its primary code's, else a fatal one by
 /// number.

@@ -1,7 +1,7 @@
 //! Which database files are ours: made with a mark, removed only with it.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -35,17 +35,12 @@ pub fn database_files(path: &Path) -> [PathBuf; 4] {
 /// checkpoint a file that is another's. The mark is the first thing written to the file, before any
 /// WAL, so the header has it in every journal mode.
 pub fn is_marked(path: &Path) -> Result<bool, DbError> {
-    match owner(path) {
-        Ok(owner) => Ok(owner == Owner::Us),
-        Err(error) => Err(fatal(path, format_args!("cannot read the database's header: {error}"))),
-    }
+    Ok(owner(path)? == Owner::Us)
 }
 
 /// Removes the database at `path` with all its files, if it is ours, empty (0 bytes) or absent.
 pub fn wipe(path: &Path) -> Result<(), DbError> {
-    let owner = owner(path)
-        .map_err(|error| fatal(path, format_args!("cannot read the database's header: {error}")))?;
-    if owner == Owner::SomebodyElse {
+    if owner(path)? == Owner::SomebodyElse {
         return Err(fatal(
             path,
             "was not made by dbdyno and will not be removed; choose another path, or remove it yourself",
@@ -82,13 +77,15 @@ enum Owner {
     Nobody,
 }
 
-fn owner(path: &Path) -> io::Result<Owner> {
+fn owner(path: &Path) -> Result<Owner, DbError> {
     let mut header = Vec::with_capacity(HEADER_LEN);
-    match File::open(path) {
+    match File::open(path).and_then(|file| file.take(HEADER_LEN as u64).read_to_end(&mut header)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Owner::Nobody),
-        Err(error) => return Err(error),
-        Ok(file) => file.take(HEADER_LEN as u64).read_to_end(&mut header)?,
-    };
+        Err(error) => {
+            return Err(fatal(path, format_args!("cannot read the database's header: {error}")));
+        }
+        Ok(_) => {}
+    }
     if header.is_empty() {
         return Ok(Owner::Nobody);
     }

@@ -2,21 +2,18 @@
 //!
 //! | file | its job |
 //! |---|---|
-//! | `product.rs` | SQLite as one object, with its questions in `status.rs`, `debt.rs` and `upkeep.rs` |
+//! | `product.rs` | SQLite as one object, and what it is asked |
 //! | `session.rs` | one connection: statements in, counted rows out |
 //! | `pragma.rs` | sets pragmas and checks that SQLite took them |
 //! | `wait.rs` | how a statement waits for another connection's lock |
 //! | `error.rs` | result codes to [`crate::Class`]es and sentences |
 //! | `mark.rs` | which database files are ours, and how they are made and removed |
 
-mod debt;
 mod error;
 mod mark;
 mod pragma;
 mod product;
 mod session;
-mod status;
-mod upkeep;
 mod wait;
 
 use std::path::PathBuf;
@@ -27,7 +24,6 @@ use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream}
 pub use mark::{APPLICATION_ID, database_files, is_marked, wipe};
 pub use session::{SqliteSession, create_marked};
 
-/// The product.
 #[derive(Debug)]
 pub(crate) struct Sqlite;
 
@@ -44,7 +40,6 @@ pub struct Options {
     pub busy_timeout: Duration,
 }
 
-/// What SQLite can do, in its own words.
 pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "integer primary key",

@@ -32,12 +32,10 @@ const WORDS: &[(&str, &[(&str, i64)])] = &[
     ("temp_store", &[("default", 0), ("file", 1), ("memory", 2)]),
 ];
 
-/// When a pragma must be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     /// Before the first page of the database is written.
     BeforeFirstPage,
-    /// Any time later.
     Later,
 }
 
@@ -100,19 +98,20 @@ pub(super) fn read(connection: &Connection, path: &Path, name: &str) -> Result<O
     let value = || -> rusqlite::Result<Option<String>> {
         let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.query([])?;
-        Ok(match rows.next()? {
-            Some(row) => match row.get_ref(0)? {
-                ValueRef::Null => None,
-                ValueRef::Integer(number) => Some(number.to_string()),
-                ValueRef::Real(number) => Some(number.to_string()),
-                ValueRef::Text(text) | ValueRef::Blob(text) => {
-                    Some(String::from_utf8_lossy(text).into_owned())
-                }
-            },
-            None => None,
-        })
+        let value = rows.next()?.map(|row| row.get_ref(0).map(text)).transpose()?;
+        Ok(value.flatten())
     };
     value().map_err(|error| from_sqlite(&error, path, &sql))
+}
+
+/// A value as text; bytes that are not UTF-8 become replacement characters.
+pub(super) fn text(value: ValueRef<'_>) -> Option<String> {
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Text(text) | ValueRef::Blob(text) => Some(String::from_utf8_lossy(text).into_owned()),
+    }
 }
 
 /// Whether the value read back is the one that was asked for: as text, as a number, as SQLite's

@@ -1,10 +1,33 @@
 //! SQLite as a [`Product`].
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
-use super::{Options, Sqlite, SqliteSession, capabilities, debt, status, upkeep};
-use crate::product::{Asked, Connection, Debt, Description, Product, Work};
-use crate::{Capabilities, DbError};
+use super::{Options, Sqlite, SqliteSession, capabilities};
+use crate::product::{Asked, Connection, Debt, Description, Product, Work, cell, permitted, version_numbers};
+use crate::{Capabilities, DbError, Session};
+
+/// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and
+/// a number that moves when another connection commits.
+const COUNTERS: &[&str] = &["page_count", "freelist_count", "page_size", "data_version"];
+
+/// SQLite's settings that change what a benchmark measures.
+const SETTINGS: &[&str] = &[
+    "auto_vacuum",
+    "cache_size",
+    "cache_spill",
+    "encoding",
+    "foreign_keys",
+    "journal_mode",
+    "journal_size_limit",
+    "locking_mode",
+    "mmap_size",
+    "page_size",
+    "secure_delete",
+    "synchronous",
+    "temp_store",
+    "wal_autocheckpoint",
+];
 
 impl Connection for SqliteSession {
     fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {
@@ -17,7 +40,7 @@ impl Product for Sqlite {
     const NAME: &'static str = "sqlite";
     const ABOUT: &'static str = "SQLite, embedded; no server needed";
     const TABLES: &'static str = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
-    const EXPLAIN: &'static [&'static str] = &["EXPLAIN QUERY PLAN"];
+    const EXPLAIN: &'static [(&'static str, &'static str)] = &[("EXPLAIN QUERY PLAN", Self::NAME)];
 
     type Options = Options;
     type Session = SqliteSession;
@@ -31,11 +54,23 @@ impl Product for Sqlite {
     }
 
     async fn describe(session: &mut Asked<'_, Self>) -> Result<Description, DbError> {
-        status::describe(session).await
+        let version_text = cell(session, "SELECT sqlite_version()").await?.unwrap_or_default();
+        let mut settings = pragmas(session, SETTINGS).await?;
+        let options = session.rows("PRAGMA compile_options").await?;
+        let options: Vec<String> = options.into_iter().flatten().flatten().collect();
+        settings.insert("compile_options".to_owned(), options.join(" "));
+        Ok(Description {
+            product: "SQLite".to_owned(),
+            version: version_numbers(&version_text),
+            version_text,
+            engine: "SQLite".to_owned(),
+            settings,
+            ..Description::default()
+        })
     }
 
     async fn counters(session: &mut Asked<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
-        status::counters(session).await
+        pragmas(session, COUNTERS).await
     }
 
     async fn debt(
@@ -43,10 +78,117 @@ impl Product for Sqlite {
         _capabilities: &Capabilities,
         debt: &mut Debt,
     ) -> Result<(), DbError> {
-        debt::read(session, debt).await
+        let page_bytes = number(permitted(cell(session, "PRAGMA page_size").await)?.flatten());
+        let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
+        debt.capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
+        // Looks and does nothing (SQLite 3.51). Answers busy, frames in the log, frames written
+        // back; -1 without a log.
+        let answer = permitted(session.rows("PRAGMA wal_checkpoint(NOOP)").await)?.unwrap_or_default();
+        let column = |index: usize| number(answer.first()?.get(index)?.clone());
+        if let (Some(frames @ 0..), Some(done @ 0..), Some(bytes)) = (column(1), column(2), page_bytes) {
+            debt.level("wal_bytes", Some((frames - done) * bytes));
+        }
+        Ok(())
     }
 
     async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<(), DbError> {
-        upkeep::run(work, tables).await
+        // Statistics, then a checkpoint where there is a write-ahead log.
+        for table in tables {
+            let part = Instant::now();
+            let sql = format!("ANALYZE \"{}\"", table.replace('"', "\"\""));
+            work.session.query(sql.as_bytes()).await?;
+            work.ended(&format!("analyze {table}"), part);
+        }
+        if cell(&mut work.session, "PRAGMA journal_mode").await?.as_deref() != Some("wal") {
+            return Ok(());
+        }
+        let part = Instant::now();
+        // Answers busy (0 or 1), frames in the log, frames written back; an emptied log has 0
+        // frames.
+        let answer = work.session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await?;
+        work.ended("checkpoint", part);
+        let number = |column: usize| answer.first()?.get(column)?.as_deref()?.parse::<i64>().ok();
+        work.fact("wal_frames_left", number(1));
+        if number(0) != Some(0) {
+            work.report
+                .notes
+                .push("the checkpoint was not complete: another connection was reading".to_owned());
+        }
+        Ok(())
+    }
+}
+
+async fn pragmas(
+    session: &mut Asked<'_, Sqlite>,
+    names: &[&str],
+) -> Result<BTreeMap<String, String>, DbError> {
+    let mut values = BTreeMap::new();
+    for &name in names {
+        if let Some(value) = cell(session, &format!("PRAGMA {name}")).await? {
+            values.insert(name.to_owned(), value);
+        }
+    }
+    Ok(values)
+}
+
+fn number(text: Option<String>) -> Option<i64> {
+    text?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::{self, testing};
+    use crate::{Endpoint, Target, debt, describe, status};
+
+    #[tokio::test]
+    async fn sqlite_tells_its_pages_and_settings() {
+        let folder = testing::folder();
+        let options = testing::options(folder.path(), &[("journal_mode", "wal"), ("page_size", "8192")]);
+        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
+        let mut session = endpoint.connect().await.unwrap();
+        session.query(b"CREATE TABLE t (a)").await.unwrap();
+        let counters = status(&mut session).await.unwrap();
+        assert_eq!((counters["page_count"], counters["page_size"]), (2, 8192));
+        assert_eq!(counters["freelist_count"], 0);
+        assert!(counters.contains_key("data_version"));
+
+        let description = describe(&mut session).await.unwrap();
+        assert_eq!((description.product.as_str(), description.version[0]), ("SQLite", 3));
+        assert_eq!(description.settings["journal_mode"], "wal");
+        assert_eq!(description.settings["page_size"], "8192");
+        assert!(description.settings["compile_options"].contains("THREADSAFE"), "{description:?}");
+        for setting in SETTINGS {
+            assert!(description.settings.contains_key(*setting), "{setting}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_lies_in_the_log_is_owed_until_a_checkpoint() {
+        let folder = testing::folder();
+        let options = testing::options(folder.path(), &[("journal_mode", "wal")]);
+        let capabilities = sqlite::capabilities();
+        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: capabilities.clone() };
+        let mut session = endpoint.connect().await.unwrap();
+        for sql in ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"] {
+            session.query(sql.as_bytes()).await.unwrap();
+        }
+        let owed = debt(&mut session, &capabilities).await.unwrap();
+        // The first page and the table's, then the table's twice more, each of 4096 bytes.
+        assert!(owed.levels["wal_bytes"] >= 4 * 4096, "{owed:?}");
+        assert_eq!(debt(&mut session, &capabilities).await.unwrap(), owed, "looking changes nothing");
+        session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await.unwrap();
+        assert_eq!(debt(&mut session, &capabilities).await.unwrap().levels["wal_bytes"], 0);
+    }
+
+    #[tokio::test]
+    async fn without_a_log_nothing_is_owed() {
+        let folder = testing::folder();
+        let options = testing::options(folder.path(), &[("journal_mode", "delete")]);
+        let capabilities = sqlite::capabilities();
+        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: capabilities.clone() };
+        let mut session = endpoint.connect().await.unwrap();
+        session.query(b"CREATE TABLE t (a)").await.unwrap();
+        assert!(debt(&mut session, &capabilities).await.unwrap().levels.is_empty());
     }
 }

@@ -141,8 +141,9 @@ impl SqliteSession {
     fn cells(&self, sql: &str) -> Result<Cells, DbError> {
         let mut statement = self.only_statement(sql)?;
         let columns = statement.column_count();
-        let read =
-            |row: &rusqlite::Row<'_>| (0..columns).map(|column| row.get_ref(column).map(cell)).collect();
+        let read = |row: &rusqlite::Row<'_>| {
+            (0..columns).map(|column| row.get_ref(column).map(pragma::text)).collect()
+        };
         let mut rows = statement.raw_query();
         let mut cells = Cells::new();
         loop {
@@ -221,15 +222,6 @@ fn size_bytes(value: ValueRef<'_>) -> u64 {
         ValueRef::Null => 0,
         ValueRef::Integer(_) | ValueRef::Real(_) => 8,
         ValueRef::Text(text) | ValueRef::Blob(text) => text.len() as u64,
-    }
-}
-
-fn cell(value: ValueRef<'_>) -> Option<String> {
-    match value {
-        ValueRef::Null => None,
-        ValueRef::Integer(number) => Some(number.to_string()),
-        ValueRef::Real(number) => Some(number.to_string()),
-        ValueRef::Text(text) | ValueRef::Blob(text) => Some(String::from_utf8_lossy(text).into_owned()),
     }
 }
 

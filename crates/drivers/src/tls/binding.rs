@@ -5,38 +5,33 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::der::element;
 
+type Hash = fn(&[u8]) -> Vec<u8>;
+
 /// Signature algorithms by the bytes of their object identifiers, and the hash that each signs. MD5
 /// and SHA-1 are replaced by SHA-256, as the RFC says. An algorithm without one hash of its own
 /// (Ed25519, RSASSA-PSS) is not here: the RFC leaves it open, and servers differ.
 const ALGORITHMS: &[(&[u8], Hash)] = &[
-    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04], Hash::Sha256), // md5WithRSAEncryption
-    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05], Hash::Sha256), // sha1WithRSAEncryption
-    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b], Hash::Sha256), // sha256WithRSAEncryption
-    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0c], Hash::Sha384), // sha384WithRSAEncryption
-    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0d], Hash::Sha512), // sha512WithRSAEncryption
-    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01], Hash::Sha256),             // ecdsa-with-SHA1
-    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02], Hash::Sha256),       // ecdsa-with-SHA256
-    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03], Hash::Sha384),       // ecdsa-with-SHA384
-    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04], Hash::Sha512),       // ecdsa-with-SHA512
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04], SHA256), // md5WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05], SHA256), // sha1WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b], SHA256), // sha256WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0c], SHA384), // sha384WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0d], SHA512), // sha512WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01], SHA256),             // ecdsa-with-SHA1
+    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02], SHA256),       // ecdsa-with-SHA256
+    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03], SHA384),       // ecdsa-with-SHA384
+    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04], SHA512),       // ecdsa-with-SHA512
 ];
 
-#[derive(Debug, Clone, Copy)]
-enum Hash {
-    Sha256,
-    Sha384,
-    Sha512,
-}
+const SHA256: Hash = |certificate| Sha256::digest(certificate).to_vec();
+const SHA384: Hash = |certificate| Sha384::digest(certificate).to_vec();
+const SHA512: Hash = |certificate| Sha512::digest(certificate).to_vec();
 
 /// The hash of the server's certificate (DER) that both sides put into their proofs; `None` when
 /// the RFC defines none for it.
 pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let oid = signature_algorithm(certificate)?;
     let (_, hash) = ALGORITHMS.iter().find(|(known, _)| *known == oid)?;
-    Some(match hash {
-        Hash::Sha256 => Sha256::digest(certificate).to_vec(),
-        Hash::Sha384 => Sha384::digest(certificate).to_vec(),
-        Hash::Sha512 => Sha512::digest(certificate).to_vec(),
-    })
+    Some(hash(certificate))
 }
 
 /// The object identifier in `Certificate { tbsCertificate, signatureAlgorithm { algorithm, .. },

@@ -2,7 +2,7 @@
 
 use super::testing::Authority;
 use super::*;
-use crate::channel::Channel;
+use crate::options::Channel;
 use crate::options::Options;
 
 fn reported(settings: TlsSettings, authority: &Authority) -> String {

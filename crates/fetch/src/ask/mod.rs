@@ -3,16 +3,12 @@
 mod mysql;
 mod postgres;
 
-use std::future::Future;
-use std::pin::Pin;
-
 use dbdyno_drivers::{AnySession, DbError, Description, Session, describe};
 use dbdyno_provision::{Base, Error};
 
 use crate::card::fingerprint;
 use crate::{Abilities, Answer, Play, PlayOptions};
 
-/// What a build is asked with.
 struct Question<'a> {
     session: &'a mut AnySession,
     base: &'a Base,
@@ -21,15 +17,6 @@ struct Question<'a> {
     log: &'a str,
 }
 
-type Abler = for<'a> fn(Question<'a>) -> Pin<Box<dyn Future<Output = Result<Abilities, DbError>> + 'a>>;
-
-/// Each family of products, by the name of its driver.
-const ALL: &[(&str, Abler)] = &[
-    ("mysql", |question| Box::pin(mysql::abilities(question))),
-    ("postgres", |question| Box::pin(postgres::abilities(question))),
-];
-
-/// The plugin that brings the engine MyRocks.
 const ROCKSDB: &str = "ha_rocksdb.so";
 
 /// Starts the server in `base`, asks it and stops it. Its data is made for this and removed.
@@ -65,20 +52,15 @@ async fn talk(play: &Play, base: &Base) -> Result<(String, String, Abilities), E
     let description = describe(&mut session).await.map_err(failed)?;
     let log = play.log_text()?;
     let question = Question { session: &mut session, base, description: &description, log: &log };
-    let family = base.family().name();
-    let Some((_, ask)) = ALL.iter().find(|(name, _)| *name == family) else {
-        return Err(Error::Version {
-            program: base.program().to_owned(),
-            why: format!("no one knows what to ask {family}"),
-        });
+    let asked = match base.family().name() {
+        "mysql" => mysql::abilities(question).await,
+        "postgres" => postgres::abilities(question).await,
+        family => {
+            let why = format!("no one knows what to ask {family}");
+            return Err(Error::Version { program: base.program().to_owned(), why });
+        }
     };
-    let abilities = ask(question).await.map_err(failed)?;
+    let abilities = asked.map_err(failed)?;
     session.close().await;
     Ok((description.product, description.version_text, abilities))
-}
-
-/// The first column of an answer without its NULLs.
-async fn column(session: &mut AnySession, sql: &str) -> Result<Vec<String>, DbError> {
-    let cells = session.rows(sql).await?;
-    Ok(cells.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
 }

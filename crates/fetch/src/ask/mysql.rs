@@ -1,17 +1,16 @@
 //! What a server of the MySQL family can do: questions to it, and what its log and its plugin
 //! folder show.
 
-use dbdyno_drivers::{AnySession, DbError, Session};
+use dbdyno_drivers::{AnySession, DbError, Session, column};
 use dbdyno_provision::Base;
 use dbdyno_provision::intents::ConfigProduct;
 
-use super::{Question, column};
+use super::Question;
 use crate::{Abilities, ThreadPool, TlsAbility};
 
 /// A user who is made to see how users are made.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
 
-/// Asks the server.
 pub(super) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
     let Question { session, base, description, log } = question;
     let setting = |name: &str| description.settings.get(name).map(String::as_str);

@@ -1,15 +1,14 @@
 //! What a PostgreSQL build can do: questions to the server.
 
-use dbdyno_drivers::{AnySession, DbError, Session, first_i64};
+use dbdyno_drivers::{AnySession, DbError, Session, column, first_i64};
 
-use super::{Question, column};
+use super::Question;
 use crate::{Abilities, ThreadPool, TlsAbility};
 
 /// Where the ciphers have this value, the server was built without TLS; before version 12 nothing
 /// else reports.
 const NO_CIPHERS: &str = "none";
 
-/// Asks the server.
 pub(super) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
     let Question { session, description, .. } = question;
     let setting = |name: &str| description.settings.get(name).map(String::as_str);

@@ -23,7 +23,6 @@ pub(super) struct Apt {
 }
 
 impl Apt {
-    /// Prepares the folder `state` for `suite`.
     pub(super) fn new(suite: &str, state: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
         let lists = state.join("lists");
         let cache = state.join(format!("cache-{suite}"));

@@ -21,7 +21,6 @@ const VARIABLE: &str = "DBDYNO_CATALOGUE";
 pub struct Catalogue {
     /// All entries: those that dbdyno brings, by product and version, then the reader's own.
     pub entries: Vec<Entry>,
-    /// The reader's own file, if there is one.
     pub own_file: Option<PathBuf>,
 }
 
@@ -70,7 +69,6 @@ impl Catalogue {
         Ok(Self { entries, own_file: Some(own_file.to_path_buf()) })
     }
 
-    /// The entry of that name.
     pub fn find(&self, name: &str) -> Result<&Entry, Error> {
         let found = self.entries.iter().find(|entry| entry.name == name);
         found.ok_or_else(|| {

@@ -1,6 +1,5 @@
 //! Whether a file is the one that the catalogue means: its SHA-256.
 
-use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -44,11 +43,7 @@ pub(crate) fn sha256(path: &Path) -> Result<String, Error> {
             length => hash.update(&chunk[..length]),
         }
     }
-    Ok(hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

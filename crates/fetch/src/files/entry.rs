@@ -28,7 +28,6 @@ pub struct Entry {
     pub own: bool,
 }
 
-/// Where a server comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Source {

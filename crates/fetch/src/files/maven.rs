@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::run::{fetching, run};
+use super::tarball::untar;
 use super::{Goal, Layout, checksum, make_executable, unfetchable};
 use crate::Error;
 
@@ -103,9 +104,7 @@ fn tar_in_jar(goal: &Goal<'_>, jar: &Path, member: &str) -> Result<(), Error> {
     unzip(goal, jar, &["-j"], &[member], &folder)?;
     let only = fs::read_dir(&folder).map_err(Error::io("cannot read", folder.clone()))?.flatten().next();
     let tar = only.ok_or_else(|| unfetchable(goal.entry, format!("no {member} in the jar")))?.path();
-    let mut command = fetching("tar");
-    command.args(["-x", "--no-same-owner", "-f"]).arg(&tar).arg("-C").arg(goal.partial);
-    run(&format!("unpacking {}", tar.display()), &mut command, goal.cancel).map(drop)
+    untar(goal, &tar, &[])
 }
 
 fn mxj(goal: &Goal<'_>, jar: &Path, folder: &str) -> Result<(), Error> {

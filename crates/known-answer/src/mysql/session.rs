@@ -7,7 +7,6 @@ use crate::exchange::{Kind, Step, Work};
 use crate::output::Output;
 use crate::statement::{Asked, asked, question_marks};
 
-/// Largest message that is taken.
 const LARGEST_MESSAGE: usize = 64 << 20;
 
 /// First bytes of the commands.
@@ -48,7 +47,6 @@ pub(crate) struct Session {
     statements: Vec<Option<Asked>>,
 }
 
-/// A whole message of the client.
 struct Message<'a> {
     payload: &'a [u8],
     /// Number of its last packet.
@@ -71,7 +69,6 @@ impl Session {
         Packets::new(output.bytes(), 0).put(|out| out.extend_from_slice(b"\xff\x10\x04Too many connections"));
     }
 
-    /// Takes the first message of `input` apart.
     pub(crate) fn next(&mut self, input: &[u8], answers: &Answers, output: &mut Output) -> Step {
         if self.phase == Phase::Ready {
             // The hot path: a message in one packet, where it lies.
@@ -116,7 +113,6 @@ impl Session {
         Step::Login(message.length)
     }
 
-    /// Says that the login went well.
     pub(crate) fn welcome(&mut self, output: &mut Output) {
         Packets::new(output.bytes(), self.number).ok(0, status(false));
     }
@@ -219,7 +215,6 @@ impl Session {
         }
     }
 
-    /// Answers a statement.
     pub(crate) fn answer(&mut self, work: Work, answers: &Answers, output: &mut Output) {
         match work.asked {
             Asked::Begin => self.in_transaction = true,

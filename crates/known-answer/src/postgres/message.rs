@@ -9,7 +9,6 @@ pub(super) const HEADER: usize = 5;
 /// A text of unknown length, the type of all columns and parameters: `text` in `pg_type.dat`.
 pub(super) const TEXT: u32 = 25;
 
-/// Appends a message.
 pub(super) fn put(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[kind, 0, 0, 0, 0]);

@@ -9,7 +9,6 @@ use crate::exchange::{Kind, Step, Work};
 use crate::output::Output;
 use crate::statement::{Asked, Change, asked, dollar_numbers};
 
-/// Largest message that is taken.
 const LARGEST_MESSAGE: usize = 64 << 20;
 
 /// States of the transaction, as they are reported.
@@ -17,7 +16,6 @@ const IDLE: u8 = b'I';
 const OPEN: u8 = b'T';
 const FAILED: u8 = b'E';
 
-/// A prepared statement.
 #[derive(Debug, Clone)]
 struct Statement {
     asked: Asked,
@@ -25,7 +23,6 @@ struct Statement {
     types: Vec<u32>,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     connection: u64,
@@ -41,7 +38,6 @@ pub(crate) struct Session {
     unnamed: Option<Asked>,
 }
 
-/// A whole message of the client.
 struct Message<'a> {
     kind: u8,
     body: &'a [u8],
@@ -63,7 +59,6 @@ impl Session {
         }
     }
 
-    /// Takes the first message of `input` apart.
     pub(crate) fn next(&mut self, input: &[u8], answers: &Answers, output: &mut Output) -> Step {
         if !self.logged_in {
             return self.login(input, output);
@@ -115,7 +110,6 @@ impl Session {
         }
     }
 
-    /// Says that the login went well.
     pub(crate) fn welcome(&mut self, output: &mut Output) {
         startup::put_welcome(output.bytes(), self.connection);
     }
@@ -230,7 +224,6 @@ impl Session {
         Step::Done(length, Kind::Other)
     }
 
-    /// Answers a statement.
     pub(crate) fn answer(&mut self, work: Work, answers: &Answers, output: &mut Output) {
         let was_failed = self.transaction == FAILED;
         match work.asked {
@@ -264,7 +257,6 @@ impl Session {
         }
     }
 
-    /// Answers a statement with a programmed error.
     pub(crate) fn refuse(&mut self, work: Work, code: &str, output: &mut Output) {
         let message = match code {
             "23505" => "duplicate key value violates unique constraint \"known_answer\"",

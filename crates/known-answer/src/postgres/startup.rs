@@ -32,7 +32,6 @@ pub(super) enum First {
     More,
     /// It asks for encryption, which there is none of: `N`.
     Encryption(usize),
-    /// It logs in.
     Login {
         length: usize,
         /// It speaks a later minor version than 3.0, and must learn which one is spoken here.

@@ -44,7 +44,6 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Looks at the group in `folder`.
     pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
         let is_v2 = folder.join("memory.current").exists();
         let [usage, hits] = match is_v2 {

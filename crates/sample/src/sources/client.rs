@@ -24,7 +24,6 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Looks at this process.
     pub(crate) fn open() -> Result<Self, Error> {
         let pid = std::process::id();
         Ok(Self { pid, clock: ProcessClock::own(), footprint: Footprint::open(pid)? })

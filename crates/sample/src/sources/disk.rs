@@ -25,19 +25,14 @@ use crate::device::{Device, device_of, filesystem_of};
 use crate::diskstats::{device_line, paths_of};
 use crate::proc_file::ProcFile;
 
-/// Whose line counts the flushes of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FlushSource {
-    Itself,
-    WholeDisk(u64, u64),
-    Nobody,
-}
+/// Numbers of a block device: major and minor.
+type Numbers = (u64, u64);
 
-/// The device of a data directory.
 #[derive(Debug)]
 pub(crate) struct Disk {
     device: Device,
-    flush_source: FlushSource,
+    /// Whose line counts the flushes.
+    flushes_of: Option<Numbers>,
     disk_name: String,
     /// Hidden devices that count the IO in its place.
     counted_on: Vec<String>,
@@ -45,44 +40,38 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Finds the device that holds `data_dir`.
     pub(crate) fn open(data_dir: &Path) -> Result<Self, Error> {
         let no_device = || Error::NoDevice { path: data_dir.to_owned(), filesystem: filesystem_of(data_dir) };
         let device = device_of(data_dir).ok_or_else(no_device)?;
-        let flush_source = flush_source(Path::new("/sys/dev/block"), device.major, device.minor);
+        let own = (device.major, device.minor);
+        let flushes_of = flushes_of(Path::new("/sys/dev/block"), own);
         let mut stats = ProcFile::open("/proc/diskstats")?;
-        let whole = match flush_source {
-            FlushSource::WholeDisk(major, minor) => (major, minor),
-            FlushSource::Itself | FlushSource::Nobody => (device.major, device.minor),
-        };
+        let whole = flushes_of.unwrap_or(own);
         let text = stats.text()?;
         let disk_name = device_line(&text, whole.0, whole.1).ok_or_else(no_device)?.name;
         let counted_on = paths_of(&text, device.major, device.minor);
         let counted_on = counted_on.into_iter().map(|path| path.name).collect();
         drop(text);
-        Ok(Self { device, flush_source, disk_name, counted_on, stats })
+        Ok(Self { device, flushes_of, disk_name, counted_on, stats })
     }
 }
 
-/// Looks below `sys` (`/sys/dev/block`) for what kind of device `major:minor` is.
-fn flush_source(sys: &Path, major: u64, minor: u64) -> FlushSource {
-    let Ok(dir) = fs::canonicalize(sys.join(format!("{major}:{minor}"))) else { return FlushSource::Itself };
+/// Which device counts the flushes of device `own`, as far as it is described below `sys`
+/// (`/sys/dev/block`): itself, of a partition the disk, of a stacked device none.
+fn flushes_of(sys: &Path, own: Numbers) -> Option<Numbers> {
+    let Ok(dir) = fs::canonicalize(sys.join(format!("{}:{}", own.0, own.1))) else { return Some(own) };
     if dir.join("partition").exists() {
-        let numbers = dir.parent().and_then(|disk| fs::read_to_string(disk.join("dev")).ok());
-        let numbers = numbers.as_deref().and_then(|text| text.trim().split_once(':'));
-        let numbers = numbers.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-        return numbers.map_or(FlushSource::Nobody, |(major, minor)| FlushSource::WholeDisk(major, minor));
+        let numbers = fs::read_to_string(dir.parent()?.join("dev")).ok()?;
+        let (major, minor) = numbers.trim().split_once(':')?;
+        return Some((major.parse().ok()?, minor.parse().ok()?));
     }
     let is_stacked = fs::read_dir(dir.join("slaves")).is_ok_and(|mut slaves| slaves.next().is_some());
-    if is_stacked { FlushSource::Nobody } else { FlushSource::Itself }
+    (!is_stacked).then_some(own)
 }
 
 impl Source for Disk {
     fn about(&self) -> Map<String, Value> {
-        let flushes_of = match self.flush_source {
-            FlushSource::Itself | FlushSource::WholeDisk(..) => Some(self.disk_name.clone()),
-            FlushSource::Nobody => None,
-        };
+        let flushes_of = self.flushes_of.map(|_| self.disk_name.clone());
         let mut about = about([
             ("device", self.device.name.clone().into()),
             ("major", self.device.major.into()),
@@ -102,10 +91,7 @@ impl Source for Disk {
         let at = Instant::now();
         let text = self.stats.text()?;
         let line = device_line(&text, self.device.major, self.device.minor);
-        let whole = match self.flush_source {
-            FlushSource::WholeDisk(major, minor) => device_line(&text, major, minor),
-            FlushSource::Itself | FlushSource::Nobody => None,
-        };
+        let whole = self.flushes_of.and_then(|(major, minor)| device_line(&text, major, minor));
         let line = line.ok_or_else(|| self.stats.format_error("line of the data directory's device"))?;
         values.set("reads", line.reads);
         values.set("read_bytes", line.read_bytes());
@@ -119,12 +105,7 @@ impl Source for Disk {
             values.set("discards", discards);
             values.set("discard_us", discard_ms * 1000);
         }
-        let flushes = match self.flush_source {
-            FlushSource::Itself => line.flushes,
-            FlushSource::WholeDisk(..) => whole.and_then(|whole| whole.flushes),
-            FlushSource::Nobody => None,
-        };
-        if let Some((flushes, flush_ms)) = flushes {
+        if let Some((flushes, flush_ms)) = whole.and_then(|whole| whole.flushes) {
             values.set("flushes", flushes);
             values.set("flush_us", flush_ms * 1000);
         }
@@ -148,8 +129,8 @@ mod tests {
         for (number, target) in [("8:0", &disk), ("8:1", &disk.join("sda1")), ("253:0", &stacked)] {
             std::os::unix::fs::symlink(target, dir.path().join(number)).unwrap();
         }
-        assert_eq!(flush_source(dir.path(), 8, 0), FlushSource::Itself);
-        assert_eq!(flush_source(dir.path(), 8, 1), FlushSource::WholeDisk(8, 0));
-        assert_eq!(flush_source(dir.path(), 253, 0), FlushSource::Nobody);
+        assert_eq!(flushes_of(dir.path(), (8, 0)), Some((8, 0)));
+        assert_eq!(flushes_of(dir.path(), (8, 1)), Some((8, 0)));
+        assert_eq!(flushes_of(dir.path(), (253, 0)), None);
     }
 }

@@ -24,7 +24,6 @@ const IO_KEYS: [(&str, &str); 6] = [
     ("write_calls", "syscw"),
 ];
 
-/// Open files of one process.
 #[derive(Debug)]
 pub(crate) struct Footprint {
     pid: u32,
@@ -47,12 +46,10 @@ impl Footprint {
         Ok(Self { pid, status, io })
     }
 
-    /// Whether reads and writes can be seen.
     pub(crate) fn sees_io(&self) -> bool {
         self.io.is_some()
     }
 
-    /// Memory and threads now.
     pub(crate) fn memory(&mut self) -> Result<Memory, Error> {
         let memory = parse_memory(&self.status.text().map_err(|error| gone(self.pid, error))?);
         memory.ok_or(Error::Gone { pid: self.pid })

@@ -12,11 +12,10 @@
 //! Counters have 32 bits and begin anew at 0 after the last value.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::cost_limit::CostLimit;
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
@@ -58,21 +57,16 @@ impl Side {
     }
 }
 
-/// The CPUs of server and client.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     file: ProcFile,
     sides: [Side; 2],
-    /// On a machine of many CPUs and devices the kernel takes milliseconds for the text.
-    limit: CostLimit,
 }
 
 impl Interrupts {
-    /// Of the CPUs of each side.
     pub(crate) fn open(server: Vec<u32>, client: Vec<u32>) -> Result<Self, Error> {
         let sides = [Side::new("server", server), Side::new("client", client)];
-        let file = ProcFile::open("/proc/interrupts")?;
-        Ok(Self { file, sides, limit: CostLimit::new(Duration::ZERO) })
+        Ok(Self { file: ProcFile::open("/proc/interrupts")?, sides })
     }
 }
 
@@ -82,13 +76,9 @@ impl Source for Interrupts {
         about([("server_cpus", server.cpus.clone().into()), ("client_cpus", client.cpus.clone().into())])
     }
 
-    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        if !self.limit.is_due(moment, at) {
-            return Ok(None);
-        }
-        let Self { file, limit, .. } = self;
-        let counts = limit.measure(at, || file.text().map(|text| parse(&text)))?;
+        let counts = parse(&self.file.text()?);
         let missing = || self.file.format_error("lines of rescheduling and function call interrupts");
         let counts = counts.ok_or_else(missing)?;
         for side in &mut self.sides {

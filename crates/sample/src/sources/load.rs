@@ -27,7 +27,6 @@ const PREFIX: &str = "load-";
 /// would fill the record.
 const MOST_NAMED: usize = 64;
 
-/// The load threads of this process.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     threads: Vec<Thread>,

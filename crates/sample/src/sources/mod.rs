@@ -9,7 +9,7 @@ use crate::Error;
 
 mod cgroup;
 mod client;
-mod cost_limit;
+mod costly;
 mod disk;
 mod footprint;
 mod host;
@@ -17,16 +17,16 @@ mod interrupts;
 mod load;
 mod own;
 mod process;
-mod processes;
+pub(crate) mod processes;
 mod server;
-mod size;
+pub(crate) mod size;
 mod status;
 mod switches;
-mod threads;
 mod tree;
 
 pub(crate) use cgroup::Group;
 pub(crate) use client::Client;
+pub(crate) use costly::Costly;
 pub(crate) use disk::Disk;
 pub(crate) use host::{Host, parse_stat};
 pub(crate) use interrupts::Interrupts;
@@ -36,7 +36,7 @@ pub(crate) use processes::Processes;
 pub(crate) use server::Server;
 pub(crate) use size::Size;
 pub(crate) use status::Status;
-pub(crate) use switches::ServerSwitches;
+pub(crate) use switches::Scheduling;
 pub(crate) use tree::ServerTree;
 
 /// Every source: its name, which is also its counter file's, and what it counts.
@@ -71,7 +71,6 @@ pub(crate) enum Moment {
 pub(crate) struct Values(BTreeMap<String, i64>);
 
 impl Values {
-    /// Sets `key` to `value`.
     pub(crate) fn set(&mut self, key: &str, value: i64) {
         if let Some(slot) = self.0.get_mut(key) {
             *slot = value;
@@ -86,7 +85,6 @@ impl Values {
         self.set(key, value);
     }
 
-    /// Replaces all counters.
     pub(crate) fn replace(&mut self, values: BTreeMap<String, i64>) {
         self.0 = values;
     }

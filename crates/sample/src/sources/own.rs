@@ -13,17 +13,16 @@ use crate::Error;
 use crate::clock::thread_cpu;
 use crate::tally::Tally;
 
-/// The sampler, seen by itself. Must be read on the thread that has number `lane`.
+/// The sampler, seen by itself. Must be read on its first thread.
 #[derive(Debug)]
 pub(crate) struct Own {
     tally: Arc<Tally>,
-    lane: usize,
 }
 
 impl Own {
-    /// Reads from `tally`, which the threads keep up to date; `lane` is the thread that reads.
-    pub(crate) fn new(tally: Arc<Tally>, lane: usize) -> Self {
-        Self { tally, lane }
+    /// Reads from `tally`, which the threads keep up to date.
+    pub(crate) fn new(tally: Arc<Tally>) -> Self {
+        Self { tally }
     }
 }
 
@@ -34,7 +33,7 @@ impl Source for Own {
 
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        self.tally.set_cpu(self.lane, thread_cpu());
+        self.tally.set_cpu(0, thread_cpu());
         values.set("cpu_us", self.tally.cpu_us());
         values.set("samples", self.tally.samples());
         values.set("late_us", self.tally.late_us());

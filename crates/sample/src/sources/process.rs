@@ -1,19 +1,47 @@
 //! What `/proc/<pid>/stat`, `status` and `io` say of a process: parsers only.
 
+use super::host::TICK_US;
+
 /// Part of `/proc/<pid>/stat`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
     /// `R`, `S`, `D`, `Z`, ...
     pub(crate) state: char,
+    pub(crate) parent: u32,
+    pub(crate) flags: u64,
+    pub(crate) own: Used,
+    /// By children that have ended and were waited for, and by theirs.
+    pub(crate) ended: Used,
+}
+
+/// What was used up to now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Used {
     pub(crate) minor_faults: i64,
     pub(crate) major_faults: i64,
     pub(crate) user_ticks: i64,
     pub(crate) kernel_ticks: i64,
-    /// The same of children that have ended and were waited for, and of theirs.
-    pub(crate) ended_minor_faults: i64,
-    pub(crate) ended_major_faults: i64,
-    pub(crate) ended_user_ticks: i64,
-    pub(crate) ended_kernel_ticks: i64,
+}
+
+impl Used {
+    /// By the keys of the sources.
+    pub(crate) fn counters(self) -> [(&'static str, i64); 4] {
+        [
+            ("cpu_user_us", self.user_ticks * TICK_US),
+            ("cpu_kernel_us", self.kernel_ticks * TICK_US),
+            ("minor_faults", self.minor_faults),
+            ("major_faults", self.major_faults),
+        ]
+    }
+}
+
+impl std::ops::AddAssign for Used {
+    fn add_assign(&mut self, other: Self) {
+        self.minor_faults += other.minor_faults;
+        self.major_faults += other.major_faults;
+        self.user_ticks += other.user_ticks;
+        self.kernel_ticks += other.kernel_ticks;
+    }
 }
 
 impl ProcessStat {
@@ -35,25 +63,17 @@ pub(crate) fn parse_process_stat(text: &str) -> Option<ProcessStat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    // After the state, which is field 3 in proc(5): minflt is 10, cminflt 11, majflt 12, cmajflt
-    // 13, utime 14, stime 15, cutime 16, cstime 17.
-    let mut numbers = fields.skip(6).map_while(|field| field.parse().ok());
-    let mut next = || numbers.next();
-    let (minor_faults, ended_minor_faults) = (next()?, next()?);
-    let (major_faults, ended_major_faults) = (next()?, next()?);
-    let (user_ticks, kernel_ticks) = (next()?, next()?);
-    let (ended_user_ticks, ended_kernel_ticks) = (next()?, next()?);
-    Some(ProcessStat {
-        state,
-        minor_faults,
-        major_faults,
-        user_ticks,
-        kernel_ticks,
-        ended_minor_faults,
-        ended_major_faults,
-        ended_user_ticks,
-        ended_kernel_ticks,
-    })
+    // After the state, which is field 3 in proc(5): ppid is 4, flags 9, minflt 10, cminflt 11,
+    // majflt 12, cmajflt 13, utime 14, stime 15, cutime 16, cstime 17.
+    let parent = fields.next()?.parse().ok()?;
+    let flags = fields.nth(4)?.parse().ok()?;
+    let mut numbers = fields.map_while(|field| field.parse().ok());
+    let (mut own, mut ended) = (Used::default(), Used::default());
+    (own.minor_faults, ended.minor_faults) = (numbers.next()?, numbers.next()?);
+    (own.major_faults, ended.major_faults) = (numbers.next()?, numbers.next()?);
+    (own.user_ticks, own.kernel_ticks) = (numbers.next()?, numbers.next()?);
+    (ended.user_ticks, ended.kernel_ticks) = (numbers.next()?, numbers.next()?);
+    Some(ProcessStat { state, parent, flags, own, ended })
 }
 
 /// The number after `key` in a text of lines `key: number`, without its unit.
@@ -78,9 +98,7 @@ pub(crate) struct Memory {
 pub(crate) struct MemoryParts {
     /// Private.
     pub(crate) anonymous_bytes: i64,
-    /// Mapped files.
     pub(crate) file_bytes: i64,
-    /// Shared memory.
     pub(crate) shared_bytes: i64,
 }
 
@@ -139,14 +157,10 @@ mod tests {
             18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 3 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
         let expected = ProcessStat {
             state: 'S',
-            minor_faults: 1234,
-            major_faults: 56,
-            user_ticks: 890,
-            kernel_ticks: 123,
-            ended_minor_faults: 99,
-            ended_major_faults: 7,
-            ended_user_ticks: 5,
-            ended_kernel_ticks: 6,
+            parent: 1,
+            flags: 4_194_560,
+            own: Used { minor_faults: 1234, major_faults: 56, user_ticks: 890, kernel_ticks: 123 },
+            ended: Used { minor_faults: 99, major_faults: 7, user_ticks: 5, kernel_ticks: 6 },
         };
         assert_eq!(parse_process_stat(text), Some(expected));
     }
@@ -154,18 +168,10 @@ mod tests {
     #[test]
     fn a_mariadb_server_of_linux_6_18_is_read() {
         let stat = parse_process_stat(include_str!("../../tests/proc/linux-6.18-vm/mariadbd.stat"));
-        let expected = ProcessStat {
-            state: 'S',
-            minor_faults: 20_626,
-            major_faults: 1,
-            user_ticks: 5,
-            kernel_ticks: 5,
-            ended_minor_faults: 0,
-            ended_major_faults: 0,
-            ended_user_ticks: 0,
-            ended_kernel_ticks: 0,
-        };
-        assert_eq!(stat, Some(expected));
+        let stat = stat.unwrap();
+        assert_eq!((stat.state, stat.ended), ('S', Used::default()));
+        let own = Used { minor_faults: 20_626, major_faults: 1, user_ticks: 5, kernel_ticks: 5 };
+        assert_eq!(stat.own, own);
         let expected = Memory {
             rss_bytes: 100_492 * 1024,
             rss_peak_bytes: 100_492 * 1024,

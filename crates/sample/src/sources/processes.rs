@@ -17,20 +17,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::cost_limit::CostLimit;
 use super::host::TICK_US;
-use super::process::parse_process_stat;
+use super::process::{ProcessStat, parse_process_stat};
 use super::{Moment, Source, Values, about};
 use crate::Error;
 
 /// PF_KTHREAD of the kernel's `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Between two readings within a window; its boundaries are read in any case.
-const AT_LEAST: Duration = Duration::from_secs(15);
+pub(crate) const AT_LEAST: Duration = Duration::from_secs(15);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Processes {
-    limit: CostLimit,
     last: HashMap<u32, Seen>,
     /// What children of parents that do not wait had used when they were last seen.
     lost: Ticks,
@@ -69,8 +67,7 @@ impl Processes {
         // Where /proc cannot be listed there is nothing to sample, and that is said before the
         // step.
         list().map(drop)?;
-        let limit = CostLimit::new(AT_LEAST);
-        Ok(Self { limit, last: HashMap::new(), lost: Ticks::default(), buffer: Vec::new() })
+        Ok(Self::default())
     }
 
     fn look(&mut self) -> Result<Sum, Error> {
@@ -105,22 +102,21 @@ struct Sum {
 fn list() -> Result<Vec<u32>, Error> {
     let unreadable = |source| Error::Unreadable { path: "/proc".into(), source };
     let entries = fs::read_dir("/proc").map_err(unreadable)?;
-    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+    Ok(numbers(entries))
 }
 
-/// Reads the text of `/proc/<pid>/stat`.
+/// The numbers among the names of a folder's entries.
+pub(super) fn numbers(entries: fs::ReadDir) -> Vec<u32> {
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
 fn parse(text: &str) -> Option<Seen> {
-    let stat = parse_process_stat(text)?;
-    let (_, rest) = text.rsplit_once(')')?;
-    // State, parent, group, session, terminal, its group, flags: fields 3 to 9 in proc(5).
-    let mut fields = rest.split_ascii_whitespace().skip(1);
-    let parent = fields.next()?.parse().ok()?;
-    let flags: u64 = fields.nth(4)?.parse().ok()?;
+    let ProcessStat { parent, flags, own, ended, .. } = parse_process_stat(text)?;
     Some(Seen {
         parent,
         is_kernel_thread: flags & KERNEL_THREAD != 0,
-        own_ticks: stat.user_ticks + stat.kernel_ticks,
-        ended_ticks: stat.ended_user_ticks + stat.ended_kernel_ticks,
+        own_ticks: own.user_ticks + own.kernel_ticks,
+        ended_ticks: ended.user_ticks + ended.kernel_ticks,
     })
 }
 
@@ -148,15 +144,9 @@ impl Source for Processes {
         about([("at_least_seconds", AT_LEAST.as_secs().into())])
     }
 
-    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        if !self.limit.is_due(moment, at) {
-            return Ok(None);
-        }
-        let mut limit = std::mem::replace(&mut self.limit, CostLimit::new(AT_LEAST));
-        let sum = limit.measure(at, || self.look());
-        self.limit = limit;
-        let sum = sum?;
+        let sum = self.look()?;
         // A child of a parent that ended with it can still be missing for a moment; sums never
         // fall.
         values.raise("cpu_us", sum.ticks.user_space * TICK_US);
@@ -224,12 +214,5 @@ mod tests {
         let after = read(&mut source, &mut values);
         assert!(after - before > 50_000, "{before} to {after}");
         assert!(values.map()["processes"] > 1);
-    }
-
-    #[test]
-    fn within_a_window_it_is_not_read_each_second() {
-        let (mut source, mut values) = (Processes::open().unwrap(), Values::default());
-        read(&mut source, &mut values);
-        assert!(source.read(Moment::Tick, &mut values).unwrap().is_none());
     }
 }

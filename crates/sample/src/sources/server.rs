@@ -10,32 +10,42 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use super::footprint::{Footprint, gone};
-use super::host::TICK_US;
-use super::process::parse_process_stat;
+use super::process::{ProcessStat, parse_process_stat};
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::clock::ProcessClock;
 use crate::proc_file::ProcFile;
 
-/// The server's process.
 #[derive(Debug)]
 pub(crate) struct Server {
-    pid: u32,
+    pub(super) pid: u32,
     clock: ProcessClock,
     stat: ProcFile,
-    footprint: Footprint,
+    pub(super) footprint: Footprint,
 }
 
 impl Server {
-    /// Looks at process `pid`.
     pub(crate) fn open(pid: u32) -> Result<Self, Error> {
         let footprint = Footprint::open(pid)?;
-        Ok(Self {
-            pid,
-            clock: ProcessClock::of(pid)?,
-            stat: ProcFile::open(format!("/proc/{pid}/stat"))?,
-            footprint,
-        })
+        let stat = ProcFile::open(format!("/proc/{pid}/stat"))?;
+        Ok(Self { pid, clock: ProcessClock::of(pid)?, stat, footprint })
+    }
+
+    /// CPU time of all its threads, and what its file says of it.
+    pub(super) fn cpu_us(&mut self) -> Result<(i64, ProcessStat), Error> {
+        // The clock goes by number and the file by process: only the file can show that the number
+        // is another's now.
+        let cpu_us = self.clock.cpu_us();
+        let stat = self.stat()?;
+        if stat.has_ended() {
+            return Err(Error::Gone { pid: self.pid });
+        }
+        Ok((cpu_us?, stat))
+    }
+
+    pub(super) fn stat(&mut self) -> Result<ProcessStat, Error> {
+        let stat = parse_process_stat(&self.stat.text().map_err(|error| gone(self.pid, error))?);
+        stat.ok_or_else(|| self.stat.format_error("fields up to cstime"))
     }
 }
 
@@ -46,19 +56,11 @@ impl Source for Server {
 
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        // The clock goes by number and the file by process: only the file can show that the number
-        // is another's now.
-        let cpu_us = self.clock.cpu_us();
-        let stat = parse_process_stat(&self.stat.text().map_err(|error| gone(self.pid, error))?);
-        let stat = stat.ok_or_else(|| self.stat.format_error("fields up to stime"))?;
-        if stat.has_ended() {
-            return Err(Error::Gone { pid: self.pid });
+        let (cpu_us, stat) = self.cpu_us()?;
+        values.set("cpu_us", cpu_us);
+        for (key, value) in stat.own.counters() {
+            values.set(key, value);
         }
-        values.set("cpu_us", cpu_us?);
-        values.set("cpu_user_us", stat.user_ticks * TICK_US);
-        values.set("cpu_kernel_us", stat.kernel_ticks * TICK_US);
-        values.set("minor_faults", stat.minor_faults);
-        values.set("major_faults", stat.major_faults);
         self.footprint.read(values)?;
         Ok(Some(at))
     }

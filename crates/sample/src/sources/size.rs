@@ -13,13 +13,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::cost_limit::CostLimit;
 use super::{Moment, Source, Values, about};
 use crate::Error;
 
 /// A walk costs something, so it is done every 10 s, and at the boundaries of a window. Half a
 /// second less, so that a tick that comes a little early counts.
-const LEAST_PAUSE: Duration = Duration::from_millis(9_500);
+pub(crate) const LEAST_PAUSE: Duration = Duration::from_millis(9_500);
 
 /// Files below a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,33 +27,16 @@ struct Total {
     files: i64,
 }
 
-/// The folders that are measured.
 #[derive(Debug)]
 pub(crate) struct Size {
     data_dir: Option<PathBuf>,
     database_dir: Option<PathBuf>,
-    limit: CostLimit,
 }
 
 impl Size {
-    /// Measures the given folders.
     pub(crate) fn new(data_dir: Option<PathBuf>, database_dir: Option<PathBuf>) -> Self {
-        Self { data_dir, database_dir, limit: CostLimit::new(LEAST_PAUSE) }
+        Self { data_dir, database_dir }
     }
-}
-
-/// Both folders' totals.
-fn totals(
-    data_dir: Option<&Path>,
-    database_dir: Option<&Path>,
-) -> Result<(Option<Total>, Option<Total>), Error> {
-    let database = match database_dir {
-        // Not yet created, or dropped: nothing is in it.
-        Some(dir) if !dir.exists() => Some(Total::default()),
-        Some(dir) => Some(walk(dir)?),
-        None => None,
-    };
-    Ok((data_dir.map(walk).transpose()?, database))
 }
 
 impl Source for Size {
@@ -63,14 +45,15 @@ impl Source for Size {
         about([("data_dir", text(&self.data_dir)), ("database_dir", text(&self.database_dir))])
     }
 
-    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        if !self.limit.is_due(moment, at) {
-            return Ok(None);
-        }
-        let Self { data_dir, database_dir, limit } = self;
-        let (data_dir, database) =
-            limit.measure(at, || totals(data_dir.as_deref(), database_dir.as_deref()))?;
+        let database = match &self.database_dir {
+            // Not yet created, or dropped: nothing is in it.
+            Some(dir) if !dir.exists() => Some(Total::default()),
+            Some(dir) => Some(walk(dir)?),
+            None => None,
+        };
+        let data_dir = self.data_dir.as_deref().map(walk).transpose()?;
         if let Some(total) = data_dir {
             values.set("data_dir_bytes", total.bytes);
         }
@@ -114,6 +97,7 @@ fn walk(root: &Path) -> Result<Total, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::Costly;
 
     fn write(path: PathBuf, bytes: usize) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -127,7 +111,8 @@ mod tests {
         write(dir.path().join("ib/pi1.ibd"), 200);
         write(dir.path().join("ib/deep/er/pi2.ibd"), 30);
         std::os::unix::fs::symlink(dir.path(), dir.path().join("ib/loop")).unwrap();
-        let mut size = Size::new(Some(dir.path().to_owned()), Some(dir.path().join("ib")));
+        let size = Size::new(Some(dir.path().to_owned()), Some(dir.path().join("ib")));
+        let mut size = Costly::new(size, LEAST_PAUSE);
         let mut values = Values::default();
         assert!(size.read(Moment::Boundary, &mut values).unwrap().is_some());
         insta::assert_debug_snapshot!(values.map(), @r#"

@@ -1,56 +1,213 @@
 //! Source `switches`: context switches of the server's threads, or of its processes where it has
 //! many, `voluntary_switches` and `involuntary_switches`, and `run_delay_us`, the time in which
 //! they could have run and had no CPU (`schedstat`; absent where the kernel does not count it).
+//! They never fall when a thread ends.
 //!
 //! Apart from `server`, because one file a thread is read: with hundreds of connections not each
 //! second, and a sample that was not taken must not look like one in which nothing has happened.
 
-use std::time::{Duration, Instant};
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::cost_limit::CostLimit;
-use super::threads::Scheduling;
+use super::load::{Times, parse as parse_times};
+use super::process::{Switches, parse_switches};
+use super::processes::numbers;
+use super::tree::{children_file, parse_children};
 use super::{Moment, Source, Values, about};
 use crate::Error;
+use crate::proc_file::ProcFile;
 
-/// The threads of the server's process.
-#[derive(Debug)]
-pub(crate) struct ServerSwitches {
-    pid: u32,
-    threads: Scheduling,
-    limit: CostLimit,
+/// Threads whose files stay open between two readings; each costs two file descriptors of ours. The
+/// others' are opened anew each time.
+const MAX_OPEN: usize = 128;
+
+/// Context switches of one thread, or of many together, and how long they ran and waited for a CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Scheduled {
+    switches: Switches,
+    times: Times,
 }
 
-impl ServerSwitches {
-    /// Of process `pid`.
-    pub(crate) fn new(pid: u32) -> Self {
-        Self { pid, threads: Scheduling::of(pid), limit: CostLimit::new(Duration::ZERO) }
+impl Scheduled {
+    /// Time in which threads could have run and had no CPU; `None` where the kernel does not count:
+    /// there, no thread has run.
+    fn run_delay_us(self) -> Option<i64> {
+        (self.times.cpu_us > 0).then_some(self.times.run_delay_us)
+    }
+}
+
+impl std::ops::AddAssign for Scheduled {
+    fn add_assign(&mut self, other: Self) {
+        self.switches += other.switches;
+        self.times.cpu_us += other.times.cpu_us;
+        self.times.run_delay_us += other.times.run_delay_us;
+    }
+}
+
+/// The kernel sums context switches over a process for its parent alone, so they are added up
+/// thread by thread. What a thread did between its last reading and its end is not seen.
+#[derive(Debug)]
+pub(crate) struct Scheduling {
+    pid: u32,
+    members: Members,
+    threads: HashMap<u32, Thread>,
+    /// Of threads that have ended, as last seen.
+    ended: Scheduled,
+    /// Counts readings, to find threads that were not seen in the last one.
+    reading: u64,
+}
+
+/// What is added up.
+#[derive(Debug)]
+enum Members {
+    /// The threads of one process.
+    Threads,
+    /// The first threads of a process and of its children, which have no others.
+    Processes,
+}
+
+impl Members {
+    /// Their numbers.
+    fn list(&self, pid: u32) -> Option<Vec<u32>> {
+        match self {
+            Self::Threads => Some(numbers(fs::read_dir(format!("/proc/{pid}/task")).ok()?)),
+            Self::Processes => {
+                let mut pids = parse_children(&children_file(pid).ok()?.text().ok()?);
+                pids.push(pid);
+                Some(pids)
+            }
+        }
+    }
+
+    fn folder(&self, pid: u32, number: u32) -> PathBuf {
+        match self {
+            Self::Threads => PathBuf::from(format!("/proc/{pid}/task/{number}")),
+            Self::Processes => PathBuf::from(format!("/proc/{number}")),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Thread {
+    files: Option<Files>,
+    last: Scheduled,
+    reading: u64,
+}
+
+/// Where the kernel says it of one thread.
+#[derive(Debug)]
+struct Files {
+    status: ProcFile,
+    /// Old kernels, and those built without scheduler statistics, have none.
+    schedstat: Option<ProcFile>,
+}
+
+impl Files {
+    fn read(&mut self) -> Option<Scheduled> {
+        let switches = parse_switches(&self.status.text().ok()?)?;
+        let times = self.schedstat.as_mut().and_then(|file| parse_times(&file.text().ok()?));
+        Some(Scheduled { switches, times: times.unwrap_or_default() })
+    }
+}
+
+impl Scheduling {
+    /// Of process `pid`. Nothing is read yet.
+    pub(crate) fn of(pid: u32) -> Self {
+        Self::new(pid, Members::Threads)
     }
 
     /// Of process `pid` and its children.
     pub(crate) fn of_tree(pid: u32) -> Self {
-        Self { threads: Scheduling::of_tree(pid), ..Self::new(pid) }
+        Self::new(pid, Members::Processes)
+    }
+
+    fn new(pid: u32, members: Members) -> Self {
+        Self { pid, members, threads: HashMap::new(), ended: Scheduled::default(), reading: 0 }
+    }
+
+    /// Reads all threads: what was since each began, ended ones included; `None` when the process
+    /// has ended.
+    fn sum(&mut self) -> Option<Scheduled> {
+        self.reading += 1;
+        for number in self.members.list(self.pid)? {
+            self.read_thread(number);
+        }
+        let reading = self.reading;
+        let ended = &mut self.ended;
+        self.threads.retain(|_, thread| {
+            let lives = thread.reading == reading;
+            if !lives {
+                *ended += thread.last;
+            }
+            lives
+        });
+        let mut sum = self.ended;
+        for thread in self.threads.values() {
+            sum += thread.last;
+        }
+        Some(sum)
+    }
+
+    /// Reads thread `tid`. A thread that ends meanwhile is left as it was last seen.
+    fn read_thread(&mut self, tid: u32) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            let now = match &mut thread.files {
+                Some(files) => files.read(),
+                None => self.open(tid).and_then(|mut files| files.read()),
+            };
+            if let Some(now) = now {
+                self.keep(tid, now);
+                return;
+            }
+            // The files were bound to a thread that has ended; its number may be another thread's
+            // by now.
+            self.forget(tid);
+        }
+        let Some(mut files) = self.open(tid) else { return };
+        let Some(last) = files.read() else { return };
+        let files = (self.threads.len() < MAX_OPEN).then_some(files);
+        self.threads.insert(tid, Thread { files, last, reading: self.reading });
+    }
+
+    /// Takes over what a known thread has done. Fewer switches than before are those of a new
+    /// thread with an old number.
+    fn keep(&mut self, tid: u32, now: Scheduled) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let (before, after) = (thread.last.switches, now.switches);
+        if after.voluntary < before.voluntary || after.involuntary < before.involuntary {
+            self.ended += thread.last;
+        }
+        thread.last = now;
+        thread.reading = self.reading;
+    }
+
+    /// Moves a thread to those that have ended.
+    fn forget(&mut self, tid: u32) {
+        if let Some(thread) = self.threads.remove(&tid) {
+            self.ended += thread.last;
+        }
+    }
+
+    fn open(&self, tid: u32) -> Option<Files> {
+        let folder = self.members.folder(self.pid, tid);
+        let status = ProcFile::open(folder.join("status")).ok()?;
+        Some(Files { status, schedstat: ProcFile::open(folder.join("schedstat")).ok() })
     }
 }
 
-impl Source for ServerSwitches {
+impl Source for Scheduling {
     fn about(&self) -> Map<String, Value> {
         about([("pid", self.pid.into())])
     }
 
-    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        if !self.limit.is_due(moment, at) {
-            return Ok(None);
-        }
-        let Self { threads, limit, .. } = self;
-        let scheduled = match limit.measure(at, || threads.read()) {
-            Ok(scheduled) => scheduled,
-            // `server` reports it.
-            Err(Error::Gone { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        // Source `server` reports that the process has ended.
+        let Some(scheduled) = self.sum() else { return Ok(None) };
         values.set("voluntary_switches", scheduled.switches.voluntary);
         values.set("involuntary_switches", scheduled.switches.involuntary);
         if let Some(run_delay_us) = scheduled.run_delay_us() {
@@ -62,15 +219,66 @@ impl Source for ServerSwitches {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
     use super::*;
+    use crate::recording::wait_for;
 
     #[test]
-    fn a_reading_that_is_not_due_is_no_sample() {
-        let mut source = ServerSwitches::new(std::process::id());
-        source.limit = CostLimit::new(Duration::from_secs(60));
-        let mut values = Values::default();
-        let mut sampled = |moment| source.read(moment, &mut values).unwrap().is_some();
-        assert_eq!([Moment::Boundary, Moment::Tick, Moment::Boundary].map(&mut sampled), [true, false, true]);
-        assert!(values.map()["voluntary_switches"] >= 0);
+    fn switches_do_not_fall_when_a_thread_ends() {
+        let mut scheduling = Scheduling::of(std::process::id());
+        let (stop, stopped) = mpsc::channel::<()>();
+        let (ready, is_ready) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            for _ in 0..2_000 {
+                std::thread::sleep(Duration::from_micros(1));
+            }
+            ready.send(nix::unistd::gettid()).unwrap();
+            let _ = stopped.recv();
+        });
+        let tid = is_ready.recv().unwrap();
+        let with = scheduling.sum().unwrap();
+        let threads = scheduling.threads.len();
+        // On a busy machine some sleeps are over before they begin, and are no switch.
+        assert!(with.switches.voluntary >= 500, "{with:?}");
+        let own = parse_times(&fs::read_to_string("/proc/self/schedstat").unwrap()).unwrap();
+        assert_eq!(with.run_delay_us().is_some(), own.cpu_us > 0, "{with:?}");
+        drop(stop);
+        thread.join().unwrap();
+        // A waiter for a thread hears of its end a moment before the kernel lists it no more.
+        let listed = PathBuf::from(format!("/proc/self/task/{tid}"));
+        wait_for("the end of the thread", || !listed.exists());
+        let without = scheduling.sum().unwrap();
+        assert!(without.switches.voluntary >= with.switches.voluntary, "{without:?} after {with:?}");
+        assert!(without.run_delay_us() >= with.run_delay_us(), "{without:?} after {with:?}");
+        let ended = scheduling.ended;
+        assert!(ended.switches.voluntary >= 500, "{ended:?}, {threads} threads before");
+    }
+
+    #[test]
+    fn a_thread_number_that_is_used_again_counts_as_a_new_thread() {
+        let mut scheduling = Scheduling::of(std::process::id());
+        let of = |voluntary, involuntary, run_delay_us| Scheduled {
+            switches: Switches { voluntary, involuntary },
+            times: Times { cpu_us: 50, run_delay_us },
+        };
+        scheduling.threads.insert(1, Thread { files: None, last: of(100, 7, 900), reading: 0 });
+        scheduling.keep(1, of(3, 8, 1_000));
+        assert_eq!((scheduling.ended, scheduling.threads[&1].last), (of(100, 7, 900), of(3, 8, 1_000)));
+    }
+
+    #[test]
+    fn where_the_kernel_does_not_count_there_is_no_delay() {
+        assert_eq!(Scheduled::default().run_delay_us(), None);
+        let times = Times { cpu_us: 1, run_delay_us: 0 };
+        assert_eq!(Scheduled { times, ..Scheduled::default() }.run_delay_us(), Some(0));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_has_no_sum() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(Scheduling::of(child.id()).sum(), None);
     }
 }

@@ -29,10 +29,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::cost_limit::CostLimit;
-use super::footprint::{Footprint, gone};
+use super::footprint::gone;
 use super::host::TICK_US;
-use super::process::{MemoryParts, ProcessStat, parse_process_stat};
+use super::process::{MemoryParts, ProcessStat, Used};
+use super::server::Server;
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::clock::ProcessClock;
@@ -49,38 +49,23 @@ const LEAST_TRIES: u32 = 8;
 /// Before it is made again: children that end together need a moment.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Sums that never fall, as `cpu_us` does: they are what was used up to now.
-const COUNTERS: [&str; 4] = ["cpu_user_us", "cpu_kernel_us", "minor_faults", "major_faults"];
-
-/// The first process of a server, and its children.
 #[derive(Debug)]
 pub(crate) struct ServerTree {
     pid: u32,
-    first: Member,
+    first: Server,
     children_file: ProcFile,
-    children: HashMap<u32, Member>,
-    /// With hundreds of connections not each second.
-    limit: CostLimit,
+    children: HashMap<u32, Server>,
 }
 
 /// A sum over all processes, and whether no child has ended while it was made.
 type Walk<T> = Result<(T, bool), Error>;
 
 impl ServerTree {
-    /// Looks at process `pid` and its children.
     pub(crate) fn open(pid: u32) -> Result<Self, Error> {
-        let first = Member::open(pid)?;
-        let children_file = children_file(pid)?;
-        Ok(Self {
-            pid,
-            first,
-            children_file,
-            children: HashMap::new(),
-            limit: CostLimit::new(Duration::ZERO),
-        })
+        let (first, children_file) = (Server::open(pid)?, children_file(pid)?);
+        Ok(Self { pid, first, children_file, children: HashMap::new() })
     }
 
-    /// Reads all processes.
     fn sum(&mut self) -> Result<Sum, Error> {
         let cpu_us = self.undisturbed(Self::cpu_us)?;
         let sum = self.undisturbed(Self::files)?;
@@ -121,10 +106,7 @@ impl ServerTree {
     /// noticed, where else it could be in both.
     fn cpu_us(&mut self, pids: &[u32]) -> Walk<i64> {
         let (mut sum_us, stat) = self.first.cpu_us()?;
-        if stat.has_ended() {
-            return Err(Error::Gone { pid: self.pid });
-        }
-        sum_us += (stat.ended_user_ticks + stat.ended_kernel_ticks) * TICK_US;
+        sum_us += (stat.ended.user_ticks + stat.ended.kernel_ticks) * TICK_US;
         let mut is_whole = true;
         for pid in pids {
             match ProcessClock::of(*pid).and_then(ProcessClock::cpu_us) {
@@ -138,11 +120,11 @@ impl ServerTree {
     /// What the files of the first process and of its children `pids` say, in the same order.
     fn files(&mut self, pids: &[u32]) -> Walk<Sum> {
         let mut sum = Sum { tells_parts: true, ..Sum::default() };
-        let stat = self.first.add_to(&mut sum)?;
+        let stat = sum.add(&mut self.first)?;
         if stat.has_ended() {
             return Err(Error::Gone { pid: self.pid });
         }
-        sum.add_ended_children(&stat);
+        sum.used += stat.ended;
         self.children.retain(|pid, _| pids.binary_search(pid).is_ok());
         let mut is_whole = true;
         for pid in pids {
@@ -154,15 +136,15 @@ impl ServerTree {
     /// Adds a child; `false` when it has ended meanwhile.
     fn add_child(&mut self, pid: u32, sum: &mut Sum) -> bool {
         if let Some(child) = self.children.get_mut(&pid) {
-            if child.add_to(sum).is_ok() {
+            if sum.add(child).is_ok() {
                 return true;
             }
             // The files were bound to a child that has ended; its number may be another one's by
             // now.
             self.children.remove(&pid);
         }
-        let Ok(mut child) = Member::open(pid) else { return false };
-        let is_added = child.add_to(sum).is_ok();
+        let Ok(mut child) = Server::open(pid) else { return false };
+        let is_added = sum.add(&mut child).is_ok();
         if is_added && self.children.len() < MAX_OPEN {
             self.children.insert(pid, child);
         }
@@ -179,15 +161,9 @@ impl Source for ServerTree {
         ])
     }
 
-    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        if !self.limit.is_due(moment, at) {
-            return Ok(None);
-        }
-        let mut limit = std::mem::replace(&mut self.limit, CostLimit::new(Duration::ZERO));
-        let sum = limit.measure(at, || self.sum());
-        self.limit = limit;
-        sum?.write(values);
+        self.sum()?.write(values);
         Ok(Some(at))
     }
 }
@@ -203,65 +179,11 @@ pub(super) fn parse_children(text: &str) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// One process of the tree.
-#[derive(Debug)]
-struct Member {
-    pid: u32,
-    clock: ProcessClock,
-    stat: ProcFile,
-    footprint: Footprint,
-}
-
-impl Member {
-    fn open(pid: u32) -> Result<Self, Error> {
-        let stat = ProcFile::open(format!("/proc/{pid}/stat"))?;
-        Ok(Self { pid, clock: ProcessClock::of(pid)?, stat, footprint: Footprint::open(pid)? })
-    }
-
-    /// CPU time of all its threads, and what its file says of it.
-    fn cpu_us(&mut self) -> Result<(i64, ProcessStat), Error> {
-        // The clock goes by number and the file by process: only the file can show that the number
-        // is another's now.
-        let cpu_us = self.clock.cpu_us();
-        let stat = self.stat()?;
-        Ok((cpu_us?, stat))
-    }
-
-    fn stat(&mut self) -> Result<ProcessStat, Error> {
-        let stat = parse_process_stat(&self.stat.text().map_err(|error| gone(self.pid, error))?);
-        stat.ok_or_else(|| self.stat.format_error("fields up to cstime"))
-    }
-
-    /// Adds what the files say that this process uses, all of it or nothing; no memory when it has
-    /// none any more.
-    fn add_to(&mut self, sum: &mut Sum) -> Result<ProcessStat, Error> {
-        let stat = self.stat()?;
-        if stat.is_given_away() {
-            return Err(Error::Gone { pid: self.pid });
-        }
-        let io = self.footprint.io()?;
-        let memory = self.footprint.memory().ok();
-        let own =
-            [stat.user_ticks * TICK_US, stat.kernel_ticks * TICK_US, stat.minor_faults, stat.major_faults];
-        sum.counters.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
-        for (key, value) in io {
-            *sum.io.entry(key).or_insert(0) += value;
-        }
-        if let Some(memory) = memory {
-            sum.vsz_bytes = sum.vsz_bytes.max(memory.vsz_bytes);
-            sum.threads += memory.threads;
-            sum.add_parts(memory.parts);
-        }
-        Ok(stat)
-    }
-}
-
 /// What all processes use together.
 #[derive(Debug, Default)]
 struct Sum {
     cpu_us: i64,
-    /// In the order of [`COUNTERS`].
-    counters: [i64; 4],
+    used: Used,
     io: HashMap<&'static str, i64>,
     /// Of private memory the sum, of the others the greatest.
     parts: MemoryParts,
@@ -272,10 +194,23 @@ struct Sum {
 }
 
 impl Sum {
-    fn add_ended_children(&mut self, parent: &ProcessStat) {
-        let (user_us, kernel_us) = (parent.ended_user_ticks * TICK_US, parent.ended_kernel_ticks * TICK_US);
-        let ended = [user_us, kernel_us, parent.ended_minor_faults, parent.ended_major_faults];
-        self.counters.iter_mut().zip(ended).for_each(|(sum, ended)| *sum += ended);
+    /// Adds what the files of `process` say that it uses, all of it or nothing; no memory when it
+    /// has none any more.
+    fn add(&mut self, process: &mut Server) -> Result<ProcessStat, Error> {
+        let stat = process.stat()?;
+        if stat.is_given_away() {
+            return Err(Error::Gone { pid: process.pid });
+        }
+        for (key, value) in process.footprint.io()? {
+            *self.io.entry(key).or_insert(0) += value;
+        }
+        if let Ok(memory) = process.footprint.memory() {
+            self.vsz_bytes = self.vsz_bytes.max(memory.vsz_bytes);
+            self.threads += memory.threads;
+            self.add_parts(memory.parts);
+        }
+        self.used += stat.own;
+        Ok(stat)
     }
 
     fn add_parts(&mut self, parts: Option<MemoryParts>) {
@@ -290,7 +225,7 @@ impl Sum {
 
     fn write(&self, values: &mut Values) {
         values.raise("cpu_us", self.cpu_us);
-        for (key, value) in COUNTERS.into_iter().zip(self.counters) {
+        for (key, value) in self.used.counters() {
             values.raise(key, value);
         }
         for (key, value) in &self.io {

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::*;
+use crate::sources::process::parse_process_stat;
 
 /// A shell that does what it is asked, and is killed at the end.
 struct Shell(Child, BufReader<std::process::ChildStdout>);
@@ -106,7 +107,7 @@ fn sums_do_not_fall_while_children_end_one_after_the_other() {
     loop {
         let is_over = reader.is_finished();
         let sum = tree.sum().unwrap();
-        let split_us = sum.counters[0] + sum.counters[1];
+        let split_us = (sum.used.user_ticks + sum.used.kernel_ticks) * TICK_US;
         assert!(sum.cpu_us >= last_us - rounding_us, "{} after {last_us}", sum.cpu_us);
         assert!(split_us >= last_split_us - 2 * rounding_us, "{split_us} after {last_split_us}");
         (last_us, last_split_us) = (sum.cpu_us, split_us);
@@ -135,11 +136,11 @@ fn a_child_that_nobody_has_waited_for_counts() {
         assert!(Instant::now() < deadline, "{stat:?}");
         std::thread::sleep(Duration::from_millis(5));
     };
-    let used_us = (ended.user_ticks + ended.kernel_ticks + ended.ended_user_ticks) * TICK_US;
+    let used_us = (ended.own.user_ticks + ended.own.kernel_ticks + ended.ended.user_ticks) * TICK_US;
     assert!(used_us > 50_000, "{ended:?}");
     let sum = tree.sum().unwrap();
     assert_eq!(sum.threads, 1, "one of the two has no memory and no threads any more");
-    let split_us = sum.counters[0] + sum.counters[1];
+    let split_us = (sum.used.user_ticks + sum.used.kernel_ticks) * TICK_US;
     assert!(sum.cpu_us > 50_000 && split_us > 50_000, "{sum:?}");
 }
 

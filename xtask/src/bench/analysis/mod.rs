@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
+use super::grid::Grid;
 use super::spread::Spread;
 use super::{Measured, Setting};
 use crate::command::output;
@@ -45,11 +46,11 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
             report.arg("report").arg(&run).args(["--format", format, "--output"]).arg(&target)
         })?;
         is_met &= seconds <= most;
-        rows.push([format!("{what}, s"), format!("{seconds:.2}"), format!("{most}")]);
+        rows.push(vec![format!("{what}, s"), format!("{seconds:.2}"), format!("{most}")]);
     }
     let megabytes = std::fs::metadata(setting.folder.join("report.html"))?.len() as f64 / 1e6;
     is_met &= megabytes <= MOST_MEGABYTES;
-    rows.push(["HTML report, MB".to_owned(), format!("{megabytes:.2}"), format!("{MOST_MEGABYTES}")]);
+    rows.push(vec!["HTML report, MB".to_owned(), format!("{megabytes:.2}"), format!("{MOST_MEGABYTES}")]);
     terminal::note(&format!("writing {RUNS} small runs"));
     let many = setting.folder.join("many");
     records::write_many(&many, SMALL, RUNS)?;
@@ -63,10 +64,11 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         };
         let seconds = median_seconds(setting, |dbdyno| dbdyno.arg(command).arg(&many).args(&asked))?;
         is_met &= seconds <= MOST_SECONDS_OF_MANY;
-        rows.push([format!("{what}, s"), format!("{seconds:.2}"), format!("{MOST_SECONDS_OF_MANY}")]);
+        rows.push(vec![format!("{what}, s"), format!("{seconds:.2}"), format!("{MOST_SECONDS_OF_MANY}")]);
     }
     let facts = vec![format!("rounds: {}", setting.rounds)];
-    Ok(Measured { table: text(&rows), markdown: markdown(&rows), facts, is_met })
+    let grid = Grid { header: vec!["figure", "median", "at most"], rows };
+    Ok(Measured::of(&grid, facts, is_met))
 }
 
 /// Of dbdyno with the words that `arguments` adds, from start to end of the process.
@@ -78,19 +80,6 @@ fn median_seconds(setting: &Setting, arguments: impl Fn(&mut Command) -> &mut Co
         seconds.push(began.elapsed().as_secs_f64());
     }
     Ok(Spread::of(seconds).median)
-}
-
-fn text(rows: &[[String; 3]]) -> String {
-    let mut text = format!("{:<41}  {:>8}  {:>8}\n", "figure", "median", "at most");
-    for [what, found, most] in rows {
-        text.push_str(&format!("{what:<41}  {found:>8}  {most:>8}\n"));
-    }
-    text
-}
-
-fn markdown(rows: &[[String; 3]]) -> String {
-    let rows: Vec<String> = rows.iter().map(|row| format!("| {} |", row.join(" | "))).collect();
-    format!("| figure | median | at most |\n|---|---|---|\n{}", rows.join("\n"))
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ use crate::command::output;
 
 const AT: &str = "2026-01-01T00:00:00Z";
 
-/// How large a run is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     pub(super) steps: u32,

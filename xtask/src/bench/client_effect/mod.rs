@@ -63,25 +63,23 @@ const SPIN: usize = 2;
 /// order.
 pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let version = peer::version()?;
-    // One thread for everything: the kernel stops a server when the thread that started it ends.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let start = |prefix: &&str| runtime.block_on(hosts::start(prefix, &setting.folder.join(prefix)));
+    let start = |prefix: &&str| hosts::start(prefix, &setting.folder.join(prefix));
     let hosts = SERVERS.iter().map(start).collect::<Result<Vec<Host>>>()?;
     let mut samples = Samples::new(hosts.iter().map(|host| host.title.clone()).collect());
     for round in 1..=setting.rounds {
         for (number, test) in TESTS.iter().enumerate() {
-            terminal::note(&format!("round {round} of {}: {}", setting.rounds, test.title()));
+            setting.note_round(round, &test.title());
             // Tests that only read share a table.
             for host in hosts.iter().filter(|_| number == 0) {
                 // The first table of all is not there to be removed.
                 let _ = peer::cleanup(host);
-                runtime.block_on(prepare(host, test.rows))?;
+                peer::prepare(host, test.rows)?;
+                host.tidy_up()?;
             }
             for (server, client) in order(round) {
                 let host = &hosts[server];
                 if test.writes {
-                    peer::cleanup(host)?;
-                    runtime.block_on(prepare(host, test.rows))?;
+                    peer::prepare_anew(host, test.rows)?;
                 }
                 let sample = match CLIENTS[client].host {
                     None => by_sysbench(host, test)?,
@@ -105,11 +103,6 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     })
 }
 
-async fn prepare(host: &Host, rows: u32) -> Result<()> {
-    peer::prepare(host, rows)?;
-    host.tidy_up(&["VACUUM ANALYZE sbtest1", "CHECKPOINT"]).await
-}
-
 /// Every server with every client, begun elsewhere and turned round from round to round.
 fn order(round: u32) -> Vec<(usize, usize)> {
     let pairs = (0..CLIENTS.len()).flat_map(|client| (0..SERVERS.len()).map(move |server| (server, client)));
@@ -127,7 +120,8 @@ fn by_sysbench(host: &Host, test: &Test) -> Result<Sample> {
     let before = host.cpu_time()?;
     let done = peer::done(host, test.peer, &[], test.connections, SECONDS, test.rows)?;
     let used = host.cpu_time()?.saturating_sub(before);
-    Ok(Sample { rate_per_second: done.rate_per_second, server_cpu_us: used.as_secs_f64() * 1e6 / done.count })
+    let server_cpu_us = used.as_secs_f64() * 1e6 / done.count;
+    Ok(Sample { rate_per_second: done.used.rate_per_second, server_cpu_us })
 }
 
 /// Measures again what came out invalid, as when another program took the client's CPU.

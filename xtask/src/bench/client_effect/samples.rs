@@ -6,11 +6,9 @@ use crate::bench::spread::Spread;
 /// How far a figure may move when the client gets slower.
 pub(super) const TOLERANCE: f64 = 0.03;
 
-/// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sample {
     pub(super) rate_per_second: f64,
-    /// CPU time of the server for one operation.
     pub(super) server_cpu_us: f64,
 }
 
@@ -40,9 +38,7 @@ impl Samples {
 
     /// A quantity of one server and client over that of another, round by round.
     fn ratio(&self, test: usize, of: (usize, usize), to: (usize, usize), part: Part) -> Spread {
-        let of = self.rounds[test][of.0][of.1].iter().map(part);
-        let to = self.rounds[test][to.0][to.1].iter().map(part);
-        Spread::of(of.zip(to).map(|(of, to)| of / to))
+        Spread::ratio(&self.rounds[test][of.0][of.1], &self.rounds[test][to.0][to.1], part)
     }
 
     /// Server over base, by one client.

@@ -33,33 +33,25 @@ struct Taken {
 /// Both clients in turn on one server.
 pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let version = sysbench::version()?;
-    // One thread for everything: the kernel stops a server when the thread that started it ends.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let host = runtime.block_on(hosts::start(SERVER, &setting.folder.join(SERVER)))?;
+    let host = hosts::start(SERVER, &setting.folder.join(SERVER))?;
     sysbench::prepare(&host, ROWS)?;
-    let (mut own_runs, mut peers) = (Vec::new(), Vec::new());
+    let mut figures = page::Figures { own: Vec::new(), peers: Vec::new() };
     for round in 1..=setting.rounds {
         setting.note_round(round, &format!("{CONNECTIONS} connections"));
         // The second client finds a server with threads at hand: they take turns.
-        if round % 2 == 0 {
-            peers.push(peer::measured(&host)?);
-        }
-        own_runs.push(own(setting, &host, round)?);
-        if round % 2 == 1 {
-            peers.push(peer::measured(&host)?);
+        for is_own in [round % 2 == 1, round % 2 == 0] {
+            match is_own {
+                true => figures.own.push(own(setting, &host, round)?),
+                false => figures.peers.push(peer::measured(&host)?),
+            }
         }
     }
-    let figures = page::Figures { own: own_runs, peers };
-    Ok(Measured {
-        table: figures.text(),
-        markdown: figures.markdown(),
-        facts: vec![
-            format!("rounds: {}", setting.rounds),
-            format!("server: {}, started by dbdyno, {}", host.title, machine::shares()),
-            format!("peer: {version} of Debian"),
-        ],
-        is_met: figures.is_met(),
-    })
+    let facts = vec![
+        format!("rounds: {}", setting.rounds),
+        format!("server: {}, started by dbdyno, {}", host.title, machine::shares()),
+        format!("peer: {version} of Debian"),
+    ];
+    Ok(Measured::of(&figures.grid(), facts, figures.is_met()))
 }
 
 fn own(setting: &Setting, host: &Host, round: u32) -> Result<Taken> {

@@ -1,7 +1,7 @@
-//! Both clients as a table for the terminal and as a page of the documentation.
+//! Both clients as a table.
 
 use super::Taken;
-use crate::bench::grid::Grid;
+use crate::bench::grid::{Grid, met};
 use crate::bench::spread::Spread;
 
 /// Memory and time over sysbench's, at most.
@@ -17,9 +17,8 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Ours over sysbench's, round by round.
     fn ratio(&self, part: fn(&Taken) -> f64) -> Spread {
-        Spread::of(self.own.iter().zip(&self.peers).map(|(own, peer)| part(own) / part(peer)))
+        Spread::ratio(&self.own, &self.peers, part)
     }
 
     pub(super) fn is_met(&self) -> bool {
@@ -30,37 +29,24 @@ impl Figures {
 
     fn row(&self, figure: &str, part: fn(&Taken) -> f64, most: Option<f64>) -> Vec<String> {
         let median = |of: &[Taken]| format!("{:.2}", Spread::of(of.iter().map(part)).median);
-        let Spread { least, median: middle, greatest } = self.ratio(part);
-        let target = most.map_or_else(
-            || "–".to_owned(),
-            |most| format!("≤ {most:.2} {}", if middle <= most { "met" } else { "MISSED" }),
-        );
+        let ratio = self.ratio(part);
+        let target = |most| format!("≤ {most:.2} {}", met(ratio.median <= most));
         vec![
             figure.to_owned(),
             median(&self.own),
             median(&self.peers),
-            format!("{middle:.3} ({least:.3} to {greatest:.3})"),
-            target,
+            ratio.shown(3),
+            most.map_or_else(|| "–".to_owned(), target),
         ]
     }
 
-    fn grid(&self) -> Grid {
+    pub(super) fn grid(&self) -> Grid {
         let rows = vec![
             self.row("peak resident memory, MiB", memory, Some(MOST_MEMORY)),
             self.row("all connected and ready, s", ready, Some(MOST_TIME)),
             self.row("queries, thousand a second", |taken| taken.rate_per_second / 1e3, None),
         ];
         Grid { header: HEADER.to_vec(), rows }
-    }
-
-    /// For the terminal.
-    pub(super) fn text(&self) -> String {
-        self.grid().text()
-    }
-
-    /// For the documentation.
-    pub(super) fn markdown(&self) -> String {
-        self.grid().markdown()
     }
 }
 
@@ -85,7 +71,7 @@ mod tests {
         };
         let figures =
             Figures { own: vec![taken(15.0, 0.5, 50_000.0)], peers: vec![taken(100.0, 1.0, 40_000.0)] };
-        insta::assert_snapshot!(figures.text(), @r"
+        insta::assert_snapshot!(figures.grid().text(), @r"
         figure                      dbdyno  sysbench  ratio (range)           target
         peak resident memory, MiB   15.00   100.00    0.150 (0.150 to 0.150)  ≤ 0.15 met
         all connected and ready, s  0.50    1.00      0.500 (0.500 to 0.500)  ≤ 0.25 MISSED

@@ -1,7 +1,7 @@
 //! sysbench with as many connections: its memory, and when it says that all threads have started.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::Instant;
 
@@ -19,14 +19,9 @@ const READY: &str = "Threads started!";
 
 /// Runs point selects on all connections.
 pub(super) fn measured(host: &Host) -> Result<Taken> {
-    let (_, cpus) = machine::halves();
-    // The shell lifts its own limit on open files and becomes sysbench, so that the process watched
-    // is sysbench.
-    let mut line = Command::new("sh");
-    line.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\"", "sh"]);
     // Standard output is a pipe: without stdbuf the lines would come at the end.
-    line.args(["stdbuf", "-oL", "taskset", "-c"]).arg(machine::list(cpus.as_deref()));
-    line.args(["sysbench", "oltp_point_select"]).args(&host.peer_options).args([
+    let mut line = machine::with_many_files("stdbuf");
+    line.args(["-oL", "sysbench", "oltp_point_select"]).args(&host.peer_options).args([
         "--tables=1".to_owned(),
         format!("--table-size={ROWS}"),
         format!("--threads={CONNECTIONS}"),

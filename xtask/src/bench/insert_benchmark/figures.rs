@@ -25,14 +25,6 @@ pub(super) struct Sample {
     pub(super) rate_per_second: f64,
 }
 
-/// What was run where, as the run recorded it.
-#[derive(Debug, Default)]
-pub(super) struct RunFacts {
-    pub(super) server: String,
-    pub(super) tool: String,
-    pub(super) host: String,
-}
-
 impl Figure {
     pub(super) fn new(case: &'static Case) -> Self {
         Self { case, samples: Vec::new(), floors_us: Vec::new() }
@@ -66,30 +58,29 @@ fn sample(report: &Value, step: &str) -> Result<Sample> {
     })
 }
 
-impl RunFacts {
-    pub(super) fn from(report: &Value) -> Self {
-        let text = |value: &Value| match value {
-            Value::String(text) => text.clone(),
-            Value::Null => "?".to_owned(),
-            other => other.to_string(),
-        };
-        let (host, tool, variant) = (&report["run"]["host"], &report["run"]["tool"], &report["variants"][0]);
-        let gib = host["memory_bytes"].as_f64().unwrap_or_default() / f64::from(1 << 30);
-        Self {
-            server: text(&variant["server"]),
-            tool: format!("dbdyno {} ({} build)", text(&tool["version"]), text(&tool["build"])),
-            host: format!(
-                "{}, {} CPUs, {gib:.0} GiB, {}, Linux {}, {}; server on CPUs {}, client on CPUs {}",
-                text(&host["cpu_model"]),
-                text(&host["cpus"]),
-                text(&host["os"]),
-                text(&host["kernel"]),
-                text(&host["data_filesystem"]),
-                text(&host["server_cpus"]),
-                text(&host["client_cpus"]),
-            ),
-        }
-    }
+/// What was run where, as the run recorded it.
+pub(super) fn facts(report: &Value) -> [String; 3] {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "?".to_owned(),
+        other => other.to_string(),
+    };
+    let (host, tool, variant) = (&report["run"]["host"], &report["run"]["tool"], &report["variants"][0]);
+    let gib = host["memory_bytes"].as_f64().unwrap_or_default() / f64::from(1 << 30);
+    [
+        format!(
+            "machine: {}, {} CPUs, {gib:.0} GiB, {}, Linux {}, {}; server on CPUs {}, client on CPUs {}",
+            text(&host["cpu_model"]),
+            text(&host["cpus"]),
+            text(&host["os"]),
+            text(&host["kernel"]),
+            text(&host["data_filesystem"]),
+            text(&host["server_cpus"]),
+            text(&host["client_cpus"]),
+        ),
+        format!("server: {}, started by dbdyno, unix socket", text(&variant["server"])),
+        format!("client: dbdyno {} ({} build)", text(&tool["version"]), text(&tool["build"])),
+    ]
 }
 
 #[cfg(test)]

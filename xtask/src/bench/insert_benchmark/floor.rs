@@ -2,7 +2,6 @@
 //! distances.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::Result;
 
@@ -20,11 +19,9 @@ const SECONDS: u32 = 3;
 /// on a connection next to it, make `rows_per_second`. The loop is on the client's CPUs, who
 /// answers it on the server's.
 pub(super) fn measured(program: &Path, rows: u32, rows_per_second: f64) -> Result<f64> {
-    let (server_cpus, client_cpus) = machine::halves();
-    let mut line = Command::new("taskset");
-    line.arg("-c").arg(machine::list(client_cpus.as_deref())).arg(program);
+    let mut line = machine::on_client_cpus(program);
     line.arg(spacing_us(rows, rows_per_second).to_string()).arg(SECONDS.to_string());
-    line.arg(machine::list(server_cpus.as_deref()));
+    line.arg(machine::list(machine::halves().0.as_deref()));
     line.args([(INSERT_BYTES + ROW_BYTES * rows).to_string(), DELETE_BYTES.to_string()]);
     let said: serde_json::Value = serde_json::from_str(&output(&mut line)?)?;
     // Half of the round trips are those of the DELETEs.

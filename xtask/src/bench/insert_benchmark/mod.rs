@@ -9,7 +9,7 @@ use anyhow::Result;
 use dbdyno_provision::{list, servers_dir};
 
 use super::{Measured, Setting, machine, newest_of, runs};
-use figures::{Figure, RunFacts};
+use figures::Figure;
 use plans::CASES;
 
 /// Runs the plans one after the other, several times over.
@@ -17,7 +17,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let server = newest_of(&list(&servers_dir()), "mariadb-10.11")?;
     let bare_loop = runs::built_example("spaced_floor")?;
     let mut figures: Vec<Figure> = CASES.iter().map(Figure::new).collect();
-    let mut facts = RunFacts::default();
+    let mut facts = vec![format!("rounds: {}", setting.rounds)];
     for round in 1..=setting.rounds {
         for plan in plans::ALL {
             setting.note_round(round, plan.name);
@@ -31,18 +31,14 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
                     figure.floors_us.push(floor::measured(&bare_loop, rows, sample.rate_per_second)?);
                 }
             }
-            facts = RunFacts::from(&report);
+            facts.truncate(1);
+            facts.extend(figures::facts(&report));
         }
     }
     Ok(Measured {
         table: table::text(&figures),
-        markdown: table::markdown(&figures),
-        facts: vec![
-            format!("rounds: {}", setting.rounds),
-            format!("machine: {}", facts.host),
-            format!("server: {}, started by dbdyno, unix socket", facts.server),
-            format!("client: {}", facts.tool),
-        ],
+        markdown: table::grid(&figures).markdown(),
+        facts,
         is_met: figures.iter().all(Figure::is_met),
     })
 }

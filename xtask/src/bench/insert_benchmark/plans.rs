@@ -51,47 +51,22 @@ const fn write(name: &'static str, rows_per_commit: Option<u32>) -> BenchPlan {
 }
 
 pub(super) const CASES: &[Case] = &[
-    Case {
-        plan: "write",
-        step: "l.i0",
-        what: "l.i0: 1 client, 100 rows a commit",
-        unit: "row",
-        target_us: Some(0.5),
-        floor_rows: None,
-    },
-    Case {
-        plan: "write",
-        step: "l.i1",
-        what: "l.i1: 1 client, 50 rows a commit, as many deleted",
-        unit: "row",
-        target_us: None,
-        floor_rows: Some(50),
-    },
+    Case { step: "l.i0", what: "l.i0: 1 client, 100 rows a commit", target_us: Some(0.5), ..WRITE },
+    Case { what: "l.i1: 1 client, 50 rows a commit, as many deleted", floor_rows: Some(50), ..WRITE },
     Case {
         plan: "write-100",
-        step: "l.i1",
         what: "l.i1: 1 client, 100 rows a commit, as many deleted",
-        unit: "row",
         target_us: Some(0.6),
         floor_rows: Some(100),
+        ..WRITE
     },
-    Case {
-        plan: "query",
-        step: "qr100",
-        what: "qr100: range queries, 4 clients",
-        unit: "query",
-        target_us: Some(12.0),
-        floor_rows: None,
-    },
-    Case {
-        plan: "query",
-        step: "qp100",
-        what: "qp100: point queries, 4 clients",
-        unit: "query",
-        target_us: Some(12.0),
-        floor_rows: None,
-    },
+    Case { step: "qr100", what: "qr100: range queries, 4 clients", ..QUERY },
+    Case { step: "qp100", what: "qp100: point queries, 4 clients", ..QUERY },
 ];
+
+const WRITE: Case =
+    Case { plan: "write", step: "l.i1", what: "", unit: "row", target_us: None, floor_rows: None };
+const QUERY: Case = Case { plan: "query", unit: "query", target_us: Some(12.0), ..WRITE };
 
 /// The server's option file: everything in memory, and no commit waits for the disk, so that the
 /// client is asked to be as fast as it can.

@@ -1,7 +1,7 @@
 //! The figures as a table for the terminal and as a page of the documentation.
 
 use super::figures::{Figure, Sample};
-use crate::bench::grid::Grid;
+use crate::bench::grid::{Grid, met};
 use crate::bench::spread::Spread;
 
 const HEADER: [&str; 7] = [
@@ -14,52 +14,42 @@ const HEADER: [&str; 7] = [
     "target, µs",
 ];
 
-fn cells(figure: &Figure) -> [String; 7] {
+fn cells(figure: &Figure) -> Vec<String> {
     let cpu = figure.spread(|sample: &Sample| sample.client_cpu_us);
     let median = |part: fn(&Sample) -> f64| figure.spread(part).median;
     let Spread { least, greatest, .. } = cpu;
-    let target = figure.case.target_us.map_or_else(
-        || "–".to_owned(),
-        |target_us| format!("{target_us} {}", if figure.is_met() { "met" } else { "MISSED" }),
-    );
+    let target = |target_us| format!("{target_us} {}", met(figure.is_met()));
     let floor = match figure.floors_us.as_slice() {
         [] => "–".to_owned(),
         floors => format!("{:.3}", Spread::of(floors.iter().copied()).median),
     };
-    [
+    vec![
         figure.case.what.to_owned(),
         format!("{:.3} a {}", cpu.median, figure.case.unit),
         format!("{least:.3} to {greatest:.3}"),
         format!("{:.3}", median(|sample| sample.sampler_us)),
         floor,
         format!("{:.0}", median(|sample| sample.rate_per_second)),
-        target,
+        figure.case.target_us.map_or_else(|| "–".to_owned(), target),
     ]
 }
 
-fn grid(figures: &[Figure]) -> Grid {
-    Grid { header: HEADER.to_vec(), rows: figures.iter().map(|figure| cells(figure).to_vec()).collect() }
+pub(super) fn grid(figures: &[Figure]) -> Grid {
+    Grid { header: HEADER.to_vec(), rows: figures.iter().map(cells).collect() }
 }
 
 /// Aligned columns, and a line that says what they are.
 pub(super) fn text(figures: &[Figure]) -> String {
-    format!("{}\n\nMedians. {}", grid(figures).text(), what_is_counted())
+    format!("{}\n\nMedians. {WHAT_IS_COUNTED}", grid(figures).text())
 }
 
-/// For the documentation.
-pub(super) fn markdown(figures: &[Figure]) -> String {
-    grid(figures).markdown()
-}
-
-fn what_is_counted() -> &'static str {
-    "Client CPU is that of the whole dbdyno process over the step's common window, user and kernel: the\n\
+const WHAT_IS_COUNTED: &str = "Client CPU is that of the whole dbdyno process over the step's common window, user and kernel: the\n\
      load, the sampler, and in l.i1 the deletes, in qr100 and qp100 the background writers (100 rows a\n\
      second a client). The target of l.i1 is for 100 rows a commit. With 50, the Insert Benchmark's own\n\
      number, each row bears twice as much of what a statement costs, so that figure is shown without a\n\
      target. The bare loop is what l.i1 costs a client that does nothing: one thread with epoll sends\n\
      constant bytes, as many as the INSERT and the DELETE have, and sleeps as long for each answer as in\n\
-     the run before it (crates/drivers/examples/spaced_floor.rs). The rest is dbdyno's own."
-}
+     the run before it (crates/drivers/examples/spaced_floor.rs). The rest is dbdyno's own.";
 
 #[cfg(test)]
 mod tests {

@@ -30,7 +30,6 @@ max_wal_size = 8GB
 maintenance_work_mem = 256MB
 ";
 
-/// One way to load.
 struct Case {
     tables: u32,
     method: &'static str,
@@ -46,8 +45,6 @@ const CASES: [[Case; 2]; 2] = [
 /// Measures all cases, the order of the two clients changing from round to round.
 pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let version = peer::version()?;
-    // One thread for everything: the kernel stops a server when the thread that started it ends.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut figures, mut titles) = (Vec::new(), Vec::new());
     for prefix in SERVERS {
         let groups = wanted(prefix, setting.only.as_deref());
@@ -55,12 +52,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
             continue;
         }
         let folder = setting.folder.join(prefix);
-        let host = runtime.block_on(hosts::start_with(
-            prefix,
-            &folder,
-            (MY_CNF, POSTGRESQL_CONF),
-            machine::halves().0,
-        ))?;
+        let host = hosts::start_with(prefix, &folder, (MY_CNF, POSTGRESQL_CONF), machine::halves().0)?;
         for group in groups {
             let mut group: Vec<Figure> =
                 group.into_iter().map(|case| Figure::new(case, &host.title)).collect();
@@ -74,16 +66,12 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     if figures.is_empty() {
         bail!("no case's name holds {:?}", setting.only.as_deref().unwrap_or_default());
     }
-    Ok(Measured {
-        table: page::text(&figures),
-        markdown: page::markdown(&figures),
-        facts: vec![
-            format!("rounds: {}; rows: {}", setting.rounds, setting.rows),
-            format!("servers: {}, started by dbdyno, {}", titles.join(", "), machine::shares()),
-            format!("peer: {version} of Debian"),
-        ],
-        is_met: figures.iter().all(Figure::is_met),
-    })
+    let facts = vec![
+        format!("rounds: {}; rows: {}", setting.rounds, setting.rows),
+        format!("servers: {}, started by dbdyno, {}", titles.join(", "), machine::shares()),
+        format!("peer: {version} of Debian"),
+    ];
+    Ok(Measured::of(&page::grid(&figures), facts, figures.iter().all(Figure::is_met)))
 }
 
 /// Cases on the server `prefix` whose name holds `only`, together those that share a rate of

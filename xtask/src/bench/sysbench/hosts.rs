@@ -6,19 +6,20 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dbdyno_drivers::{Endpoint, Manner, Session, Target};
 use dbdyno_provision::{Running, Server, ServerSpec, find_named, list, servers_dir};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::bench::{machine, newest_of};
 
 /// Everything in memory, and no commit waits for the disk: the client is to be asked for all it can
 /// do.
-pub(in crate::bench) const MY_CNF: &str = "[mysqld]
+const MY_CNF: &str = "[mysqld]
 innodb_buffer_pool_size = 256M
 innodb_flush_log_at_trx_commit = 0
 max_connections = 5000
 back_log = 5000
 skip_log_bin
 ";
-pub(in crate::bench) const POSTGRESQL_CONF: &str = "shared_buffers = 256MB
+const POSTGRESQL_CONF: &str = "shared_buffers = 256MB
 synchronous_commit = off
 max_connections = 200
 ";
@@ -27,7 +28,6 @@ pub(in crate::bench) const PEER_DATABASE: &str = "sbtest";
 pub(in crate::bench) const OWN_DATABASE: &str = "dbdyno";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A running server.
 pub(in crate::bench) struct Host {
     /// For tables: `MariaDB 10.11.5`.
     pub(in crate::bench) title: String,
@@ -44,16 +44,19 @@ pub(in crate::bench) struct Host {
     pub(in crate::bench) is_mysql: bool,
     /// Stopped when it is dropped.
     server: Running,
+    /// One thread for everything: the kernel stops a server when the thread that started it ends.
+    pub(in crate::bench) runtime: Runtime,
 }
 
 impl Host {
-    /// Sends `statements` to PostgreSQL, in the database of sysbench's tables; other products need
-    /// none of them.
-    pub(in crate::bench) async fn tidy_up(&self, statements: &[&str]) -> Result<()> {
-        if self.is_mysql {
-            return Ok(());
+    /// Has PostgreSQL vacuum sysbench's table; other products need nothing.
+    pub(in crate::bench) fn tidy_up(&self) -> Result<()> {
+        match self.is_mysql {
+            true => Ok(()),
+            false => self
+                .runtime
+                .block_on(self.query(["VACUUM ANALYZE sbtest1", "CHECKPOINT"].map(str::to_owned).to_vec())),
         }
-        self.query(statements.iter().map(|&statement| statement.to_owned()).collect()).await
     }
 
     /// Sends `statements` to sysbench's database, one after the other.
@@ -90,7 +93,6 @@ impl Host {
     }
 }
 
-/// A process and its ended children.
 #[derive(Debug, PartialEq)]
 struct Process {
     parent: u32,
@@ -107,12 +109,12 @@ fn process(stat: &str) -> Option<Process> {
 }
 
 /// Starts the newest server of the series `prefix` in `folder`, on the server's half of the CPUs.
-pub(in crate::bench) async fn start(prefix: &str, folder: &Path) -> Result<Host> {
-    start_with(prefix, folder, (MY_CNF, POSTGRESQL_CONF), machine::halves().0).await
+pub(in crate::bench) fn start(prefix: &str, folder: &Path) -> Result<Host> {
+    start_with(prefix, folder, (MY_CNF, POSTGRESQL_CONF), machine::halves().0)
 }
 
 /// [`start`] with other settings, of which the product's own are taken, and on other CPUs.
-pub(in crate::bench) async fn start_with(
+pub(in crate::bench) fn start_with(
     prefix: &str,
     folder: &Path,
     (my_cnf, postgresql_conf): (&str, &str),
@@ -138,7 +140,8 @@ pub(in crate::bench) async fn start_with(
         cancel: std::sync::Arc::default(),
         engine: "innodb".to_owned(),
     })?;
-    create_database(server.target(None, &Manner::default()).endpoint("innodb", false)).await?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(create_database(server.target(None, &Manner::default()).endpoint("innodb", false)))?;
     let family = server.base.family();
     let (scheme, user) = (family.schemes()[0], family.superuser());
     let socket = server.socket().display().to_string();
@@ -159,6 +162,7 @@ pub(in crate::bench) async fn start_with(
         is_mysql,
         target: server.target(Some(PEER_DATABASE), &Manner::default()),
         server: server.into_running(),
+        runtime,
     })
 }
 

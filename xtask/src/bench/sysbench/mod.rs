@@ -6,13 +6,11 @@ pub(super) mod hosts;
 mod page;
 pub(super) mod peer;
 
-use std::process::Command;
-
 use anyhow::{Context, Result};
 
 use super::{Measured, Setting, machine, runs};
 use crate::command::output;
-use cases::{Case, Figure, SERVERS};
+use cases::{CASES, Case, Figure, SERVERS};
 use hosts::Host;
 use peer::Used;
 
@@ -25,32 +23,27 @@ const ROWS: u32 = 10_000;
 pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let version = peer::version()?;
     let floor = runs::built_example("epoll_floor")?;
-    // One thread for everything: the kernel stops a server when the thread that started it ends.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut figures: Vec<Figure> = Vec::new();
     let mut titles = Vec::new();
-    for (prefix, cases) in SERVERS {
-        let host = runtime.block_on(hosts::start(prefix, &setting.folder.join(prefix)))?;
-        let mut measured: Vec<Figure> = cases.iter().map(|case| Figure::new(case, &host.title)).collect();
+    for prefix in SERVERS {
+        let host = hosts::start(prefix, &setting.folder.join(prefix))?;
+        let mut measured: Vec<Figure> = CASES.iter().map(|case| Figure::new(case, &host.title)).collect();
         for round in 1..=setting.rounds {
             for figure in &mut measured {
                 let case = figure.case;
                 setting.note_round(round, &format!("{}, {}", host.title, case.what()));
-                let fresh = || runtime.block_on(peer::prepare_anew(&host, ROWS));
-                if case.has_floor {
+                let fresh = || peer::prepare_anew(&host, ROWS);
+                if case.has_floor && host.is_mysql {
                     fresh()?;
                     figure.floors.push(bare_loop(&floor, &host, (case.connections, SECONDS))?);
                 }
                 // The second client finds warmer caches: they take turns.
-                if round % 2 == 0 {
+                for is_own in [round % 2 == 1, round % 2 == 0] {
                     fresh()?;
-                    figure.peers.push(peers(&host, case)?);
-                }
-                fresh()?;
-                figure.own.push(own(setting, &host, case, round)?);
-                if round % 2 == 1 {
-                    fresh()?;
-                    figure.peers.push(peers(&host, case)?);
+                    match is_own {
+                        true => figure.own.push(own(setting, &host, case, round)?),
+                        false => figure.peers.push(peers(&host, case)?),
+                    }
                 }
             }
         }
@@ -70,7 +63,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
 }
 
 fn peers(host: &Host, case: &Case) -> Result<Used> {
-    peer::measured(host, case.peer_test, case.peer_options, case.connections, SECONDS, ROWS)
+    Ok(peer::done(host, case.peer_test, case.peer_options, case.connections, SECONDS, ROWS)?.used)
 }
 
 fn own(setting: &Setting, host: &Host, case: &Case, round: u32) -> Result<Used> {
@@ -94,9 +87,7 @@ pub(super) fn bare_loop(
     (connections, seconds): (u32, u32),
 ) -> Result<Used> {
     let (socket, database) = host.socket.as_ref().context("the floor speaks MySQL only")?;
-    let mut line = Command::new("taskset");
-    let (_, cpus) = machine::halves();
-    line.arg("-c").arg(machine::list(cpus.as_deref())).arg(floor);
+    let mut line = machine::on_client_cpus(floor);
     line.args([socket, database]).arg(connections.to_string()).arg(seconds.to_string());
     let said: serde_json::Value = serde_json::from_str(&output(&mut line)?)?;
     let queries = runs::number(&said, "/queries")?;

@@ -2,7 +2,7 @@
 
 use super::cases::{Figure, MOST_OVER_FLOOR};
 use super::peer::Used;
-use crate::bench::grid::Grid;
+use crate::bench::grid::{Grid, met};
 use crate::bench::spread::Spread;
 
 const HEADER: [&str; 9] = [
@@ -33,20 +33,12 @@ fn cells(figure: &Figure) -> Vec<String> {
         case.what(),
         format!("{:.2}", median(&figure.own, |used| used.cpu_us)),
         format!("{:.2}", median(&figure.peers, |used| used.cpu_us)),
-        spread(figure.cpu_ratio()),
+        figure.cpu_ratio().shown(3),
         format!("≤ {:.2} {}", case.most_cpu, met(figure.is_cpu_met())),
         format!("{:.0}", median(&figure.own, |used| used.rate_per_second)),
-        spread(figure.rate_ratio()),
+        figure.rate_ratio().shown(3),
         rate,
     ]
-}
-
-fn spread(Spread { least, median, greatest }: Spread) -> String {
-    format!("{median:.3} ({least:.3} to {greatest:.3})")
-}
-
-fn met(is_met: bool) -> &'static str {
-    if is_met { "met" } else { "MISSED" }
 }
 
 /// One line for each figure that was compared with the bare loop.
@@ -68,7 +60,7 @@ fn floors(figures: &[Figure]) -> String {
         Some(format!(
             "* {}: the bare loop uses {floor:.2} µs, which is {peer:.2} of sysbench's{out_of_reach}; dbdyno uses {} of that{target}",
             figure.case.what(),
-            spread(ratio),
+            ratio.shown(3),
         ))
     });
     format!("Above the bare epoll loop:\n\n{}", lines.collect::<Vec<_>>().join("\n"))
@@ -86,12 +78,12 @@ pub(super) fn markdown(figures: &[Figure]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cases::SERVERS;
+    use super::super::cases::CASES;
     use super::*;
 
     #[test]
     fn a_missed_target_is_said_aloud() {
-        let mut figure = Figure::new(&SERVERS[0].1[1], "MariaDB 10.11.5");
+        let mut figure = Figure::new(&CASES[1], "MariaDB 10.11.5");
         figure.own = vec![Used { cpu_us: 8.0, rate_per_second: 110.0 }];
         figure.peers = vec![Used { cpu_us: 12.5, rate_per_second: 100.0 }];
         figure.floors = vec![Used { cpu_us: 6.4, rate_per_second: 120.0 }];
@@ -107,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_target_below_what_the_bare_loop_uses_is_called_out_of_reach() {
-        let mut figure = Figure::new(&SERVERS[0].1[0], "MariaDB 10.11.5");
+        let mut figure = Figure::new(&CASES[0], "MariaDB 10.11.5");
         figure.own = vec![Used { cpu_us: 19.0, rate_per_second: 110.0 }];
         figure.peers = vec![Used { cpu_us: 20.0, rate_per_second: 100.0 }];
         figure.floors = vec![Used { cpu_us: 18.0, rate_per_second: 120.0 }];

@@ -21,7 +21,7 @@ pub(in crate::bench) struct Used {
 /// What sysbench did in one run.
 pub(in crate::bench) struct Done {
     pub(in crate::bench) count: f64,
-    pub(in crate::bench) rate_per_second: f64,
+    pub(in crate::bench) used: Used,
 }
 
 /// Makes sysbench's table: one of `rows` rows.
@@ -29,17 +29,16 @@ pub(in crate::bench) fn prepare(host: &Host, rows: u32) -> Result<()> {
     on_table(host, rows, "prepare")
 }
 
-/// Removes sysbench's table.
 pub(in crate::bench) fn cleanup(host: &Host) -> Result<()> {
     on_table(host, 1, "cleanup")
 }
 
 /// Makes sysbench's table anew and has PostgreSQL vacuum it: pages of an old table are full of dead
 /// rows, and the client that measures first leaves an older one to the next.
-pub(in crate::bench) async fn prepare_anew(host: &Host, rows: u32) -> Result<()> {
+pub(in crate::bench) fn prepare_anew(host: &Host, rows: u32) -> Result<()> {
     cleanup(host)?;
     prepare(host, rows)?;
-    host.tidy_up(&["VACUUM ANALYZE sbtest1", "CHECKPOINT"]).await
+    host.tidy_up()
 }
 
 fn on_table(host: &Host, rows: u32, command: &str) -> Result<()> {
@@ -62,24 +61,11 @@ pub(in crate::bench) fn done(
     let (rows, threads) = (format!("--table-size={rows}"), format!("--threads={threads}"));
     let time = format!("--time={seconds}");
     let common = ["--tables=1", &rows, &threads, &time, "--rand-type=uniform"];
-    let text = sysbench(host, test, &[&common, options].concat(), "run")?;
-    let (count, rate_per_second) = transactions(&text).context("sysbench printed no transactions")?;
-    Ok(Done { count, rate_per_second })
-}
-
-/// [`done`], with sysbench's own CPU time.
-pub(super) fn measured(
-    host: &Host,
-    test: &str,
-    options: &[&str],
-    threads: u32,
-    seconds: u32,
-    rows: u32,
-) -> Result<Used> {
     let before = children_cpu_us()?;
-    let Done { count, rate_per_second } = done(host, test, options, threads, seconds, rows)?;
+    let text = sysbench(host, test, &[&common, options].concat(), "run")?;
     let cpu_us = (children_cpu_us()? - before) as f64;
-    Ok(Used { cpu_us: cpu_us / count, rate_per_second })
+    let (count, rate_per_second) = transactions(&text).context("sysbench printed no transactions")?;
+    Ok(Done { count, used: Used { cpu_us: cpu_us / count, rate_per_second } })
 }
 
 /// First line of `sysbench --version`.
@@ -101,9 +87,7 @@ pub(in crate::bench) fn sysbench_with(
     options: &[&str],
     command: &str,
 ) -> Result<String> {
-    let (_, cpus) = machine::halves();
-    let mut line = Command::new("taskset");
-    line.arg("-c").arg(machine::list(cpus.as_deref())).arg("sysbench");
+    let mut line = machine::on_client_cpus("sysbench");
     line.arg(test).args(peer_options).args(options).arg(command).stdin(Stdio::null());
     let output = line.output().context("sysbench cannot be run; install it: apt-get install sysbench")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -5,14 +5,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dbdyno_record::{Clock, StepRecord};
+use dbdyno_record::{Clock, HistogramSpan, StepRecord};
 use serde_json::Value;
 
 use super::server::KnownAnswer;
 use crate::bench::{machine, runs};
 use crate::terminal;
 
-/// The load.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) connections: u32,
@@ -90,13 +89,10 @@ impl Answer {
     /// p99 of how late the load engine was with what a free connection was waiting to send.
     pub(super) fn lag_p99_us(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;
-        let mut lags = self.record.histograms.iter().filter(|span| {
+        let lags = self.record.histograms.iter().filter(|span| {
             span.clock == Clock::Lag && span.kind == "query" && span.from_us >= from_us && span.to_us <= to_us
         });
-        let mut sum = lags.next().context("the record holds no lag")?.histogram()?;
-        for lag in lags {
-            lag.add_to(&mut sum)?;
-        }
+        let sum = HistogramSpan::sum(lags)?.context("the record holds no lag")?;
         Ok(sum.value_at_quantile(0.99) as f64)
     }
 

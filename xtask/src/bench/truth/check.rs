@@ -75,39 +75,23 @@ impl Check {
 pub(super) struct Checks(pub(super) Vec<Check>);
 
 impl Checks {
-    /// One more measurement of `figure` of `part`.
-    pub(super) fn add(&mut self, part: &str, figure: &str, bound: Bound, sample: f64) {
-        self.entry(part, figure, bound).samples.push(sample);
-    }
-
-    /// The same with what the server itself says.
-    pub(super) fn add_with_server(
-        &mut self,
-        part: &str,
-        figure: &str,
-        bound: Bound,
-        sample: f64,
-        of_server: f64,
-    ) {
-        let entry = self.entry(part, figure, bound);
-        entry.samples.push(sample);
-        entry.of_server.push(of_server);
-    }
-
-    /// Nothing was missed, and nothing is left without a judgement.
-    pub(super) fn is_met(&self) -> bool {
-        let good = |check: &Check| matches!(check.verdict(), Verdict::Met | Verdict::None);
-        !self.0.is_empty() && self.0.iter().all(good)
-    }
-
-    fn entry(&mut self, part: &str, figure: &str, bound: Bound) -> &mut Check {
+    /// One more measurement of `figure` of `part`. Returns all of them, for what the server itself
+    /// says.
+    pub(super) fn add(&mut self, part: &str, figure: &str, bound: Bound, sample: f64) -> &mut Check {
         let found = self.0.iter().position(|check| check.part == part && check.figure == figure);
         let index = found.unwrap_or_else(|| {
             let (part, figure) = (part.to_owned(), figure.to_owned());
             self.0.push(Check { part, figure, bound, samples: Vec::new(), of_server: Vec::new() });
             self.0.len() - 1
         });
+        self.0[index].samples.push(sample);
         &mut self.0[index]
+    }
+
+    /// Nothing was missed, and nothing is left without a judgement.
+    pub(super) fn is_met(&self) -> bool {
+        let good = |check: &Check| matches!(check.verdict(), Verdict::Met | Verdict::None);
+        !self.0.is_empty() && self.0.iter().all(good)
     }
 }
 
@@ -121,10 +105,10 @@ mod tests {
         let mut checks = Checks::default();
         assert!(!checks.is_met(), "nothing measured is nothing met");
         for (sample, of_server) in [(102.9, 101.0), (150.0, 101.4), (97.2, 100.0)] {
-            checks.add_with_server("a", "mean", bound, sample, of_server);
+            checks.add("a", "mean", bound, sample).of_server.push(of_server);
         }
         assert_eq!((checks.0.len(), checks.0[0].verdict()), (1, Verdict::Met));
-        checks.add_with_server("a", "mean", bound, 104.0, 101.0);
+        checks.add("a", "mean", bound, 104.0).of_server.push(101.0);
         assert_eq!((checks.0[0].verdict(), checks.is_met()), (Verdict::Missed, false));
         checks.0[0].of_server = vec![103.1; 4];
         assert_eq!((checks.0[0].verdict(), checks.is_met()), (Verdict::ServerWasOff, false));

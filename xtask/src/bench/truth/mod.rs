@@ -38,12 +38,8 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         recording.off.extend(off);
     }
     recording.judge(&mut checks);
-    Ok(Measured {
-        table: page::text(&checks),
-        markdown: page::markdown(&checks),
-        facts: vec![format!("rounds: {}", setting.rounds), format!("server {}", machine::shares())],
-        is_met: checks.is_met(),
-    })
+    let facts = vec![format!("rounds: {}", setting.rounds), format!("server {}", machine::shares())];
+    Ok(Measured::of(&page::grid(&checks), facts, checks.is_met()))
 }
 
 impl Recording {

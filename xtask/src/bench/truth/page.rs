@@ -1,4 +1,4 @@
-//! The figures and their truths as a table for the terminal and as a page of the documentation.
+//! The figures and their truths as a table.
 
 use super::check::{Bound, Check, Checks, Verdict};
 use crate::bench::grid::Grid;
@@ -6,7 +6,7 @@ use crate::bench::spread::Spread;
 
 const HEADER: [&str; 6] = ["asked", "figure", "reported (range)", "server's own", "truth or limit", "off by"];
 
-fn grid(checks: &Checks) -> Grid {
+pub(super) fn grid(checks: &Checks) -> Grid {
     let mut last = "";
     let rows = checks.0.iter().map(|check| {
         // A part is named once.
@@ -53,16 +53,6 @@ fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// For the terminal.
-pub(super) fn text(checks: &Checks) -> String {
-    grid(checks).text()
-}
-
-/// For the documentation.
-pub(super) fn markdown(checks: &Checks) -> String {
-    grid(checks).markdown()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,16 +61,16 @@ mod tests {
     fn a_figure_says_what_it_is_off_by_and_whose_fault_that_may_be() {
         let mut checks = Checks::default();
         let near = |truth| Bound::Near { truth, share: 0.03 };
-        checks.add_with_server("delay", "mean", near(5000.0), 5100.0, 5050.0);
-        checks.add_with_server("delay", "p99", near(20.0), 22.0, 21.5);
+        checks.add("delay", "mean", near(5000.0), 5100.0).of_server.push(5050.0);
+        checks.add("delay", "p99", near(20.0), 22.0).of_server.push(21.5);
         checks.add("schedule", "lag", Bound::AtMost(200.0), 350.0);
-        insta::assert_snapshot!(text(&checks), @r"
+        insta::assert_snapshot!(grid(&checks).text(), @r"
         asked     figure  reported (range)        server's own  truth or limit  off by
         delay     mean    5100 (5100 to 5100)     5050          5000            +2.00 %, allowed 3 % met
                   p99     22.0 (22.0 to 22.0)     21.5          20.0            +10.00 %, allowed 3 % NOT JUDGED: the server itself was off
         schedule  lag     350.0 (350.0 to 350.0)  –             ≤ 200.0         MISSED
         ");
-        let page = markdown(&checks);
+        let page = grid(&checks).markdown();
         assert!(page.contains("| schedule | lag | 350.0 (350.0 to 350.0) |"), "{page}");
         assert!(!page.contains(" \n"), "no blanks at line ends");
     }

@@ -47,13 +47,10 @@ pub(super) fn delays(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
         let part = format!("delay {text}, {RATE}/s");
         for (figure, reported, of_server, probability) in TIMES {
             let truth = probability.map_or_else(|| delay.mean(), |probability| delay.quantile(probability));
-            checks.add_with_server(
-                &part,
-                &format!("service {figure}, µs"),
-                Bound::Near { truth: micros(truth), share: 0.03 },
-                answer.number(&format!("/kinds/0/service/{reported}"))?,
-                answer.server_number(&format!("/actual/{of_server}"))?,
-            );
+            let bound = Bound::Near { truth: micros(truth), share: 0.03 };
+            let sample = answer.number(&format!("/kinds/0/service/{reported}"))?;
+            let of_server = answer.server_number(&format!("/actual/{of_server}"))?;
+            checks.add(&part, &format!("service {figure}, µs"), bound, sample).of_server.push(of_server);
         }
         let late = answer.server_number("/late/p99_us")?;
         checks.add(&part, "the server's own lateness p99, µs", Bound::Shown, late);
@@ -113,7 +110,7 @@ pub(super) fn burn(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     let without = round.ask("burn-none", &["--burn", "1ns"], load)?.number("/cost/server_cpu_us")?;
     let bound = Bound::Near { truth: 100.0, share: 0.03 };
     let (part, figure) = ("burn 100us a query, 2000/s", "server CPU a query beyond none, µs");
-    checks.add_with_server(part, figure, bound, with - without, burnt);
+    checks.add(part, figure, bound, with - without).of_server.push(burnt);
     Ok(())
 }
 

@@ -16,12 +16,6 @@ const SECONDS: u32 = 3;
 const SPIN: &str = "spin";
 const SLEEP: &str = "sleep";
 
-/// What one server and client did.
-struct Measured {
-    server_cpu_us: f64,
-    rate: f64,
-}
-
 /// CPU a request and ratios between burns, in a closed loop as fast as it goes. The truth of a
 /// request is its burn and the protocol's own work: what it costs without a burn while the client
 /// spins, over as many connections. Nothing where server and client have no CPUs of their own.
@@ -30,7 +24,7 @@ pub(super) fn burns(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
         return Ok(());
     }
     for connections in CONNECTIONS {
-        let own_us = measure(round, connections, SPIN, 0)?.server_cpu_us;
+        let (own_us, _) = measure(round, connections, SPIN, 0)?;
         let part = format!("closed loop, {connections} connections, client spins");
         checks.add(&part, "server CPU a query without burn, µs", Bound::Shown, own_us);
         for wait in [SPIN, SLEEP] {
@@ -53,7 +47,7 @@ fn of_client(
     let truth = |burn_us: u32| f64::from(burn_us) + own_us;
     let mut all = Vec::new();
     for burn_us in BURNS_US {
-        let Measured { server_cpu_us, rate } = measure(round, connections, wait, burn_us)?;
+        let (server_cpu_us, rate) = measure(round, connections, wait, burn_us)?;
         let figure = format!("server CPU a query, burn {burn_us} µs");
         checks.add(&part, &figure, near(truth(burn_us), 0.05), server_cpu_us);
         checks.add(&part, &format!("queries a second, burn {burn_us} µs"), Bound::Shown, rate);
@@ -67,11 +61,12 @@ fn of_client(
     Ok(())
 }
 
-fn measure(round: &Round<'_>, connections: u32, wait: &'static str, burn_us: u32) -> Result<Measured> {
+/// CPU of the server for a request, and requests a second.
+fn measure(round: &Round<'_>, connections: u32, wait: &'static str, burn_us: u32) -> Result<(f64, f64)> {
     // A burn of 1 ns reads the thread's CPU clock as any other does, and so costs the same calls.
     let burn = if burn_us == 0 { "1ns".to_owned() } else { format!("{burn_us}us") };
     let load = Load { connections, rate: None, seconds: SECONDS, sampling: true, wait: Some(wait) };
     let name = format!("burn-{burn}-c{connections}-{}", wait);
     let answer = round.ask(&name, &["--threads", "1", "--burn", &burn], load)?;
-    Ok(Measured { server_cpu_us: answer.number("/cost/server_cpu_us")?, rate: answer.number("/rate")? })
+    Ok((answer.number("/cost/server_cpu_us")?, answer.number("/rate")?))
 }

@@ -9,8 +9,8 @@ use super::super::testing::{
 use super::model_tests::{connection, preparation};
 use super::*;
 use crate::Class;
-use crate::channel::Channel;
 use crate::fuzz::{Conversation, Draws, fuzz};
+use crate::options::Channel;
 use crate::scripted::{Scripted, block_on};
 
 const PASSWORD: &str = "hunter2 of the fuzz";

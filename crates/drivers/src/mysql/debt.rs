@@ -1,17 +1,22 @@
 //! What the server owes: InnoDB by its status counters and its own report, MyRocks by its tables.
 
-mod rocksdb;
-
 use std::collections::BTreeMap;
 
 use super::Mysql;
 use super::status::{counters, variables, version_numbers};
 use crate::product::{Asked, Debt, cell, numbers, permitted};
-use crate::{Capabilities, DbError, Session};
+use crate::{Capabilities, DbError, Session, first_i64};
 
 /// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for
 /// it is in vain.
 const MARIADB_MERGES_ON_READ_SINCE: [u32; 3] = [10, 5, 0];
+
+/// `stat_type` of the engine and the level's name. Sums over all column families.
+const COLUMN_FAMILIES: &[(&str, &str)] = &[
+    ("CUR_SIZE_ALL_MEM_TABLES", "memtable_bytes"),
+    ("MEM_TABLE_FLUSH_PENDING", "flushes_pending"),
+    ("COMPACTION_PENDING", "compactions_pending"),
+];
 
 /// Reads it, MyRocks' only where the tables are its own.
 pub(super) async fn read(
@@ -21,12 +26,12 @@ pub(super) async fn read(
 ) -> Result<(), DbError> {
     innodb(session, debt).await?;
     match &capabilities.engine {
-        Some(engine) if engine.eq_ignore_ascii_case("rocksdb") => rocksdb::read(session, debt).await,
+        Some(engine) if engine.eq_ignore_ascii_case("rocksdb") => myrocks(session, debt).await,
         _ => Ok(()),
     }
 }
 
-async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), DbError> {
+pub(super) async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), DbError> {
     let Some(counters) = permitted(counters(session).await)?.map(numbers) else { return Ok(()) };
     let counter = |name: &str| counters.get(name).copied();
     let page_bytes = counter("Innodb_page_size");
@@ -49,6 +54,22 @@ async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), D
         let version = permitted(cell(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
         debt.capacity("merges_by_itself", Some(i64::from(merges_by_itself(&version))));
     }
+    Ok(())
+}
+
+/// From its tables in `information_schema`.
+async fn myrocks(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), DbError> {
+    let sql = "SELECT stat_type, sum(value) FROM information_schema.ROCKSDB_CFSTATS GROUP BY stat_type";
+    for row in permitted(session.rows(sql).await)?.unwrap_or_default() {
+        let mut cells = row.into_iter().flatten();
+        let (Some(kind), Some(value)) = (cells.next(), cells.next()) else { continue };
+        if let Some((_, name)) = COLUMN_FAMILIES.iter().find(|(known, _)| *known == kind) {
+            debt.level(name, value.parse().ok());
+        }
+    }
+    let sql = "SELECT count(*) FROM information_schema.ROCKSDB_ACTIVE_COMPACTION_STATS";
+    let running = permitted(session.rows(sql).await)?.and_then(|rows| first_i64(&rows));
+    debt.level("compactions_running", running);
     Ok(())
 }
 
