@@ -65,7 +65,7 @@ async fn talk(play: &Play, base: &Base) -> Result<(String, String, Abilities), E
     let description = describe(&mut session).await.map_err(failed)?;
     let log = play.log_text()?;
     let question = Question { session: &mut session, base, description: &description, log: &log };
-    let family = base.family().name();
+    let family = base.family().name;
     let Some((_, ask)) = ALL.iter().find(|(name, _)| *name == family) else {
         return Err(Error::Version {
             program: base.program().to_owned(),

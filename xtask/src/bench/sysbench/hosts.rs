@@ -123,8 +123,8 @@ pub(in crate::bench) async fn start_with(
     let title = base.title();
     std::fs::create_dir_all(folder)?;
     let file = |name: &str| folder.join(name);
-    let is_mysql = base.family().name() == "mysql";
-    let (key, _) = base.family().option_file();
+    let is_mysql = base.family().name == "mysql";
+    let (key, _) = base.family().option_file;
     std::fs::write(file(key), if is_mysql { my_cnf } else { postgresql_conf })?;
     let server = Server::start(&ServerSpec {
         base,
@@ -140,7 +140,7 @@ pub(in crate::bench) async fn start_with(
     })?;
     create_database(server.target(None, &Manner::default()).endpoint("innodb", false)).await?;
     let family = server.base.family();
-    let (scheme, user) = (family.schemes()[0], family.superuser());
+    let (scheme, user) = (family.schemes[0], family.superuser);
     let socket = server.socket().display().to_string();
     let place = family.socket_in_address(server.socket()).display().to_string();
     let address = |database: &str| format!("{scheme}{user}@localhost/{database}?socket={place}");
