@@ -2,11 +2,10 @@
 //! differ all the same?
 //!
 //! Option files become lines (`configured`), lines and defaults become settings, or settings come
-//! from the record (`defaults`), settings become semantic classes (`classes`), and classes and traps
-//! become remarks (`compared`, `traps`). What is of one product is in `products`.
-//! The same code judges a run that was recorded and predicts one that was not. The three data files
-//! are `classes.toml`, `traps.toml` and `defaults.toml`; docs/reference/parity.md is written from
-//! them.
+//! from the record (`defaults`), settings become semantic classes (`classes`), and classes and
+//! traps become remarks (`compared`, `traps`). What is of one product is in `products`. The same
+//! code judges a run that was recorded and predicts one that was not. The three data files are
+//! `classes.toml`, `traps.toml` and `defaults.toml`; docs/reference/parity.md is written from them.
 
 mod classes;
 mod compared;

@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 
-/// The code that makes data directories of all products: a dbdyno that makes them differently uses no template of
-/// another one.
+/// The code that makes data directories of all products: a dbdyno that makes them differently uses
+/// no template of another one.
 const MAKERS: [&str; 2] = [include_str!("../installer.rs"), include_str!("../launch.rs")];
 
 /// Variables that installers and servers obey when they make files: locale, time zone (`initdb`
