@@ -47,10 +47,10 @@ pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantC
     Ok(Some(config(intents, rendered, Some(&text), overridden)))
 }
 
-/// The config of a variant on SQLite; its own pragmas win.
-pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, String> {
+/// The config of a variant on the embedded product; its own settings win.
+pub(crate) fn for_embedded(variant: &Variant) -> Result<Option<VariantConfig>, String> {
     let Some(intents) = intents(variant)? else { return Ok(None) };
-    let rendered = rendered(&ConfigServer::sqlite(), &intents)?;
+    let rendered = rendered(&ConfigServer::embedded(), &intents)?;
     let native: Vec<_> =
         variant.pragmas.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
     let overridden = rendered.overridden(&native);
@@ -68,7 +68,7 @@ pub(crate) enum Predicted {
 /// there; `None` for a variant without one.
 pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> {
     let base = match variant.kind() {
-        VariantKind::Sqlite => return Ok(for_sqlite(variant)?.map(Predicted::Config)),
+        VariantKind::Embedded => return Ok(for_embedded(variant)?.map(Predicted::Config)),
         VariantKind::BaseDir(path) => Base::open(path).map_err(dbdyno_fetch::Error::from),
         VariantKind::Named(name) => find_named(&name),
         VariantKind::Address(_) | VariantKind::Null => return Ok(None),

@@ -61,8 +61,8 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
 /// In the order in which a plan names them. Without `variants` what differs from the originals
 /// because of them is left out.
 pub(crate) fn workloads(plan: &Plan, variants: &[Prepared]) -> Vec<WorkloadInfo> {
-    let has_postgres_socket = variants.iter().any(Prepared::is_on_a_socket_for_lack_of_tls);
-    let around = Surroundings { rest: plan.host.rest.0, has_postgres_socket };
+    let on_socket = variants.iter().find_map(Prepared::on_a_socket_for_lack_of_tls);
+    let around = Surroundings { rest: plan.host.rest.0, on_socket };
     let info = |(name, options)| kind_of(name)?.info(name, options, &around);
     plan.workload.iter().filter_map(info).collect()
 }

@@ -6,7 +6,7 @@ use dbdyno_analyse::parity::{
     circumstances, classes, compared, size_text,
 };
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_provision::intents::ConfigProduct;
+use dbdyno_provision::intents::{ConfigProduct, ConfigServer};
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
@@ -145,8 +145,9 @@ fn configured(variant: &Variant) -> String {
 
 /// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`.
 fn build_of(server: &str) -> Option<Build> {
-    if server.starts_with("SQLite") {
-        return Some(Build { product: "SQLite".to_owned(), version: "3".to_owned() });
+    let embedded = ConfigServer::embedded();
+    if server.starts_with(&embedded.title) {
+        return Some(Build { product: embedded.title, version: embedded.version.0[0].to_string() });
     }
     let (title, _) = server.split_once(" (")?;
     let (product, version) = title.rsplit_once(' ')?;

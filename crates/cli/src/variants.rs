@@ -6,7 +6,8 @@ use dbdyno_drivers::{
 };
 use dbdyno_fetch::find_named;
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_provision::{Base, Certificates, FAMILIES, Family, address, credentials, tls_settings};
+use dbdyno_provision::intents::ConfigServer;
+use dbdyno_provision::{Base, Certificates, EMBEDDED, FAMILIES, Family, address, credentials, tls_settings};
 use dbdyno_record::VariantInfo;
 use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
@@ -33,18 +34,20 @@ impl Prepared {
         Self { source, info, manner: Manner::default(), certificates: None }
     }
 
-    /// A started server that has TLS over TCP only, and all else on a unix socket, as this one.
-    pub(crate) fn is_on_a_socket_for_lack_of_tls(&self) -> bool {
-        let Source::Owned { base, .. } = &self.source else { return false };
-        base.family().has_no_tls_on_sockets() && self.manner.tls.is_none()
+    /// The product of a started server that has TLS over TCP only, and all else on a unix socket,
+    /// as this one.
+    pub(crate) fn on_a_socket_for_lack_of_tls(&self) -> Option<String> {
+        let Source::Owned { base, .. } = &self.source else { return None };
+        let is_so = base.family().has_no_tls_on_sockets && self.manner.tls.is_none();
+        is_so.then(|| base.product().to_string())
     }
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    Sqlite {
-        pragmas: Vec<(String, String)>,
-        /// What became of intents that are no pragma.
+    Embedded {
+        settings: Vec<(String, String)>,
+        /// What became of intents that are no setting.
         notes: Vec<String>,
     },
     Null,
@@ -79,20 +82,21 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
         ..VariantInfo::default()
     };
     match variant.kind() {
-        VariantKind::Sqlite => {
-            let rendered = configs::for_sqlite(variant).map_err(|error| of_variant(USAGE, error))?;
+        VariantKind::Embedded => {
+            let rendered = configs::for_embedded(variant).map_err(|error| of_variant(USAGE, error))?;
             let of_config = rendered.as_ref().map(|config| config.rendered.pragmas()).unwrap_or_default();
-            let pragmas: Vec<_> = of_config
+            let settings: Vec<_> = of_config
                 .into_iter()
                 .filter(|(name, _)| !variant.pragmas.contains_key(name))
                 .chain(variant.pragmas.clone())
                 .collect();
-            let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
-            let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
+            let config = settings.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
+            let title = format!("{} (embedded)", ConfigServer::embedded().title);
+            let mut info = info(EMBEDDED.name, title, config, false);
             info.embedded = true;
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
             let notes = rendered.map(|config| config.notes).unwrap_or_default();
-            Ok(Prepared::in_process(Source::Sqlite { pragmas, notes }, info))
+            Ok(Prepared::in_process(Source::Embedded { settings, notes }, info))
         }
         VariantKind::Null => {
             let info = info("null", "null".to_owned(), String::new(), false);
@@ -134,7 +138,7 @@ fn owned(
         VariantKind::Named(name) => name,
         _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    let (option_file_key, _) = base.family().option_file();
+    let (option_file_key, _) = base.family().option_file;
     check_keys(variant, base.family(), &title)?;
     let own = variant.own_option_file();
     let config = match own {
@@ -156,7 +160,7 @@ fn owned(
     let (tls, certificates) = owned_tls(variant, &base, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
     let is_configured = own.is_some() || rendered.is_some();
-    let driver = base.family().name();
+    let driver = base.family().name;
     let source = Source::Owned { base, is_configured, config: rendered, engine };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
     let manner = manner(variant, tls, ServerKey::Unknown);
@@ -165,28 +169,27 @@ fn owned(
 
 /// Refuses keys that the family of the variant's server does not have; `who` is the server.
 fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), Ended> {
-    let (option_file, _) = family.option_file();
-    let is_misplaced = |key: &&str| *key != option_file && !family.plan_keys().contains(key);
-    let Some(key) = variant.product_keys().find(is_misplaced) else { return Ok(()) };
-    let help = match FAMILIES.iter().any(|other| other.option_file().0 == key) {
+    let (option_file, _) = family.option_file;
+    let Some(key) = variant.product_keys().find(|key| key.family != family.name) else { return Ok(()) };
+    let help = match FAMILIES.iter().any(|other| other.option_file.0 == key.name) {
         true => format!("say {option_file}"),
         false => "leave it out".to_owned(),
     };
-    Err(Ended::new(USAGE, format!("variant {}: {key} is not for {who}; {help}", variant.name)))
+    Err(Ended::new(USAGE, format!("variant {}: {} is not for {who}; {help}", variant.name, key.name)))
 }
 
 /// As [`check_keys`], as far as the plan alone says what the server is: by its address, or by the
 /// key of its option file.
 pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), Ended> {
-    let by_file = |family: &&&dyn Family| variant.product_keys().any(|key| key == family.option_file().0);
+    let by_file = |family: &&&dyn Family| variant.product_keys().any(|key| key.name == family.option_file.0);
     let known = match variant.kind() {
         VariantKind::Address(text) => {
-            address::family_of(&text).map(|family| (family, format!("{} addresses", family.schemes()[0])))
+            address::family_of(&text).map(|family| (family, format!("{} addresses", family.schemes[0])))
         }
         _ => FAMILIES
             .iter()
             .find(by_file)
-            .map(|family| (*family, format!("a server with {}", family.option_file().0))),
+            .map(|family| (*family, format!("a server with {}", family.option_file.0))),
     };
     known.map_or(Ok(()), |(family, who)| check_keys(variant, family, &who))
 }
@@ -203,18 +206,18 @@ fn owned_tls(
     let names_files = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some());
     let line_names = |line: &str| line.trim_start().replace('-', "_").starts_with("ssl_cert");
     let family = base.family();
-    if family.only_own_certificates() && (names_files || option_file.lines().any(line_names)) {
+    if family.only_own_certificates && (names_files || option_file.lines().any(line_names)) {
         return Err(format!(
             "dbdyno makes the certificates of a {} that it starts, and checks them; leave ca, cert and key out of \
              tls, and ssl_cert_file out of {}",
             base.product(),
-            family.option_file().0
+            family.option_file.0
         ));
     }
     if names_files || option_file.lines().any(line_names) {
         return Ok((Tls::load(settings).map_err(|error| error.to_string())?, None));
     }
-    let certificates = Certificates::new(family.superuser()).map_err(|error| error.to_string())?;
+    let certificates = Certificates::new(family.superuser).map_err(|error| error.to_string())?;
     let tls = Tls::of_pem(settings.mode, &certificates.for_client()).map_err(|error| error.to_string())?;
     Ok((tls, Some(certificates)))
 }

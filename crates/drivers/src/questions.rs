@@ -35,7 +35,7 @@ pub async fn tables(session: &mut AnySession) -> Result<Vec<String>, DbError> {
         let is_sign = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '_';
         name.chars().all(is_sign) && !name.starts_with(|sign: char| sign.is_ascii_digit())
     };
-    let is_own = |name: &str| name.starts_with("dbdyno_") || name.starts_with("sqlite_");
+    let is_own = |name: &str| name.starts_with("dbdyno_");
     let names = session.rows(asks).await?.into_iter().flatten().flatten();
     Ok(names.filter(|name| is_plain(name) && !is_own(name)).collect())
 }

@@ -1,5 +1,6 @@
 //! Names that look like the one that the user has typed.
 
+use dbdyno_provision::intents::ConfigProduct;
 use strsim::levenshtein;
 
 /// Names that a message offers at most.
@@ -13,16 +14,12 @@ pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
     if near.is_empty() { all.to_owned() } else { format!("near: {}; {all}", near.join(", ")) }
 }
 
-/// Other beginnings of PostgreSQL's names.
-const POSTGRES: [&str; 3] = ["postgresql-", "postgres-", "pgsql-"];
-
 /// The known names of the version that is meant, newest first; else those that take the fewest
 /// edits, nearest first, alike ones sorted; none that takes more than a third of its letters.
 fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let name = name.to_lowercase();
-    let version = POSTGRES.iter().find_map(|other| name.strip_prefix(other));
-    let name = version.map_or(name.clone(), |version| format!("pg-{version}"));
+    let name = ConfigProduct::name_in_catalogues(&name).unwrap_or(name);
     let is_of_version = |other: &&str| match other.strip_prefix(&name) {
         Some(rest) => rest.is_empty() || rest.starts_with(['.', '-']),
         None => false,

@@ -10,6 +10,7 @@ use crate::document::Segment;
 use crate::experiment::experiment_problem;
 use crate::load::load_problem;
 use crate::model::spin_problem;
+use crate::variant_keys::STARTED;
 use crate::{DataMode, Kinds, Mistake, Plan, PlanBytes, Published, TlsMode, Variant, VariantKind, Workloads};
 
 /// One mistake, and the path of the value that it is about.
@@ -246,48 +247,36 @@ fn server_problem(variant: &Variant) -> Found {
     address_problem(address).map(|what| ("address", format!("has an address that {what}")))
 }
 
-const STARTED: &str = "a server that dbdyno starts (server or basedir)";
-const MYSQL: &str = "a MariaDB or MySQL server";
-const MYSQL_ADDRESS: &str = "the address of a MariaDB or MySQL server";
-
 /// Keys of a variant for which it is not the right kind of thing, or that contradict each other.
 /// Whose server it is may be known only later.
 fn option_problem(variant: &Variant) -> Found {
     let kind = variant.kind();
     let is_started = kind.is_started();
     let is_address = matches!(kind, VariantKind::Address(_));
-    let is_sqlite = kind == VariantKind::Sqlite;
+    let is_embedded = kind.is_embedded();
     let is_server = is_started || is_address;
-    let misplaced = [
+    let of_all = [
         (
             "config",
             variant.config.is_some(),
-            is_started || is_sqlite,
+            is_started || is_embedded,
             "a server that dbdyno starts (server or basedir) and for sqlite",
         ),
-        ("my_cnf", variant.my_cnf.is_some(), is_started, STARTED),
-        ("postgresql_conf", variant.postgresql_conf.is_some(), is_started, STARTED),
-        ("engine", variant.engine.is_some(), is_server, MYSQL),
         ("server_memory", variant.server_memory.is_some(), is_started, STARTED),
-        ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
+        ("pragmas", !variant.pragmas.is_empty(), is_embedded, "server = \"sqlite\""),
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
         ("option_file", variant.option_file.is_some(), is_address, "an address"),
-        ("column_definitions", variant.column_definitions.is_some(), is_server, MYSQL),
-        ("deprecate_eof", variant.deprecate_eof.is_some(), is_server, MYSQL),
-        ("session_track", variant.session_track.is_some(), is_server, MYSQL),
-        ("server_public_key", variant.server_public_key.is_some(), is_address, MYSQL_ADDRESS),
-        ("allow_public_key_retrieval", variant.allow_public_key_retrieval, is_address, MYSQL_ADDRESS),
-        ("client_charset", variant.client_charset.is_some(), is_server, MYSQL),
         ("tls", variant.tls.is_some(), is_server, "a MariaDB, MySQL or PostgreSQL server"),
     ];
-    for (key, is_said, fits, only_for) in misplaced {
-        if is_said && !fits {
-            return Some((key, format!("has {key}, which is only for {only_for}")));
-        }
+    let of_product = variant.product_keys().map(|key| (key.name, true, key.fits, key.only_for));
+    let misplaced = of_product.chain(of_all).find(|(_, is_said, fits, _)| *is_said && !fits);
+    if let Some((key, _, _, only_for)) = misplaced {
+        return Some((key, format!("has {key}, which is only for {only_for}")));
     }
-    if variant.my_cnf.is_some() && variant.postgresql_conf.is_some() {
-        let message = "has my_cnf and postgresql_conf at once: a server reads only one of them";
-        return Some(("postgresql_conf", message.to_owned()));
+    let files = variant.own_option_files().into_iter().filter(|(_, _, file)| file.is_some());
+    let files: Vec<&'static str> = files.map(|(key, _, _)| key).collect();
+    if let [first, second, ..] = files[..] {
+        return Some((second, format!("has {first} and {second} at once: a server reads only one of them")));
     }
     if variant.server_public_key.is_some() && variant.allow_public_key_retrieval {
         let message = "has server_public_key and allow_public_key_retrieval at once: a key that is known is the one that counts";

@@ -18,7 +18,6 @@ mod explain;
 #[cfg(test)]
 #[path = "tests/fake.rs"]
 mod fake;
-mod files;
 mod load;
 mod model;
 mod named;
@@ -26,13 +25,13 @@ mod needed_steps;
 mod on;
 mod overrides;
 mod parse;
-mod product_keys;
 mod report;
 mod scalar;
 mod setup;
 mod size;
 mod table;
 mod units;
+mod variant_keys;
 
 pub use bytes::PlanBytes;
 pub use check::warnings;

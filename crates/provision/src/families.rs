@@ -1,12 +1,15 @@
-//! The families of products whose servers dbdyno can start or be given the address of.
+//! The families of products whose servers dbdyno can start or be given the address of, and the
+//! product without servers.
 
 use std::path::{Path, PathBuf};
 
-use crate::product::{Base, Family};
-use crate::{Error, mysql, postgres};
+use crate::product::{Base, Embedded, Family};
+use crate::{Error, mysql, postgres, sqlite};
 
 /// In the order in which a base directory is looked into.
 pub const FAMILIES: &[&dyn Family] = &[&mysql::Mysql, &postgres::Postgres];
+
+pub const EMBEDDED: Embedded = sqlite::SQLITE;
 
 impl Base {
     /// Looks into `path` and asks the server program in it for its version.

@@ -19,14 +19,30 @@ impl ConfigProduct {
     /// All, in the order of tables.
     pub const ALL: [Self; 5] = [Self::MySql, Self::Percona, Self::MariaDb, Self::Postgresql, Self::Sqlite];
 
-    /// Name, and how the names of its servers begin: `mariadb-10.11.5`.
+    pub(crate) const EMBEDDED: Self = Self::Sqlite;
+
+    /// Name, and how the names of its servers begin, `mariadb-10.11.5`; those of catalogues first.
     fn names(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::MySql => ("MySQL", &["mysql"]),
             Self::MariaDb => ("MariaDB", &["mariadb"]),
             Self::Percona => ("Percona Server", &["percona"]),
-            Self::Postgresql => ("PostgreSQL", &["pg", "postgresql", "postgres"]),
+            Self::Postgresql => ("PostgreSQL", &["pg", "postgresql", "postgres", "pgsql"]),
             Self::Sqlite => ("SQLite", &[]),
+        }
+    }
+
+    /// The product whose options it has too, where the data have none of its own.
+    pub(crate) fn base(self) -> Option<Self> {
+        (self == Self::Percona).then_some(Self::MySql)
+    }
+
+    /// How its option files begin, and each option with a value in them.
+    pub(crate) fn file_form(self) -> (&'static str, &'static str) {
+        match self {
+            Self::MySql | Self::MariaDb | Self::Percona => ("[mysqld]\n", ""),
+            Self::Postgresql => ("", ""),
+            Self::Sqlite => ("", "PRAGMA "),
         }
     }
 
@@ -37,6 +53,12 @@ impl ConfigProduct {
         version.starts_with(|c: char| c.is_ascii_digit()).then_some((product, version))
     }
 
+    /// The name that catalogues have for the server `name`: `pg-18` for `postgresql-18`.
+    pub fn name_in_catalogues(name: &str) -> Option<String> {
+        let (product, version) = Self::named(name)?;
+        Some(format!("{}-{version}", product.names().1.first()?))
+    }
+
     /// The products that have servers.
     pub fn servers() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|product| !product.names().1.is_empty())
@@ -44,7 +66,7 @@ impl ConfigProduct {
 
     /// Whether what is said of `self` holds for `other`: what is of MySQL is of Percona Server too.
     pub(crate) fn covers(self, other: Self) -> bool {
-        self == other || (self == Self::MySql && other == Self::Percona)
+        self == other || other.base() == Some(self)
     }
 }
 

@@ -13,12 +13,13 @@ use serde_json::{Map, Value};
 const SHARED: &str = include_str!("deviations.toml");
 
 /// What a plan decides in addition to a workload's options, as far as the originals do otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Surroundings {
     /// Rest between two cells.
     pub rest: Duration,
-    /// A PostgreSQL that dbdyno starts is reached over a unix socket.
-    pub has_postgres_socket: bool,
+    /// The product of a server that dbdyno starts and reaches over a unix socket, where the
+    /// originals may use TCP.
+    pub on_socket: Option<String>,
 }
 
 /// What is around the steps of an original, as far as a plan decides otherwise.
@@ -26,8 +27,8 @@ pub struct Surroundings {
 pub struct Original {
     /// Rest between two builds of servers, and in words.
     pub rest: (Duration, &'static str),
-    /// How it reaches PostgreSQL.
-    pub postgres_transport: &'static str,
+    /// How it reaches such a product, `{}`.
+    pub transport: &'static str,
 }
 
 /// Differences from `original` that come of what is around a workload.
@@ -42,12 +43,9 @@ pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec
         };
         list.push(deviation("rest", rest, &here));
     }
-    if around.has_postgres_socket {
-        list.push(deviation(
-            "transport",
-            original.postgres_transport,
-            "over a unix socket to a PostgreSQL that dbdyno started; with TLS over TCP",
-        ));
+    if let Some(product) = &around.on_socket {
+        let here = format!("over a unix socket to a {product} that dbdyno started; with TLS over TCP");
+        list.push(deviation("transport", &original.transport.replace("{}", product), &here));
     }
     list
 }
@@ -188,12 +186,12 @@ mod tests {
     #[test]
     fn a_unix_socket_to_postgresql_is_reported_where_there_is_one() {
         for original in &ALL {
-            let transport = |has_postgres_socket| {
-                let around = Surroundings { has_postgres_socket, ..Surroundings::default() };
-                here(original, around, "transport")
+            let transport = |on_socket: Option<&str>| {
+                let on_socket = on_socket.map(str::to_owned);
+                here(original, Surroundings { on_socket, ..Surroundings::default() }, "transport")
             };
-            assert_eq!(transport(false), None);
-            assert!(transport(true).unwrap().contains("unix socket"));
+            assert_eq!(transport(None), None);
+            assert!(transport(Some("PostgreSQL")).unwrap().contains("unix socket to a PostgreSQL"));
         }
     }
 

@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::derive::{ALL, Reader};
-use super::subject::Subject;
+use super::subject::{Reader, Subject};
 use super::value::{Value, number, size, switch};
 
 const TEXT: &str = include_str!("classes.toml");
@@ -36,7 +35,9 @@ pub struct Class {
     pub effect: String,
     /// By family of products.
     pub(super) from: BTreeMap<String, String>,
-    pub(super) absent: Option<String>,
+    /// By family too.
+    #[serde(default)]
+    pub(super) absent: BTreeMap<String, String>,
     pub write: String,
 }
 
@@ -83,13 +84,13 @@ pub(super) struct Found {
 impl Class {
     /// `None` where the variant's product has nothing of the kind, or nothing is known.
     pub(super) fn of(&self, subject: &Subject) -> Option<Found> {
-        let source = self.from.get(subject.product.family())?;
+        let source = self.from.get(subject.product.family)?;
         if subject.settings.is_empty() && source != "tls()" {
             return None;
         }
         let reader = Reader::new(subject);
         let value = match source.strip_suffix("()") {
-            Some(name) => ALL.iter().find(|(known, _)| *known == name)?.1(&reader)?,
+            Some(name) => subject.product.classes.iter().find(|(known, _)| *known == name)?.1(&reader)?,
             None => self.read(&reader, source)?,
         };
         let names = reader.names();
@@ -98,9 +99,8 @@ impl Class {
     }
 
     fn read(&self, reader: &Reader<'_>, setting: &str) -> Option<Value> {
-        let text = reader
-            .text(setting)
-            .or_else(|| self.absent.as_deref().filter(|_| reader.subject.product.is_mysql()))?;
+        let absent = || self.absent.get(reader.subject.product.family).map(String::as_str);
+        let text = reader.text(setting).or_else(absent)?;
         match self.kind {
             Kind::Size => size(text).map(Value::Size),
             Kind::Number => number(text).map(Value::Number),
@@ -112,9 +112,16 @@ impl Class {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
-    use crate::parity::testing::{effective, mysql};
+    use crate::parity::products::ALL;
+    use crate::parity::testing::effective;
     use crate::parity::traps::{Fires, traps};
+
+    fn mysql(version: &str, settings: &[(&str, &str)]) -> Subject {
+        effective("MySQL", version, settings)
+    }
 
     fn shown(id: &str, subject: &Subject) -> String {
         let class = classes().iter().find(|class| class.id == id).unwrap();
@@ -140,21 +147,19 @@ mod tests {
 
     #[test]
     fn every_class_is_whole_and_every_function_is_used() {
-        let mut used = Vec::new();
+        let mut used = BTreeSet::new();
         for (index, class) in classes().iter().enumerate() {
             assert!(classes()[..index].iter().all(|other| other.id != class.id), "{} twice", class.id);
             for text in [&class.title, &class.meaning, &class.effect, &class.write] {
                 assert!(!text.is_empty(), "{}", class.id);
             }
             for (family, source) in &class.from {
-                assert!(["mysql", "postgres", "sqlite"].contains(&family.as_str()), "{}", class.id);
-                used.extend(source.strip_suffix("()"));
+                assert!(ALL.iter().any(|of| of[0].family == family), "{}", class.id);
+                used.extend(source.strip_suffix("()").map(|name| (family.as_str(), name)));
             }
         }
-        for name in &used {
-            assert!(ALL.iter().any(|(known, _)| known == name), "{name} is no function");
-        }
-        assert!(ALL.iter().all(|(known, _)| used.contains(known)), "a function that no class uses");
+        let known = ALL.iter().flat_map(|of| of[0].classes.iter().map(|(name, _)| (of[0].family, *name)));
+        assert_eq!(used, known.collect(), "functions of classes, and those that there are");
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn standing(class: &Class, subjects: &[Subject], found: &[Option<Found>], declar
     let known: Vec<(&str, &Found)> = subjects
         .iter()
         .zip(found)
-        .filter_map(|(subject, found)| Some((subject.product.family(), found.as_ref()?)))
+        .filter_map(|(subject, found)| Some((subject.product.family, found.as_ref()?)))
         .collect();
     let are_compared = |a: &str, b: &str| class.across == Across::All || a == b;
     let mut compared = false;
@@ -156,13 +156,12 @@ fn unknown(subject: &Subject) -> Option<Remark> {
         Knowledge::Effective | Knowledge::Predicted { assumed_from: None } => return None,
         Knowledge::Predicted { assumed_from: Some(version) } => format!(
             "the defaults of {}'s exact version are not known: those of {} {version} are assumed",
-            subject.name,
-            subject.product.name()
+            subject.name, subject.product.defaults
         ),
         Knowledge::Unknown if subject.is_external => {
             format!("{} is an external server: its settings are read after connecting", subject.name)
         }
-        Knowledge::Unknown if subject.product == super::product::Product::Other => return None,
+        Knowledge::Unknown if !subject.product.is_known() => return None,
         Knowledge::Unknown => format!("the settings of {} are not known", subject.name),
     };
     Some(Remark {

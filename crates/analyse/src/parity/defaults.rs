@@ -1,13 +1,15 @@
-//! Default settings by product and version, and what a server would say after it was configured: a
-//! prediction.
+//! How the settings of a variant come to be known: read back from its server, or predicted from the
+//! defaults of its product and version and what was configured.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use dbdyno_record::{ServerInfo, VariantInfo};
 use serde::Deserialize;
 
 use super::configured::ConfiguredLine;
-use super::product::{Product, Settings};
+use super::products::{UNKNOWN, of};
+use super::subject::{Build, Extra, Knowledge, Product, Settings, Subject};
 use super::value;
 
 /// Values read from real servers; the file says how.
@@ -15,6 +17,57 @@ const TEXT: &str = include_str!("defaults.toml");
 
 static DEFAULTS: LazyLock<BTreeMap<String, Vec<Entry>>> =
     LazyLock::new(|| toml::from_str(TEXT).expect("defaults.toml is a part of the program and is tested"));
+
+impl Subject {
+    /// A variant whose server was read back.
+    pub fn effective(variant: &VariantInfo, server: &ServerInfo, extra: &Extra) -> Self {
+        let build = Build { product: server.product.clone(), version: server.version.clone() };
+        let mut subject = Self::bare(variant, Some(&build), extra);
+        subject.settings = server.settings.clone();
+        subject.session = server.session.clone();
+        if let Some(word) = subject.product.word {
+            subject.settings.iter_mut().for_each(|(name, value)| *value = word(name, value));
+        }
+        subject.knowledge =
+            if subject.settings.is_empty() { Knowledge::Unknown } else { Knowledge::Effective };
+        subject
+    }
+
+    /// A variant that has not run: its settings are those of its version's defaults and of its
+    /// configuration. `config` of `variant` is the text of its configuration; an option file
+    /// rendered from intents will do.
+    pub fn predicted(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
+        let mut subject = Self::bare(variant, build, extra);
+        if subject.is_external {
+            return subject;
+        }
+        if let Some(found) = defaults(subject.product, subject.version, subject.engine.as_deref()) {
+            subject.settings = found.settings;
+            overlay(&mut subject.settings, &subject.configured, subject.product, subject.version);
+            subject.knowledge = Knowledge::Predicted { assumed_from: found.assumed_from };
+        }
+        subject
+    }
+
+    fn bare(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
+        let product = build.map_or(&UNKNOWN, |build| of(&build.product));
+        let version = build.map_or([0; 3], |build| parts(&build.version));
+        let engine = |default| extra.engine.as_deref().unwrap_or(default).to_ascii_lowercase();
+        Self {
+            name: variant.name.clone(),
+            product,
+            version,
+            engine: product.engine.map(engine),
+            settings: Settings::new(),
+            session: Settings::new(),
+            configured: (product.lines)(&variant.config, product, version),
+            knowledge: Knowledge::Unknown,
+            tls: product.has_tls.then_some(extra.tls),
+            extra: extra.clone(),
+            is_external: variant.external,
+        }
+    }
+}
 
 /// What one version has different from the one before it.
 #[derive(Debug, Deserialize)]
@@ -37,9 +90,11 @@ pub(super) struct Defaults {
 
 /// Of the nearest version that is not newer, or of the oldest known one. `None` for a product that
 /// is not known.
-pub(super) fn defaults(product: Product, version: [u32; 3], engine: Option<&str>) -> Option<Defaults> {
-    let entries = DEFAULTS.get(product.name())?;
-    let last = entries.iter().rposition(|entry| parts(&entry.version) <= cut(product, version)).unwrap_or(0);
+pub(super) fn defaults(product: &Product, version: [u32; 3], engine: Option<&str>) -> Option<Defaults> {
+    let entries = DEFAULTS.get(product.defaults)?;
+    let version = (product.cut)(version);
+    let is_older = |entry: &Entry| version.is_some_and(|version| parts(&entry.version) <= version);
+    let last = entries.iter().rposition(is_older).unwrap_or(0);
     let mut settings = Settings::new();
     for entry in &entries[..=last] {
         entry.gone.iter().for_each(|name| {
@@ -52,7 +107,7 @@ pub(super) fn defaults(product: Product, version: [u32; 3], engine: Option<&str>
         settings.extend(rocks.flat_map(|entry| entry.set.clone()));
     }
     let known = &entries[last].version;
-    let is_known = product == Product::Sqlite || is_surely(entries, last, cut(product, version));
+    let is_known = version.is_none_or(|version| is_surely(entries, last, version));
     Some(Defaults { settings, assumed_from: (!is_known).then(|| known.clone()) })
 }
 
@@ -62,15 +117,6 @@ fn is_surely(entries: &[Entry], last: usize, version: [u32; 3]) -> bool {
     parts(&entries[last].version) == version
         || (parts(&entries[last].version) <= version
             && entries.get(last + 1).is_some_and(|next| next.set.is_empty() && next.gone.is_empty()))
-}
-
-/// PostgreSQL changes no default within a major version.
-fn cut(product: Product, version: [u32; 3]) -> [u32; 3] {
-    match (product, version) {
-        (Product::Postgres, [major, ..]) if major >= 10 => [major, 0, 0],
-        (Product::Postgres, [major, minor, _]) => [major, minor, 0],
-        _ => version,
-    }
 }
 
 /// `10.1.23` as three numbers; of `19rc1` the first.
@@ -87,7 +133,7 @@ pub(super) fn parts(text: &str) -> [u32; 3] {
 pub(super) fn overlay(
     settings: &mut Settings,
     configured: &[ConfiguredLine],
-    product: Product,
+    product: &Product,
     version: [u32; 3],
 ) {
     let mut names = Vec::new();
@@ -99,21 +145,7 @@ pub(super) fn overlay(
         }
     }
     let is_configured = |name: &str| names.iter().any(|configured| configured == name);
-    // MariaDB from 11.1 and MySQL 5.7 show one value under both names.
-    for (one, other) in [("tx_isolation", "transaction_isolation"), ("transaction_isolation", "tx_isolation")]
-    {
-        if let (true, true, Some(level)) =
-            (is_configured(one), settings.contains_key(other), settings.get(one).cloned())
-        {
-            settings.insert(other.to_owned(), level);
-        }
-    }
-    if product.is_mysql() {
-        collation_follows(settings, &is_configured, product, version);
-        greatest_io_follows(settings, &is_configured);
-        pool_is_whole_chunks(settings, product, version);
-        buffering_follows(settings, &is_configured);
-    }
+    (product.follow)(settings, &is_configured, product, version);
 }
 
 /// Written as the server writes the value that it has now: switches as `ON`, sizes in bytes.
@@ -130,108 +162,48 @@ fn as_shown(now: &str, wanted: &str) -> String {
     }
 }
 
-/// A character set brings its own collation, unless one was configured.
-fn collation_follows(
-    settings: &mut Settings,
-    is_configured: &dyn Fn(&str) -> bool,
-    product: Product,
-    version: [u32; 3],
-) {
-    if !is_configured("character_set_server") || is_configured("collation_server") {
-        return;
-    }
-    let (since, newest) = match product {
-        Product::MariaDb => ([11, 6, 0], "utf8mb4_uca1400_ai_ci"),
-        Product::MySql | Product::PerconaServer => ([8, 0, 0], "utf8mb4_0900_ai_ci"),
-        Product::Postgres | Product::Sqlite | Product::Other => return,
-    };
-    let collation = match settings.get("character_set_server").map(|set| set.to_ascii_lowercase()).as_deref()
-    {
-        Some("latin1") => "latin1_swedish_ci",
-        Some("binary") => "binary",
-        Some("utf8mb4") if version >= since => newest,
-        Some("utf8mb4") => "utf8mb4_general_ci",
-        _ => return,
-    };
-    settings.insert("collation_server".to_owned(), collation.to_owned());
-}
-
-/// The greatest rate of background writes is twice the planned one and at least 2000, unless it is
-/// set.
-fn greatest_io_follows(settings: &mut Settings, is_configured: &dyn Fn(&str) -> bool) {
-    const LEAST: u64 = 2000;
-    let (planned, greatest) = ("innodb_io_capacity", "innodb_io_capacity_max");
-    if !is_configured(planned) || is_configured(greatest) || !settings.contains_key(greatest) {
-        return;
-    }
-    if let Some(planned) = settings.get(planned).and_then(|text| value::size(text)) {
-        settings.insert(greatest.to_owned(), (planned * 2).max(LEAST).to_string());
-    }
-}
-
-/// Rounds a buffer pool up to whole chunks, where the version has chunks of a fixed size.
-fn pool_is_whole_chunks(settings: &mut Settings, product: Product, version: [u32; 3]) {
-    let size = |name: &str| settings.get(name).and_then(|text| value::size(text));
-    let (Some(pool), Some(chunk)) = (size("innodb_buffer_pool_size"), size("innodb_buffer_pool_chunk_size"))
-    else {
-        return;
-    };
-    // From 10.8 the chunk follows the pool.
-    if product == Product::MariaDb && version >= [10, 8, 0] {
-        settings.remove("innodb_buffer_pool_chunk_size");
-    } else if chunk > 0 && pool > chunk {
-        settings.insert("innodb_buffer_pool_size".to_owned(), (pool.div_ceil(chunk) * chunk).to_string());
-    }
-}
-
-/// MariaDB from 11 keeps the flush method as a word for four switches.
-fn buffering_follows(settings: &mut Settings, is_configured: &dyn Fn(&str) -> bool) {
-    let data = "innodb_data_file_buffering";
-    if !settings.contains_key(data) || !is_configured("innodb_flush_method") || is_configured(data) {
-        return;
-    }
-    let method = settings.get("innodb_flush_method").cloned().unwrap_or_default().to_ascii_lowercase();
-    let is_buffered = !method.starts_with("o_direct");
-    settings.insert(data.to_owned(), if is_buffered { "ON" } else { "OFF" }.to_owned());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::configured::{option_file, postgresql_conf};
+    use crate::parity::products;
 
-    fn of(product: Product, version: [u32; 3]) -> Defaults {
-        defaults(product, version, None).unwrap()
+    fn of(product: &str, version: [u32; 3]) -> Defaults {
+        defaults(products::of(product), version, None).unwrap()
+    }
+
+    fn laid_over(settings: &mut Settings, text: &str, product: &str, version: [u32; 3]) {
+        let product = products::of(product);
+        overlay(settings, &(product.lines)(text, product, version), product, version);
     }
 
     #[test]
     fn a_version_that_was_read_has_its_own_values() {
-        let old = of(Product::MySql, [5, 7, 22]);
-        let new = of(Product::MySql, [8, 0, 31]);
+        let old = of("MySQL", [5, 7, 22]);
+        let new = of("MySQL", [8, 0, 31]);
         assert_eq!((old.assumed_from, new.assumed_from), (None, None));
         assert_eq!((old.settings["log_bin"].as_str(), new.settings["log_bin"].as_str()), ("OFF", "ON"));
         assert!(
             old.settings.contains_key("query_cache_type") && !new.settings.contains_key("query_cache_type")
         );
-        assert_eq!(of(Product::Postgres, [18, 6, 0]).settings["data_checksums"], "on");
+        assert_eq!(of("PostgreSQL", [18, 6, 0]).settings["data_checksums"], "on");
     }
 
     #[test]
     fn a_version_between_two_is_taken_for_the_older_and_said_to_be_assumed() {
-        assert_eq!(of(Product::MySql, [8, 0, 20]).assumed_from.as_deref(), Some("8.0.15"));
-        assert_eq!(of(Product::MySql, [8, 0, 13]).assumed_from, None, "the two around it are the same");
-        assert_eq!(of(Product::MySql, [5, 1, 73]).assumed_from.as_deref(), Some("5.5.9"));
-        assert_eq!(of(Product::MariaDb, [12, 3, 1]).assumed_from.as_deref(), Some("11.8.9"));
-        assert_eq!(of(Product::Postgres, [17, 2, 0]).assumed_from, None);
-        assert_eq!(of(Product::Postgres, [20, 1, 0]).assumed_from.as_deref(), Some("19"));
+        assert_eq!(of("MySQL", [8, 0, 20]).assumed_from.as_deref(), Some("8.0.15"));
+        assert_eq!(of("MySQL", [8, 0, 13]).assumed_from, None, "the two around it are the same");
+        assert_eq!(of("MySQL", [5, 1, 73]).assumed_from.as_deref(), Some("5.5.9"));
+        assert_eq!(of("MariaDB", [12, 3, 1]).assumed_from.as_deref(), Some("11.8.9"));
+        assert_eq!(of("PostgreSQL", [17, 2, 0]).assumed_from, None);
+        assert_eq!(of("PostgreSQL", [20, 1, 0]).assumed_from.as_deref(), Some("19"));
     }
 
     #[test]
     fn what_is_configured_is_shown_as_the_server_would_show_it() {
-        let mut settings = of(Product::MySql, [8, 0, 31]).settings;
+        let mut settings = of("MySQL", [8, 0, 31]).settings;
         let text = "[mysqld]\ninnodb_buffer_pool_size=200M\nskip-log-bin\ninnodb_io_capacity=3000\n\
                     character_set_server=latin1\nperformance_schema=0\n";
-        overlay(&mut settings, &option_file(text, Product::MySql, [8, 0, 31]), Product::MySql, [8, 0, 31]);
+        laid_over(&mut settings, text, "MySQL", [8, 0, 31]);
         let shown = [
             "innodb_buffer_pool_size",
             "log_bin",
@@ -241,13 +213,9 @@ mod tests {
         ]
         .map(|name| settings[name].as_str());
         assert_eq!(shown, ["268435456", "OFF", "6000", "latin1_swedish_ci", "OFF"]);
-        let mut settings = of(Product::Postgres, [15, 1, 0]).settings;
-        overlay(
-            &mut settings,
-            &postgresql_conf("fsync = 0\nshared_buffers = 65536"),
-            Product::Postgres,
-            [15, 1, 0],
-        );
+        let mut settings = of("PostgreSQL", [15, 1, 0]).settings;
+        let text = "fsync = 0\nshared_buffers = 65536";
+        laid_over(&mut settings, text, "PostgreSQL", [15, 1, 0]);
         assert_eq!((settings["fsync"].as_str(), settings["shared_buffers"].as_str()), ("off", "536870912"));
     }
 }

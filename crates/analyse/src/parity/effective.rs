@@ -2,8 +2,7 @@
 //! by the server.
 
 use super::configured::ConfiguredLine;
-use super::product::Product;
-use super::subject::Subject;
+use super::subject::{Product, Subject};
 use super::value::{number, says_the_same, size, size_text, switch};
 
 /// Why a line did not mean what it says.
@@ -40,18 +39,6 @@ const NOT_COMPARED: &[&str] = &[
     "unix_socket_permissions",
 ];
 
-/// Settings that client programs have too: in a client's group they are meant for it.
-const OF_CLIENTS: &[&str] = &[
-    "character_set_server",
-    "default_character_set",
-    "max_allowed_packet",
-    "password",
-    "port",
-    "socket",
-    "ssl",
-    "user",
-];
-
 impl Fate {
     /// The word for it in the conditions of traps.
     pub(super) fn named(word: &str) -> Option<Self> {
@@ -79,13 +66,7 @@ impl Fate {
 }
 
 fn unread(subject: &Subject) -> Vec<String> {
-    // Groups of one version or of the other product are put there on purpose.
-    let is_on_purpose = |line: &ConfiguredLine| {
-        line.group.contains("mariadb")
-            || line.group.starts_with("mysqld-")
-            || OF_CLIENTS.contains(&line.name.as_str())
-    };
-    let lines = subject.configured.iter().filter(|line| !line.is_read && !is_on_purpose(line));
+    let lines = subject.configured.iter().filter(|line| !line.is_read && !line.is_for_others);
     lines
         .filter_map(|line| {
             let (name, _) = line.setting(&subject.settings)?;
@@ -137,11 +118,11 @@ fn changed(subject: &Subject) -> Vec<String> {
 }
 
 /// Only what can be compared: switches, numbers, words; not what the server expands.
-fn is_changed(product: Product, name: &str, configured: &str, is: &str) -> bool {
+fn is_changed(product: &Product, name: &str, configured: &str, is: &str) -> bool {
     let lower = |text: &str| text.to_ascii_lowercase();
     let is_number_for_word = number(configured).is_some() && number(is).is_none() && switch(is).is_none();
     let is_automatic = configured.trim().starts_with('-')
-        || (product.is_mysql() && configured.trim() == "0" && number(is).is_some());
+        || (product.zero_is_automatic && configured.trim() == "0" && number(is).is_some());
     let is_comparable = !NOT_COMPARED.contains(&name)
         && !name.starts_with("plugin")
         && !configured.contains(['/', ','])

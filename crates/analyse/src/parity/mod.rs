@@ -1,21 +1,20 @@
 //! Parity: were the variants configured equally, did the servers take it, and in what do they
 //! differ all the same?
 //!
-//! Option files become lines (`configured`), lines and defaults become settings (`defaults`) or
-//! settings come from the record, settings become semantic classes (`classes`, `derive`), and
-//! classes and traps become remarks (`compared`, `traps`). The same code judges a run that was
-//! recorded and predicts one that was not. The three data files are `classes.toml`, `traps.toml`
-//! and `defaults.toml`; docs/reference/parity.md is written from them.
+//! Option files become lines (`configured`), lines and defaults become settings, or settings come
+//! from the record (`defaults`), settings become semantic classes (`classes`), and classes and
+//! traps become remarks (`compared`, `traps`). What is of one product is in `products`. The same
+//! code judges a run that was recorded and predicts one that was not. The three data files are
+//! `classes.toml`, `traps.toml` and `defaults.toml`; docs/reference/parity.md is written from them.
 
 mod classes;
 mod compared;
 mod condition;
 mod configured;
 mod defaults;
-mod derive;
 mod effective;
 mod plan_words;
-mod product;
+mod products;
 #[cfg(test)]
 #[path = "tests/reference.rs"]
 mod reference;
@@ -35,9 +34,8 @@ pub use classes::{Across, Class, Weight, classes};
 pub use compared::compared;
 pub use condition::Circumstances;
 pub use plan_words::{Mode, PlanWords};
-pub use product::Settings;
 pub use remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
-pub use subject::{Build, Extra, Knowledge, Subject};
+pub use subject::{Build, Extra, Knowledge, Settings, Subject};
 pub use traps::{Fires, Trap, traps};
 pub use value::{Value, size_text};
 

@@ -1,14 +1,52 @@
 //! One variant as parity sees it: which product and version, how it was configured, and how it is
 //! set or would be.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use dbdyno_record::{ServerInfo, VariantInfo};
 use serde::Serialize;
 
-use super::configured::{self, ConfiguredLine};
-use super::defaults::{defaults, overlay, parts};
-use super::product::{Product, Settings};
+use super::configured::ConfiguredLine;
+use super::value::{Value, size, switch};
+
+/// Settings by name, as the server writes them.
+pub type Settings = BTreeMap<String, String>;
+
+/// A database product, or one that is not known: what its settings are called and what they mean.
+#[derive(Debug)]
+pub(super) struct Product {
+    /// As servers and records name it; empty for one that is not known.
+    pub(super) name: &'static str,
+    /// The word for its family in the data files.
+    pub(super) family: &'static str,
+    /// The name under which its defaults are kept, and that traps have for it.
+    pub(super) defaults: &'static str,
+    /// The version whose defaults one has; `None` where all versions have the same.
+    pub(super) cut: fn([u32; 3]) -> Option<[u32; 3]>,
+    /// The engine of tables when nothing is said, where tables have an engine.
+    pub(super) engine: Option<&'static str>,
+    /// Connections can be encrypted.
+    pub(super) has_tls: bool,
+    /// The server chooses a number where 0 is configured.
+    pub(super) zero_is_automatic: bool,
+    /// Reads the text of a configuration.
+    pub(super) lines: fn(&str, &Self, [u32; 3]) -> Vec<ConfiguredLine>,
+    /// The value that a setting of this name shows, in the words of a configuration.
+    pub(super) word: Option<fn(&str, &str) -> String>,
+    /// Settings that follow those that were configured, in a server of this version.
+    pub(super) follow: fn(&mut Settings, Configured<'_>, &Self, [u32; 3]),
+    /// Classes that are more than one setting, by the names of `classes.toml`.
+    pub(super) classes: &'static [(&'static str, Derive)],
+}
+
+/// Whether a setting was configured.
+pub(super) type Configured<'a> = &'a dyn Fn(&str) -> bool;
+
+impl Product {
+    pub(super) fn is_known(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
 
 /// How well the settings of a variant are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,7 +65,7 @@ pub enum Knowledge {
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub(super) name: String,
-    pub(super) product: Product,
+    pub(super) product: &'static Product,
     pub(super) version: [u32; 3],
     /// In small letters: `innodb`, `rocksdb`, `myisam`; `None` where tables have no engine.
     pub(super) engine: Option<String>,
@@ -72,68 +110,6 @@ pub struct Build {
 }
 
 impl Subject {
-    /// A variant whose server was read back.
-    pub fn effective(variant: &VariantInfo, server: &ServerInfo, extra: &Extra) -> Self {
-        let build = Build { product: server.product.clone(), version: server.version.clone() };
-        let mut subject = Self::bare(variant, Some(&build), extra);
-        subject.settings = server.settings.clone();
-        subject.session = server.session.clone();
-        if subject.product == Product::Sqlite {
-            subject.settings.iter_mut().for_each(|(name, value)| *value = sqlite_word(name, value));
-        }
-        subject.knowledge =
-            if subject.settings.is_empty() { Knowledge::Unknown } else { Knowledge::Effective };
-        subject
-    }
-
-    /// A variant that has not run: its settings are those of its version's defaults and of its
-    /// configuration. `config` of `variant` is the text of its configuration; an option file
-    /// rendered from intents will do.
-    pub fn predicted(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
-        let mut subject = Self::bare(variant, build, extra);
-        if subject.is_external {
-            return subject;
-        }
-        if let Some(found) = defaults(subject.product, subject.version, subject.engine.as_deref()) {
-            subject.settings = found.settings;
-            overlay(&mut subject.settings, &subject.configured, subject.product, subject.version);
-            subject.knowledge = Knowledge::Predicted { assumed_from: found.assumed_from };
-        }
-        subject
-    }
-
-    fn bare(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
-        let product = build.map_or(Product::Other, |build| Product::of(&build.product));
-        let version = build.map_or([0; 3], |build| parts(&build.version));
-        let mut configured = match product {
-            Product::MariaDb | Product::MySql | Product::PerconaServer => {
-                configured::option_file(&variant.config, product, version)
-            }
-            Product::Postgres => configured::postgresql_conf(&variant.config),
-            Product::Sqlite => configured::pragmas(&variant.config),
-            Product::Other => Vec::new(),
-        };
-        let engine = || extra.engine.as_deref().unwrap_or("innodb").to_ascii_lowercase();
-        if product == Product::Sqlite {
-            for line in &mut configured {
-                line.value = line.value.as_deref().map(|value| sqlite_word(&line.name, value));
-            }
-        }
-        Self {
-            name: variant.name.clone(),
-            product,
-            version,
-            engine: product.is_mysql().then(engine),
-            settings: Settings::new(),
-            session: Settings::new(),
-            configured,
-            knowledge: Knowledge::Unknown,
-            tls: (!matches!(product, Product::Sqlite | Product::Other)).then_some(extra.tls),
-            extra: extra.clone(),
-            is_external: variant.external,
-        }
-    }
-
     /// The value of a connection of the load where it has one of its own, else the server's.
     pub(super) fn value(&self, name: &str) -> Option<&str> {
         self.session.get(name).or_else(|| self.settings.get(name)).map(String::as_str)
@@ -160,15 +136,45 @@ impl Subject {
     }
 }
 
-/// The word for a number that SQLite shows, and for one that it is given.
-fn sqlite_word(name: &str, value: &str) -> String {
-    let words: &[&str] = match name {
-        "synchronous" => &["off", "normal", "full", "extra"],
-        "auto_vacuum" => &["none", "full", "incremental"],
-        "temp_store" => &["default", "file", "memory"],
-        _ => &[],
-    };
-    let number: Option<usize> = value.trim().parse().ok();
-    let word = number.and_then(|number| words.get(number)).map(|word| (*word).to_owned());
-    word.unwrap_or_else(|| value.trim().to_ascii_lowercase())
+/// Reads settings of one variant and remembers which, so that a value can be called configured or
+/// left to a default.
+pub(super) struct Reader<'a> {
+    pub(super) subject: &'a Subject,
+    read: RefCell<Vec<String>>,
 }
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(subject: &'a Subject) -> Self {
+        Self { subject, read: RefCell::default() }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        self.read.borrow_mut().push(name.to_owned());
+        self.subject.value(name)
+    }
+
+    pub(super) fn is_on(&self, name: &str) -> Option<bool> {
+        self.text(name).and_then(switch)
+    }
+
+    pub(super) fn size(&self, name: &str) -> Option<u64> {
+        self.text(name).and_then(size)
+    }
+
+    /// Names of the settings that were looked at.
+    pub(super) fn names(self) -> Vec<String> {
+        self.read.into_inner()
+    }
+
+    pub(super) fn engine(&self) -> Option<&'a str> {
+        self.subject.engine.as_deref()
+    }
+
+    /// Nothing for tables of other engines.
+    pub(super) fn of_innodb(&self) -> Option<()> {
+        (self.engine() == Some("innodb")).then_some(())
+    }
+}
+
+/// What a class comes to that is more than one setting.
+pub(super) type Derive = fn(&Reader<'_>) -> Option<Value>;

@@ -2,8 +2,7 @@
 
 use dbdyno_record::{ServerInfo, VariantInfo};
 
-use super::product::Settings;
-use super::subject::{Build, Extra, Subject};
+use super::subject::{Build, Extra, Settings, Subject};
 
 pub(super) fn variant(name: &str, config: &str) -> VariantInfo {
     VariantInfo { name: name.to_owned(), config: config.to_owned(), ..VariantInfo::default() }
@@ -17,10 +16,6 @@ pub(super) fn server(product: &str, version: &str, settings: Settings) -> Server
 pub(super) fn effective(product: &str, version: &str, settings: &[(&str, &str)]) -> Subject {
     let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Subject::effective(&variant("a", ""), &server(product, version, settings), &Extra::default())
-}
-
-pub(super) fn mysql(version: &str, settings: &[(&str, &str)]) -> Subject {
-    effective("MySQL", version, settings)
 }
 
 /// What a server of this version would be with this option file, read back.

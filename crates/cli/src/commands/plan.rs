@@ -5,6 +5,7 @@ use std::path::Path;
 
 use dbdyno_analyse::numbered;
 use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
+use dbdyno_provision::intents::ConfigServer;
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
@@ -206,7 +207,7 @@ fn disk(estimate: &Estimate) -> String {
 
 fn server(kind: &VariantKind) -> String {
     match kind {
-        VariantKind::Sqlite => "SQLite, embedded".to_owned(),
+        VariantKind::Embedded => format!("{}, embedded", ConfigServer::embedded().title),
         VariantKind::Null => "nothing (answers at once)".to_owned(),
         VariantKind::BaseDir(path) => format!("server in {}", path.display()),
         VariantKind::Named(name) => format!("server {name}"),

@@ -352,7 +352,7 @@ fn write_anew(path: &Path, text: &str) -> std::io::Result<()> {
 /// over the wire without one, a note says how to get one; not of development builds, whose client
 /// is not judged.
 fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibration> {
-    let is_over_the_wire = |driver: &str| FAMILIES.iter().any(|family| family.name() == driver);
+    let is_over_the_wire = |driver: &str| FAMILIES.iter().any(|family| family.name == driver);
     // What one client could reach says nothing of several.
     if plan.clients.is_some() || !manifest.variants.iter().any(|variant| is_over_the_wire(&variant.driver)) {
         return None;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, DbError, DeviceGauge, Endpoint, Manner, Session, Target, null, sqlite};
+use dbdyno_drivers::{AnySession, DbError, DeviceGauge, Endpoint, Manner, Session, Target, null};
 use dbdyno_provision::{
-    Base, Cgroup, Data, Home, Running, Server, ServerSpec, local_pid, prepare_data, remove_data,
+    Base, Cgroup, Data, EMBEDDED, Home, Running, Server, ServerSpec, local_pid, prepare_data, remove_data,
 };
 use dbdyno_sample::device_of;
 
@@ -19,7 +19,6 @@ use crate::variants::{Prepared, Source};
 const DATABASE: &str = "ib";
 /// Class of the session during the load, under which its encryption is recorded.
 const CONDUCTOR: &str = "conductor";
-const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why there is no database.
 pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -77,8 +76,8 @@ impl Database {
                 let target = Target::Null(null::Options::default());
                 Ok(Self::new(Endpoint { target, capabilities: null::capabilities() }, true))
             }
-            Source::Sqlite { pragmas, notes } => {
-                let database = Self::sqlite(pragmas, place, data)?;
+            Source::Embedded { settings, notes } => {
+                let database = Self::embedded(settings, place, data)?;
                 Ok(Self { config_notes: notes.clone(), ..database })
             }
             Source::External(endpoint) => {
@@ -127,17 +126,13 @@ impl Database {
         }
     }
 
-    fn sqlite(pragmas: &[(String, String)], place: &CellPaths, data: Data) -> Result<Self, String> {
-        let options = sqlite::Options {
-            path: place.data_dir.join("ib.db"),
-            pragmas: pragmas.to_vec(),
-            busy_timeout: BUSY_TIMEOUT,
-        };
-        if data == Data::Fresh {
+    fn embedded(settings: &[(String, String)], place: &CellPaths, data: Data) -> Result<Self, String> {
+        let is_fresh = data == Data::Fresh;
+        if is_fresh {
             prepare_data(&place.data_dir, &place.cancel).map_err(|error| error.to_string())?;
-            sqlite::create_marked(&options).map_err(|error| error.to_string())?;
         }
-        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
+        let endpoint = (EMBEDDED.open)(&place.data_dir, settings, is_fresh);
+        let endpoint = endpoint.map_err(|error| error.to_string())?;
         let folder = Some(place.data_dir.clone());
         Ok(Self { data_dir: folder.clone(), database_dir: folder, ..Self::new(endpoint, true) })
     }
@@ -276,7 +271,7 @@ fn option_file(
     place: &CellPaths,
 ) -> Result<Option<PathBuf>, String> {
     let info = &variant.info;
-    let (_, ending) = base.family().option_file();
+    let (_, ending) = base.family().option_file;
     is_configured
         .then(|| option_files::write(&place.config_dir, &info.name, ending, &info.config))
         .transpose()

@@ -146,7 +146,7 @@ pub(crate) fn elsewhere(variants: &[Prepared]) -> Vec<Endpoint> {
 fn endpoint(variant: &Prepared) -> Option<Endpoint> {
     match &variant.source {
         Source::External(endpoint) => Some((**endpoint).clone()),
-        Source::Sqlite { .. } | Source::Null | Source::Owned { .. } => None,
+        Source::Embedded { .. } | Source::Null | Source::Owned { .. } => None,
     }
 }
 

@@ -39,7 +39,8 @@ impl Connection for SqliteSession {
 impl Product for Sqlite {
     const NAME: &'static str = "sqlite";
     const ABOUT: &'static str = "SQLite, embedded; no server needed";
-    const TABLES: &'static str = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
+    const TABLES: &'static str =
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name";
     const EXPLAIN: &'static [(&'static str, &'static str)] = &[("EXPLAIN QUERY PLAN", Self::NAME)];
 
     type Options = Options;

@@ -1,11 +1,9 @@
 //! What an entry of a catalogue must keep to, beyond its form.
 
+use dbdyno_provision::EMBEDDED;
 use dbdyno_provision::intents::ConfigProduct;
 
 use super::entry::{Entry, Source};
-
-/// Words that mean something else where a plan names a server.
-const RESERVED: &[&str] = &["sqlite", "null"];
 
 pub(crate) fn check(entry: &Entry) -> Result<(), String> {
     let Entry { name, product, version, source, .. } = entry;
@@ -52,7 +50,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
             "{name:?} is no name for a server: use letters, digits, dots, dashes and underscores"
         ));
     }
-    if RESERVED.contains(&name) || name.contains(".partial") || name.ends_with(".toml") {
+    // Words that mean something else where a plan names a server.
+    if [EMBEDDED.name, "null"].contains(&name) || name.contains(".partial") || name.ends_with(".toml") {
         return Err(format!("{name} means something else to dbdyno; choose another name"));
     }
     Ok(())

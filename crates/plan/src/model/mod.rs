@@ -356,7 +356,8 @@ pub enum TlsMode {
 /// What a variant is, after checking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VariantKind {
-    Sqlite,
+    /// The database works inside dbdyno: each connection has a thread and files of its own.
+    Embedded,
     Null,
     /// Base directory of a server that dbdyno starts.
     BaseDir(PathBuf),
@@ -372,9 +373,8 @@ impl VariantKind {
         matches!(self, Self::BaseDir(_) | Self::Named(_))
     }
 
-    /// The database works inside dbdyno: each connection has a thread and files of its own.
     pub fn is_embedded(&self) -> bool {
-        *self == Self::Sqlite
+        *self == Self::Embedded
     }
 }
 
@@ -385,7 +385,7 @@ impl Variant {
         match (&self.basedir, &self.address, self.server.as_deref().unwrap_or_default()) {
             (Some(basedir), _, _) => VariantKind::BaseDir(basedir.clone()),
             (None, Some(address), _) => VariantKind::Address(address.clone()),
-            (None, None, "sqlite") => VariantKind::Sqlite,
+            (None, None, "sqlite") => VariantKind::Embedded,
             (None, None, "null") => VariantKind::Null,
             (None, None, name) => VariantKind::Named(name.to_owned()),
         }

@@ -77,7 +77,7 @@ const SERVER_SIZE: Size = Size {
 };
 
 /// SQLite commits one writer at a time, so more clients do not make it faster.
-const SQLITE_SPEED: Speed = Speed {
+const EMBEDDED_SPEED: Speed = Speed {
     prepare_seconds: 0.2,
     restart_seconds: 0.1,
     load_row_us: 3.0,
@@ -91,7 +91,7 @@ const SQLITE_SPEED: Speed = Speed {
 
 /// Measured with SQLite 3.40 and 100,000 rows: 57 bytes a row, 126 after three indexes were built,
 /// 139 after random writes. Logs: a write-ahead log or a rollback journal, as a rule a few MiB.
-const SQLITE_SIZE: Size = Size {
+const EMBEDDED_SIZE: Size = Size {
     row_bytes: 57.0,
     built_index_bytes: (126.0 - 57.0) / 3.0,
     steady_index_bytes: (139.0 - 57.0) / 3.0,
@@ -125,7 +125,7 @@ const NULL_SIZE: Size = Size {
 /// The assumptions for one kind of variant.
 pub(crate) fn assumed(kind: &VariantKind) -> (Speed, Size) {
     match kind {
-        VariantKind::Sqlite => (SQLITE_SPEED, SQLITE_SIZE),
+        VariantKind::Embedded => (EMBEDDED_SPEED, EMBEDDED_SIZE),
         VariantKind::Null => (NULL_SPEED, NULL_SIZE),
         VariantKind::BaseDir(_) | VariantKind::Named(_) => (SERVER_SPEED, SERVER_SIZE),
         // Someone else starts it, so there is nothing to start and no template to keep.

@@ -6,7 +6,7 @@ use strsim::levenshtein;
 
 use super::data::Data;
 use super::value::Value;
-use crate::Error;
+use crate::{Error, FAMILIES};
 
 /// The table within a config whose intents are left out on servers that do not have them.
 pub const WHERE_POSSIBLE: &str = "where_possible";
@@ -112,8 +112,12 @@ fn unknown(name: &str) -> String {
         .collect();
     near.sort_unstable();
     let near: Vec<String> = near.iter().take(3).map(|(_, known)| format!("`{known}`")).collect();
+    let files: Vec<&str> = FAMILIES.iter().map(|family| family.option_file.0).collect();
     let help = match near.is_empty() {
-        true => "the list is in docs/reference/config-intents.md; a server's own options belong into my_cnf or postgresql_conf".to_owned(),
+        true => format!(
+            "the list is in docs/reference/config-intents.md; a server's own options belong into {}",
+            files.join(" or ")
+        ),
         false => format!("did you mean {}?", near.join(" or ")),
     };
     format!("`{name}` is not an intent; {help}")

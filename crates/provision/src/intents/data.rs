@@ -182,8 +182,7 @@ impl Data {
     /// entry of its own.
     pub(crate) fn ranges(&self, product: ConfigProduct, option: &str) -> &[OptionRange] {
         let of = |product| self.options.get(&(product, option.to_owned())).map(Vec::as_slice);
-        let inherited = || (product == ConfigProduct::Percona).then(|| of(ConfigProduct::MySql)).flatten();
-        of(product).or_else(inherited).unwrap_or_default()
+        of(product).or_else(|| of(product.base()?)).unwrap_or_default()
     }
 
     /// The option in one version, if it exists there.

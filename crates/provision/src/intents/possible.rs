@@ -38,15 +38,17 @@ fn existing(product: ConfigProduct, option: &str) -> Vec<Span> {
 /// rendered.
 pub(crate) fn described(intent: &Intent, fits: impl Fn(&Way) -> bool) -> String {
     let of = |product| spans(intent, product, &fits);
-    let is_shared = of(ConfigProduct::MySql) == of(ConfigProduct::Percona);
+    let as_base = |heir: &ConfigProduct| heir.base().is_some_and(|base| of(base) == of(*heir));
     let mut parts = Vec::new();
-    for product in ConfigProduct::ALL {
+    for product in ConfigProduct::ALL.into_iter().filter(|product| !as_base(product)) {
         let found = of(product);
-        if found.is_empty() || (product == ConfigProduct::Percona && is_shared) {
+        if found.is_empty() {
             continue;
         }
-        let both = product == ConfigProduct::MySql && is_shared;
-        let name = if both { "MySQL and Percona Server".to_owned() } else { product.to_string() };
+        let is_alike =
+            |other: &ConfigProduct| *other == product || (other.base() == Some(product) && as_base(other));
+        let names = ConfigProduct::ALL.iter().filter(|other| is_alike(other)).map(ToString::to_string);
+        let name = names.collect::<Vec<_>>().join(" and ");
         let versions = words(&found);
         parts.push(if versions.is_empty() { name } else { format!("{name} {versions}") });
     }

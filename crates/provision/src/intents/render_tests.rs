@@ -209,7 +209,7 @@ fn xtradb_of_5_5_has_a_name_of_its_own_for_neighbours() {
 #[test]
 fn sqlite_gets_pragmas() {
     let text = "buffer_pool = '64 MiB'\ndurability = 'second'\njournal_mode = 'wal'\npage_size = '8 KiB'";
-    let rendered = render(&ConfigServer::sqlite(), &intents(text)).unwrap();
+    let rendered = render(&ConfigServer::embedded(), &intents(text)).unwrap();
     insta::assert_snapshot!(rendered.text(), @r"
     # For SQLite, from the config of the plan.
     # buffer_pool = 64 MiB

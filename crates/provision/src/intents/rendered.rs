@@ -86,9 +86,7 @@ impl Rendered {
     /// The option file, each option under the intent that it comes from; of SQLite its pragmas.
     pub fn text(&self) -> String {
         let mut text = format!("# For {}, from the config of the plan.\n", self.title);
-        if matches!(self.product, ConfigProduct::MySql | ConfigProduct::MariaDb | ConfigProduct::Percona) {
-            text.push_str("[mysqld]\n");
-        }
+        text.push_str(self.product.file_form().0);
         for setting in &self.initdb {
             let value = setting.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
             text.push_str(&format!("# {} (initdb {}{value})\n", setting.intent, setting.name));
@@ -105,11 +103,10 @@ impl Rendered {
     }
 
     fn line(&self, setting: &Setting) -> String {
-        let name = &setting.name;
-        match (&setting.value, self.product) {
-            (Some(value), ConfigProduct::Sqlite) => format!("PRAGMA {name} = {value}\n"),
-            (Some(value), _) => format!("{name} = {value}\n"),
-            (None, _) => format!("{name}\n"),
+        let (statement, name) = (self.product.file_form().1, &setting.name);
+        match &setting.value {
+            Some(value) => format!("{statement}{name} = {value}\n"),
+            None => format!("{name}\n"),
         }
     }
 

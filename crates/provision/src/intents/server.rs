@@ -46,11 +46,11 @@ impl ConfigServer {
     }
 
     /// The embedded SQLite.
-    pub fn sqlite() -> Self {
+    pub fn embedded() -> Self {
         Self {
-            product: ConfigProduct::Sqlite,
+            product: ConfigProduct::EMBEDDED,
             version: Release([3, 0, 0]),
-            title: ConfigProduct::Sqlite.to_string(),
+            title: ConfigProduct::EMBEDDED.to_string(),
             engine: String::new(),
             plugins: Plugins::In(None),
         }

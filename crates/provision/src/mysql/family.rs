@@ -9,7 +9,7 @@ use super::base::{self, BaseDir};
 use super::my_cnf::MyCnf;
 use super::{Mysql, claim, login, server};
 use crate::claim::{Claim, refused};
-use crate::product::{Base, Build, Family, FileLogin, Server, ServerSpec, TlsWord, Work};
+use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Server, ServerSpec, Work};
 use crate::release::{ConfigProduct, Release};
 use crate::running::Data;
 use crate::{Error, Home};
@@ -19,31 +19,24 @@ const BUILT_IN: &[&str] =
     &["innodb", "myisam", "memory", "heap", "csv", "archive", "mrg_myisam", "aria", "sequence"];
 const OF_MARIADB: usize = 2;
 
-const PLAN_KEYS: &[&str] = &[
-    "engine",
-    "client_charset",
-    "column_definitions",
-    "deprecate_eof",
-    "session_track",
-    "server_public_key",
-    "allow_public_key_retrieval",
-];
+const FACTS: FamilyFacts = FamilyFacts {
+    name: "mysql",
+    schemes: &["mysql://", "mariadb://"],
+    default_port: 3306,
+    socket_prefix: None,
+    tls_words: login::TLS_WORDS,
+    other_place_of_user: " or in the option file's [client]",
+    option_file: ("my_cnf", "cnf"),
+    superuser: "root",
+    first_database: None,
+    only_own_certificates: false,
+    has_no_tls_on_sockets: false,
+    reserved_connections: None,
+};
 
 impl Family for Mysql {
-    fn name(&self) -> &'static str {
-        "mysql"
-    }
-
-    fn schemes(&self) -> &'static [&'static str] {
-        &["mysql://", "mariadb://"]
-    }
-
-    fn default_port(&self) -> u16 {
-        3306
-    }
-
-    fn tls_words(&self) -> &'static [(&'static str, TlsWord)] {
-        login::TLS_WORDS
+    fn facts(&self) -> &'static FamilyFacts {
+        &FACTS
     }
 
     fn login_of_file(&self, path: &Path, _options: &Options) -> Result<FileLogin, Error> {
@@ -52,10 +45,6 @@ impl Family for Mysql {
 
     fn tls_of_file(&self, path: &Path) -> Result<Option<TlsSettings>, Error> {
         login::tls_of_file(path)
-    }
-
-    fn other_place_of_user(&self) -> &'static str {
-        " or in the option file's [client]"
     }
 
     fn target(&self, options: Options) -> Target {
@@ -87,18 +76,6 @@ impl Family for Mysql {
 
     fn open(&self, path: &Path) -> Result<Base, Error> {
         BaseDir::open(path).map(Base::new)
-    }
-
-    fn option_file(&self) -> (&'static str, &'static str) {
-        ("my_cnf", "cnf")
-    }
-
-    fn plan_keys(&self) -> &'static [&'static str] {
-        PLAN_KEYS
-    }
-
-    fn superuser(&self) -> &'static str {
-        "root"
     }
 
     fn folder_of<'a>(

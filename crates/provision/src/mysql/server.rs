@@ -93,6 +93,7 @@ fn key(base: &BaseDir, options: &[String]) -> Result<Key, Error> {
         options.iter().filter(|option| !option.contains(WITHOUT_TRACE)).cloned().collect();
     Key::new(
         &format!("{product}-{}", base.numbers()),
+        concat!(include_str!("initialise.rs"), include_str!("command.rs")),
         &base.path,
         &base.program,
         base.installer.as_deref(),

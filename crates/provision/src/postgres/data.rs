@@ -31,6 +31,7 @@ pub(super) fn template(
     // It belongs to the user that it was made by.
     let key = Key::new(
         &format!("postgresql-{}", base.version),
+        include_str!("data.rs"),
         &base.path,
         &base.program,
         Some(&base.installer),

@@ -8,35 +8,35 @@ use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, first_i64};
 use super::base::{self, PgBase};
 use super::{MAINTENANCE, Postgres, SUPERUSER, claim, conf, pass_file, server};
 use crate::claim::Claim;
-use crate::product::{Base, Build, Family, FileLogin, Server, ServerSpec, TlsWord, Work};
+use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Server, ServerSpec, TlsWord, Work};
 use crate::release::{ConfigProduct, Release};
 use crate::running::Data;
 use crate::{Error, Home};
 
+const FACTS: FamilyFacts = FamilyFacts {
+    name: "postgres",
+    schemes: &["postgres://", "postgresql://"],
+    default_port: 5432,
+    socket_prefix: Some(".s.PGSQL."),
+    tls_words: &[
+        ("sslmode", TlsWord::Mode),
+        ("sslrootcert", TlsWord::Ca),
+        ("sslcert", TlsWord::Cert),
+        ("sslkey", TlsWord::Key),
+    ],
+    other_place_of_user: "",
+    option_file: ("postgresql_conf", "conf"),
+    superuser: SUPERUSER,
+    first_database: Some(MAINTENANCE),
+    only_own_certificates: true,
+    has_no_tls_on_sockets: true,
+    // Not in the data of options: 3 since there is one.
+    reserved_connections: Some(("superuser_reserved_connections", 3)),
+};
+
 impl Family for Postgres {
-    fn name(&self) -> &'static str {
-        "postgres"
-    }
-
-    fn schemes(&self) -> &'static [&'static str] {
-        &["postgres://", "postgresql://"]
-    }
-
-    fn default_port(&self) -> u16 {
-        5432
-    }
-
-    fn socket_prefix(&self) -> Option<&'static str> {
-        Some(".s.PGSQL.")
-    }
-
-    fn tls_words(&self) -> &'static [(&'static str, TlsWord)] {
-        &[
-            ("sslmode", TlsWord::Mode),
-            ("sslrootcert", TlsWord::Ca),
-            ("sslcert", TlsWord::Cert),
-            ("sslkey", TlsWord::Key),
-        ]
+    fn facts(&self) -> &'static FamilyFacts {
+        &FACTS
     }
 
     fn login_of_file(&self, path: &Path, options: &Options) -> Result<FileLogin, Error> {
@@ -65,31 +65,6 @@ impl Family for Postgres {
 
     fn open(&self, path: &Path) -> Result<Base, Error> {
         PgBase::open(path).map(Base::new)
-    }
-
-    fn option_file(&self) -> (&'static str, &'static str) {
-        ("postgresql_conf", "conf")
-    }
-
-    fn superuser(&self) -> &'static str {
-        SUPERUSER
-    }
-
-    fn first_database(&self) -> Option<&'static str> {
-        Some(MAINTENANCE)
-    }
-
-    fn only_own_certificates(&self) -> bool {
-        true
-    }
-
-    fn has_no_tls_on_sockets(&self) -> bool {
-        true
-    }
-
-    // Not in the data of options: 3 since there is one.
-    fn reserved_connections(&self) -> Option<(&'static str, u64)> {
-        Some(("superuser_reserved_connections", 3))
     }
 
     fn folder_of<'a>(

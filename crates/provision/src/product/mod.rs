@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use dbdyno_drivers::{AnySession, DbError, Options, Target, TlsSettings};
+use dbdyno_drivers::{AnySession, DbError, Endpoint, Options, Target, TlsSettings};
 
 pub(crate) use server::TLS_HOST;
 pub use server::{Server, ServerSpec};
@@ -42,24 +42,38 @@ pub struct FileLogin {
 /// The work of a question to a server.
 pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Products that are served alike.
-pub trait Family: fmt::Debug + Sync {
+/// What is said of a family in a word or a number.
+#[derive(Debug)]
+pub struct FamilyFacts {
     /// The driver's name, as in [`dbdyno_drivers::ALL`].
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// How addresses begin: `mysql://`.
-    fn schemes(&self) -> &'static [&'static str];
-
-    fn default_port(&self) -> u16;
-
+    pub schemes: &'static [&'static str],
+    pub default_port: u16,
     /// How the name of a socket begins, of servers whose port ends it. An address may then name the
     /// folder.
-    fn socket_prefix(&self) -> Option<&'static str> {
-        None
-    }
-
+    pub socket_prefix: Option<&'static str>,
     /// Its own words for TLS in addresses.
-    fn tls_words(&self) -> &'static [(&'static str, TlsWord)];
+    pub tls_words: &'static [(&'static str, TlsWord)],
+    /// Where a user is named, if not in the address.
+    pub other_place_of_user: &'static str,
+    /// The key of a plan that names the server's own option file, and the ending of such files.
+    pub option_file: (&'static str, &'static str),
+    /// The superuser of the servers that dbdyno starts, who has no password.
+    pub superuser: &'static str,
+    /// The database that a superuser's session is in before there is another one.
+    pub first_database: Option<&'static str>,
+    /// A server that dbdyno starts takes no certificates but those that dbdyno makes.
+    pub only_own_certificates: bool,
+    /// A started server has TLS over TCP only.
+    pub has_no_tls_on_sockets: bool,
+    /// The option with the connections that are kept for superusers, and its default.
+    pub reserved_connections: Option<(&'static str, u64)>,
+}
+
+/// Products that are served alike.
+pub trait Family: fmt::Debug + Sync {
+    fn facts(&self) -> &'static FamilyFacts;
 
     /// What a file with logins says for `options`.
     fn login_of_file(&self, path: &Path, options: &Options) -> Result<FileLogin, Error>;
@@ -67,11 +81,6 @@ pub trait Family: fmt::Debug + Sync {
     /// What such a file asks of TLS.
     fn tls_of_file(&self, _path: &Path) -> Result<Option<TlsSettings>, Error> {
         Ok(None)
-    }
-
-    /// Where a user is named, if not in the address.
-    fn other_place_of_user(&self) -> &'static str {
-        ""
     }
 
     fn target(&self, options: Options) -> Target;
@@ -89,37 +98,6 @@ pub trait Family: fmt::Debug + Sync {
 
     /// Looks into a base directory and asks the server program for its version.
     fn open(&self, path: &Path) -> Result<Base, Error>;
-
-    /// The key of a plan that names the server's own option file, and the ending of such files.
-    fn option_file(&self) -> (&'static str, &'static str);
-
-    /// Further keys of a plan's variant that are for its servers and not for each family's.
-    fn plan_keys(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// The superuser of the servers that dbdyno starts, who has no password.
-    fn superuser(&self) -> &'static str;
-
-    /// The database that a superuser's session is in before there is another one.
-    fn first_database(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// A server that dbdyno starts takes no certificates but those that dbdyno makes.
-    fn only_own_certificates(&self) -> bool {
-        false
-    }
-
-    /// A started server has TLS over TCP only.
-    fn has_no_tls_on_sockets(&self) -> bool {
-        false
-    }
-
-    /// The option with the connections that are kept for superusers, and its default.
-    fn reserved_connections(&self) -> Option<(&'static str, u64)> {
-        None
-    }
 
     /// Where in the data directory the tables of `database` lie, that have `engine`; `None` when
     /// the server does not say.
@@ -140,6 +118,23 @@ pub trait Family: fmt::Debug + Sync {
     fn socket_in_address<'a>(&self, socket: &'a Path) -> &'a Path {
         socket
     }
+}
+
+impl Deref for dyn Family + '_ {
+    type Target = FamilyFacts;
+
+    fn deref(&self) -> &FamilyFacts {
+        self.facts()
+    }
+}
+
+/// A product that works inside dbdyno, without a server.
+pub struct Embedded {
+    /// The driver's name, as in [`dbdyno_drivers::ALL`].
+    pub name: &'static str,
+    /// The database in a folder, made there if it is to be a fresh one. Each connection gets the
+    /// settings.
+    pub open: fn(folder: &Path, settings: &[(String, String)], is_fresh: bool) -> Result<Endpoint, DbError>,
 }
 
 /// An unpacked or installed server build.

@@ -10,15 +10,9 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 
-/// The code that makes data directories: a dbdyno that makes them differently uses no template of
-/// another one.
-const MAKERS: [&str; 5] = [
-    include_str!("../mysql/initialise.rs"),
-    include_str!("../installer.rs"),
-    include_str!("../mysql/command.rs"),
-    include_str!("../launch.rs"),
-    include_str!("../postgres/data.rs"),
-];
+/// The code that makes data directories of all products: a dbdyno that makes them differently uses
+/// no template of another one.
+const MAKERS: [&str; 2] = [include_str!("../installer.rs"), include_str!("../launch.rs")];
 
 /// Variables that installers and servers obey when they make files: locale, time zone (`initdb`
 /// writes it into `postgresql.conf`), rights of files. So do all that begin with `LC_`.
@@ -37,17 +31,20 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Of the build `title`, product and version, in `base_dir`, whose data directory `installer`
-    /// makes with `options`: the user `user`, where that is not the user of this process.
+    /// Of the build `title`, product and version, in `base_dir`, whose data directory the product's
+    /// code `makers` and `installer` make with `options`: the user `user`, where that is not the
+    /// user of this process.
     pub(crate) fn new(
         title: &str,
+        makers: &str,
         base_dir: &Path,
         program: &Path,
         installer: Option<&Path>,
         options: &[String],
         user: Option<&str>,
     ) -> Result<Self, Error> {
-        Ok(Self::of(title, base_dir, &build(title, program, installer)?, options, user))
+        let build = format!("{makers}\n{}", build(title, program, installer)?);
+        Ok(Self::of(title, base_dir, &build, options, user))
     }
 
     fn of(title: &str, base_dir: &Path, build: &str, options: &[String], user: Option<&str>) -> Self {

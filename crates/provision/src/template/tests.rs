@@ -37,7 +37,7 @@ impl Desk {
 
     fn key(&self, option: &str) -> Key {
         let (base, options) = (self.base_dir(), [option.to_owned()]);
-        Key::new("mysql-8.0.31", &base, &base.join("bin/mysqld"), None, &options, None).unwrap()
+        Key::new("mysql-8.0.31", "", &base, &base.join("bin/mysqld"), None, &options, None).unwrap()
     }
 
     fn ready(&self, option: &str) -> Template {

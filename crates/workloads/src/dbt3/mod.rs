@@ -130,7 +130,7 @@ impl Workload for Dbt3 {
     const VERSION: u32 = 1;
     const ORIGINAL: Original = Original {
         rest: (Duration::ZERO, "published DBT3 reports restart the server before each execution"),
-        postgres_transport: "PostgreSQL by psql, over a unix socket by default",
+        transport: "{} by psql, over a unix socket by default",
     };
 
     type Options = Options;

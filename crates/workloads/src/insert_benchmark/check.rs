@@ -1,9 +1,7 @@
 //! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
 //! a forecast.
 
-use dbdyno_plan::{
-    Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, VariantKind, WorkloadOptions, data_problem,
-};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
 use crate::insert_benchmark::estimate;
 use crate::insert_benchmark::options::InsertBenchmark;
@@ -131,10 +129,10 @@ fn fraction_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
 /// The tables leave ids to the database, and SQLite's begin with 1.
 fn first_id_problem(benchmark: &InsertBenchmark, plan: &Plan) -> Option<Mistake> {
     let first_id = benchmark.first_id;
-    let sqlite = plan.variants.iter().find(|variant| variant.kind() == VariantKind::Sqlite)?;
+    let embedded = plan.variants.iter().find(|variant| variant.kind().is_embedded())?;
     let message = format!(
         "first_id is {first_id}, but variant `{}` is SQLite, where ids begin with 1: leave it out",
-        sqlite.name
+        embedded.name
     );
     first_problem([(first_id > 1, "first_id", &message)])
 }

@@ -148,7 +148,7 @@ impl Workload for InsertBenchmark {
     const VERSION: u32 = 3;
     const ORIGINAL: Original = Original {
         rest: (Duration::from_secs(1200), "1200 s between builds of servers"),
-        postgres_transport: "PostgreSQL over TCP, 127.0.0.1",
+        transport: "{} over TCP, 127.0.0.1",
     };
 
     type Options = Options;

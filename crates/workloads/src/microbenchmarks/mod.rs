@@ -150,7 +150,7 @@ impl Workload for Microbenchmarks {
     const VERSION: u32 = 4;
     const ORIGINAL: Original = Original {
         rest: (Duration::from_secs(600), "600 s between versions of servers"),
-        postgres_transport: "PostgreSQL over TCP by default, localhost",
+        transport: "{} over TCP by default, localhost",
     };
 
     type Options = Options;

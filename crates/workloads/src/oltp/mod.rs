@@ -211,7 +211,7 @@ impl Workload for Oltp {
             Duration::ZERO,
             "sysbench runs on one server; drivers of published reports rest for 600 s between versions",
         ),
-        postgres_transport: "PostgreSQL over TCP by default, localhost",
+        transport: "{} over TCP by default, localhost",
     };
 
     type Options = Options;

@@ -252,7 +252,7 @@ impl Workload for Pgbench {
     const VERSION: u32 = 1;
     const ORIGINAL: Original = Original {
         rest: (Duration::ZERO, "none: it runs once"),
-        postgres_transport: "as its command line says: a unix socket by default",
+        transport: "as its command line says: a unix socket by default",
     };
 
     type Options = Options;

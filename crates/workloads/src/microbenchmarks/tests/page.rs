@@ -146,7 +146,7 @@ fn write_deviations(out: &mut String) {
         "\n## Deviations from the original\n\nEach run records those that hold for it. Options with other values than the original's \
          are recorded\ntoo. With the defaults:\n\n| topic | the original | here |\n|---|---|---|"
     );
-    let around = Surroundings { has_postgres_socket: true, ..Surroundings::default() };
+    let around = Surroundings { on_socket: Some("PostgreSQL".to_owned()), ..Surroundings::default() };
     let of_host = of_surroundings(&Microbenchmarks::ORIGINAL, &around);
     for Deviation { topic, original, here } in
         deviations::deviations(&Options::default()).into_iter().chain(of_host)

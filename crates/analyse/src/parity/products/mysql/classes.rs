@@ -1,58 +1,15 @@
-//! Classes that are more than one setting: small functions from settings to a value, one a name in
-//! `classes.toml`.
+//! What settings of MariaDB, MySQL and Percona Server come to, where a class is more than one of
+//! them.
 
-use std::cell::RefCell;
-
-use super::product::Product;
-use super::subject::{Knowledge, Subject};
-use super::value::{Value, size, switch};
+use super::MARIADB;
+use crate::parity::products::{LATER, NEVER, SYNCED, io_words};
+use crate::parity::subject::{Derive, Knowledge, Reader, Subject};
+use crate::parity::value::{Value, switch};
 use crate::servers::engine_name;
 
-/// Reads settings of one variant and remembers which, so that a value can be called configured or
-/// left to a default.
-pub(super) struct Reader<'a> {
-    pub(super) subject: &'a Subject,
-    read: RefCell<Vec<String>>,
-}
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(subject: &'a Subject) -> Self {
-        Self { subject, read: RefCell::default() }
-    }
-
-    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
-        self.read.borrow_mut().push(name.to_owned());
-        self.subject.value(name)
-    }
-
-    pub(super) fn is_on(&self, name: &str) -> Option<bool> {
-        self.text(name).and_then(switch)
-    }
-
-    pub(super) fn size(&self, name: &str) -> Option<u64> {
-        self.text(name).and_then(size)
-    }
-
-    /// Names of the settings that were looked at.
-    pub(super) fn names(self) -> Vec<String> {
-        self.read.into_inner()
-    }
-
-    fn engine(&self) -> Option<&'a str> {
-        self.subject.engine.as_deref()
-    }
-
-    fn is_innodb(&self) -> bool {
-        self.engine() == Some("innodb")
-    }
-}
-
-pub(super) type Derive = fn(&Reader<'_>) -> Option<Value>;
-
-/// Every function by the name that the data file gives it.
-pub(super) const ALL: &[(&str, Derive)] = &[
+/// Every function by the name that `classes.toml` gives it.
+pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("aio", aio),
-    ("always_on", |_| Some(Value::Switch(true))),
     ("binlog", binlog),
     ("binlog_content", binlog_content),
     ("buffer_pool", buffer_pool),
@@ -60,20 +17,17 @@ pub(super) const ALL: &[(&str, Derive)] = &[
     ("charset", charset),
     ("checksums", checksums),
     ("client_charset", client_charset),
-    ("collation", collation),
+    ("collation", |reader| of_database(reader, "collation_database", "collation_server").map(Value::words)),
     ("column_definitions", column_definitions),
     ("commit", commit),
     ("engine", |reader| reader.engine().map(|engine| Value::words(engine_name(engine)))),
     ("flush_neighbours", flush_neighbours),
     ("io", io),
     ("isolation", isolation),
-    ("no_binlog", |_| Some(Value::words("off"))),
-    ("no_checksums", |_| Some(Value::Switch(false))),
     ("page_size", page_size),
     ("protocol_options", protocol_options),
     ("query_cache", query_cache),
     ("redo", redo),
-    ("serializable", |_| Some(Value::words("serializable"))),
     ("statement_logging", statement_logging),
     ("statistics", statistics),
     ("strictness", strictness),
@@ -83,41 +37,23 @@ pub(super) const ALL: &[(&str, Derive)] = &[
     ("torn_pages", torn_pages),
 ];
 
-const SYNCED: &str = "synced";
-const LATER: &str = "synced within a second or so";
-const NEVER: &str = "never synced";
-
 fn commit(reader: &Reader<'_>) -> Option<Value> {
-    let words = match reader.subject.product {
-        Product::Postgres if reader.is_on("fsync") == Some(false) => NEVER,
-        Product::Postgres if reader.text("synchronous_commit")? == "off" => LATER,
-        Product::Postgres => SYNCED,
-        Product::Sqlite => match (reader.text("synchronous")?, reader.text("journal_mode")?) {
-            ("off", _) | (_, "off" | "memory") => NEVER,
-            ("normal", "wal") => "synced at checkpoints only",
-            _ => SYNCED,
-        },
-        Product::MariaDb | Product::MySql | Product::PerconaServer => mysql_commit(reader)?,
-        Product::Other => return None,
-    };
-    Some(Value::words(words))
-}
-
-fn mysql_commit(reader: &Reader<'_>) -> Option<&'static str> {
     let method = reader.text("innodb_flush_method");
     let setting = match reader.engine() {
-        _ if method.is_some_and(|method| method.eq_ignore_ascii_case("nosync")) => return Some(NEVER),
+        _ if method.is_some_and(|method| method.eq_ignore_ascii_case("nosync")) => {
+            return Some(Value::words(NEVER));
+        }
         Some("rocksdb") => "rocksdb_flush_log_at_trx_commit",
         Some("innodb") => "innodb_flush_log_at_trx_commit",
         // MyISAM and their like have no commit.
-        _ => return Some(NEVER),
+        _ => return Some(Value::words(NEVER)),
     };
-    Some(match reader.text(setting)? {
+    Some(Value::words(match reader.text(setting)? {
         "0" => "written and synced within a second or so",
         "2" => LATER,
         // MariaDB's 3 is the group commit of old.
         _ => SYNCED,
-    })
+    }))
 }
 
 fn binlog(reader: &Reader<'_>) -> Option<Value> {
@@ -143,33 +79,18 @@ fn binlog_content(reader: &Reader<'_>) -> Option<Value> {
 }
 
 fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
-    let bytes = match (reader.subject.product, reader.engine()) {
-        (Product::Sqlite, _) => {
-            let pages: i64 = reader.text("cache_size")?.parse().ok()?;
-            // Negative: KiB.
-            let unit = if pages < 0 { 1024 } else { reader.size("page_size")? };
-            pages.unsigned_abs() * unit
-        }
-        (_, engine) => reader.size(match engine? {
-            "rocksdb" => "rocksdb_block_cache_size",
-            "innodb" => "innodb_buffer_pool_size",
-            "aria" => "aria_pagecache_buffer_size",
-            _ => "key_buffer_size",
-        })?,
-    };
+    let bytes = reader.size(match reader.engine()? {
+        "rocksdb" => "rocksdb_block_cache_size",
+        "innodb" => "innodb_buffer_pool_size",
+        "aria" => "aria_pagecache_buffer_size",
+        _ => "key_buffer_size",
+    })?;
     Some(Value::Size(bytes))
 }
 
 /// From 8.0.30 MySQL has a capacity. It follows the old settings when they are set and it is not.
 fn redo(reader: &Reader<'_>) -> Option<Value> {
-    if reader.subject.product == Product::Sqlite {
-        let in_wal = reader.text("journal_mode")? == "wal";
-        let pages = reader.size("wal_autocheckpoint")?;
-        return in_wal.then_some(Value::Size(pages * reader.size("page_size")?));
-    }
-    if !reader.is_innodb() {
-        return None;
-    }
+    reader.of_innodb()?;
     let files = || {
         let size = reader.size("innodb_log_file_size")?;
         // Gone where there is one file.
@@ -186,12 +107,7 @@ fn redo(reader: &Reader<'_>) -> Option<Value> {
 }
 
 fn torn_pages(reader: &Reader<'_>) -> Option<Value> {
-    if reader.subject.product == Product::Postgres {
-        return Some(Value::words(if reader.is_on("full_page_writes")? { "on" } else { "off" }));
-    }
-    if !reader.is_innodb() {
-        return None;
-    }
+    reader.of_innodb()?;
     let text = reader.text("innodb_doublewrite")?;
     Some(Value::words(match (switch(text), text.to_ascii_lowercase().as_str()) {
         (Some(false), _) => "off",
@@ -201,9 +117,7 @@ fn torn_pages(reader: &Reader<'_>) -> Option<Value> {
 }
 
 fn checksums(reader: &Reader<'_>) -> Option<Value> {
-    if !reader.is_innodb() {
-        return None;
-    }
+    reader.of_innodb()?;
     let is_off = reader.is_on("innodb_checksums") == Some(false)
         || reader
             .text("innodb_checksum_algorithm")
@@ -214,31 +128,23 @@ fn checksums(reader: &Reader<'_>) -> Option<Value> {
 /// MySQL 5.5 has no setting for it, and pages of 16 KiB.
 fn page_size(reader: &Reader<'_>) -> Option<Value> {
     const OLD: u64 = 16 << 10;
-    reader.is_innodb().then(|| Value::Size(reader.size("innodb_page_size").unwrap_or(OLD)))
+    reader.of_innodb()?;
+    Some(Value::Size(reader.size("innodb_page_size").unwrap_or(OLD)))
 }
 
 fn io(reader: &Reader<'_>) -> Option<Value> {
-    let is_direct = match reader.subject.product {
-        Product::Postgres => reader.text("debug_io_direct").is_some_and(|text| text.contains("data")),
-        Product::Sqlite => false,
-        Product::MariaDb | Product::MySql | Product::PerconaServer => match reader.engine() {
-            Some("rocksdb") => reader.is_on("rocksdb_use_direct_reads")?,
-            Some("innodb") => match reader.is_on("innodb_data_file_buffering") {
-                Some(is_buffered) => !is_buffered,
-                None => reader.text("innodb_flush_method")?.to_ascii_lowercase().contains("o_direct"),
-            },
-            _ => false,
+    Some(io_words(match reader.engine() {
+        Some("rocksdb") => reader.is_on("rocksdb_use_direct_reads")?,
+        Some("innodb") => match reader.is_on("innodb_data_file_buffering") {
+            Some(is_buffered) => !is_buffered,
+            None => reader.text("innodb_flush_method")?.to_ascii_lowercase().contains("o_direct"),
         },
-        Product::Other => return None,
-    };
-    Some(Value::words(if is_direct { "O_DIRECT" } else { "page cache" }))
+        _ => false,
+    }))
 }
 
 fn isolation(reader: &Reader<'_>) -> Option<Value> {
-    let level = reader
-        .text("transaction_isolation")
-        .or_else(|| reader.text("tx_isolation"))
-        .or_else(|| reader.text("default_transaction_isolation"))?;
+    let level = reader.text("transaction_isolation").or_else(|| reader.text("tx_isolation"))?;
     let level = level.to_ascii_lowercase().replace('-', " ");
     let refuses = level == "repeatable read" && reader.is_on("innodb_snapshot_isolation") == Some(true);
     Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
@@ -254,7 +160,7 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     let is_once = match subject.knowledge {
         Knowledge::Effective => reader.text("column_definitions")? == "once",
         _ => {
-            let can = subject.product == Product::MariaDb && subject.version >= [10, 6, 0];
+            let can = subject.product.name == MARIADB.name && subject.version >= [10, 6, 0];
             can && !subject.extra.column_definitions_always
         }
     };
@@ -268,7 +174,7 @@ fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     if *knowledge == Knowledge::Effective {
         return Some(Value::words(reader.text("protocol_options")?));
     }
-    let is_mariadb = *product == Product::MariaDb;
+    let is_mariadb = product.name == MARIADB.name;
     let can = *version >= if is_mariadb { [10, 2, 0] } else { [5, 7, 5] };
     let asked = [
         ("DEPRECATE_EOF", extra.deprecate_eof.unwrap_or(!is_mariadb)),
@@ -299,21 +205,12 @@ fn of_database<'a>(reader: &Reader<'a>, of_database: &str, of_server: &str) -> O
 }
 
 fn charset(reader: &Reader<'_>) -> Option<Value> {
-    let text = of_database(reader, "character_set_database", "character_set_server")
-        .or_else(|| reader.text("server_encoding"))
-        .or_else(|| reader.text("encoding"))?;
+    let text = of_database(reader, "character_set_database", "character_set_server")?;
     Some(Value::words(match text.to_ascii_lowercase().as_str() {
-        "utf8mb4" | "utf8" if reader.subject.product == Product::Postgres || text.ends_with("mb4") => "UTF-8",
-        "utf-8" => "UTF-8",
+        "utf8mb4" => "UTF-8",
         "utf8" | "utf8mb3" => "UTF-8 of up to 3 bytes",
         _ => text,
     }))
-}
-
-fn collation(reader: &Reader<'_>) -> Option<Value> {
-    let text = of_database(reader, "collation_database", "collation_server")
-        .or_else(|| reader.text("lc_collate"))?;
-    Some(Value::words(text))
 }
 
 fn threads(reader: &Reader<'_>) -> Option<Value> {
@@ -327,9 +224,7 @@ fn threads(reader: &Reader<'_>) -> Option<Value> {
 
 /// MySQL 5.5 has transient ones only.
 fn statistics(reader: &Reader<'_>) -> Option<Value> {
-    if !reader.is_innodb() {
-        return None;
-    }
+    reader.of_innodb()?;
     Some(Value::words(
         match (reader.is_on("innodb_stats_persistent"), reader.is_on("innodb_stats_auto_recalc")) {
             (Some(true), Some(false)) => "kept, not renewed",
@@ -351,43 +246,33 @@ fn query_cache(reader: &Reader<'_>) -> Option<Value> {
 }
 
 fn statement_logging(reader: &Reader<'_>) -> Option<Value> {
-    let text = if reader.subject.product == Product::Postgres {
-        let slow = reader.text("log_min_duration_statement").is_some_and(|text| !text.starts_with('-'));
-        match (reader.text("log_statement")?, slow) {
-            ("none", false) => "none",
-            ("none", true) => "slow ones",
-            _ => "all or some",
-        }
-    } else {
-        match (reader.is_on("general_log")?, reader.is_on("slow_query_log")?) {
-            (true, _) => "all or some",
-            (_, true) => "slow ones",
-            _ => "none",
-        }
-    };
-    Some(Value::words(text))
+    Some(Value::words(match (reader.is_on("general_log")?, reader.is_on("slow_query_log")?) {
+        (true, _) => "all or some",
+        (_, true) => "slow ones",
+        _ => "none",
+    }))
 }
 
 /// Gone in MariaDB 11, where there is none.
 fn change_buffer(reader: &Reader<'_>) -> Option<Value> {
-    reader.is_innodb().then(|| Value::words(reader.text("innodb_change_buffering").unwrap_or("none")))
+    reader.of_innodb()?;
+    Some(Value::words(reader.text("innodb_change_buffering").unwrap_or("none")))
 }
 
 /// MySQL 5.5 writes them along and has no setting for it; XtraDB of 5.5 has words.
 fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
     let setting =
         ["innodb_flush_neighbors", "innodb_flush_neighbor_pages"].iter().find_map(|name| reader.text(name));
-    let is_on = setting.is_none_or(|text| !matches!(text, "0" | "none"));
-    reader.is_innodb().then_some(Value::Switch(is_on))
+    reader.of_innodb()?;
+    Some(Value::Switch(setting.is_none_or(|text| !matches!(text, "0" | "none"))))
 }
 
 /// MariaDB has no setting for it.
 fn sync_call(reader: &Reader<'_>) -> Option<Value> {
-    if !reader.is_innodb() || reader.subject.product == Product::MariaDb {
-        return None;
-    }
+    reader.of_innodb()?;
     let uses_fdatasync = reader.is_on("innodb_use_fdatasync") == Some(true);
-    Some(Value::words(if uses_fdatasync { "fdatasync" } else { "fsync" }))
+    let call = if uses_fdatasync { "fdatasync" } else { "fsync" };
+    (reader.subject.product.name != MARIADB.name).then(|| Value::words(call))
 }
 
 fn aio(reader: &Reader<'_>) -> Option<Value> {

@@ -1,0 +1,41 @@
+//! The products whose settings are known, one folder or file a family. A new family is a line here.
+
+mod mysql;
+mod postgres;
+mod sqlite;
+
+use super::subject::Product;
+use super::value::Value;
+
+pub(super) const ALL: &[&[Product]] = &[mysql::ALL, postgres::ALL, sqlite::ALL];
+
+/// A server that answers by program, or one that is not known. Families say what is different of
+/// them.
+pub(super) const UNKNOWN: Product = Product {
+    name: "",
+    family: "",
+    defaults: "",
+    cut: Some,
+    engine: None,
+    has_tls: false,
+    zero_is_automatic: false,
+    lines: |_, _, _| Vec::new(),
+    word: None,
+    follow: |_, _, _, _| (),
+    classes: &[],
+};
+
+/// The product of this name, as servers say it.
+pub(super) fn of(name: &str) -> &'static Product {
+    ALL.iter().copied().flatten().find(|product| product.name == name).unwrap_or(&UNKNOWN)
+}
+
+// Words for commits, which hold for every product.
+const SYNCED: &str = "synced";
+const LATER: &str = "synced within a second or so";
+const NEVER: &str = "never synced";
+
+/// The words for how files of tables are read and written.
+fn io_words(is_direct: bool) -> Value {
+    Value::words(if is_direct { "O_DIRECT" } else { "page cache" })
+}

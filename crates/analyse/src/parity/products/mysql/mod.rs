@@ -1,0 +1,26 @@
+//! MariaDB, MySQL and Percona Server.
+
+mod classes;
+mod follow;
+mod option_file;
+
+use super::UNKNOWN;
+use crate::parity::subject::Product;
+
+pub(super) const ALL: &[Product] = &[MARIADB, MYSQL, Product { name: "Percona Server", ..MYSQL }];
+
+const MARIADB: Product = Product { name: "MariaDB", defaults: "MariaDB", ..MYSQL };
+
+/// As far as classes look, Percona Server has its defaults too.
+const MYSQL: Product = Product {
+    name: "MySQL",
+    family: "mysql",
+    defaults: "MySQL",
+    engine: Some("innodb"),
+    has_tls: true,
+    zero_is_automatic: true,
+    lines: option_file::lines,
+    follow: follow::follow,
+    classes: classes::CLASSES,
+    ..UNKNOWN
+};

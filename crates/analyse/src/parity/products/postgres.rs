@@ -1,0 +1,145 @@
+//! PostgreSQL.
+
+use super::{LATER, NEVER, SYNCED, UNKNOWN, io_words};
+use crate::parity::configured::{ConfiguredLine, unquoted, without_comment};
+use crate::parity::subject::{Product, Reader};
+use crate::parity::value::Value;
+
+pub(super) const ALL: &[Product] = &[Product {
+    name: "PostgreSQL",
+    family: "postgres",
+    defaults: "PostgreSQL",
+    cut: |version| Some(major(version)),
+    has_tls: true,
+    lines: |text, _, _| postgresql_conf(text),
+    classes: &[
+        ("always_on", |_| Some(Value::Switch(true))),
+        ("charset", charset),
+        ("collation", |reader| reader.text("lc_collate").map(Value::words)),
+        ("commit", commit),
+        ("io", io),
+        ("isolation", isolation),
+        ("no_binlog", |_| Some(Value::words("off"))),
+        ("statement_logging", statement_logging),
+        ("tls", |reader| reader.subject.tls.map(Value::Switch)),
+        ("torn_pages", torn_pages),
+    ],
+    ..UNKNOWN
+}];
+
+/// No default changes within a major version.
+fn major([major, minor, _]: [u32; 3]) -> [u32; 3] {
+    if major >= 10 { [major, 0, 0] } else { [major, minor, 0] }
+}
+
+/// Bare numbers count in these units, in bytes or milliseconds.
+const UNITS: &[(&str, f64)] = &[
+    ("autovacuum_work_mem", 1024.0),
+    ("bgwriter_delay", 1.0),
+    ("checkpoint_timeout", 1e3),
+    ("commit_delay", 0.001),
+    ("effective_cache_size", 8192.0),
+    ("log_min_duration_statement", 1.0),
+    ("maintenance_work_mem", 1024.0),
+    ("max_wal_size", 1_048_576.0),
+    ("min_wal_size", 1_048_576.0),
+    ("shared_buffers", 8192.0),
+    ("temp_buffers", 8192.0),
+    ("wal_buffers", 8192.0),
+    ("wal_writer_delay", 1.0),
+    ("work_mem", 1024.0),
+];
+
+/// Options of `initdb` that decide a setting.
+const INITDB: &[(&str, &str, &str)] = &[
+    ("(initdb --data-checksums)", "data_checksums", "on"),
+    ("(initdb --no-data-checksums)", "data_checksums", "off"),
+];
+
+/// Lines of a `postgresql.conf`. A bare number gets its unit, so that it means the same as what the
+/// server shows. What intents made of the data directory is in comments.
+fn postgresql_conf(text: &str) -> Vec<ConfiguredLine> {
+    let mut configured = Vec::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        let by_initdb = INITDB.iter().find(|(words, ..)| text.starts_with('#') && text.ends_with(words));
+        let line_of = by_initdb.map(|(_, name, value)| format!("{name} = {value}"));
+        let text = line_of.as_deref().unwrap_or_else(|| without_comment(text.trim()).trim());
+        let end = text.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(text.len());
+        let name = text[..end].to_ascii_lowercase();
+        if name.is_empty() {
+            continue;
+        }
+        let value = unquoted(text[end..].trim_start().trim_start_matches('='));
+        let value = with_unit(&name, value);
+        let line = ConfiguredLine { line, name, value: Some(value), is_read: true, ..Default::default() };
+        configured.push(line);
+    }
+    configured
+}
+
+fn with_unit(name: &str, value: String) -> String {
+    let unit = UNITS.iter().find(|(setting, _)| *setting == name);
+    match (unit, value.parse::<f64>()) {
+        (Some((_, unit)), Ok(number)) if number > 0.0 => format!("{}", number * unit),
+        _ => value,
+    }
+}
+
+fn charset(reader: &Reader<'_>) -> Option<Value> {
+    let text = reader.text("server_encoding")?;
+    Some(Value::words(if text.eq_ignore_ascii_case("utf8") { "UTF-8" } else { text }))
+}
+
+fn commit(reader: &Reader<'_>) -> Option<Value> {
+    Some(Value::words(match reader.is_on("fsync") {
+        Some(false) => NEVER,
+        _ if reader.text("synchronous_commit")? == "off" => LATER,
+        _ => SYNCED,
+    }))
+}
+
+fn io(reader: &Reader<'_>) -> Option<Value> {
+    Some(io_words(reader.text("debug_io_direct").is_some_and(|text| text.contains("data"))))
+}
+
+fn isolation(reader: &Reader<'_>) -> Option<Value> {
+    let level =
+        reader.text("transaction_isolation").or_else(|| reader.text("default_transaction_isolation"))?;
+    Some(Value::words(level.to_ascii_lowercase().replace('-', " ")))
+}
+
+fn statement_logging(reader: &Reader<'_>) -> Option<Value> {
+    let slow = reader.text("log_min_duration_statement").is_some_and(|text| !text.starts_with('-'));
+    Some(Value::words(match (reader.text("log_statement")?, slow) {
+        ("none", false) => "none",
+        ("none", true) => "slow ones",
+        _ => "all or some",
+    }))
+}
+
+fn torn_pages(reader: &Reader<'_>) -> Option<Value> {
+    Some(Value::words(if reader.is_on("full_page_writes")? { "on" } else { "off" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn postgresql_counts_bare_numbers_in_the_settings_own_unit() {
+        let text = "shared_buffers = 16384\n# x\nmax_wal_size 1GB # c\nFsync='off'\ncheckpoint_timeout=300\n\
+                    # checksums = true (initdb --data-checksums)\n";
+        let configured = postgresql_conf(text);
+        let lines: Vec<String> = configured
+            .iter()
+            .map(|configured| format!("{} {} {:?}", configured.line, configured.name, configured.value))
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        1 shared_buffers Some("134217728")
+        3 max_wal_size Some("1GB")
+        4 fsync Some("off")
+        5 checkpoint_timeout Some("300000")
+        6 data_checksums Some("on")
+        "#);
+    }
+}

@@ -1,0 +1,92 @@
+//! SQLite.
+
+use super::{NEVER, SYNCED, UNKNOWN, io_words};
+use crate::parity::configured::{ConfiguredLine, unquoted};
+use crate::parity::subject::{Product, Reader};
+use crate::parity::value::Value;
+
+/// It is a part of dbdyno, so all versions have the same defaults.
+pub(super) const ALL: &[Product] = &[Product {
+    name: "SQLite",
+    family: "sqlite",
+    defaults: "SQLite",
+    cut: |_| None,
+    lines: |text, _, _| pragmas(text),
+    word: Some(word),
+    classes: &[
+        ("always_on", |_| Some(Value::Switch(true))),
+        ("buffer_pool", buffer_pool),
+        ("charset", charset),
+        ("commit", commit),
+        ("io", |_| Some(io_words(false))),
+        ("no_binlog", |_| Some(Value::words("off"))),
+        ("no_checksums", |_| Some(Value::Switch(false))),
+        ("redo", redo),
+        ("serializable", |_| Some(Value::words("serializable"))),
+    ],
+    ..UNKNOWN
+}];
+
+/// Lines `PRAGMA name = value`.
+fn pragmas(text: &str) -> Vec<ConfiguredLine> {
+    let configured = (1..).zip(text.lines()).filter_map(|(line, text)| {
+        let (name, value) = text.trim().strip_prefix("PRAGMA ")?.split_once('=')?;
+        let name = name.trim().to_ascii_lowercase();
+        let value = Some(word(&name, &unquoted(value)));
+        Some(ConfiguredLine { line, name, value, is_read: true, ..Default::default() })
+    });
+    configured.collect()
+}
+
+/// The word for a number that is shown, and for one that is configured.
+fn word(name: &str, value: &str) -> String {
+    let words: &[&str] = match name {
+        "synchronous" => &["off", "normal", "full", "extra"],
+        "auto_vacuum" => &["none", "full", "incremental"],
+        "temp_store" => &["default", "file", "memory"],
+        _ => &[],
+    };
+    let number: Option<usize> = value.trim().parse().ok();
+    let word = number.and_then(|number| words.get(number)).map(|word| (*word).to_owned());
+    word.unwrap_or_else(|| value.trim().to_ascii_lowercase())
+}
+
+fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
+    let pages: i64 = reader.text("cache_size")?.parse().ok()?;
+    // Negative: KiB.
+    let unit = if pages < 0 { 1024 } else { reader.size("page_size")? };
+    Some(Value::Size(pages.unsigned_abs() * unit))
+}
+
+fn charset(reader: &Reader<'_>) -> Option<Value> {
+    let text = reader.text("encoding")?;
+    Some(Value::words(if text.eq_ignore_ascii_case("utf-8") { "UTF-8" } else { text }))
+}
+
+fn commit(reader: &Reader<'_>) -> Option<Value> {
+    Some(Value::words(match (reader.text("synchronous")?, reader.text("journal_mode")?) {
+        ("off", _) | (_, "off" | "memory") => NEVER,
+        ("normal", "wal") => "synced at checkpoints only",
+        _ => SYNCED,
+    }))
+}
+
+fn redo(reader: &Reader<'_>) -> Option<Value> {
+    let in_wal = reader.text("journal_mode")? == "wal";
+    let pages = reader.size("wal_autocheckpoint")?;
+    in_wal.then_some(Value::Size(pages * reader.size("page_size")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pragmas_are_read_one_a_line() {
+        let configured = pragmas("PRAGMA journal_mode = wal\nPRAGMA synchronous = full\n");
+        assert_eq!(
+            (configured.len(), configured[1].name.as_str(), configured[1].value.as_deref()),
+            (2, "synchronous", Some("full"))
+        );
+    }
+}
