@@ -73,7 +73,7 @@ pub use model::{
     SweepSpread, SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict,
     WorkloadFindings, ZeroRates,
 };
-pub use model::{BlockShare, Code, Figure};
+pub use model::{BlockShare, Code, DeferredWork, Figure, RestlessLevel};
 pub use notices::settling::restless;
 pub use validity::failed_check;
 pub use words::{grouped, numbered};

@@ -9,8 +9,8 @@ use crate::notices::tell;
 /// key is removed or changes its meaning; new keys do not raise it.
 pub const SCHEMA: u32 = 5;
 
-/// The findings of a run. Each warning, and each reason why figures are not used, has its words among
-/// its figures.
+/// The findings of a run. Each warning, and each reason why figures are not used, has its words
+/// among its figures.
 pub(crate) fn findings(findings: &Findings) -> String {
     let mut told = findings.clone();
     let of_sections = told.sections.iter_mut().flat_map(|section| &mut section.workloads);

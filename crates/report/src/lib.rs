@@ -18,6 +18,7 @@ mod history;
 mod html;
 mod index;
 mod json;
+mod levels;
 mod machines;
 mod medians;
 #[expect(clippy::too_many_lines, reason = "a table: the words of each warning, none of them missing")]

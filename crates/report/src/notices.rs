@@ -7,10 +7,12 @@
 //! all, `begins` as a text that begins a sentence, any other word as what is counted: `3 steps`.
 //! Places that are `listed` are `a, b and c`, or `a, b and 7 more` with the figure `more`. What is
 //! in square brackets is left out where a figure in it is missing. `|` is the end of what is said
-//! where there is no room; `first` and `rest` are the parts of a text or list up to there and after.
+//! where there is no room; `first` and `rest` are the parts of a text or list up to there and after
+//! it.
 
 use dbdyno_analyse::{BlockShare, CheckPart, Code, Figure, Notice, numbered, p_text};
 
+use crate::levels;
 use crate::number::fixed;
 use crate::words::{TIMES_TABLE, blocks_text, listed};
 
@@ -224,6 +226,7 @@ const fn row(code: Code) -> &'static str {
         Code::TooFewRuns => {
             "{runs} runs are too few to find a change of one series among {series}, however great: that takes {least_runs} or more[, and one of all series at once from {least_runs_of_all} on]."
         }
+        Code::Restless => "the server did not settle within {seconds:0} s: {levels}",
         Code::Quoted | Code::DamagedStep => "{text:first}|{text:rest}",
         Code::NoWindow => "no common window was recorded",
         Code::ContentDiffers => "table {place}: {parts:first}|{parts:rest}",
@@ -379,6 +382,8 @@ fn written(figure: &Figure, how: &str) -> String {
             format!("({})", cells.join(", "))
         }
         (Figure::Reasons(reasons), _) => reasons_text(reasons),
+        (Figure::Restless(levels), _) => levels::restless(levels),
+        (Figure::Deferred(work), _) => work.iter().map(levels::deferred).collect::<Vec<_>>().join("; "),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
         (Figure::Count(1), "times") => "once".to_owned(),

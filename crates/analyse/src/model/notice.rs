@@ -33,6 +33,28 @@ pub enum Figure {
     /// A row of an answer; empty where the answer has none.
     Row(Vec<Option<String>>),
     Reasons(Vec<Notice>),
+    Restless(Vec<RestlessLevel>),
+    Deferred(Vec<DeferredWork>),
+}
+
+/// A level of put-off work that was not quiet in the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RestlessLevel {
+    pub level: String,
+    pub value: i64,
+    pub quiet_at: i64,
+}
+
+/// What a level of put-off work grew by in a step, and how much of it was left to the next.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeferredWork {
+    pub level: String,
+    pub more: i64,
+    /// Of what was written in the step.
+    pub share: Option<f64>,
+    pub written_bytes: Option<i64>,
+    pub from: String,
+    pub to: String,
 }
 
 /// A place with how many of its blocks something holds for.
@@ -80,7 +102,7 @@ codes! {
     IntervalsMissing, IntervalsGap, IntervalsTwice, IntervalsShort, OperationsUnlike,
     ConnectionsUnlike, NoBarrier, TimesUnlike, StatementTimesUnlike, Paused, AnswerDiffers,
     OperationsFailed, ClientBusy, ClientWaited, ClientAtItsRate, ClientLate, ClientHostBusy,
-    ClientHostLate
+    ClientHostLate, Restless
 }
 
 /// What a warning does to the figures.
@@ -186,6 +208,8 @@ figures! {
     Vec<CheckPart>: Self::Parts;
     Vec<Option<String>>: Self::Row;
     Vec<Notice>: Self::Reasons;
+    Vec<RestlessLevel>: Self::Restless;
+    Vec<DeferredWork>: Self::Deferred;
 }
 
 #[cfg(test)]
