@@ -39,7 +39,7 @@ use dbdyno_record::{Manifest, Run, StepRecord};
 #[cfg(test)]
 use tests::{fixtures, simulations};
 
-pub use dbdyno_record::workload_and_setup;
+pub use dbdyno_record::{CheckPart, workload_and_setup};
 
 pub use assemble::workloads::step_validity;
 pub use compare::comparability::host_class;
@@ -73,9 +73,9 @@ pub use model::{
     SweepSpread, SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict,
     WorkloadFindings, ZeroRates,
 };
-pub use model::{BlockShare, Code, Figure};
-pub use notices::invalid_runs::{first_clause, reason_class};
+pub use model::{BlockShare, Code, DeferredWork, Figure, RestlessLevel};
 pub use notices::settling::restless;
+pub use validity::failed_check;
 pub use words::{grouped, numbered};
 
 /// What a reader may choose about the findings of a run.

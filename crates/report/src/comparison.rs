@@ -9,10 +9,12 @@ use crate::answer::{NONE, arrow};
 use crate::document::html::escaped;
 use crate::document::text::{cut, one_line};
 use crate::document::{self, Block, Column, Table, Tone};
-use crate::notices::{text, texts};
+use crate::notices::{tell, texts};
 use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, margins_text, milliseconds, rate, ratio};
 use crate::{TerminalOptions, json};
+
+pub use exclusions::exclusion_text;
 
 /// Heads of columns; those of a higher rank make room first on a narrow terminal.
 const HEADS: [(&str, u8); 10] = [
@@ -159,10 +161,15 @@ pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedSt
     )
 }
 
-/// The comparison as one JSON object, `schema` first. Each note has its sentence among its figures.
+/// The comparison as one JSON object, `schema` first. Each note and reason has its words among its
+/// figures.
 pub fn comparison_json(comparison: &Comparison) -> String {
-    let notes = comparison.notes.iter().map(|notice| notice.clone().with("text", text(notice)));
-    json::document(&Comparison { notes: notes.collect(), ..comparison.clone() })
+    let mut told = comparison.clone();
+    tell(&mut told.notes);
+    let left_out =
+        told.steps.iter_mut().flat_map(|step| step.base_left_out.iter_mut().chain(&mut step.new_left_out));
+    tell(left_out.flat_map(|one| &mut one.reasons));
+    json::document(&told)
 }
 
 fn title(comparison: &Comparison) -> String {

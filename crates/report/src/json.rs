@@ -1,10 +1,28 @@
 //! Findings as one JSON object, for programs.
 
+use dbdyno_analyse::{Findings, Validity};
 use serde::Serialize;
+
+use crate::notices::tell;
 
 /// Version of the JSON report's shape: the findings as they are, no number rounded. It rises when a
 /// key is removed or changes its meaning; new keys do not raise it.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
+
+/// The findings of a run. Each warning, and each reason why figures are not used, has its words
+/// among its figures.
+pub(crate) fn findings(findings: &Findings) -> String {
+    let mut told = findings.clone();
+    let of_sections = told.sections.iter_mut().flat_map(|section| &mut section.workloads);
+    let steps = told.workloads.iter_mut().chain(of_sections).flat_map(|workload| &mut workload.steps);
+    for run in steps.flat_map(|step| &mut step.variants).flat_map(|variant| &mut variant.runs) {
+        if let Validity::Invalid { reasons } = &mut run.validity {
+            tell(reasons);
+        }
+    }
+    tell(&mut told.warnings);
+    document(&told)
+}
 
 /// One JSON object with `schema` as first key.
 pub(crate) fn document(content: &impl Serialize) -> String {
@@ -20,21 +38,23 @@ pub(crate) fn document(content: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::fixture;
 
     #[test]
     fn the_schema_comes_first_and_the_findings_follow_unrounded() {
         let findings = fixture::findings();
-        let text = document(&findings);
-        assert!(text.starts_with("{\n  \"schema\": 4,\n  \"run\": {"));
+        let text = super::findings(&findings);
+        assert!(text.starts_with("{\n  \"schema\": 5,\n  \"run\": {"));
         let value: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
         assert_eq!(value["variants"][1]["name"], "<b>&\"");
         let rate = findings.workloads[0].steps[0].variants[0].rate;
         assert_eq!(value["workloads"][0]["steps"][0]["variants"][0]["rate"].as_f64(), rate);
-        assert_eq!(
-            value["workloads"][0]["steps"][9]["variants"][1]["runs"][0]["validity"]["state"],
-            "failed"
-        );
+        let validity =
+            |step: usize| value["workloads"][0]["steps"][step]["variants"][1]["runs"][0]["validity"].clone();
+        assert_eq!(validity(9)["state"], "failed");
+        assert_eq!(value["warnings"][1]["figures"]["text"], "Client and server share CPUs 1.");
+        let reason = &validity(fixture::INVALID)["reasons"][0];
+        let text = "rows of table 1: 399950 instead of 400000";
+        assert_eq!((&reason["code"], &reason["figures"]["text"]), (&"quoted".into(), &text.into()));
     }
 }

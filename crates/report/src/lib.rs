@@ -18,6 +18,7 @@ mod history;
 mod html;
 mod index;
 mod json;
+mod levels;
 mod machines;
 mod medians;
 #[expect(clippy::too_many_lines, reason = "a table: the words of each warning, none of them missing")]
@@ -39,14 +40,16 @@ use dbdyno_analyse::Findings;
 #[cfg(test)]
 use tests::fixture;
 
-pub use comparison::{comparison_json, comparison_junit, comparison_markdown, comparison_terminal};
+pub use comparison::{
+    comparison_json, comparison_junit, comparison_markdown, comparison_terminal, exclusion_text,
+};
 pub use error::Error;
 pub use evidence::Topic;
 pub use formats::{Part, TerminalOptions, parity_terminal, published_html, run_html, run_terminal};
 pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use index::{HistoryEntry, RunEntry, index_html};
 pub use json::SCHEMA;
-pub use notices::texts as notice_texts;
+pub use notices::{brief as reason_brief, reasons_text, texts as notice_texts};
 pub use number::{milliseconds, rate};
 pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
 pub use parquet::{RunRows, parquet};
@@ -72,7 +75,7 @@ pub const ALL: &[Format] = &[
     Format { name: "md", extension: "md", render: formats::run_markdown },
     Format { name: "html", extension: "html", render: |findings| run_html(findings, None) },
     Format { name: "csv", extension: "csv", render: csv::csv },
-    Format { name: "json", extension: "json", render: |findings| json::document(findings) },
+    Format { name: "json", extension: "json", render: json::findings },
     Format { name: "openmetrics", extension: "prom", render: run_openmetrics },
 ];
 

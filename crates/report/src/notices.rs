@@ -1,4 +1,4 @@
-//! Warnings in words: one row a code.
+//! Warnings, and reasons why figures are not used, in words: one row a code.
 //!
 //! `{name}` is a figure of the notice, `{place}` its first place (`{Place}` begins a sentence),
 //! `{last_place}` its last, `{places}` all of them, `{times_table}` the name of the table of
@@ -6,10 +6,13 @@
 //! percentage with one decimal, `p` as a probability, `times` as `once` or `3 times`, `if` not at
 //! all, `begins` as a text that begins a sentence, any other word as what is counted: `3 steps`.
 //! Places that are `listed` are `a, b and c`, or `a, b and 7 more` with the figure `more`. What is
-//! in square brackets is left out where a figure in it is missing.
+//! in square brackets is left out where a figure in it is missing. `|` is the end of what is said
+//! where there is no room; `first` and `rest` are the parts of a text or list up to there and after
+//! it.
 
-use dbdyno_analyse::{BlockShare, Code, Figure, Notice, numbered, p_text};
+use dbdyno_analyse::{BlockShare, CheckPart, Code, Figure, Notice, numbered, p_text};
 
+use crate::levels;
 use crate::number::fixed;
 use crate::words::{TIMES_TABLE, blocks_text, listed};
 
@@ -43,9 +46,9 @@ const fn row(code: Code) -> &'static str {
             "{Place} was interrupted and resumed ({parts}): its ratios may include changes of the machine in between."
         }
         Code::DamagedRecord => "{text:begins}",
-        Code::InvalidStep => "Invalid, not used: {place}: {reason}.",
+        Code::InvalidStep => "Invalid, not used: {place}: {reasons}[; and {more_alike} more like these].",
         Code::InvalidSteps => {
-            "Invalid, not used: {runs} of {all} runs of steps ({steps:step}, {variants:variant}), first {place}: {reason}. Each is named at its step."
+            "Invalid, not used: {runs} of {all} runs of steps ({steps:step}, {variants:variant}), first {place}: {reasons}[; and {more_alike} more like these]. Each is named at its step."
         }
         Code::ZeroRate => "{place}: nothing was answered in {blocks} of {of}.",
         Code::Stalled => {
@@ -223,13 +226,92 @@ const fn row(code: Code) -> &'static str {
         Code::TooFewRuns => {
             "{runs} runs are too few to find a change of one series among {series}, however great: that takes {least_runs} or more[, and one of all series at once from {least_runs_of_all} on]."
         }
+        Code::Restless => "the server did not settle within {seconds:0} s: {levels}",
+        Code::Quoted | Code::DamagedStep => "{text:first}|{text:rest}",
+        Code::NoWindow => "no common window was recorded",
+        Code::ContentDiffers => "table {place}: {parts:first}|{parts:rest}",
+        Code::OperationsLost => {
+            "{place}: up to {until_seconds:3} s {due} operations were due but {accounted} are accounted for"
+        }
+        Code::OperationsOpen => {
+            "{place}: the step ended with {waiting} operations waiting and {in_flight} not answered"
+        }
+        Code::IntervalsEmpty => "intervals.jsonl is missing or empty",
+        Code::IntervalsMissing => "intervals.jsonl: {place}: no line",
+        Code::IntervalsGap => "intervals.jsonl: {place}: nothing from {from_seconds:6} s to {to_seconds:6} s",
+        Code::IntervalsTwice => {
+            "intervals.jsonl: {place}: {from_seconds:6} s to {to_seconds:6} s is in it more than once"
+        }
+        Code::IntervalsShort => {
+            "intervals.jsonl: {place}: it ends at {from_seconds:6} s, and the window at {to_seconds:6} s"
+        }
+        Code::OperationsUnlike => {
+            "intervals.jsonl: {place}: {ended} operations are in it, and its connections sent {sent} by events.jsonl"
+        }
+        Code::ConnectionsUnlike => "events.jsonl: {ended} of {of} connections say that they have ended",
+        Code::NoBarrier => "events.jsonl: no barrier was recorded",
+        Code::TimesUnlike => {
+            "histograms.hlog: {place} holds the times of {timed} operations of the window, and intervals.jsonl {done} operations"
+        }
+        Code::StatementTimesUnlike => {
+            "histograms.hlog: {place} holds {timed} times, and events.jsonl {done} statements"
+        }
+        Code::Paused => {
+            "dbdyno was paused for at least {seconds:1} s in the window| (1 s or more at once makes a step invalid): by Ctrl-Z, a frozen container, a paused machine, or lack of CPU"
+        }
+        Code::AnswerDiffers => {
+            "the answer of {query} is not that of {base}|: it begins with {begins}, that of {base} with {base_begins}; the record holds both"
+        }
+        Code::OperationsFailed => {
+            "{share:1%} % of the {kind} operations failed|; at most {most:0%} % may, because rate and response times are of those that were answered ({failed} of {ended} failed[; the first error: {error}])"
+        }
+        Code::ClientBusy => {
+            "the client was the limit: its busiest load thread had work in {share:0%} % of the window| (on a CPU in {on_cpu:0%} %, waiting for one in {waiting:0%} %; {limit:0%} % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer"
+        }
+        Code::ClientWaited => {
+            "the client was the limit: a load thread waited for a CPU in {share:0%} % of the window| ({limit:0%} % or more makes a step invalid), because other programs ran on its CPUs (host.client_cpus), or the threads that make a load's rows; give the client more CPUs"
+        }
+        Code::ClientAtItsRate => {
+            "the client was the limit: {rate:0} statements/s with {connections:connection} are {share:0%} % of the {could:0}/s that it can reach here with {could_connections}| (dbdyno doctor --client; {limit:0%} % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer"
+        }
+        Code::ClientLate => {
+            "the client was late: 1 in 100 of the {kind} operations for which a connection was free was sent {lag_ms:1} ms or more after it was due| (at most {allowed_ms:1} ms are allowed: 1 ms, or {allowed_share:0%} % of the response time's p99 of {response_ms:1} ms); give the client CPUs of its own (host.client_cpus), more threads (host.client_threads), or ask for a lower rate"
+        }
+        Code::ClientHostBusy => {
+            "client host {place} was the limit: its busiest load thread had work in {share:0%} % of the window| ({limit:0%} % or more makes a step invalid); use more client hosts, or hosts with more CPUs"
+        }
+        Code::ClientHostLate => {
+            "client host {place} may have begun late: the start came {late_us} us too late to it, and its clock is known to {clock_error_us} us| (more than {limit_us} us together make a step invalid); give control connections a quicker network"
+        }
     }
 }
 
-/// The warning in one or more sentences.
+/// A warning in one or more sentences, or a reason as a part of one.
 pub(crate) fn text(notice: &Notice) -> String {
+    worded(notice, &row(notice.code).replace('|', ""))
+}
+
+/// What a reason says first, for a place that has no room for its details and for what to do.
+pub fn brief(notice: &Notice) -> String {
+    worded(notice, row(notice.code).split('|').next().unwrap_or_default())
+}
+
+/// Reasons in words, parted by semicolons.
+pub fn reasons_text(reasons: &[Notice]) -> String {
+    reasons.iter().map(text).collect::<Vec<_>>().join("; ")
+}
+
+/// Gives each its words as a figure `text`, for readers of JSON.
+pub(crate) fn tell<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
+    for reason in reasons {
+        let words = text(reason);
+        reason.figures.insert("text", words.into());
+    }
+}
+
+fn worded(notice: &Notice, words: &str) -> String {
     let mut text = String::new();
-    let mut rest = row(notice.code);
+    let mut rest = words;
     while let Some(at) = rest.find('[') {
         text.push_str(&filled(notice, &rest[..at]).0);
         let end = rest[at..].find(']').map_or(rest.len(), |end| at + end);
@@ -287,7 +369,21 @@ fn written(figure: &Figure, how: &str) -> String {
         (_, "if") => String::new(),
         // Records hold warnings as text only: one about a cell begins with its place.
         (Figure::Text(text), "begins") if text.starts_with("block ") => capitalised(text),
+        (Figure::Text(text), "first") => text[..clause(text)].to_owned(),
+        (Figure::Text(text), "rest") => text[clause(text)..].to_owned(),
         (Figure::Text(text), _) => text.clone(),
+        (Figure::Parts(parts), "first") => parts.first().map_or_else(String::new, part_text),
+        (Figure::Parts(parts), _) => {
+            parts.iter().skip(1).map(|part| format!("; {}", part_text(part))).collect()
+        }
+        (Figure::Row(row), _) if row.is_empty() => "no row".to_owned(),
+        (Figure::Row(row), _) => {
+            let cells: Vec<&str> = row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect();
+            format!("({})", cells.join(", "))
+        }
+        (Figure::Reasons(reasons), _) => reasons_text(reasons),
+        (Figure::Restless(levels), _) => levels::restless(levels),
+        (Figure::Deferred(work), _) => work.iter().map(levels::deferred).collect::<Vec<_>>().join("; "),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
         (Figure::Count(1), "times") => "once".to_owned(),
@@ -300,6 +396,15 @@ fn written(figure: &Figure, how: &str) -> String {
             fixed(Some(if how.ends_with('%') { 100.0 * number } else { *number }), decimals)
         }
     }
+}
+
+/// Where the first clause of a text ends.
+fn clause(text: &str) -> usize {
+    ["; ", " ("].into_iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len())
+}
+
+fn part_text(part: &CheckPart) -> String {
+    format!("{} is {}, must be {}", part.name, part.actual, part.expected)
 }
 
 /// `b l.i0 in 2 of 3 blocks`
@@ -332,6 +437,16 @@ mod tests {
                     "failed",
                     "operations",
                     "could_connections",
+                    "due",
+                    "accounted",
+                    "waiting",
+                    "in_flight",
+                    "sent",
+                    "timed",
+                    "done",
+                    "late_us",
+                    "clock_error_us",
+                    "limit_us",
                     "times",
                     "looks",
                     "series",
@@ -343,7 +458,7 @@ mod tests {
                 {
                     notice.with(name, 3_u32)
                 }
-                "" | "begins" => notice.with(name, format!("<{name}>")),
+                "" | "begins" | "first" | "rest" => notice.with(name, format!("<{name}>")),
                 _ => notice.with(name, 3_u32),
             };
         }
@@ -354,8 +469,39 @@ mod tests {
     fn the_words_of_every_warning() {
         let lines: Vec<String> =
             Code::ALL.iter().map(|code| format!("{code:?}: {}", text(&example(*code)))).collect();
-        assert!(!lines.iter().any(|line| line.contains(['{', '}', '['])), "{lines:#?}");
+        assert!(!lines.iter().any(|line| line.contains(['{', '}', '[', '|'])), "{lines:#?}");
         insta::assert_snapshot!("notices", lines.join("\n"));
+    }
+
+    #[test]
+    fn a_reason_is_told_in_full_or_as_far_as_its_first_clause() {
+        let both = |reason: Notice| format!("{}\n{}", brief(&reason), text(&reason));
+        let part = |name: &str, actual| CheckPart { name: name.to_owned(), expected: 13, actual };
+        let differs = Notice::reason(Code::ContentDiffers).at("pi1");
+        insta::assert_snapshot!(both(differs.with("parts", vec![part("rows", 12), part("sum(price)", -4)])), @r"
+        table pi1: rows is 12, must be 13
+        table pi1: rows is 12, must be 13; sum(price) is -4, must be 13
+        ");
+        let row = vec![Some("FRANCE".to_owned()), None];
+        let answer = Notice::reason(Code::AnswerDiffers).with("query", "q5").with("base", "a");
+        let answer = answer.with("begins", row).with("base_begins", Vec::<Option<String>>::new());
+        insta::assert_snapshot!(both(answer), @r"
+        the answer of q5 is not that of a
+        the answer of q5 is not that of a: it begins with (FRANCE, NULL), that of a with no row; the record holds both
+        ");
+        let busy = Notice::reason(Code::ClientBusy).with("share", 0.97).with("on_cpu", 0.95);
+        insta::assert_snapshot!(both(busy.with("waiting", 0.02).with("limit", 0.9)), @r"
+        the client was the limit: its busiest load thread had work in 97 % of the window
+        the client was the limit: its busiest load thread had work in 97 % of the window (on a CPU in 95 %, waiting for one in 2 %; 90 % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer
+        ");
+        insta::assert_snapshot!(both(Notice::quoted("sampling failed: no room (ENOSPC); see the log.")), @r"
+        sampling failed: no room
+        sampling failed: no room (ENOSPC); see the log
+        ");
+        insta::assert_snapshot!(both(Notice::quoted("clock jumped")), @r"
+        clock jumped
+        clock jumped
+        ");
     }
 
     #[test]

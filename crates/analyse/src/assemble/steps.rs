@@ -28,7 +28,7 @@ use crate::measure::span::{Span, tally};
 use crate::measure::statements::statements;
 use crate::measure::steadiness::{rates_of, steadiness};
 use crate::model::runs::JUDGED_FROM_SECONDS;
-use crate::model::{ClientReach, KindResult, StepRun, Validity};
+use crate::model::{ClientReach, KindResult, Notice, StepRun, Validity};
 use crate::validity::record_integrity::times_fault;
 use crate::validity::{refused, validity};
 
@@ -130,7 +130,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     (run, times)
 }
 
-fn refused_faults(step: &StepRecord, kinds: &[KindResult]) -> Vec<String> {
+fn refused_faults(step: &StepRecord, kinds: &[KindResult]) -> Vec<Notice> {
     let headline = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
     headline.filter_map(|kind| refused::fault(kind, &step.events)).collect()
 }
@@ -142,7 +142,7 @@ fn client_faults(
     waited: Option<f64>,
     reached: Option<ClientReach>,
     kinds: &[KindResult],
-) -> Vec<String> {
+) -> Vec<Notice> {
     let busy = headroom::busiest(step).and_then(headroom::fault);
     let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
     let at_its_rate = reached.as_ref().and_then(reach::fault);
@@ -152,7 +152,7 @@ fn client_faults(
 
 /// A valid step becomes invalid, an invalid one has one reason more; any other state says enough
 /// already.
-pub(crate) fn add_reason(validity: Validity, reason: String) -> Validity {
+pub(crate) fn add_reason(validity: Validity, reason: Notice) -> Validity {
     match validity {
         Validity::Valid => Validity::Invalid { reasons: vec![reason] },
         Validity::Invalid { mut reasons } => {
@@ -168,7 +168,7 @@ struct Kind {
     result: KindResult,
     response: Option<Histogram<u64>>,
     /// What is wrong with its histograms.
-    faults: Vec<String>,
+    faults: Vec<Notice>,
 }
 
 /// The figures of one kind. Whether its histograms hold a time for each operation is asked where
@@ -182,7 +182,7 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span, is_sound: bool)
     let mut faults = Vec::new();
     let mut histogram = |clock| {
         merge(&step.histograms, &spec.kind, clock, window).unwrap_or_else(|error| {
-            faults.push(error.to_string());
+            faults.push(Notice::quoted(&error.to_string()));
             None
         })
     };
@@ -228,7 +228,8 @@ mod tests {
     use dbdyno_record::{HistogramSpan, Outcome, StepEvent};
 
     use super::*;
-    use crate::fixtures::{calibration, ended, read_write_step, series};
+    use crate::fixtures::{calibration, codes, ended, read_write_step, series};
+    use crate::model::Code;
 
     fn around() -> StepContext<'static> {
         StepContext {
@@ -275,8 +276,7 @@ mod tests {
         ));
         let run = step_run(&step, around());
         assert_eq!(run.cost.busiest_load_thread_share, Some(1.0)); // 2.5 of 2.5 s
-        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
-        assert!(reasons[0].starts_with("the client was the limit"), "{reasons:?}");
+        assert_eq!(codes(&run), [Code::ClientBusy]);
         let slow = step_run(&step, StepContext { judges_client: false, ..around() });
         assert_eq!(slow.validity, Validity::Valid);
     }
@@ -289,8 +289,7 @@ mod tests {
         assert_eq!(step_run(&step, around()).validity, Validity::Valid, "client and server share CPUs");
         let run = step_run(&step, StepContext { client_has_own_cpus: true, ..around() });
         assert_eq!(run.cost.load_thread_wait_share, Some(0.2));
-        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
-        assert!(reasons[0].contains("waited for a CPU in 20 %"), "{reasons:?}");
+        assert_eq!(codes(&run), [Code::ClientWaited]);
     }
 
     #[test]
@@ -304,8 +303,7 @@ mod tests {
         // 500 queries, 10 inserts and 10 deletes in 2.5 s, over 3 connections of 2 clients.
         assert_eq!((reach.statements_per_second, reach.connections), (208.0, 6));
         assert_eq!((reach.could_per_second, reach.could_connections), (220.0, 16));
-        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
-        assert!(reasons[0].contains("208 statements/s") && reasons[0].contains("220/s"), "{reasons:?}");
+        assert_eq!(codes(&run), [Code::ClientAtItsRate]);
         assert_eq!(calibrated(Some(240.0)).validity, Validity::Valid);
         assert_eq!(calibrated(None).client_reach, None);
     }
@@ -323,8 +321,7 @@ mod tests {
         let run = step_run(&step, around());
         let schedule = run.kinds[0].schedule.as_ref().unwrap();
         assert_eq!((schedule.asked_per_second, schedule.lag.count, schedule.lag.p50_us), (4.0, 1_000, 60));
-        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
-        assert!(reasons[0].starts_with("the client was late"), "{reasons:?}");
+        assert_eq!(codes(&run), [Code::ClientLate]);
         let slow = step_run(&step, StepContext { judges_client: false, ..around() });
         assert_eq!(slow.validity, Validity::Valid);
     }
@@ -355,9 +352,9 @@ mod tests {
 
     #[test]
     fn a_fault_makes_a_valid_step_invalid_and_leaves_a_failed_one_failed() {
-        let invalid = add_reason(Validity::Valid, "a".to_owned());
-        let twice = add_reason(invalid, "b".to_owned());
-        assert_eq!(twice, Validity::Invalid { reasons: vec!["a".to_owned(), "b".to_owned()] });
-        assert_eq!(add_reason(Validity::Interrupted, "a".to_owned()), Validity::Interrupted);
+        let [a, b] = ["a", "b"].map(Notice::quoted);
+        let twice = add_reason(add_reason(Validity::Valid, a.clone()), b.clone());
+        assert_eq!(twice, Validity::Invalid { reasons: vec![a.clone(), b] });
+        assert_eq!(add_reason(Validity::Interrupted, a), Validity::Interrupted);
     }
 }

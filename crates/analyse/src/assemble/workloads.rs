@@ -25,7 +25,7 @@ use crate::measure::measured::Hosting;
 use crate::measure::rates::keeps_target;
 use crate::model::runs::valid;
 use crate::model::{
-    Latency, Ratio, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings, ZeroRates,
+    Latency, Notice, Ratio, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings, ZeroRates,
 };
 use crate::statistics::describe::median;
 use crate::validity::answers::faults;
@@ -197,7 +197,7 @@ fn runs_of<'a>(run: &Run, cells: &[&CellRecord], variant: &'a VariantInfo, name:
         let around = step_context(&run.manifest, variant, step);
         let around = StepContext { block: cell.id.block, syncs: syncs_of(cell), ..around };
         let (run, times) = timed_run(step, around);
-        let of_cell = cell.invalid_reasons().map(str::to_owned);
+        let of_cell = cell.invalid_reasons().map(Notice::quoted);
         (StepRun { validity: of_cell.fold(run.validity, add_reason), ..run }, times)
     };
     let mut runs: Vec<(StepRun, Option<Histogram<u64>>)> = cells
@@ -315,7 +315,7 @@ mod tests {
         spoilt.events.insert(1, CellEvent::Invalid { at: String::new(), reason: why.to_owned() });
         let found = findings(&run(&["a"], 2, vec![spoilt, cell(2, "a", vec![load_step(900)])]));
         let step = &found.steps[0].variants[0];
-        assert_eq!(step.runs[0].validity, Validity::Invalid { reasons: vec![why.to_owned()] });
+        assert_eq!(step.runs[0].validity, Validity::Invalid { reasons: vec![Notice::quoted(why)] });
         assert_eq!((&step.runs[1].validity, step.rate), (&Validity::Valid, Some(900.0)));
     }
 

@@ -5,7 +5,7 @@ use dbdyno_record::{CellRecord, Outcome};
 
 use crate::model::failure::{end_message, words};
 use crate::model::{
-    ComparedStep, Comparison, Exclusion, ExclusionKind, Side, StepFindings, StepRun, Validity,
+    ComparedStep, Comparison, Exclusion, ExclusionKind, Notice, Side, StepFindings, StepRun, Validity,
 };
 
 impl ComparedStep {
@@ -55,33 +55,35 @@ pub(crate) fn left_out(side: Side<'_>, workload: &str, step: &StepFindings) -> V
     blocks.sort_unstable();
     blocks.dedup();
     let of_block = |block: u32| {
-        let (kind, reason) = match runs.iter().find(|run| run.block == block) {
+        let (kind, reasons) = match runs.iter().find(|run| run.block == block) {
             Some(run) => of_run(run)?,
             None => of_cell(cells.iter().find(|cell| cell.id.block == block).copied())?,
         };
-        Some(Exclusion { block, kind, reason })
+        Some(Exclusion { block, kind, reasons })
     };
     blocks.into_iter().filter_map(of_block).collect()
 }
 
-fn of_run(run: &StepRun) -> Option<(ExclusionKind, String)> {
+fn of_run(run: &StepRun) -> Option<(ExclusionKind, Vec<Notice>)> {
     match &run.validity {
         Validity::Valid if run.rate > 0.0 => None,
-        Validity::Valid => Some((ExclusionKind::ZeroRate, String::new())),
-        Validity::Invalid { reasons } => Some((ExclusionKind::Invalid, reasons.join("; "))),
-        Validity::Failed { message } => Some((ExclusionKind::Failed, words(message))),
-        Validity::Interrupted => Some((ExclusionKind::Interrupted, String::new())),
+        Validity::Valid => Some((ExclusionKind::ZeroRate, Vec::new())),
+        Validity::Invalid { reasons } => Some((ExclusionKind::Invalid, reasons.clone())),
+        Validity::Failed { message } => Some((ExclusionKind::Failed, vec![Notice::quoted(&words(message))])),
+        Validity::Interrupted => Some((ExclusionKind::Interrupted, Vec::new())),
     }
 }
 
 /// Of a cell without the step. One that completed had none to run: loads whose data are restored
 /// run once.
-fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, String)> {
-    let Some(cell) = cell else { return Some((ExclusionKind::DidNotRun, String::new())) };
+fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, Vec<Notice>)> {
+    let Some(cell) = cell else { return Some((ExclusionKind::DidNotRun, Vec::new())) };
     match cell.outcome() {
         Some(Outcome::Completed) => None,
-        Some(Outcome::Failed) => Some((ExclusionKind::CellFailed, words(&end_message(cell)))),
-        Some(Outcome::Interrupted) | None => Some((ExclusionKind::Interrupted, String::new())),
+        Some(Outcome::Failed) => {
+            Some((ExclusionKind::CellFailed, vec![Notice::quoted(&words(&end_message(cell)))]))
+        }
+        Some(Outcome::Interrupted) | None => Some((ExclusionKind::Interrupted, Vec::new())),
     }
 }
 
@@ -92,10 +94,10 @@ mod tests {
 
     use super::*;
     use crate::compare::comparison::{CompareChoices, compare};
-    use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run};
+    use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run, shown_all};
 
     fn text(all: &[Exclusion]) -> String {
-        let line = |one: &Exclusion| format!("{} {}: {:?}", one.block, one.kind.words(), one.reason);
+        let line = |one: &Exclusion| format!("{} {:?} {}", one.block, one.kind, shown_all(&one.reasons));
         all.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
@@ -115,18 +117,18 @@ mod tests {
         cells.push(failed_cell(3, "b", Vec::new(), "died at start; the end of its log l:\n[ERROR] y"));
         cells.push(cell(4, "b", vec![load_step(1_000)]));
         let found = compared(&run(&["a", "b"], 5, cells));
-        assert_snapshot!(text(&found.steps[0].new_left_out), @r#"
-        1 invalid: "clock jumped"
-        2 failed: "server gone"
-        3 its cell failed: "died at start: y; its log is l"
-        5 its cell did not run: ""
-        "#);
+        assert_snapshot!(text(&found.steps[0].new_left_out), @r"
+        1 Invalid quoted text: clock jumped
+        2 Failed quoted text: server gone
+        3 CellFailed quoted text: died at start: y; its log is l
+        5 DidNotRun
+        ");
         assert_eq!(text(&found.steps[0].base_left_out), "");
         assert_eq!(found.steps[0].base_blocks, 1);
-        assert_snapshot!(text(&found.steps[1].new_left_out), @r#"
-        3 its cell failed: "died at start: y; its log is l"
-        5 its cell did not run: ""
-        "#);
+        assert_snapshot!(text(&found.steps[1].new_left_out), @r"
+        3 CellFailed quoted text: died at start: y; its log is l
+        5 DidNotRun
+        ");
     }
 
     #[test]
@@ -154,8 +156,10 @@ mod tests {
                 .map(|(step, one)| format!("{} {}", step.step, text(&[(*one).clone()])))
                 .collect()
         };
-        let expected =
-            ["l.i0 2 invalid: \"rows is 2, expected 3\"", "qr100 3 its cell failed: \"server died\""];
+        let expected = [
+            "l.i0 2 Invalid quoted text: rows is 2, expected 3",
+            "qr100 3 CellFailed quoted text: server died",
+        ];
         assert_eq!(reported(&found), expected);
         // Of two runs, whose blocks are no pairs.
         let mut other = run(&["a", "b"], 1, vec![cell(1, "a", sound()), cell(1, "b", sound())]);
@@ -165,7 +169,7 @@ mod tests {
             |base, new| compare(Side { run: base, variant: "a" }, Side { run: new, variant: "b" }, choices);
         assert_eq!(
             reported(&apart(&other, &one_run).unwrap())[0],
-            "l.i0 1 invalid: \"rows is 2, expected 3\""
+            "l.i0 1 Invalid quoted text: rows is 2, expected 3"
         );
         assert!(reported(&apart(&one_run, &other).unwrap()).is_empty());
     }
@@ -214,8 +218,8 @@ mod tests {
         let found = compared(&run(&["a", "b"], 2, cells));
         let step = &found.steps[0];
         assert_eq!((step.base_rate, step.new_rate, step.ratio), (None, None, None));
-        let out = (text(&step.base_left_out), text(&step.new_left_out));
-        assert_eq!(out, ("1 invalid: \"clock jumped\"".to_owned(), "2 invalid: \"clock jumped\"".to_owned()));
+        assert_eq!(text(&step.base_left_out), "1 Invalid quoted text: clock jumped");
+        assert_eq!(text(&step.new_left_out), "2 Invalid quoted text: clock jumped");
     }
 
     #[test]
@@ -225,6 +229,6 @@ mod tests {
         let found = compared(&run(&["a", "b"], 1, cells));
         let step = &found.steps[0];
         assert_eq!((step.base_rate, step.new_rate, step.verdict), (Some(1_000.0), None, None));
-        assert_eq!(text(&step.new_left_out), "1 its cell failed: \"server died\"");
+        assert_eq!(text(&step.new_left_out), "1 CellFailed quoted text: server died");
     }
 }

@@ -2,6 +2,8 @@
 
 use dbdyno_record::{ClientHost, StepEvent};
 
+use crate::model::{Code, Notice};
+
 /// Share of the time in which a load thread had work from which its host is called the limit; as of
 /// a client of one host.
 const LIMIT: f64 = 0.90;
@@ -17,33 +19,27 @@ pub(crate) fn all(events: &[StepEvent]) -> impl Iterator<Item = &ClientHost> {
 }
 
 /// Hosts that began too late, by what they say or by what may be wrong about their clocks.
-pub(crate) fn late(events: &[StepEvent]) -> Vec<String> {
+pub(crate) fn late(events: &[StepEvent]) -> Vec<Notice> {
     let is_late = |host: &&ClientHost| host.late_us + host.clock_error_us > LATE_US;
     let fault = |host: &ClientHost| {
-        format!(
-            "client host {} may have begun late: the start came {} us too late to it, and its clock is known to {} us (more than \
-             {LATE_US} us together make a step invalid); give control connections a quicker network",
-            host.host, host.late_us, host.clock_error_us
-        )
+        Notice::reason(Code::ClientHostLate)
+            .at(&host.host)
+            .with("late_us", host.late_us)
+            .with("clock_error_us", host.clock_error_us)
+            .with("limit_us", LATE_US)
     };
     all(events).filter(is_late).map(fault).collect()
 }
 
 /// Hosts whose load threads had no time left.
-pub(crate) fn limiting(events: &[StepEvent]) -> Vec<String> {
+pub(crate) fn limiting(events: &[StepEvent]) -> Vec<Notice> {
     let share = |host: &ClientHost| {
         let busy_us = host.busiest_cpu_us + host.busiest_run_delay_us;
         (host.measured_us > 0).then(|| busy_us as f64 / host.measured_us as f64)
     };
     let fault = |host: &ClientHost| {
         let share = share(host).filter(|share| *share >= LIMIT)?;
-        Some(format!(
-            "client host {} was the limit: its busiest load thread had work in {:.0} % of the window ({:.0} % or more makes a step \
-             invalid); use more client hosts, or hosts with more CPUs",
-            host.host,
-            100.0 * share,
-            100.0 * LIMIT
-        ))
+        Some(Notice::reason(Code::ClientHostBusy).at(&host.host).with("share", share).with("limit", LIMIT))
     };
     all(events).filter_map(fault).collect()
 }
@@ -60,6 +56,7 @@ pub(crate) fn cpu_us_per_second(events: &[StepEvent]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::shown_all;
 
     fn host(late_us: u64, error_us: u64, busy_us: u64) -> StepEvent {
         StepEvent::ClientHost(ClientHost {
@@ -83,13 +80,10 @@ mod tests {
     fn a_host_that_began_late_or_was_the_limit_is_named() {
         let sound = [host(0, 40, 1_700_000), host(0, 1_000, 0)];
         assert_eq!((late(&sound), limiting(&sound)), (Vec::new(), Vec::new()));
-        for (found, faulty) in [
-            (late(&[host(0, 40, 0), host(970, 31, 0)]), "late"),
-            (limiting(&[host(0, 40, 1_800_000)]), "the limit"),
-        ] {
-            let [fault] = &found[..] else { panic!("{found:?}") };
-            assert!(fault.starts_with("client host c1 ") && fault.contains(faulty), "{fault}");
-        }
+        let late = late(&[host(0, 40, 0), host(970, 31, 0)]);
+        insta::assert_snapshot!(shown_all(&late), @"client-host-late [c1] clock_error_us: 31, late_us: 970, limit_us: 1000");
+        let limiting = limiting(&[host(0, 40, 1_800_000)]);
+        insta::assert_snapshot!(shown_all(&limiting), @"client-host-busy [c1] limit: 0.9, share: 0.9");
     }
 
     #[test]

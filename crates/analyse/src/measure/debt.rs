@@ -1,8 +1,7 @@
 //! What a server owed before and after each step: work that a step left to the ones after it.
 
 use crate::measure::counters::Counters;
-use crate::measure::levels::{is_bytes, megabytes, value, words};
-use crate::model::{Code, Debt, DebtLevel, Notice, StepFindings, StepRun, WorkloadFindings};
+use crate::model::{Code, Debt, DebtLevel, DeferredWork, Notice, StepFindings, StepRun, WorkloadFindings};
 
 /// Less growth than this is an idle server's.
 const LEAST_BYTES: i64 = 1 << 20;
@@ -21,7 +20,7 @@ impl DebtLevel {
 
     /// A level in bytes, which can be compared with what was written.
     pub fn is_bytes(&self) -> bool {
-        is_bytes(&self.name)
+        self.name.ends_with("_bytes")
     }
 }
 
@@ -64,7 +63,7 @@ pub(crate) fn debt(counters: &Counters) -> Option<Debt> {
     let readings = counters.get("debt").filter(|readings| readings.len() > 1)?;
     let level = |name: &str| {
         let (before, after) = (readings.value(name, 0)?, readings.value(name, readings.len() - 1)?);
-        Some(DebtLevel { name: name.to_owned(), words: words(name).to_owned(), before, after })
+        Some(DebtLevel { name: name.to_owned(), before, after })
     };
     let levels = readings.keys().filter_map(level).collect();
     Some(Debt { levels, written_bytes: written_bytes(counters) })
@@ -76,8 +75,8 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// One sentence a variant: the steps that left more debt to the ones after them than they had
-/// found, the greatest first.
+/// One a variant: the steps that left more debt to the ones after them than they had found, the
+/// greatest first.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
@@ -107,8 +106,8 @@ fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
         return None;
     }
     let more = all.len().saturating_sub(STEPS_NAMED);
-    let named: Vec<String> = all.into_iter().take(STEPS_NAMED).map(|(_, text)| text).collect();
-    let notice = Notice::new(Code::DeferredWork).at(variant).with("levels", named.join("; "));
+    let named: Vec<DeferredWork> = all.into_iter().take(STEPS_NAMED).map(|(_, left)| left).collect();
+    let notice = Notice::new(Code::DeferredWork).at(variant).with("levels", named);
     Some(notice.with_some("more", Some(more).filter(|more| *more > 0)))
 }
 
@@ -117,15 +116,15 @@ fn runs_of<'a>(step: &'a StepFindings, variant: &str) -> impl Iterator<Item = &'
     found.flat_map(|found| &found.runs)
 }
 
-/// `512.0 MB more dirty pages (41 % of the 1.2 GB written) from l.i1 to l.i2`
-fn left(debt: &Debt, level: &DebtLevel, (from, to): (&str, &str)) -> String {
-    let share = match (debt.share_of_written(level), debt.written_bytes) {
-        (Some(share), Some(written)) => {
-            format!(" ({:.0} % of the {} written)", 100.0 * share, megabytes(written))
-        }
-        _ => String::new(),
-    };
-    format!("{} more {}{share} from {from} to {to}", value(&level.name, level.more()), level.words)
+fn left(debt: &Debt, level: &DebtLevel, (from, to): (&str, &str)) -> DeferredWork {
+    DeferredWork {
+        level: level.name.clone(),
+        more: level.more(),
+        share: debt.share_of_written(level),
+        written_bytes: debt.written_bytes,
+        from: from.to_owned(),
+        to: to.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +201,7 @@ mod tests {
             cell(number, "a", steps)
         };
         let reported = reported(vec![block(1, 513_000_000), block(2, 257_000_000)]).unwrap();
-        insta::assert_snapshot!(reported, @"deferred-work [a] levels: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100");
+        insta::assert_snapshot!(reported, @r#"deferred-work [a] levels: [{"level":"dirty_bytes","more":512000000,"share":0.5,"written_bytes":1024000000,"from":"l.i0","to":"qr100"}]"#);
     }
 
     #[test]
@@ -217,6 +216,6 @@ mod tests {
         assert_eq!(reported(vec![cell(1, "a", steps(100_000))]), None);
         assert_eq!(reported(vec![cell(1, "a", steps(2_000_000))]), None, "little is left");
         let some = reported(vec![cell(1, "a", steps(257_000_000))]).unwrap();
-        assert!(some.contains("256.0 MB more dirty pages (25 % of"), "{some}");
+        assert!(some.contains(r#""more":256000000,"share":0.25,"#), "{some}");
     }
 }

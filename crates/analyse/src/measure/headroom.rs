@@ -7,6 +7,7 @@
 use crate::measure::counters::{Counters, change};
 use crate::measure::measured::{Hosting, Measured};
 use crate::measure::span::Span;
+use crate::model::{Code, Notice};
 
 /// Share of the common window from which a load thread is called the limit.
 const LIMIT: f64 = 0.90;
@@ -63,32 +64,22 @@ fn of_threads(step: &Measured<'_>) -> Vec<Busiest> {
 }
 
 /// Why a step says more about the client than about the server; `None` when it does not.
-pub(crate) fn fault(busiest: Busiest) -> Option<String> {
+pub(crate) fn fault(busiest: Busiest) -> Option<Notice> {
     (busiest.wanted() >= LIMIT).then(|| {
-        format!(
-            "the client was the limit: its busiest load thread had work in {:.0} % of the window (on a CPU in {:.0} %, waiting for \
-             one in {:.0} %; {:.0} % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads \
-             (host.client_threads), or the server fewer",
-            100.0 * busiest.wanted(),
-            100.0 * busiest.on_cpu,
-            100.0 * busiest.waiting,
-            100.0 * LIMIT,
-        )
+        Notice::reason(Code::ClientBusy)
+            .with("share", busiest.wanted())
+            .with("on_cpu", busiest.on_cpu)
+            .with("waiting", busiest.waiting)
+            .with("limit", LIMIT)
     })
 }
 
 /// Why a step was held up by what else ran on the client's own CPUs, by its [`longest_wait`];
 /// `None` when it was not.
-pub(crate) fn wait_fault(longest_wait: f64) -> Option<String> {
-    (longest_wait >= WAITING_LIMIT).then(|| {
-        format!(
-            "the client was the limit: a load thread waited for a CPU in {:.0} % of the window \
-             ({:.0} % or more makes a step invalid), because other programs ran on its CPUs \
-             (host.client_cpus), or the threads that make a load's rows; give the client more CPUs",
-            100.0 * longest_wait,
-            100.0 * WAITING_LIMIT,
-        )
-    })
+pub(crate) fn wait_fault(longest_wait: f64) -> Option<Notice> {
+    let fault =
+        || Notice::reason(Code::ClientWaited).with("share", longest_wait).with("limit", WAITING_LIMIT);
+    (longest_wait >= WAITING_LIMIT).then(fault)
 }
 
 /// When a counter of `load` was last seen to have risen; `None` when it never was.
@@ -106,7 +97,7 @@ fn threads(counters: &Counters) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{read_write_step, series};
+    use crate::fixtures::{read_write_step, series, shown};
 
     const KEYS: [&str; 6] = [
         "cpu_us",
@@ -130,7 +121,7 @@ mod tests {
         let end = vec![3_250_000, 1_500_000, 1_500_000, 250_000, 1_750_000, 1_250_000];
         let busiest = busiest_of(Hosting::Process, end).unwrap();
         assert_eq!((busiest.on_cpu, busiest.waiting), (0.7, 0.5)); // 1.75 s and 1.25 s of 2.5 s
-        insta::assert_snapshot!(fault(busiest).unwrap(), @"the client was the limit: its busiest load thread had work in 120 % of the window (on a CPU in 70 %, waiting for one in 50 %; 90 % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
+        insta::assert_snapshot!(shown(&fault(busiest).unwrap()), @"client-busy limit: 0.9, on_cpu: 0.7, share: 1.2, waiting: 0.5");
     }
 
     #[test]
@@ -166,7 +157,7 @@ mod tests {
         assert_eq!(waits(Hosting::Process, 500_000), Some(0.2));
         assert_eq!(waits(Hosting::Embedded, 500_000), None);
         assert_eq!(waits(Hosting::External, 240_000).and_then(wait_fault), None);
-        insta::assert_snapshot!(wait_fault(0.2).unwrap(), @"the client was the limit: a load thread waited for a CPU in 20 % of the window (10 % or more makes a step invalid), because other programs ran on its CPUs (host.client_cpus), or the threads that make a load's rows; give the client more CPUs");
+        insta::assert_snapshot!(shown(&wait_fault(0.2).unwrap()), @"client-waited limit: 0.1, share: 0.2");
     }
 
     #[test]

@@ -16,7 +16,6 @@ pub(crate) mod headroom;
 pub(crate) mod host_check;
 pub(crate) mod hosts;
 pub(crate) mod latency;
-pub(crate) mod levels;
 pub(crate) mod lookups;
 pub(crate) mod measured;
 pub(crate) mod metrics;

@@ -4,9 +4,7 @@
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 
 use crate::model::runs::valid_runs;
-use crate::model::{ClientReach, KindResult, WorkloadFindings};
-use crate::model::{Code, Notice};
-use crate::words::numbered;
+use crate::model::{ClientReach, Code, KindResult, Notice, WorkloadFindings};
 
 /// Share of the client's calibrated rate from which a step is called the client's own.
 const LIMIT: f64 = 0.90;
@@ -47,21 +45,19 @@ fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> O
 
 /// Why the step says more about the client than about the server; `None` when it does not, where
 /// the client could do more than what was calibrated, and where it did.
-pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
+pub(crate) fn fault(reach: &ClientReach) -> Option<Notice> {
     let share = reach.share();
-    (!reach.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(|| {
-        format!(
-            "the client was the limit: {:.0} statements/s with {} are {:.0} % of the {:.0}/s that it can reach \
-             here with {} (dbdyno doctor --client; {:.0} % or more makes a step invalid); give the client more CPUs \
-             (host.client_cpus) or threads (host.client_threads), or the server fewer",
-            reach.statements_per_second,
-            numbered(reach.connections, "connection"),
-            100.0 * share,
-            reach.could_per_second,
-            reach.could_connections,
-            100.0 * LIMIT,
-        )
-    })
+    let fault = || with_rates(Notice::reason(Code::ClientAtItsRate), reach).with("limit", LIMIT);
+    (!reach.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(fault)
+}
+
+fn with_rates(notice: Notice, reach: &ClientReach) -> Notice {
+    notice
+        .with("rate", reach.statements_per_second)
+        .with("connections", reach.connections)
+        .with("share", reach.share())
+        .with("could", reach.could_per_second)
+        .with("could_connections", reach.could_connections)
 }
 
 /// A calibration that says less than what steps have reached. That a step with more connections
@@ -75,13 +71,8 @@ pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let wrong: Vec<_> =
         runs.filter_map(|found| Some((found.run.client_reach.filter(is_wrong)?, found))).collect();
     let (reach, worst) = wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
-    let notice = Notice::new(Code::CalibrationWrong)
-        .at(worst.place())
-        .with("runs", wrong.len())
-        .with("rate", reach.statements_per_second)
-        .with("connections", reach.connections)
-        .with("share", reach.share());
-    Some(notice.with("could", reach.could_per_second).with("could_connections", reach.could_connections))
+    let notice = Notice::new(Code::CalibrationWrong).at(worst.place()).with("runs", wrong.len());
+    Some(with_rates(notice, reach))
 }
 
 #[cfg(test)]
@@ -129,7 +120,7 @@ mod tests {
     #[test]
     fn a_step_near_what_the_client_can_reach_is_its_fault_with_both_numbers() {
         let reach = of("mysql", &[(10, 150_000.0), (6, 31_000.0)]).unwrap();
-        insta::assert_snapshot!(fault(&reach).unwrap(), @"the client was the limit: 181000 statements/s with 16 connections are 90 % of the 200000/s that it can reach here with 16 (dbdyno doctor --client; 90 % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
+        insta::assert_snapshot!(fixtures::shown(&fault(&reach).unwrap()), @"client-at-its-rate connections: 16, could: 200000.0, could_connections: 16, limit: 0.9, rate: 181000.0, share: 0.905");
         assert_eq!(fault(&of("mysql", &[(16, 179_000.0)]).unwrap()), None);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{Interval, StepEvent, StepRecord};
 
 use crate::measure::span::{Span, tally};
-use crate::model::{KindResult, Latency, Schedule};
+use crate::model::{Code, KindResult, Latency, Notice, Schedule};
 
 /// Lag that is no fault, whatever the response time.
 const LAG_ALLOWED_US: f64 = 1_000.0;
@@ -59,27 +59,23 @@ fn backlog_max(intervals: &[Interval], kind: &str, window: Span) -> u64 {
 }
 
 /// Why the response times of a kind are the client's own; `None` when it sent in time.
-pub(crate) fn fault(kind: &KindResult) -> Option<String> {
+pub(crate) fn fault(kind: &KindResult) -> Option<Notice> {
     let lag = &kind.schedule.as_ref()?.lag;
     let allowed_us = LAG_ALLOWED_US.max(LAG_ALLOWED_SHARE * kind.response.p99_us as f64);
     (lag.count >= LEAST_OPERATIONS && lag.p99_us as f64 > allowed_us).then(|| {
-        format!(
-            "the client was late: 1 in 100 of the {} operations for which a connection was free was sent {:.1} ms or more \
-             after it was due (at most {:.1} ms are allowed: 1 ms, or {:.0} % of the response time's p99 of {:.1} ms); give \
-             the client CPUs of its own (host.client_cpus), more threads (host.client_threads), or ask for a lower rate",
-            kind.kind,
-            lag.p99_us as f64 / 1e3,
-            allowed_us / 1e3,
-            100.0 * LAG_ALLOWED_SHARE,
-            kind.response.p99_us as f64 / 1e3,
-        )
+        Notice::reason(Code::ClientLate)
+            .with("kind", kind.kind.as_str())
+            .with("lag_ms", lag.p99_us as f64 / 1e3)
+            .with("allowed_ms", allowed_us / 1e3)
+            .with("allowed_share", LAG_ALLOWED_SHARE)
+            .with("response_ms", kind.response.p99_us as f64 / 1e3)
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::read_write_step;
+    use crate::fixtures::{read_write_step, shown};
 
     fn asked(kind: &str, operations_per_second: f64) -> StepEvent {
         let process = "constant".to_owned();
@@ -123,7 +119,7 @@ mod tests {
         assert_eq!(reversed.queue_growth, 8, "whatever the order of lines");
     }
 
-    fn late(count: u64, lag_p99_us: u64, response_p99_us: u64) -> Option<String> {
+    fn late(count: u64, lag_p99_us: u64, response_p99_us: u64) -> Option<Notice> {
         let lag = Latency { count, p99_us: lag_p99_us, ..Latency::default() };
         let (process, kind) = ("poisson".to_owned(), "query".to_owned());
         let schedule = Some(Schedule {
@@ -140,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_client_that_was_late_by_more_than_it_may_is_named_with_both_times() {
-        insta::assert_snapshot!(late(1_000, 1_400, 9_000).unwrap(), @"the client was late: 1 in 100 of the query operations for which a connection was free was sent 1.4 ms or more after it was due (at most 1.0 ms are allowed: 1 ms, or 10 % of the response time's p99 of 9.0 ms); give the client CPUs of its own (host.client_cpus), more threads (host.client_threads), or ask for a lower rate");
+        insta::assert_snapshot!(shown(&late(1_000, 1_400, 9_000).unwrap()), @"client-late allowed_ms: 1.0, allowed_share: 0.1, kind: query, lag_ms: 1.4, response_ms: 9.0");
     }
 
     #[test]

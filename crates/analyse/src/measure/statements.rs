@@ -5,7 +5,7 @@ use dbdyno_record::{Clock, StepEvent, StepRecord, statement_kind};
 use crate::measure::latency::{latency, merge};
 use crate::measure::rates::per_second;
 use crate::measure::span::Span;
-use crate::model::{Latency, StatementResult};
+use crate::model::{Code, Latency, Notice, StatementResult};
 
 /// The statements that were counted within operations of `kind`. Times of an operation that is one
 /// statement are `operation`'s. What is wrong with a histogram goes to `faults`.
@@ -13,7 +13,7 @@ pub(crate) fn statements(
     step: &StepRecord,
     kind: &str,
     operation: &Latency,
-    faults: &mut Vec<String>,
+    faults: &mut Vec<Notice>,
 ) -> Vec<StatementResult> {
     let mut results = Vec::new();
     for event in &step.events {
@@ -26,15 +26,12 @@ pub(crate) fn statements(
         let window = Span::new(*from_us, *to_us);
         let tag = statement_kind(kind, statement);
         let own = merge(&step.histograms, &tag, Clock::Service, window).unwrap_or_else(|error| {
-            faults.push(error.to_string());
+            faults.push(Notice::quoted(&error.to_string()));
             None
         });
         if let Some(own) = own.as_ref().filter(|own| own.len() != *done) {
-            faults.push(format!(
-                "histograms.hlog: {} holds {} times, and events.jsonl {done} statements",
-                Clock::Service.tag(&tag),
-                own.len()
-            ));
+            let fault = Notice::reason(Code::StatementTimesUnlike).at(Clock::Service.tag(&tag));
+            faults.push(fault.with("timed", own.len()).with("done", *done));
         }
         results.push(StatementResult {
             statement: statement.clone(),

@@ -94,12 +94,12 @@ pub struct ComparedStep {
 }
 
 /// A block of one side whose figures of a step are not compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Exclusion {
     pub block: u32,
     pub kind: ExclusionKind,
-    /// In the words of the report; of a failure its first line, without its log.
-    pub reason: String,
+    /// Of a failure its first line, without its log.
+    pub reasons: Vec<Notice>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -120,18 +120,6 @@ pub enum ExclusionKind {
 }
 
 impl ExclusionKind {
-    /// `invalid`, `its cell failed`
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Invalid => "invalid",
-            Self::Failed => "failed",
-            Self::CellFailed => "its cell failed",
-            Self::Interrupted => "interrupted",
-            Self::DidNotRun => "its cell did not run",
-            Self::ZeroRate => "rate of zero",
-        }
-    }
-
     /// The step or its cell went wrong, or its figures may not be used.
     pub fn is_fault(self) -> bool {
         matches!(self, Self::Invalid | Self::Failed | Self::CellFailed)

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_record::CheckPart;
 use serde::Serialize;
 
-/// One warning of a run.
+/// One warning of a run, or one reason why a run of a step is not used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notice {
     pub code: Code,
@@ -27,6 +28,33 @@ pub enum Figure {
     /// Numbers of blocks.
     Blocks(Vec<u32>),
     Shares(Vec<BlockShare>),
+    /// What a content check did not find as it must be.
+    Parts(Vec<CheckPart>),
+    /// A row of an answer; empty where the answer has none.
+    Row(Vec<Option<String>>),
+    Reasons(Vec<Notice>),
+    Restless(Vec<RestlessLevel>),
+    Deferred(Vec<DeferredWork>),
+}
+
+/// A level of put-off work that was not quiet in the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RestlessLevel {
+    pub level: String,
+    pub value: i64,
+    pub quiet_at: i64,
+}
+
+/// What a level of put-off work grew by in a step, and how much of it was left to the next.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeferredWork {
+    pub level: String,
+    pub more: i64,
+    /// Of what was written in the step.
+    pub share: Option<f64>,
+    pub written_bytes: Option<i64>,
+    pub from: String,
+    pub to: String,
 }
 
 /// A place with how many of its blocks something holds for.
@@ -39,7 +67,7 @@ pub struct BlockShare {
 
 macro_rules! codes {
     ($($code:ident),*) => {
-        /// What a warning is about. Each has a row in the report's table of words.
+        /// What a warning or a reason is about. Each has a row in the report's table of words.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Code {
@@ -68,7 +96,13 @@ codes! {
     WithoutChecksums, SettingsDiffer, InterimAnalyses, InterimAnalysesOfVerdicts,
     AnalysedWhileGoingOn, NewAnsweredNothing, BaseAnsweredNothing, NewMissedTarget, BothPaced,
     NewMissedSchedule, OneBlockCompared,
-    LeftOutGoingOn, UnlikeFirst, ChangedWithRun, TimesFollowed, DroppedToZero, TooFewRuns
+    LeftOutGoingOn, UnlikeFirst, ChangedWithRun, TimesFollowed, DroppedToZero, TooFewRuns,
+    // Reasons.
+    Quoted, DamagedStep, NoWindow, ContentDiffers, OperationsLost, OperationsOpen, IntervalsEmpty,
+    IntervalsMissing, IntervalsGap, IntervalsTwice, IntervalsShort, OperationsUnlike,
+    ConnectionsUnlike, NoBarrier, TimesUnlike, StatementTimesUnlike, Paused, AnswerDiffers,
+    OperationsFailed, ClientBusy, ClientWaited, ClientAtItsRate, ClientLate, ClientHostBusy,
+    ClientHostLate, Restless
 }
 
 /// What a warning does to the figures.
@@ -84,6 +118,30 @@ pub enum Severity {
 impl Notice {
     pub fn new(code: Code) -> Self {
         Self { code, severity: Severity::Caution, places: Vec::new(), figures: BTreeMap::new() }
+    }
+
+    /// Why figures must not be used.
+    pub fn reason(code: Code) -> Self {
+        Self { severity: Severity::Invalid, ..Self::new(code) }
+    }
+
+    /// A reason that is known as text only, such as one in a record.
+    pub fn quoted(text: &str) -> Self {
+        Self::reason(Code::Quoted).with("text", text.trim_end().trim_end_matches('.'))
+    }
+
+    /// Whether two are the same reason, with other places and figures.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let text = |notice: &Self| match notice.figures.get("text") {
+            Some(Figure::Text(text)) if notice.code == Code::Quoted => without_numbers(text),
+            _ => String::new(),
+        };
+        self.code == other.code && text(self) == text(other)
+    }
+
+    /// As many, each like the other's in its place.
+    pub fn are_alike(some: &[Self], others: &[Self]) -> bool {
+        some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.is_like(other))
     }
 
     #[must_use]
@@ -114,6 +172,20 @@ impl Notice {
     }
 }
 
+/// `table #: rows is #, expected #`
+fn without_numbers(text: &str) -> String {
+    let is_of_number = |character: char| character.is_ascii_digit() || matches!(character, '.' | ',');
+    let mut rest = text;
+    let mut found = String::with_capacity(text.len());
+    while let Some(at) = rest.find(|character: char| character.is_ascii_digit()) {
+        found.push_str(&rest[..at]);
+        found.push('#');
+        let end = rest[at..].find(|character| !is_of_number(character)).map_or(rest.len(), |end| at + end);
+        rest = &rest[at + rest[at..end].trim_end_matches(['.', ',']).len()..];
+    }
+    found + rest
+}
+
 macro_rules! figures {
     ($($from:ty: $figure:expr;)*) => {
         $(impl From<$from> for Figure {
@@ -133,4 +205,27 @@ figures! {
     &str: |text: &str| Self::Text(text.to_owned());
     &[u32]: |blocks: &[u32]| Self::Blocks(blocks.to_vec());
     Vec<BlockShare>: Self::Shares;
+    Vec<CheckPart>: Self::Parts;
+    Vec<Option<String>>: Self::Row;
+    Vec<Notice>: Self::Reasons;
+    Vec<RestlessLevel>: Self::Restless;
+    Vec<DeferredWork>: Self::Deferred;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_differ_in_numbers_are_one_reason() {
+        assert_eq!(
+            without_numbers("waited in 10.5 % of 1,234 (block 2), not more."),
+            "waited in # % of # (block #), not more."
+        );
+        assert_eq!(without_numbers("97 %, 3"), without_numbers("8 %, 100.25"));
+        let like = |one, other| Notice::quoted(one).is_like(&Notice::quoted(other));
+        assert!(like("table 1: 5 rows", "table 2: 60,000 rows."));
+        assert!(!like("the client was late: 1 ms", "the client was the limit: 1 ms"));
+        assert!(!Notice::quoted("").is_like(&Notice::reason(Code::NoWindow)));
+    }
 }

@@ -18,7 +18,6 @@ pub struct Debt {
 pub struct DebtLevel {
     /// As recorded: `dirty_bytes`, `history_list_length`, `dead_rows`, ...
     pub name: String,
-    pub words: String,
     pub before: i64,
     pub after: i64,
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::model::execution::{Composite, Execution};
 use crate::model::metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
+use crate::model::notice::Notice;
 use crate::model::state::{Debt, GroupMemory, Lookups, Steadiness};
 
 /// One execution of one step.
@@ -239,13 +240,13 @@ pub enum ServerEventKind {
     Stall,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum Validity {
     Valid,
     /// Ran to its end, but its numbers must not be used.
     Invalid {
-        reasons: Vec<String>,
+        reasons: Vec<Notice>,
     },
     Failed {
         message: String,

@@ -120,11 +120,6 @@ fn beginning(message: &str) -> String {
     }
 }
 
-/// Without the full stop that some messages end with.
-pub(crate) fn sentence(message: &str) -> &str {
-    message.trim_end().trim_end_matches('.')
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;

@@ -171,9 +171,7 @@ fn recorded(run: &Run) -> Vec<Notice> {
         }
     };
     for event in &run.events {
-        if let RunEvent::Warning { text, .. } = event
-            && !is_over(run, text)
-        {
+        if let RunEvent::Warning { text, .. } = event {
             tell(text, String::new());
         }
     }
@@ -200,17 +198,6 @@ fn recorded(run: &Run) -> Vec<Notice> {
         if place.is_empty() { notice } else { notice.at(place) }
     };
     reported.into_iter().map(notice).collect()
-}
-
-/// Whether a resume said that it would not run the load of a cell again, and a later one had to:
-/// the load is in the cell then.
-fn is_over(run: &Run, text: &str) -> bool {
-    let is_of = |cell: &&CellRecord| text.starts_with(&format!("the load of {} was done before", cell.id));
-    run.cells.iter().find(is_of).is_some_and(|cell| {
-        let workload = run.manifest.workloads.iter().find(|workload| workload.name == cell.id.workload);
-        let first = workload.and_then(|workload| workload.steps.first());
-        first.is_some_and(|first| cell.steps.iter().any(|step| step.name == *first))
-    })
 }
 
 /// The dearest step of those in which sampling cost more than it may.
@@ -262,7 +249,7 @@ mod tests {
         cell-failed [block 1 b insert-benchmark] message: server died: see its log
         cells-missing missing: 1, planned: 3
         damaged-record text: events.jsonl: last line cut off
-        invalid-step [block 1 a l.i0] reason: clock jumped
+        invalid-step [block 1 a l.i0] reasons: (quoted text: clock jumped)
         target-missed [a qr100] least: 190.0, rate: 150.0, target: 200.0
         failed-operations [block 1 a qr100] failed: 2, kind: query, share: 0.0024937655860349127
         sampling [block 1 a qr100] limit: 0.005, share: 0.01
@@ -292,18 +279,6 @@ mod tests {
         recorded text: swap is on
         recorded-often [block 1 a insert-benchmark l.i0] text: no block device, times: 2
         ");
-    }
-
-    #[test]
-    fn a_load_that_was_run_again_after_all_is_not_said_to_be_elsewhere() {
-        let reported = |steps| {
-            let mut run = run(&["a"], 2, vec![cell(1, "a", steps), cell(2, "a", Vec::new())]);
-            let text = "the load of block 1 a insert-benchmark was done before the run was stopped and is not run again";
-            run.events.push(RunEvent::Warning { at: String::new(), text: text.to_owned() });
-            warnings_of(&run)
-        };
-        assert!(reported(vec![query_step(400, 200)]).contains("is not run again"));
-        assert_eq!(reported(vec![load_step(1_000), query_step(400, 200)]), "");
     }
 
     #[test]

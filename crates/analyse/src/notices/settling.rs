@@ -6,37 +6,29 @@ use dbdyno_record::{CellEvent, CellRecord, Run, SETTLING, Settling};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::measure::levels;
-use crate::model::{Code, Notice};
+use crate::model::{Code, Notice, RestlessLevel};
 
 /// Why the server was not quiet when the time for it was over, from the `details` of a cell's
 /// `work` event; `None` when it was, and for work that does not wait for it.
-pub fn restless(details: &Map<String, Value>) -> Option<String> {
+pub fn restless(details: &Map<String, Value>) -> Option<Notice> {
     let settling = settling(details).filter(|settling| !settling.quiet)?;
     let last = settling.samples.last();
-    let level = |name: &String| {
-        let value = last.and_then(|sample| sample.levels.get(name)).copied().unwrap_or(0);
-        let bound = settling.bounds.get(name).copied().unwrap_or(0);
-        format!(
-            "{} {} (quiet at {})",
-            levels::words(name),
-            levels::value(name, value),
-            levels::value(name, bound)
-        )
+    let level = |name: &String| RestlessLevel {
+        level: name.clone(),
+        value: last.and_then(|sample| sample.levels.get(name)).copied().unwrap_or(0),
+        quiet_at: settling.bounds.get(name).copied().unwrap_or(0),
     };
-    let missed: Vec<String> = settling.missed.iter().map(level).collect();
-    let what = if missed.is_empty() { "below its bounds only briefly".to_owned() } else { missed.join(", ") };
-    let seconds = settling.cap_us as f64 / 1e6;
-    Some(format!("the server did not settle within {seconds:.0} s: {what}"))
+    let missed: Vec<RestlessLevel> = settling.missed.iter().map(level).collect();
+    Some(Notice::new(Code::Restless).with("seconds", settling.cap_us as f64 / 1e6).with("levels", missed))
 }
 
 fn settling(details: &Map<String, Value>) -> Option<Settling> {
     Settling::deserialize(details.get(SETTLING)?).ok()
 }
 
-/// One sentence a variant: the first cell that did not settle, and how many.
+/// One a variant: the first cell that did not settle, and how many.
 pub(crate) fn notices(run: &Run) -> Vec<Notice> {
-    let mut by_variant: BTreeMap<&str, Vec<(&CellRecord, String)>> = BTreeMap::new();
+    let mut by_variant: BTreeMap<&str, Vec<(&CellRecord, Notice)>> = BTreeMap::new();
     for cell in &run.cells {
         let works = cell.events.iter().filter_map(|event| match event {
             CellEvent::Work { details, .. } => restless(details),
@@ -45,12 +37,12 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
         let found = by_variant.entry(&cell.id.variant).or_default();
         found.extend(works.map(|why| (cell, why)));
     }
-    let sentence = |found: Vec<(&CellRecord, String)>| {
+    let notice = |found: Vec<(&CellRecord, Notice)>| {
         let (cell, why) = found.first()?;
-        let notice = Notice::new(Code::Unsettled).at(cell.id.to_string()).with("why", why.as_str());
+        let notice = Notice::new(Code::Unsettled).at(cell.id.to_string()).with("why", vec![why.clone()]);
         Some(notice.with_some("times", Some(found.len()).filter(|times| *times > 1)))
     };
-    by_variant.into_values().filter_map(sentence).collect()
+    by_variant.into_values().filter_map(notice).collect()
 }
 
 #[cfg(test)]
@@ -82,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_quiet_at_the_cap_is_reported_with_what_it_still_did() {
-        insta::assert_snapshot!(restless(&details(false)).unwrap(), @"the server did not settle within 300 s: dirty pages 120.0 MB (quiet at 2.6 MB), written to the device in a second 9.0 MB (quiet at 8.0 MB)");
+        insta::assert_snapshot!(shown(&restless(&details(false)).unwrap()), @r#"restless levels: [{"level":"dirty_bytes","value":120000000,"quiet_at":2600000},{"level":"device_written_bytes","value":9000000,"quiet_at":8000000}], seconds: 300.0"#);
         assert_eq!((restless(&details(true)), restless(&Map::new())), (None, None));
     }
 
@@ -102,7 +94,7 @@ mod tests {
         let run = run(&["a", "b"], 2, vec![restless(1), restless(2), cell(1, "b", Vec::new())]);
         let reported: Vec<String> = notices(&run).iter().map(shown).collect();
         assert_eq!(reported.len(), 1);
-        let beginning = "unsettled [block 1 a insert-benchmark] times: 2, why: the server did not settle";
+        let beginning = "unsettled [block 1 a insert-benchmark] times: 2, why: (restless levels: ";
         assert!(reported[0].starts_with(beginning), "{reported:?}");
     }
 }

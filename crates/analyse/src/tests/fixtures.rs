@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use serde_json::Map;
 
 use crate::measure::counters::Counters;
-use crate::model::{Cost, Findings, MetricRow, Notice, StepRun, Validity};
+use crate::model::{Code, Cost, Figure, Findings, MetricRow, Notice, StepRun, Validity};
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
@@ -411,6 +411,14 @@ pub(crate) fn shown_all(notices: &[Notice]) -> String {
     notices.iter().map(shown).collect::<Vec<_>>().join("\n")
 }
 
+/// Why a run of a step is invalid.
+pub(crate) fn codes(run: &StepRun) -> Vec<Code> {
+    match &run.validity {
+        Validity::Invalid { reasons } => reasons.iter().map(|reason| reason.code).collect(),
+        other => panic!("not invalid: {other:?}"),
+    }
+}
+
 /// `target-missed [a qr100] rate: 150, target: 200`
 pub(crate) fn shown(notice: &Notice) -> String {
     let plain = |value: serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -418,8 +426,10 @@ pub(crate) fn shown(notice: &Notice) -> String {
     if !notice.places.is_empty() {
         text.push_str(&format!(" [{}]", notice.places.join(", ")));
     }
-    let figures =
-        notice.figures.iter().map(|(name, figure)| format!("{name}: {}", plain(serde_json::json!(figure))));
-    let figures: Vec<String> = figures.collect();
+    let figure = |(name, figure): (&&str, &Figure)| match figure {
+        Figure::Reasons(reasons) => format!("{name}: ({})", shown_all(reasons).replace('\n', "; ")),
+        other => format!("{name}: {}", plain(serde_json::json!(other))),
+    };
+    let figures: Vec<String> = notice.figures.iter().map(figure).collect();
     if figures.is_empty() { text } else { format!("{text} {}", figures.join(", ")) }
 }

@@ -1,14 +1,14 @@
 //! Answers of queries that are not those of the base: which of the two is wrong is not known, and
 //! neither time may be used as if they were the same query.
 
-use crate::model::{Execution, StepRun};
+use crate::model::{Code, Execution, Notice, StepRun};
 
-/// What is wrong with the answers of a run, by the answers of the base's runs; a sentence for each
+/// What is wrong with the answers of a run, by the answers of the base's runs; a reason for each
 /// query.
 ///
 /// Streams that run at the same time as refresh functions see rows come and go, and have no common
 /// answer.
-pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<String> {
+pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<Notice> {
     let has_streams = run.executions.iter().any(|execution| execution.client > 1);
     let known = |name: &str| {
         let all = base.iter().flat_map(|run| &run.executions);
@@ -16,26 +16,18 @@ pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<St
     };
     let fault = |execution: &Execution| {
         let (answer, known) = (execution.answer.as_ref()?, known(&execution.name)?);
-        let first = |rows: &[Vec<Option<String>>]| match rows.first() {
-            Some(row) => format!(
-                "({})",
-                row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(", ")
-            ),
-            None => "no row".to_owned(),
-        };
         (!answer.agrees(known)).then(|| {
-            format!(
-                "the answer of {} is not that of {base_name}: it begins with {}, that of {base_name} with {}; the record holds both",
-                execution.name,
-                first(&answer.sample),
-                first(&known.sample)
-            )
+            Notice::reason(Code::AnswerDiffers)
+                .with("query", execution.name.as_str())
+                .with("begins", answer.sample.first().cloned().unwrap_or_default())
+                .with("base", base_name)
+                .with("base_begins", known.sample.first().cloned().unwrap_or_default())
         })
     };
     if has_streams {
         return Vec::new();
     }
-    let mut faults: Vec<String> = run.executions.iter().filter_map(fault).collect();
+    let mut faults: Vec<Notice> = run.executions.iter().filter_map(fault).collect();
     faults.dedup();
     faults
 }
@@ -45,7 +37,7 @@ mod tests {
     use dbdyno_record::AnswerDigest;
 
     use super::*;
-    use crate::fixtures::step_run;
+    use crate::fixtures::{shown_all, step_run};
 
     fn run(sum: f64, clients: u32) -> StepRun {
         let sample = vec![vec![Some("FRANCE".to_owned()), Some(sum.to_string())]];
@@ -67,7 +59,7 @@ mod tests {
         let base = [run(1_000.0, 1)];
         assert!(faults(&run(1_000.000_9, 1), &base, "a").is_empty());
         let found = faults(&run(900.0, 1), &base, "a");
-        insta::assert_snapshot!(found.join("\n"), @"the answer of q5 is not that of a: it begins with (FRANCE, 900), that of a with (FRANCE, 1000); the record holds both");
+        insta::assert_snapshot!(shown_all(&found), @r#"answer-differs base: a, base_begins: ["FRANCE","1000"], begins: ["FRANCE","900"], query: q5"#);
         assert!(faults(&run(900.0, 3), &base, "a").is_empty());
     }
 }

@@ -29,13 +29,9 @@ fn longest_us(step: &StepRecord) -> i64 {
 }
 
 /// Why the step must not be used; `None` when dbdyno was at work all the time.
-pub(crate) fn fault(step: &StepRecord) -> Option<String> {
+pub(crate) fn fault(step: &StepRecord) -> Option<Notice> {
     let still_us = Some(longest_us(step)).filter(|still_us| *still_us >= LIMIT_US)?;
-    Some(format!(
-        "dbdyno was paused for at least {:.1} s in the window (1 s or more at once makes a step \
-         invalid): by Ctrl-Z, a frozen container, a paused machine, or lack of CPU",
-        still_us as f64 / 1e6
-    ))
+    Some(Notice::reason(Code::Paused).with("seconds", still_us as f64 / 1e6))
 }
 
 /// A time that is too short for that.
@@ -50,7 +46,7 @@ pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{cell, load_step, series, shown};
+    use crate::fixtures::{cell, load_step, series, shown, shown_all};
     use crate::model::Validity;
     use crate::validity::validity;
 
@@ -70,7 +66,7 @@ mod tests {
     fn a_step_in_which_dbdyno_was_stopped_is_invalid() {
         let step = step(&[(-40_000, 0), (100, 0), (1_800_000, 1_100_000), (2_900_000, 900_000)]);
         let Validity::Invalid { reasons } = validity(&step) else { panic!("valid") };
-        insta::assert_snapshot!(reasons.join("\n"), @"dbdyno was paused for at least 1.1 s in the window (1 s or more at once makes a step invalid): by Ctrl-Z, a frozen container, a paused machine, or lack of CPU");
+        insta::assert_snapshot!(shown_all(&reasons), @"paused seconds: 1.1");
         assert_eq!(reported(&step), None);
     }
 

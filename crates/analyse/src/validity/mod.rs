@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use dbdyno_record::{Check, Interval, Outcome, StepEvent, StepRecord};
 
 use crate::measure::client_hosts;
-use crate::model::Validity;
+use crate::model::{Code, Notice, Validity};
+use crate::validity::record_integrity::of_client;
 
 /// Judges one step from its records alone.
 ///
@@ -22,7 +23,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
     match (step.outcome(), &step.damaged) {
         // A crash damages nothing, and the true end may be among what cannot be read.
         (None | Some(Outcome::Interrupted), Some(damage)) => {
-            return Validity::Invalid { reasons: vec![damage.clone()] };
+            return Validity::Invalid { reasons: vec![damaged(damage)] };
         }
         (None | Some(Outcome::Interrupted), None) => return Validity::Interrupted,
         (Some(Outcome::Failed), _) => {
@@ -31,21 +32,23 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
         }
         (Some(Outcome::Completed), _) => {}
     }
-    let mut reasons: Vec<String> = step.invalid_reasons().into_iter().map(str::to_owned).collect();
-    reasons
-        .extend(step.checks().into_iter().filter(|check| !is_reported(step, check)).filter_map(failed_check));
+    let mut reasons = recorded(&step.events);
     let has_window = step.window().is_some_and(|(from_us, to_us)| from_us < to_us);
     if !has_window && step.damaged.is_none() {
-        reasons.push("no common window was recorded".to_owned());
+        reasons.push(Notice::reason(Code::NoWindow));
     }
     match &step.damaged {
-        Some(damage) => reasons.push(damage.clone()),
+        Some(damage) => reasons.push(damaged(damage)),
         // With lines missing, sums are bound to disagree and would only repeat the damage.
         None => reasons.extend(account_faults(step)),
     }
     reasons.extend(client_pauses::fault(step));
     reasons.extend(client_hosts::late(&step.events));
     if reasons.is_empty() { Validity::Valid } else { Validity::Invalid { reasons } }
+}
+
+fn damaged(damage: &str) -> Notice {
+    Notice::reason(Code::DamagedStep).with("text", damage)
 }
 
 fn end_message(step: &StepRecord) -> Option<&str> {
@@ -56,26 +59,30 @@ fn end_message(step: &StepRecord) -> Option<&str> {
 }
 
 /// What is wrong with the operations: of files that are not whole, nothing more than that.
-fn account_faults(step: &StepRecord) -> Vec<String> {
+fn account_faults(step: &StepRecord) -> Vec<Notice> {
     let missing = record_integrity::faults(step);
     if missing.is_empty() { accounting_faults(&step.intervals) } else { missing }
 }
 
-/// Whether the record itself calls the step invalid for this check: it does so for each that
-/// failed.
-fn is_reported(step: &StepRecord, check: &Check) -> bool {
-    let of_table = format!("table {}: ", check.table);
-    step.invalid_reasons().iter().any(|reason| reason.starts_with(&of_table))
+/// What the record calls invalid, and content checks that failed. Directly before such a check the
+/// record has a text that says the same.
+fn recorded(events: &[StepEvent]) -> Vec<Notice> {
+    let mut reasons = Vec::new();
+    for (at, event) in events.iter().enumerate() {
+        match (event, events.get(at + 1)) {
+            (StepEvent::Invalid { .. }, Some(StepEvent::Check(check))) if !check.is_ok() => {}
+            (StepEvent::Invalid { reason }, _) => reasons.push(Notice::quoted(reason)),
+            (StepEvent::Check(check), _) if !check.is_ok() => reasons.push(failed_check(check)),
+            _ => {}
+        }
+    }
+    reasons
 }
 
-fn failed_check(check: &Check) -> Option<String> {
-    let parts: Vec<_> = check
-        .parts
-        .iter()
-        .filter(|part| part.expected != part.actual)
-        .map(|part| format!("{} is {}, must be {}", part.name, part.actual, part.expected))
-        .collect();
-    (!parts.is_empty()).then(|| format!("table {}: {}", check.table, parts.join("; ")))
+/// What a content check did not find as it must be.
+pub fn failed_check(check: &Check) -> Notice {
+    let wrong = check.parts.iter().filter(|part| part.expected != part.actual);
+    Notice::reason(Code::ContentDiffers).at(&check.table).with("parts", wrong.cloned().collect::<Vec<_>>())
 }
 
 /// Running sums of one client and kind.
@@ -92,7 +99,7 @@ struct RunningSums {
 ///
 /// An operation lost here is one whose time is in no figure, which is how a load generator flatters
 /// a server.
-pub(crate) fn accounting_faults(intervals: &[Interval]) -> Vec<String> {
+pub(crate) fn accounting_faults(intervals: &[Interval]) -> Vec<Notice> {
     let mut sorted: Vec<&Interval> = intervals.iter().collect();
     sorted.sort_by_key(|interval| interval.to_us);
     let mut accounts: BTreeMap<(u32, &str), RunningSums> = BTreeMap::new();
@@ -107,26 +114,19 @@ pub(crate) fn accounting_faults(intervals: &[Interval]) -> Vec<String> {
         let accounted = account.ended + interval.backlog + interval.in_flight;
         if account.due != accounted && !account.faulty {
             account.faulty = true;
-            faults.push(format!(
-                "client {} {}: up to {:.3} s {} operations were due but {accounted} are accounted for",
-                interval.client,
-                interval.kind,
-                seconds(interval.to_us),
-                account.due,
-            ));
+            faults.push(
+                of_client(Code::OperationsLost, key)
+                    .with("until_seconds", interval.to_us as f64 / 1e6)
+                    .with("due", account.due)
+                    .with("accounted", accounted),
+            );
         }
     }
-    faults.extend(last.into_values().filter(|last| last.backlog + last.in_flight > 0).map(|last| {
-        format!(
-            "client {} {}: the step ended with {} operations waiting and {} not answered",
-            last.client, last.kind, last.backlog, last.in_flight
-        )
+    let open = last.into_iter().filter(|(_, last)| last.backlog + last.in_flight > 0);
+    faults.extend(open.map(|(key, last)| {
+        of_client(Code::OperationsOpen, key).with("waiting", last.backlog).with("in_flight", last.in_flight)
     }));
     faults
-}
-
-fn seconds(us: u64) -> f64 {
-    us as f64 / 1e6
 }
 
 #[cfg(test)]
@@ -134,11 +134,11 @@ mod tests {
     use dbdyno_record::CheckPart;
 
     use super::*;
-    use crate::fixtures::{ended, interval, load_step};
+    use crate::fixtures::{ended, interval, load_step, shown};
 
     fn reasons(step: &StepRecord) -> Vec<String> {
         match validity(step) {
-            Validity::Invalid { reasons } => reasons,
+            Validity::Invalid { reasons } => reasons.iter().map(shown).collect(),
             other => panic!("not invalid: {other:?}"),
         }
     }
@@ -166,7 +166,7 @@ mod tests {
     fn what_the_record_calls_invalid_is_invalid() {
         let mut step = load_step(1000);
         step.events.push(StepEvent::Invalid { reason: "clock jumped".to_owned() });
-        assert_eq!(reasons(&step), ["clock jumped"]);
+        assert_eq!(reasons(&step), ["quoted text: clock jumped"]);
     }
 
     #[test]
@@ -174,17 +174,22 @@ mod tests {
         let mut step = load_step(1000);
         let part = |name: &str, expected, actual| CheckPart { name: name.to_owned(), expected, actual };
         let parts = vec![part("rows", 2000, 1999), part("sum(price)", 5, 5)];
-        step.events.push(StepEvent::Check(Check { table: "pi1".to_owned(), parts, duration_us: 9 }));
-        assert_eq!(reasons(&step), ["table pi1: rows is 1999, must be 2000"]);
-        step.events.push(StepEvent::Invalid { reason: "table pi1: rows is 1999, must be 2000".to_owned() });
-        assert_eq!(reasons(&step), ["table pi1: rows is 1999, must be 2000"], "reported once");
+        let check = StepEvent::Check(Check { table: "pi1".to_owned(), parts, duration_us: 9 });
+        let differs =
+            r#"content-differs [pi1] parts: [{"name":"rows","expected":2000,"actual":1999}]"#.to_owned();
+        step.events.push(check.clone());
+        assert_eq!(reasons(&step), [differs.as_str()]);
+        let last = step.events.len() - 1;
+        let said = |reason: &str| StepEvent::Invalid { reason: reason.to_owned() };
+        step.events.splice(last.., [said("clock jumped"), said("table pi1 differs"), check]);
+        assert_eq!(reasons(&step), ["quoted text: clock jumped", &differs], "reported once");
     }
 
     #[test]
     fn a_step_without_a_window_cannot_be_used() {
         let mut step = load_step(1000);
         step.events.retain(|event| !matches!(event, StepEvent::Window { .. }));
-        assert_eq!(reasons(&step), ["no common window was recorded"]);
+        assert_eq!(reasons(&step), ["no-window"]);
     }
 
     #[test]
@@ -192,7 +197,7 @@ mod tests {
         let mut step = load_step(1000);
         step.intervals[0].due += 1;
         step.damaged = Some("intervals.jsonl line 2 is damaged".to_owned());
-        assert_eq!(reasons(&step), ["intervals.jsonl line 2 is damaged"]);
+        assert_eq!(reasons(&step), ["damaged-step text: intervals.jsonl line 2 is damaged"]);
     }
 
     #[test]
@@ -201,7 +206,7 @@ mod tests {
         step.intervals[1].done -= 1;
         assert_eq!(
             reasons(&step),
-            ["client 1 insert: up to 2.000 s 20 operations were due but 19 are accounted for"]
+            ["operations-lost [client 1 insert] accounted: 19, due: 20, until_seconds: 2.0"]
         );
     }
 
@@ -211,12 +216,10 @@ mod tests {
         (first.due, first.failed, first.backlog, first.in_flight) = (12, 1, 2, 1);
         let mut second = interval(1_000_000, 2_000_000, 1, "query", 5, 0);
         (second.due, second.dropped) = (3, 1);
-        assert_eq!(accounting_faults(&[second.clone(), first.clone()]), [""; 0]); // 15 due = 13 + 1 + 1, in any order
+        assert_eq!(accounting_faults(&[second.clone(), first.clone()]), []); // 15 due = 13 + 1 + 1, in any order
         (second.done, second.in_flight) = (4, 1);
-        assert_eq!(
-            accounting_faults(&[first, second]),
-            ["client 1 query: the step ended with 0 operations waiting and 1 not answered"]
-        );
+        let faults: Vec<String> = accounting_faults(&[first, second]).iter().map(shown).collect();
+        assert_eq!(faults, ["operations-open [client 1 query] in_flight: 1, waiting: 0"]);
     }
 
     #[test]
@@ -227,7 +230,7 @@ mod tests {
         ];
         (intervals[0].due, intervals[0].in_flight) = (6, 1);
         intervals[1].due = 5;
-        assert_eq!(accounting_faults(&intervals), [""; 0]);
+        assert_eq!(accounting_faults(&intervals), []);
         intervals.remove(0);
         assert_eq!(accounting_faults(&intervals).len(), 1);
     }

@@ -11,37 +11,41 @@ use dbdyno_record::{Clock, Interval, StepEvent, StepRecord};
 
 use crate::measure::latency::counts_in;
 use crate::measure::span::Span;
+use crate::model::{Code, Notice};
 
 /// Client and kind.
 type Key<'a> = (u32, &'a str);
 
+pub(crate) fn of_client(code: Code, (client, kind): Key<'_>) -> Notice {
+    Notice::reason(code).at(format!("client {client} {kind}"))
+}
+
 /// What is missing, doubled or at odds, each with its file.
-pub(crate) fn faults(step: &StepRecord) -> Vec<String> {
+pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
     let mut by_key: BTreeMap<Key<'_>, Vec<&Interval>> = BTreeMap::new();
     for interval in &step.intervals {
         by_key.entry((interval.client, interval.kind.as_str())).or_default().push(interval);
     }
     let sent = sent(step);
     if by_key.is_empty() && !sent.is_empty() {
-        return vec!["intervals.jsonl is missing or empty".to_owned()];
+        return vec![Notice::reason(Code::IntervalsEmpty)];
     }
     let end_us = step.window().map_or(0, |(_, to_us)| to_us);
-    let mut faults: Vec<String> = lanes_fault(step).into_iter().collect();
-    for ((client, kind), intervals) in &mut by_key {
-        let of = format!("intervals.jsonl: client {client} {kind}:");
-        if let Some(fault) = tiling_fault(intervals, end_us) {
-            faults.push(format!("{of} {fault}"));
+    let mut faults: Vec<Notice> = lanes_fault(step).into_iter().collect();
+    for (key, intervals) in &mut by_key {
+        if let Some((code, span)) = tiling_fault(intervals, end_us) {
+            let [from_seconds, to_seconds] = span.map(|us| us as f64 / 1e6);
+            let fault = of_client(code, *key);
+            faults.push(fault.with("from_seconds", from_seconds).with("to_seconds", to_seconds));
             continue;
         }
         let ended: u64 = intervals.iter().map(|interval| interval.done + interval.failed).sum();
-        if let Some(sent) = sent.get(&(*client, *kind)).filter(|sent| **sent != ended) {
-            faults.push(format!(
-                "{of} {ended} operations are in it, and its connections sent {sent} by events.jsonl"
-            ));
+        if let Some(sent) = sent.get(key).filter(|sent| **sent != ended) {
+            faults.push(of_client(Code::OperationsUnlike, *key).with("ended", ended).with("sent", *sent));
         }
     }
     let unseen = sent.keys().filter(|key| !by_key.contains_key(*key));
-    faults.extend(unseen.map(|(client, kind)| format!("intervals.jsonl: client {client} {kind}: no line")));
+    faults.extend(unseen.map(|key| of_client(Code::IntervalsMissing, *key)));
     faults
 }
 
@@ -57,7 +61,7 @@ fn sent(step: &StepRecord) -> BTreeMap<Key<'_>, u64> {
 }
 
 /// Each connection that was open at the barrier says once when it is done.
-fn lanes_fault(step: &StepRecord) -> Option<String> {
+fn lanes_fault(step: &StepRecord) -> Option<Notice> {
     let ends = step.events.iter().filter(|event| matches!(event, StepEvent::LaneEnded { .. })).count();
     let open = step.events.iter().find_map(|event| match event {
         StepEvent::Barrier { connections, .. } => Some(*connections as usize),
@@ -65,35 +69,30 @@ fn lanes_fault(step: &StepRecord) -> Option<String> {
     });
     match open {
         Some(open) if open == ends => None,
-        Some(open) => Some(format!("events.jsonl: {ends} of {open} connections say that they have ended")),
+        Some(open) => Some(Notice::reason(Code::ConnectionsUnlike).with("ended", ends).with("of", open)),
         None if ends == 0 => None,
-        None => Some("events.jsonl: no barrier was recorded".to_owned()),
+        None => Some(Notice::reason(Code::NoBarrier)),
     }
 }
 
 /// The first place where the intervals of one client and kind leave something out, or hold it
-/// twice.
+/// twice, from when to when, in microseconds.
 ///
 /// Their order in the file says nothing: seconds that a blocked thread has held up may be written
 /// after later ones.
-fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<String> {
+fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<(Code, [u64; 2])> {
     intervals.sort_by_key(|interval| (interval.from_us, interval.to_us));
     let mut reached_us = 0;
     for interval in intervals {
         if interval.from_us > reached_us {
-            return Some(format!("nothing from {} to {}", seconds(reached_us), seconds(interval.from_us)));
+            return Some((Code::IntervalsGap, [reached_us, interval.from_us]));
         }
         if interval.from_us < reached_us {
-            return Some(format!(
-                "{} to {} is in it more than once",
-                seconds(interval.from_us),
-                seconds(reached_us.min(interval.to_us))
-            ));
+            return Some((Code::IntervalsTwice, [interval.from_us, reached_us.min(interval.to_us)]));
         }
         reached_us = interval.to_us;
     }
-    (reached_us < end_us)
-        .then(|| format!("it ends at {}, and the window at {}", seconds(reached_us), seconds(end_us)))
+    (reached_us < end_us).then_some((Code::IntervalsShort, [reached_us, end_us]))
 }
 
 /// What is wrong when the histograms of `kind` hold so many operations of the window, by clock: of
@@ -104,7 +103,7 @@ pub(crate) fn times_fault(
     kind: &str,
     timed: [(Clock, u64); 2],
     window: Span,
-) -> Option<String> {
+) -> Option<Notice> {
     if !step.events.iter().any(|event| matches!(event, StepEvent::LaneEnded { .. })) {
         return None;
     }
@@ -114,14 +113,8 @@ pub(crate) fn times_fault(
         |interval: &&Interval| interval.kind == kind && counts_in(window, interval.from_us, interval.to_us);
     let done: u64 = step.intervals.iter().filter(inside).map(|interval| interval.done).sum();
     let (clock, timed) = timed.into_iter().find(|(_, timed)| *timed != done)?;
-    Some(format!(
-        "histograms.hlog: {} holds the times of {timed} operations of the window, and intervals.jsonl {done} operations",
-        clock.tag(kind)
-    ))
-}
-
-fn seconds(us: u64) -> String {
-    format!("{:.6} s", us as f64 / 1e6)
+    let fault = Notice::reason(Code::TimesUnlike).at(clock.tag(kind));
+    Some(fault.with("timed", timed).with("done", done))
 }
 
 #[cfg(test)]
@@ -130,7 +123,7 @@ mod tests {
     use hdrhistogram::Histogram;
 
     use super::*;
-    use crate::fixtures::{interval, load_step};
+    use crate::fixtures::{codes, interval, load_step, shown, shown_all};
     use crate::model::Validity;
     use crate::validity::validity;
 
@@ -156,7 +149,7 @@ mod tests {
         let mut step = step();
         change(&mut step);
         match validity(&step) {
-            Validity::Invalid { reasons } => reasons.join("\n"),
+            Validity::Invalid { reasons } => shown_all(&reasons),
             other => format!("{other:?}"),
         }
     }
@@ -169,18 +162,18 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_doubled_is_named_with_its_file() {
-        insta::assert_snapshot!(of(|step| step.intervals.clear()), @"intervals.jsonl is missing or empty");
-        insta::assert_snapshot!(of(|step| drop(step.intervals.remove(2))), @"intervals.jsonl: client 1 insert: nothing from 1.000000 s to 2.000000 s");
-        insta::assert_snapshot!(of(|step| drop(step.intervals.remove(1))), @"intervals.jsonl: client 2 insert: nothing from 0.000000 s to 1.000000 s");
-        insta::assert_snapshot!(of(|step| step.intervals.push(step.intervals[3].clone())), @"intervals.jsonl: client 2 insert: 1.000000 s to 2.000000 s is in it more than once");
+        insta::assert_snapshot!(of(|step| step.intervals.clear()), @"intervals-empty");
+        insta::assert_snapshot!(of(|step| drop(step.intervals.remove(2))), @"intervals-gap [client 1 insert] from_seconds: 1.0, to_seconds: 2.0");
+        insta::assert_snapshot!(of(|step| drop(step.intervals.remove(1))), @"intervals-gap [client 2 insert] from_seconds: 0.0, to_seconds: 1.0");
+        insta::assert_snapshot!(of(|step| step.intervals.push(step.intervals[3].clone())), @"intervals-twice [client 2 insert] from_seconds: 1.0, to_seconds: 2.0");
         insta::assert_snapshot!(of(|step| step.intervals.truncate(3)), @"
-        intervals.jsonl: client 1 insert: 20 operations are in it, and its connections sent 30 by events.jsonl
-        intervals.jsonl: client 2 insert: it ends at 1.000000 s, and the window at 2.000000 s
+        operations-unlike [client 1 insert] ended: 20, sent: 30
+        intervals-short [client 2 insert] from_seconds: 1.0, to_seconds: 2.0
         ");
-        insta::assert_snapshot!(of(|step| step.intervals.retain(|interval| interval.client == 1)), @"intervals.jsonl: client 2 insert: no line");
-        insta::assert_snapshot!(of(|step| (step.intervals[0].done, step.intervals[0].due) = (11, 11)), @"intervals.jsonl: client 1 insert: 31 operations are in it, and its connections sent 30 by events.jsonl");
-        insta::assert_snapshot!(of(|step| drop(step.events.remove(2))), @"events.jsonl: 1 of 2 connections say that they have ended");
-        insta::assert_snapshot!(of(|step| drop(step.events.remove(1))), @"events.jsonl: no barrier was recorded");
+        insta::assert_snapshot!(of(|step| step.intervals.retain(|interval| interval.client == 1)), @"intervals-missing [client 2 insert]");
+        insta::assert_snapshot!(of(|step| (step.intervals[0].done, step.intervals[0].due) = (11, 11)), @"operations-unlike [client 1 insert] ended: 31, sent: 30");
+        insta::assert_snapshot!(of(|step| drop(step.events.remove(2))), @"connections-unlike ended: 1, of: 2");
+        insta::assert_snapshot!(of(|step| drop(step.events.remove(1))), @"no-barrier");
     }
 
     #[test]
@@ -199,7 +192,7 @@ mod tests {
             times_fault(step, "insert", [Clock::Service, Clock::Response].map(|clock| (clock, timed)), window)
         };
         assert_eq!(fault(&step(), 40), None);
-        insta::assert_snapshot!(fault(&step(), 20).unwrap(), @"histograms.hlog: insert/service holds the times of 20 operations of the window, and intervals.jsonl 40 operations");
+        insta::assert_snapshot!(shown(&fault(&step(), 20).unwrap()), @"times-unlike [insert/service] done: 40, timed: 20");
         assert_eq!(fault(&load_step(1_000), 7), None, "no connection made it");
     }
 
@@ -213,11 +206,6 @@ mod tests {
         }
         let run = crate::fixtures::run(&["a"], 1, vec![crate::fixtures::cell(1, "a", vec![step])]);
         let findings = crate::analyse(&run);
-        let Validity::Invalid { reasons } = &findings.workloads[0].steps[0].variants[0].runs[0].validity
-        else {
-            panic!("valid")
-        };
-        assert_eq!(reasons.len(), 1, "{reasons:?}");
-        assert!(reasons[0].contains("20 operations of the window, and intervals.jsonl 40"), "{reasons:?}");
+        assert_eq!(codes(&findings.workloads[0].steps[0].variants[0].runs[0]), [Code::TimesUnlike]);
     }
 }

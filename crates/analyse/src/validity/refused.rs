@@ -3,7 +3,7 @@
 
 use dbdyno_record::{ErrorClass, StepEvent};
 
-use crate::model::KindResult;
+use crate::model::{Code, KindResult, Notice};
 
 /// Share of its operations of which a step may fail: its p99 is still that of nearly all of them.
 const MOST_FAILED_SHARE: f64 = 0.01;
@@ -11,28 +11,27 @@ const MOST_FAILED_SHARE: f64 = 0.01;
 /// Why the step's figures must not be used, if the server refused too many operations of `kind`.
 /// Those that were lost with their connection do not count: a plan that opens connections again
 /// asks for the outage, and its length is reported.
-pub(crate) fn fault(kind: &KindResult, events: &[StepEvent]) -> Option<String> {
+pub(crate) fn fault(kind: &KindResult, events: &[StepEvent]) -> Option<Notice> {
     let failed = kind.failed.saturating_sub(kind.errors.lost);
     let ended = kind.operations + failed;
     let share = failed as f64 / ended as f64;
     (failed > 0 && share > MOST_FAILED_SHARE).then(|| {
-        format!(
-            "{:.1} % of the {} operations failed; at most {:.0} % may, because rate and response times are of those that were \
-             answered ({failed} of {ended} failed{})",
-            100.0 * share,
-            kind.kind,
-            100.0 * MOST_FAILED_SHARE,
-            first_error(&kind.kind, events).unwrap_or_default()
-        )
+        Notice::reason(Code::OperationsFailed)
+            .with("kind", kind.kind.as_str())
+            .with("share", share)
+            .with("most", MOST_FAILED_SHARE)
+            .with("failed", failed)
+            .with("ended", ended)
+            .with_some("error", first_error(&kind.kind, events))
     })
 }
 
-/// `; the first error: canceling statement due to statement timeout (57014)`
+/// `canceling statement due to statement timeout (57014)`
 fn first_error(kind: &str, events: &[StepEvent]) -> Option<String> {
     events.iter().find_map(|event| match event {
         StepEvent::Error {
             kind: of, class: ErrorClass::Refused | ErrorClass::Retry, code, message, ..
-        } if of == kind => Some(format!("; the first error: {message} ({code})")),
+        } if of == kind => Some(format!("{message} ({code})")),
         _ => None,
     })
 }
@@ -42,7 +41,7 @@ mod tests {
     use dbdyno_record::{ErrorClass, StepEvent, StepRecord};
 
     use crate::analyse;
-    use crate::fixtures::{cell, read_write_step, run};
+    use crate::fixtures::{cell, read_write_step, run, shown_all};
     use crate::model::Validity;
 
     /// A step in which `failed` operations of `kind` failed, `lost` of them with their connection.
@@ -72,12 +71,8 @@ mod tests {
     fn a_step_that_failed_more_than_a_hundredth_of_its_headline_is_invalid() {
         // 500 queries were answered in the window.
         assert_eq!(validity(failing("query", 5, 0)), Validity::Valid);
-        let reasons = [
-            "20.0 % of the query operations failed; at most 1 % may, because rate and response times are of those that were \
-                        answered (125 of 625 failed; the first error: statement timeout (57014))",
-        ];
-        let reasons = reasons.map(str::to_owned).to_vec();
-        assert_eq!(validity(failing("query", 125, 0)), Validity::Invalid { reasons });
+        let Validity::Invalid { reasons } = validity(failing("query", 125, 0)) else { panic!("valid") };
+        insta::assert_snapshot!(shown_all(&reasons), @"operations-failed ended: 625, error: statement timeout (57014), failed: 125, kind: query, most: 0.01, share: 0.2");
     }
 
     #[test]

@@ -7,7 +7,9 @@ use dbdyno_analyse::{
     CompareChoices, ComparedStep, Comparison, Side, Verdict, compare as compare_sides, numbered,
 };
 use dbdyno_record::Run;
-use dbdyno_report::{comparison_json, comparison_junit, comparison_markdown, comparison_terminal};
+use dbdyno_report::{
+    comparison_json, comparison_junit, comparison_markdown, comparison_terminal, exclusion_text,
+};
 
 use crate::args::{CompareArgs, ComparisonFormat, FailOn, Gate};
 use crate::commands::report::directory;
@@ -70,8 +72,7 @@ fn first_left_out(comparison: &Comparison) -> Option<String> {
         base.chain(step.new_left_out.iter().map(move |one| (new, step, one)))
     });
     let (variant, step, one) = all.next()?;
-    let reason = if one.reason.is_empty() { String::new() } else { format!(": {}", one.reason) };
-    Some(format!("block {} of {variant} {}: {}{reason}", one.block, step.step, one.kind.words()))
+    Some(format!("block {} of {variant} {}: {}", one.block, step.step, exclusion_text(one)))
 }
 
 /// Steps in which new broke and base did not, or did less: of the first one why, of the others how
@@ -79,7 +80,6 @@ fn first_left_out(comparison: &Comparison) -> Option<String> {
 fn broken(comparison: &Comparison) -> Option<String> {
     let all = comparison.broken();
     let (step, one) = all.first()?;
-    let reason = if one.reason.is_empty() { String::new() } else { format!(": {}", one.reason) };
     let more = match all.len() - 1 {
         0 => String::new(),
         more => format!(" (and in {} more)", numbered(more, "step")),
@@ -90,11 +90,11 @@ fn broken(comparison: &Comparison) -> Option<String> {
         false => format!("where {base} is valid"),
     };
     Some(format!(
-        "{} went wrong {than_base}: {}, block {}: {}{reason}{more}",
+        "{} went wrong {than_base}: {}, block {}: {}{more}",
         comparison.new.variant,
         step.step,
         one.block,
-        one.kind.words()
+        exclusion_text(one)
     ))
 }
 
@@ -149,7 +149,7 @@ fn p99_fails(step: &ComparedStep, fail_on: FailOn) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{ComparedSide, Exclusion, ExclusionKind, PercentileRatio, Ratio};
+    use dbdyno_analyse::{ComparedSide, Exclusion, ExclusionKind, Notice, PercentileRatio, Ratio};
 
     use super::*;
     use crate::exit::USAGE;
@@ -248,8 +248,8 @@ mod tests {
 
     #[test]
     fn a_step_in_which_only_new_broke_fails_and_is_named_with_its_reason() {
-        let reason = "table pi1: rows is 2, expected 3".to_owned();
-        let left_out = Exclusion { block: 2, kind: ExclusionKind::Invalid, reason };
+        let reasons = vec![Notice::quoted("table pi1: rows is 2, expected 3")];
+        let left_out = Exclusion { block: 2, kind: ExclusionKind::Invalid, reasons };
         let broken =
             ComparedStep { new_left_out: vec![left_out.clone()], ..step(Some(Verdict::Same), false) };
         let of = comparison(vec![step(Some(Verdict::Faster), false), broken.clone()]);
@@ -266,11 +266,7 @@ mod tests {
         assert_eq!(code(&comparison(vec![both]), FailOn::Slower), 0);
         let two_runs = |new_blocks| {
             let step = ComparedStep {
-                base_left_out: vec![Exclusion {
-                    block: 1,
-                    kind: ExclusionKind::Failed,
-                    reason: String::new(),
-                }],
+                base_left_out: vec![Exclusion { block: 1, kind: ExclusionKind::Failed, reasons: Vec::new() }],
                 base_rate: Some(100.0),
                 new_blocks,
                 ..broken.clone()

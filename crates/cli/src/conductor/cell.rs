@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
 use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
+use dbdyno_report::reasons_text;
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 
 use crate::conductor::database::{CellPaths, Database};
@@ -255,8 +256,8 @@ impl Conductor<'_> {
         works: Result<Vec<Work>, dbdyno_workloads::Error>,
     ) -> Result<(), Stop> {
         for Work { name, duration, details, warning } in works.map_err(Stop::failed)? {
-            if let Some(text) = dbdyno_analyse::restless(&details) {
-                self.progress.line(&format!("warning: {text}"));
+            if let Some(why) = dbdyno_analyse::restless(&details) {
+                self.progress.line(&format!("warning: {}", reasons_text(&[why])));
             }
             self.warn(writer, warning)?;
             let duration_us = time::to_us(duration);

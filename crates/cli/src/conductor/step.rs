@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use dbdyno_analyse::{Validity, first_clause, headline_rate, seconds_text, step_validity};
+use dbdyno_analyse::{Notice, Validity, failed_check, headline_rate, seconds_text, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain, explain_executed};
 use dbdyno_loadgen::{Step, StepEnd, Threads};
 use dbdyno_plan::{ClientWait, CpuList};
-use dbdyno_record::{
-    CellId, CellWriter, Check, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter,
-};
+use dbdyno_record::{CellId, CellWriter, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
+use dbdyno_report::{reason_brief, reasons_text};
 use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{AnyWorkload, Explained};
 
@@ -212,7 +211,7 @@ impl StepTask<'_, '_> {
                         continue;
                     }
                     if !check.is_ok() {
-                        let reason = mismatch(&check);
+                        let reason = reasons_text(&[failed_check(&check)]);
                         mismatches.push(reason.clone());
                         writer.event(&StepEvent::Invalid { reason })?;
                     }
@@ -353,19 +352,8 @@ fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> Stri
     let reason = match manifest.map(|manifest| step_validity(manifest, variant, &step)) {
         Some(Validity::Invalid { reasons }) => reasons.into_iter().next(),
         Some(_) => None,
-        None => step.invalid_reasons().first().map(|reason| (*reason).to_owned()),
+        None => step.invalid_reasons().first().map(|reason| Notice::quoted(reason)),
     };
-    let note = reason.map_or(String::new(), |reason| format!("  INVALID: {}", first_clause(&reason)));
+    let note = reason.map_or(String::new(), |reason| format!("  INVALID: {}", reason_brief(&reason)));
     format!("{figure:>12} {:<15} in {seconds:>7.1} s{note}", step.spec.headline.label)
-}
-
-/// `table pi1: rows are 12, must be 13; sum(price) is ...`
-fn mismatch(check: &Check) -> String {
-    let wrong: Vec<String> = check
-        .parts
-        .iter()
-        .filter(|part| part.expected != part.actual)
-        .map(|part| format!("{} is {}, must be {}", part.name, part.actual, part.expected))
-        .collect();
-    format!("table {}: {}", check.table, wrong.join("; "))
 }

@@ -47,7 +47,7 @@ fn said(dir: &Path) -> Vec<String> {
     for step in &findings(dir).workloads[0].steps {
         for run in &step.variants[0].runs {
             let of_load = match &run.validity {
-                Validity::Invalid { reasons } => reasons.iter().any(|reason| reason.starts_with(FAULT)),
+                Validity::Invalid { reasons } => dbdyno_report::reasons_text(reasons).contains(FAULT),
                 _ => false,
             };
             let is_valid = run.validity == Validity::Valid;

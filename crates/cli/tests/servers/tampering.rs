@@ -31,7 +31,7 @@ fn reasons_after(sql: &str) -> Vec<String> {
     for step in &findings(&dir).workloads[0].steps {
         match &step.variants[0].runs[0].validity {
             Validity::Valid => assert!(step.name.starts_with('l'), "{} is valid", step.name),
-            Validity::Invalid { reasons: found } => reasons.extend(found.clone()),
+            Validity::Invalid { reasons: found } => reasons.push(dbdyno_report::reasons_text(found)),
             other => panic!("{}: {other:?}", step.name),
         }
     }

@@ -234,7 +234,11 @@ pub(crate) fn faults(findings: &Findings) -> Vec<String> {
         for variant in &step.variants {
             for run in variant.runs.iter().filter(|run| run.validity != Validity::Valid) {
                 let (name, of) = (&step.name, &variant.variant);
-                faults.push(format!("{name} {of} {}: {:?}", run.block, run.validity));
+                let why = match &run.validity {
+                    Validity::Invalid { reasons } => dbdyno_report::reasons_text(reasons),
+                    other => format!("{other:?}"),
+                };
+                faults.push(format!("{name} {of} {}: {why}", run.block));
             }
         }
     }

@@ -4,6 +4,26 @@ use dbdyno_analyse::{Comparison, Exclusion, ExclusionKind, unique};
 
 use super::step_name;
 use crate::document::text::one_line;
+use crate::notices::reasons_text;
+
+/// `its cell failed: server went away`
+pub fn exclusion_text(one: &Exclusion) -> String {
+    match reasons_text(&one.reasons).as_str() {
+        "" => words(one.kind).to_owned(),
+        reasons => format!("{}: {reasons}", words(one.kind)),
+    }
+}
+
+fn words(kind: ExclusionKind) -> &'static str {
+    match kind {
+        ExclusionKind::Invalid => "invalid",
+        ExclusionKind::Failed => "failed",
+        ExclusionKind::CellFailed => "its cell failed",
+        ExclusionKind::Interrupted => "interrupted",
+        ExclusionKind::DidNotRun => "its cell did not run",
+        ExclusionKind::ZeroRate => "rate of zero",
+    }
+}
 
 /// `qr100 to qp1000 of new my57: its cell failed in block 1: ...`. Steps with the same line share
 /// it.
@@ -47,19 +67,14 @@ fn by_kind(left_out: &[Exclusion]) -> Vec<String> {
     let text = |kind: ExclusionKind| {
         let blocks: Vec<&Exclusion> = left_out.iter().filter(|one| one.kind == kind).collect();
         let numbers: Vec<String> = blocks.iter().map(|one| one.block.to_string()).collect();
-        let (reason, same) = match blocks.as_slice() {
-            [first, others @ ..] => {
-                (first.reason.as_str(), others.iter().all(|one| one.reason == first.reason))
-            }
-            [] => ("", true),
-        };
+        let first = blocks.first().map_or(&[][..], |first| first.reasons.as_slice());
         let places = if numbers.len() == 1 { "block" } else { "blocks" };
-        let because = match (reason, same) {
-            ("", _) => String::new(),
-            (reason, true) => format!(": {reason}"),
-            (reason, false) => format!("; block {}: {reason}", numbers[0]),
+        let because = match reasons_text(first) {
+            reason if reason.is_empty() => reason,
+            reason if blocks.iter().all(|one| one.reasons == first) => format!(": {reason}"),
+            reason => format!("; block {}: {reason}", numbers[0]),
         };
-        format!("{} in {places} {}{because}", kind.words(), numbers.join(", "))
+        format!("{} in {places} {}{because}", words(kind), numbers.join(", "))
     };
     unique(left_out.iter().map(|one| one.kind)).into_iter().map(text).collect()
 }

@@ -8,16 +8,16 @@ use crate::fixture;
 
 /// Of the new variant, whose last block failed in the last step and whose second cell failed.
 fn left_out_of(step: &str) -> Vec<Exclusion> {
-    let cell =
-        Exclusion { block: 2, kind: ExclusionKind::CellFailed, reason: "server <went> away".to_owned() };
+    let quoted = |text: &str| vec![Notice::quoted(text)];
+    let cell = Exclusion { block: 2, kind: ExclusionKind::CellFailed, reasons: quoted("server <went> away") };
     let rows = |block| Exclusion {
         block,
         kind: ExclusionKind::Invalid,
-        reason: format!("rows of table {block}: 399950 instead of 400000"),
+        reasons: quoted(&format!("rows of table {block}: 399950 instead of 400000")),
     };
     match step {
         "qp500" => vec![rows(1), rows(3)],
-        "qp1000" => vec![Exclusion { block: 1, kind: ExclusionKind::DidNotRun, reason: String::new() }, cell],
+        "qp1000" => vec![Exclusion { block: 1, kind: ExclusionKind::DidNotRun, reasons: Vec::new() }, cell],
         "qr1000" => vec![cell],
         _ => Vec::new(),
     }
@@ -159,7 +159,7 @@ fn steps_with_a_margin_of_their_own_are_named() {
 fn a_program_gets_everything_unrounded() {
     let text = comparison_json(&comparison());
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert!(text.starts_with("{\n  \"schema\": 4,\n  \"base\""), "{text}");
+    assert!(text.starts_with("{\n  \"schema\": 5,\n  \"base\""), "{text}");
     assert_eq!(value["steps"][0]["verdict"], "undecided");
     assert_eq!(value["steps"][0]["inference"]["q_difference"], 0.123);
     let (invalid, left_out) = (&value["steps"][3], &value["steps"][3]["new_left_out"][0]);
@@ -168,6 +168,7 @@ fn a_program_gets_everything_unrounded() {
         (&().into(), Some(0))
     );
     assert_eq!((&left_out["kind"], &left_out["block"]), (&"invalid".into(), &1.into()));
+    assert_eq!(left_out["reasons"][0]["figures"]["text"], "rows of table 1: 399950 instead of 400000");
 }
 
 #[test]

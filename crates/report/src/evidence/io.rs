@@ -5,6 +5,7 @@ use dbdyno_analyse::{StepFindings, grouped};
 
 use super::of_runs;
 use crate::document::Table;
+use crate::levels;
 use crate::number::fixed;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -31,7 +32,7 @@ pub(super) fn debt(step: &StepFindings) -> Table {
             };
             let share = debt.share_of_written(level).filter(|_| level.more() > 0);
             vec![
-                level.words.clone(),
+                levels::words(&level.name).to_owned(),
                 figure(level.before),
                 figure(level.after),
                 figure(level.more()),
@@ -79,17 +80,12 @@ mod tests {
     fn what_was_owed_stands_before_and_after_and_work_that_never_was_is_left_out() {
         let mut step = fixture::findings().workloads[0].steps[0].clone();
         assert_eq!(debt(&step).rows.len(), 0, "not recorded, no table");
-        let level = |name: &str, words: &str, before, after| DebtLevel {
-            name: name.to_owned(),
-            words: words.to_owned(),
-            before,
-            after,
-        };
+        let level = |name: &str, before, after| DebtLevel { name: name.to_owned(), before, after };
         step.variants[0].runs[0].debt = Some(Debt {
             levels: vec![
-                level("dirty_bytes", "dirty pages", 1_000_000, 513_000_000),
-                level("history_list_length", "transactions to purge", 40, 12),
-                level("change_buffer_pages", "change buffer pages to merge", 0, 0),
+                level("dirty_bytes", 1_000_000, 513_000_000),
+                level("history_list_length", 40, 12),
+                level("change_buffer_pages", 0, 0),
             ],
             written_bytes: Some(1_024_000_000),
         });

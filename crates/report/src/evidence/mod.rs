@@ -16,6 +16,7 @@ use dbdyno_analyse::{
 };
 
 use crate::document::Table;
+use crate::notices::reasons_text;
 
 pub(crate) use cost_breakdown::explanations;
 pub(crate) use latency::of_all as latency_of_all;
@@ -128,7 +129,7 @@ pub(crate) fn state(validity: &Validity) -> &'static str {
 pub(crate) fn reason(validity: &Validity) -> String {
     match validity {
         Validity::Valid => String::new(),
-        Validity::Invalid { reasons } => reasons.join("; "),
+        Validity::Invalid { reasons } => reasons_text(reasons),
         Validity::Failed { message } => failure_words(message),
         Validity::Interrupted => "it was stopped before its end".to_owned(),
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::cells::{absent, joined, ratio_cell, word};
 use super::{BY_THRESHOLD, Scope, explained, of};
 use crate::document::{Cell, Table};
+use crate::notices::reasons_text;
 use crate::words::blocks_text;
 
 /// Data modes in which each step has tables of its own, so that none ages.
@@ -65,7 +66,7 @@ fn gap(scope: Scope<'_>, test: &BeforeAfterWrites, variant: &str) -> Cell {
     match [&test.before, &test.after].into_iter().find_map(|name| found(name)) {
         Some((name, found)) => {
             let word = word(scope, found);
-            Cell { note: format!("{name}: {}", word.why), ..Cell::from(word.text) }
+            Cell { note: format!("{name}: {}", reasons_text(&word.why)), ..Cell::from(word.text) }
         }
         None => absent("no block in which both are valid"),
     }

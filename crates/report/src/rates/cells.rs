@@ -1,47 +1,51 @@
 //! Cells of the tables of rates: rates, ratios, and the word where there is none.
 
 use dbdyno_analyse::{
-    Bound, Colours, Decided, Ratio, RunSummary, StepFindings, Validity, VariantStep, Verdict, failure_words,
-    p_text, ratio_text, seconds_text,
+    Bound, Colours, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Validity, VariantStep,
+    Verdict, failure_words, p_text, ratio_text, seconds_text,
 };
 
 use super::{Scope, colours};
 use crate::document::{Cell, Tone};
+use crate::notices::reasons_text;
 use crate::number::rate;
 
 /// What is shown of a variant that has no valid run of a step, and why.
+#[derive(Clone)]
 pub(crate) struct Word {
     pub(crate) text: &'static str,
-    pub(crate) why: String,
+    pub(crate) why: Vec<Notice>,
+}
+
+impl Word {
+    pub(crate) fn new(text: &'static str, why: &str) -> Self {
+        Self { text, why: vec![Notice::quoted(why)] }
+    }
 }
 
 /// The worst that happened: `failed`, `invalid` or `n/a`.
 pub(crate) fn word(scope: Scope<'_>, variant: &VariantStep) -> Word {
-    let find =
-        |text: fn(&Validity) -> Option<String>| variant.runs.iter().find_map(|run| text(&run.validity));
-    if let Some(why) = find(|validity| match validity {
-        Validity::Failed { message } => Some(failure_words(message)),
+    let failed = |run: &StepRun| match &run.validity {
+        Validity::Failed { message } => Some(Word::new("failed", &failure_words(message))),
         _ => None,
-    }) {
-        return Word { text: "failed", why };
-    }
-    if let Some(why) = find(|validity| match validity {
-        Validity::Invalid { reasons } => Some(reasons.join("; ")),
+    };
+    let invalid = |run: &StepRun| match &run.validity {
+        Validity::Invalid { reasons } => Some(Word { text: "invalid", why: reasons.clone() }),
         _ => None,
-    }) {
-        return Word { text: "invalid", why };
+    };
+    let runs = || variant.runs.iter();
+    if let Some(word) = runs().find_map(failed).or_else(|| runs().find_map(invalid)) {
+        return word;
     }
     let is_of = |of: &(&str, &str)| *of == (variant.variant.as_str(), scope.workload.name.as_str());
     let failure = scope.failures.iter().find(|failure| is_of(&(&failure.variant, &failure.workload)));
-    let why = match failure {
+    match failure {
         Some(failure) => {
-            let why = format!("the cell failed before or in this step: {}", failure.message);
-            return Word { text: "failed", why };
+            Word::new("failed", &format!("the cell failed before or in this step: {}", failure.message))
         }
-        None if variant.runs.is_empty() => "did not run",
-        None => "interrupted",
-    };
-    Word { text: "n/a", why: why.to_owned() }
+        None if variant.runs.is_empty() => Word::new("n/a", "did not run"),
+        None => Word::new("n/a", "interrupted"),
+    }
 }
 
 /// The ratio of a variant, or the word for why it has none.
@@ -56,7 +60,7 @@ pub(crate) fn ratio_word(scope: Scope<'_>, found: &VariantStep) -> String {
 
 impl From<Word> for Cell {
     fn from(word: Word) -> Self {
-        Self { note: word.why, ..Self::from(word.text) }
+        Self { note: reasons_text(&word.why), ..Self::from(word.text) }
     }
 }
 

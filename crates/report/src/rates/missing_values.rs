@@ -1,18 +1,16 @@
 //! Why rates and ratios are missing: each reason once, with all the places that it holds for.
 
-use dbdyno_analyse::{first_clause, reason_class};
+use dbdyno_analyse::Notice;
 
 use super::Scope;
-use super::cells::word;
+use super::cells::{Word, word};
 use crate::document::text::one_line;
+use crate::notices::{brief, reasons_text};
 
 /// Places that share a reason.
 struct Reason {
-    text: &'static str,
-    /// What reasons have in common that differ in their figures only.
-    class: String,
     /// Of the first place.
-    why: String,
+    word: Word,
     differ: bool,
     /// Numbers of steps of each variant.
     places: Vec<(String, Vec<usize>)>,
@@ -24,23 +22,24 @@ pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
     let mut reasons: Vec<Reason> = Vec::new();
     for variant in scope.variants() {
         for (at, step) in scope.steps().enumerate() {
-            let Some((text, why)) = super::of(step, variant).and_then(|found| match found.rate {
-                None => Some(word(scope, found)).map(|word| (word.text, word.why)),
+            let Some(word) = super::of(step, variant).and_then(|found| match found.rate {
+                None => Some(word(scope, found)),
                 Some(rate) if found.ratio.is_none() && found.zero_rates.is_empty() && rate > 0.0 => {
-                    Some(("n/a", format!("no block in which {} is valid too", scope.run.base)))
+                    Some(Word::new("n/a", &format!("no block in which {} is valid too", scope.run.base)))
                 }
                 Some(_) => None,
             }) else {
                 continue;
             };
-            let class = reason_class(&why);
-            let known = reasons.iter().position(|known| known.text == text && known.class == class);
-            let known = known.unwrap_or_else(|| {
-                reasons.push(Reason { text, class, why: why.clone(), differ: false, places: Vec::new() });
+            let is_alike = |known: &Reason| {
+                known.word.text == word.text && Notice::are_alike(&known.word.why, &word.why)
+            };
+            let known = reasons.iter().position(is_alike).unwrap_or_else(|| {
+                reasons.push(Reason { word: word.clone(), differ: false, places: Vec::new() });
                 reasons.len() - 1
             });
             let reason = &mut reasons[known];
-            reason.differ |= reason.why != why;
+            reason.differ |= reason.word.why != word.why;
             match reason.places.last_mut() {
                 Some((last, steps)) if last == variant => steps.push(at),
                 _ => reason.places.push((variant.to_owned(), vec![at])),
@@ -61,9 +60,11 @@ impl Reason {
         };
         let places: Vec<String> = self.places.iter().map(of_variant).collect();
         // The warnings and the step's own section have all of it.
-        let why = if self.text == "invalid" { first_clause(&self.why) } else { &self.why };
+        let Word { text, why } = &self.word;
+        let why =
+            if *text == "invalid" { why.first().map_or_else(String::new, brief) } else { reasons_text(why) };
         let others = if self.differ { " (the first of these; all are listed by step)" } else { "" };
-        one_line(&format!("{}: {}: {why}{others}", places.join("; "), self.text))
+        one_line(&format!("{}: {text}: {why}{others}", places.join("; ")))
     }
 }
 
@@ -97,7 +98,7 @@ mod tests {
         for (step, variant, reason) in places {
             let found = &mut findings.workloads[0].steps[*step].variants[*variant];
             (found.rate, found.ratio) = (None, None);
-            found.runs[0].validity = Validity::Invalid { reasons: vec![(*reason).to_owned()] };
+            found.runs[0].validity = Validity::Invalid { reasons: vec![Notice::quoted(reason)] };
         }
         of(&findings)
     }

@@ -32,7 +32,7 @@ const RATES: [f64; 10] =
 const RATIOS: [f64; 10] = [1.02, 0.99, 2.5, 9.87, 1.04, 1.30, 0.97, 1.10, 0.80, 1.0];
 /// Steps that went wrong for the second variant.
 const SLOW: usize = 8;
-const INVALID: usize = 7;
+pub(crate) const INVALID: usize = 7;
 const FAILED: usize = 9;
 const WRONG_ROWS: &str = "rows of table 1: 399950 instead of 400000";
 
@@ -219,7 +219,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
 
 fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) -> StepRun {
     let validity = match (variant, step) {
-        (1, INVALID) => Validity::Invalid { reasons: vec![WRONG_ROWS.into()] },
+        (1, INVALID) => Validity::Invalid { reasons: vec![Notice::quoted(WRONG_ROWS)] },
         (1, FAILED) => Validity::Failed { message: "server went away, \"lost connection\"".into() },
         _ => Validity::Valid,
     };

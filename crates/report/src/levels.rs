@@ -1,0 +1,83 @@
+//! Levels of put-off work in words and with their units.
+
+use dbdyno_analyse::{DeferredWork, RestlessLevel};
+
+/// What people call a level.
+pub(crate) fn words(level: &str) -> &str {
+    match level {
+        "dirty_bytes" => "dirty pages",
+        "checkpoint_age_bytes" => "redo since the checkpoint",
+        "history_list_length" => "transactions to purge",
+        "change_buffer_pages" => "change buffer pages to merge",
+        "memtable_bytes" => "memtables",
+        "flushes_pending" => "memtable flushes pending",
+        "compactions_pending" => "compactions pending",
+        "compactions_running" => "compactions running",
+        "dead_rows" => "dead rows",
+        "wal_since_checkpoint_bytes" => "log since the checkpoint",
+        "vacuums_running" => "vacuums running",
+        "autovacuum_workers" => "autovacuum workers",
+        "checkpoints_running" => "checkpoints running",
+        "wal_bytes" => "log to write back",
+        "device_requests_in_flight" => "requests at the device",
+        "device_written_bytes" => "written to the device in a second",
+        other => other,
+    }
+}
+
+/// `dirty pages 120.0 MB (quiet at 2.6 MB), dead rows 17 (quiet at 5)`
+pub(crate) fn restless(levels: &[RestlessLevel]) -> String {
+    let level = |RestlessLevel { level, value: last, quiet_at }: &RestlessLevel| {
+        format!("{} {} (quiet at {})", words(level), value(level, *last), value(level, *quiet_at))
+    };
+    match levels {
+        [] => "below its bounds only briefly".to_owned(),
+        levels => levels.iter().map(level).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// `512.0 MB more dirty pages (41 % of the 1250.0 MB written) from l.i1 to l.i2`
+pub(crate) fn deferred(work: &DeferredWork) -> String {
+    let DeferredWork { level, more, share, written_bytes, from, to } = work;
+    let share = share.zip(*written_bytes).map_or_else(String::new, |(share, written)| {
+        format!(" ({:.0} % of the {} written)", 100.0 * share, megabytes(written))
+    });
+    format!("{} more {}{share} from {from} to {to}", value(level, *more), words(level))
+}
+
+/// `512.0 MB` of a level in bytes, `17` of any other.
+fn value(level: &str, value: i64) -> String {
+    if level.ends_with("_bytes") { megabytes(value) } else { value.to_string() }
+}
+
+/// 10^6 bytes.
+fn megabytes(bytes: i64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(level: &str, value: i64, quiet_at: i64) -> RestlessLevel {
+        RestlessLevel { level: level.to_owned(), value, quiet_at }
+    }
+
+    #[test]
+    fn bytes_are_megabytes_and_counts_stay_counts() {
+        let levels = [level("dirty_bytes", 120_000_000, 2_600_000), level("history_list_length", 17, 5)];
+        insta::assert_snapshot!(restless(&levels), @"dirty pages 120.0 MB (quiet at 2.6 MB), transactions to purge 17 (quiet at 5)");
+        assert_eq!((words("dead_rows"), words("unheard_of")), ("dead rows", "unheard_of"));
+    }
+
+    #[test]
+    fn work_that_was_left_has_its_share_of_what_was_written_where_that_is_known() {
+        let (from, to) = ("l.i0".to_owned(), "qr100".to_owned());
+        let (share, written_bytes) = (Some(0.5), Some(1_024_000_000));
+        let level = "dirty_bytes".to_owned();
+        let work = DeferredWork { level, more: 512_000_000, share, written_bytes, from, to };
+        insta::assert_snapshot!(deferred(&work), @"512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100");
+        let unseen = DeferredWork { share: None, written_bytes: None, ..work };
+        insta::assert_snapshot!(deferred(&unseen), @"512.0 MB more dirty pages from l.i0 to qr100");
+    }
+}
