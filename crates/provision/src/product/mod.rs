@@ -128,13 +128,16 @@ impl Deref for dyn Family + '_ {
     }
 }
 
+/// Opens the database in a folder, made there if it is to be a fresh one. Each connection gets the
+/// settings.
+pub(crate) type OpenEmbedded =
+    fn(folder: &Path, settings: &[(String, String)], is_fresh: bool) -> Result<Endpoint, DbError>;
+
 /// A product that works inside dbdyno, without a server.
 pub struct Embedded {
     /// The driver's name, as in [`dbdyno_drivers::ALL`].
     pub name: &'static str,
-    /// The database in a folder, made there if it is to be a fresh one. Each connection gets the
-    /// settings.
-    pub open: fn(folder: &Path, settings: &[(String, String)], is_fresh: bool) -> Result<Endpoint, DbError>,
+    pub open: OpenEmbedded,
 }
 
 /// An unpacked or installed server build.
