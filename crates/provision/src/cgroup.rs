@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::process::{is_alive, started};
+use crate::process::{has_ended, own_mark};
 
 /// Beginning of the names of groups that dbdyno makes; process number, its time of start and a
 /// counter follow.
@@ -80,10 +80,8 @@ impl Cgroup {
     }
 
     fn make(place: &Place, bytes: u64) -> Result<Self, Error> {
-        let own = std::process::id();
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{own}-{}-{number}", started(own).unwrap_or_default());
-        let folder = place.parent.join(name);
+        let folder = place.parent.join(format!("{PREFIX}{}-{number}", own_mark()));
         let refused = |what: &str, error: std::io::Error| Error::Cgroup { why: format!("{what}: {error}") };
         fs::create_dir(&folder)
             .map_err(|error| refused(&format!("cannot make the group {}", folder.display()), error))?;
@@ -258,14 +256,9 @@ fn sweep_below(folder: &Path, depth: usize, removed: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether `PID-START-NUMBER` names a process that has ended; nothing else was made by dbdyno.
+/// `maker` is a process's mark and a number.
 fn is_abandoned(maker: &str) -> bool {
-    let mut parts = maker.split('-');
-    let (Some(pid), Some(noted), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return false;
-    };
-    pid.parse().is_ok_and(|pid| !is_alive(pid, noted))
+    maker.rsplit_once('-').is_some_and(|(mark, _)| has_ended(mark))
 }
 
 #[cfg(test)]
@@ -349,11 +342,11 @@ mod tests {
 
     #[test]
     fn only_groups_of_processes_that_have_ended_are_left_behind() {
-        let own = std::process::id();
-        assert!(!is_abandoned(&format!("{own}-{}-0", started(own).unwrap())));
-        assert!(is_abandoned(&format!("{own}-1-0")));
-        for not_ours in ["", "x", "1-2", "x-2-3", "1-2-3-4"] {
-            assert!(!is_abandoned(not_ours), "{not_ours}");
-        }
+        let own = own_mark();
+        // No process has this number.
+        let ended = format!("{}-{}", u32::MAX, own.split_once('-').unwrap().1);
+        assert!(!is_abandoned(&format!("{own}-0")));
+        assert!(is_abandoned(&format!("{ended}-0")), "{ended}");
+        assert!(!is_abandoned(&ended), "without a number");
     }
 }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::certificates::CertificateFiles;
 use crate::port::KeptPort;
-use crate::process::{is_alive, started};
+use crate::process::{has_ended, own_mark};
 use crate::{Certificates, Cgroup, Error};
 
 /// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
@@ -24,7 +24,7 @@ const LONGEST_SOCKET: &str = ".s.PGSQL.65535";
 /// Beginning of the names of homes.
 const PREFIX: &str = "dbdyno-";
 
-/// The file that says whose home it is: process number and time of start.
+/// The file that says whose home it is: the mark of its dbdyno.
 const OWNER: &str = "owner";
 
 /// A folder that only this user may enter, removed with its control group when dropped.
@@ -54,9 +54,7 @@ impl Home {
         if path.as_os_str().len() > MAX_SOCKET_BYTES {
             return Err(Error::SocketTooLong { path });
         }
-        let own = std::process::id();
-        let owner = format!("{own} {}\n", started(own).unwrap_or_default());
-        fs::write(folder.path().join(OWNER), owner).map_err(cannot())?;
+        fs::write(folder.path().join(OWNER), own_mark()).map_err(cannot())?;
         Ok(Self { folder, cgroup: None, tls: None })
     }
 
@@ -122,8 +120,7 @@ fn sweep_in(parent: &Path) -> Vec<PathBuf> {
 
 fn is_abandoned(home: &Path) -> bool {
     let Ok(owner) = fs::read_to_string(home.join(OWNER)) else { return false };
-    let Some((pid, noted)) = owner.trim().split_once(' ') else { return false };
-    pid.parse().is_ok_and(|pid| !is_alive(pid, noted)) && !has_answer(home)
+    has_ended(&owner) && !has_answer(home)
 }
 
 /// Whether anybody answers on a socket in this home.
@@ -157,14 +154,15 @@ mod tests {
             fs::write(path.join(OWNER), owner).unwrap();
             path
         };
-        let own = std::process::id();
-        home("dbdyno-living", &format!("{own} {}\n", started(own).unwrap()));
+        let own = own_mark();
+        // No process has this number.
+        let ended = format!("{}-{}", u32::MAX, own.split_once('-').unwrap().1);
+        home("dbdyno-living", &own);
         home("dbdyno-odd", "nonsense");
-        home("other", &format!("{own} 1\n"));
-        let answering = home("dbdyno-answering", &format!("{own} 1\n"));
+        home("other", &ended);
+        let answering = home("dbdyno-answering", &ended);
         let _listener = std::os::unix::net::UnixListener::bind(answering.join("s")).unwrap();
-        // The number of a process that lives, but with another start.
-        let dead = home("dbdyno-dead", &format!("{own} 1\n"));
+        let dead = home("dbdyno-dead", &ended);
         assert_eq!(sweep_in(parent.path()), [dead]);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 4);
     }

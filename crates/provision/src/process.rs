@@ -166,6 +166,25 @@ pub(crate) fn is_alive(pid: u32, noted: &str) -> bool {
     started(pid).as_deref() == Some(noted)
 }
 
+/// This process as the name of what may outlive it, `PID-START-NAMESPACE`: in another namespace the
+/// same number is another process.
+pub(crate) fn own_mark() -> String {
+    let own = std::process::id();
+    format!("{own}-{}-{}", started(own).unwrap_or_default(), namespace())
+}
+
+/// Whether the process of a mark has ended; one of another namespace cannot be seen from here.
+pub(crate) fn has_ended(mark: &str) -> bool {
+    let [pid, noted, place] = mark.split('-').collect::<Vec<_>>()[..] else { return false };
+    place == namespace() && pid.parse().is_ok_and(|pid| !is_alive(pid, noted))
+}
+
+/// The number of the namespace that numbers of processes hold in; see namespaces(7).
+fn namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
+}
+
 pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     stat_fields(pid)?.get(1)?.parse().ok()
 }
@@ -184,6 +203,19 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn only_processes_of_this_namespace_are_known_to_have_ended() {
+        let (own, place) = (std::process::id(), namespace());
+        assert!(!has_ended(&own_mark()), "{}", own_mark());
+        // The number of a process that lives, but with another start.
+        assert!(has_ended(&format!("{own}-1-{place}")));
+        for mark in
+            ["", "x", "1-2", &format!("x-2-{place}"), &format!("{own}-1-{place}-4"), &format!("{own}-1-7")]
+        {
+            assert!(!has_ended(mark), "{mark}");
+        }
+    }
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
