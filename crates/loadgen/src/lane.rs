@@ -116,7 +116,7 @@ pub(crate) struct Bounds {
 }
 
 impl LaneSpec {
-    /// A lane of the only kind of its step, which no other one holds back.
+    /// A lane of the first kind of its step, which decides and which no other one holds back.
     pub fn new(client: u32, pace: Pace, limit: Limit) -> Self {
         Self { client, kind: 0, pace, limit, role: Role::Decides, coupling: None }
     }

@@ -45,7 +45,7 @@ const fn row(code: Code) -> &'static str {
         Code::BlockResumed => {
             "{Place} was interrupted and resumed ({parts}): its ratios may include changes of the machine in between."
         }
-        Code::DamagedRecord => "{text:begins}",
+        Code::DamagedRecord => "{quoted:begins}",
         Code::InvalidStep => "Invalid, not used: {place}: {reasons}[; and {more_alike} more like these].",
         Code::InvalidSteps => {
             "Invalid, not used: {runs} of {all} runs of steps ({steps:step}, {variants:variant}), first {place}: {reasons}[; and {more_alike} more like these]. Each is named at its step."
@@ -94,8 +94,8 @@ const fn row(code: Code) -> &'static str {
             "{place} deferred work to later steps: {levels}[; and {more:more step}]. Details: tables `Deferred work`."
         }
         Code::FailedOperations => "{failed} {kind} operations failed ({share:3%} %) in {place}.",
-        Code::Recorded => "{text:begins}[ ({place})]",
-        Code::RecordedOften => "{text:begins}[ ({times} times, first in {place})]",
+        Code::Recorded => "{quoted:begins}[ ({place})]",
+        Code::RecordedOften => "{quoted:begins}[ ({times} times, first in {place})]",
         Code::ServerChanged => "The server of {place} changed during the run: \"{first}\", then \"{other}\".",
         Code::SettingsChanged => {
             "The settings of {place} changed during the run, between {first} and {other}: {changes}. Its blocks are not comparable."
@@ -301,10 +301,15 @@ pub fn reasons_text(reasons: &[Notice]) -> String {
     reasons.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Gives each its words as a figure `text`, for readers of JSON.
+/// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON.
 pub(crate) fn tell<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
     for reason in reasons {
         let words = text(reason);
+        for figure in reason.figures.values_mut() {
+            if let Figure::Reasons(inner) = figure {
+                tell(inner);
+            }
+        }
         reason.figures.insert("text", words.into());
     }
 }
@@ -414,6 +419,8 @@ fn share_text(share: &BlockShare) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::{DeferredWork, RestlessLevel};
+
     use super::*;
 
     /// Every name in braces with a figure that suits how it is written.
@@ -501,6 +508,32 @@ mod tests {
         insta::assert_snapshot!(both(Notice::quoted("clock jumped")), @r"
         clock jumped
         clock jumped
+        ");
+    }
+
+    #[test]
+    fn reasons_and_levels_are_parts_of_a_sentence() {
+        let invalid = Notice::new(Code::InvalidSteps).at("1 a l.i1").with("runs", 4_u32).with("all", 60_u32);
+        let invalid = invalid.with("steps", 2_u32).with("variants", 1_u32).with("more_alike", 3_u32);
+        let invalid =
+            invalid.with("reasons", vec![Notice::reason(Code::NoWindow), Notice::quoted("clock jumped")]);
+        let level =
+            RestlessLevel { level: "dirty_bytes".to_owned(), value: 120_000_000, quiet_at: 2_600_000 };
+        let restless = Notice::reason(Code::Restless).with("seconds", 60.0).with("levels", vec![level]);
+        let unsettled = Notice::new(Code::Unsettled).at("1 a l.i1").with("why", vec![restless]);
+        let work = DeferredWork {
+            level: "dead_rows".to_owned(),
+            more: 17,
+            share: None,
+            written_bytes: None,
+            from: "l.i1".to_owned(),
+            to: "l.i2".to_owned(),
+        };
+        let deferred = Notice::new(Code::DeferredWork).at("a").with("levels", vec![work]).with("more", 2_u32);
+        insta::assert_snapshot!(texts(&[invalid, unsettled, deferred]).join("\n"), @r"
+        Invalid, not used: 4 of 60 runs of steps (2 steps, 1 variant), first 1 a l.i1: no common window was recorded; clock jumped; and 3 more like these. Each is named at its step.
+        In 1 a l.i1, the server did not settle within 60 s: dirty pages 120.0 MB (quiet at 2.6 MB). That work ran during the steps after it.
+        a deferred work to later steps: 17 more dead rows from l.i1 to l.i2; and 2 more steps. Details: tables `Deferred work`.
         ");
     }
 

@@ -72,6 +72,20 @@ fn fake_lane(number: usize, name: &'static str, wait: impl FnMut() + Send + 'sta
 }
 
 #[test]
+fn sources_that_cost_much_are_not_read_in_each_interval() {
+    let data = tempfile::tempdir().unwrap();
+    let config = Config { data_dir: Some(data.path().to_owned()), ..Config::default() };
+    let sources = lanes_for(&config, &Arc::default()).into_iter().flat_map(|lane| lane.sources);
+    let costly: Vec<_> = sources.filter(|(name, _)| ["size", "processes"].contains(name)).collect();
+    assert_eq!(costly.len(), 2);
+    for (name, open) in costly {
+        let mut source = open().unwrap();
+        let mut reads = |moment| source.read(moment, &mut Values::default()).unwrap().is_some();
+        assert_eq!([reads(Moment::Boundary), reads(Moment::Tick)], [true, false], "{name}");
+    }
+}
+
+#[test]
 fn where_the_window_begins_behind_a_warm_up_every_source_is_read_however_costly() {
     let recording = Recording::new();
     let (mut lane, reads) = fake_lane(0, "quick", || ());

@@ -27,7 +27,7 @@ pub struct Surroundings {
 pub struct Original {
     /// Rest between two builds of servers, and in words.
     pub rest: (Duration, &'static str),
-    /// How it reaches such a product, `{}`.
+    /// How it reaches a server; `{}` is the name of the product.
     pub transport: &'static str,
 }
 
@@ -120,22 +120,26 @@ pub(crate) fn rows(text: &str, name: &str) -> Vec<Row> {
 
 /// The rows of a workload's `deviations.toml` that hold with `options`.
 pub(crate) fn of_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
-    named_rows(text, "deviation", options)
+    named_rows(text, "deviation", options, |_| true)
 }
 
 /// As [`of_rows`], for another workload on the same tables.
 pub(crate) fn of_table_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
-    let rows = rows(text, "deviation").into_iter().filter(|row| row.of_tables && row.holds(options));
-    rows.map(|row| row.deviation(options)).collect()
+    named_rows(text, "deviation", options, |row| row.of_tables)
 }
 
-fn named_rows(text: &str, name: &str, options: &Map<String, Value>) -> Vec<Deviation> {
+fn named_rows(
+    text: &str,
+    name: &str,
+    options: &Map<String, Value>,
+    is_wanted: fn(&Row) -> bool,
+) -> Vec<Deviation> {
     let mut list = Vec::new();
-    for row in rows(text, name).iter().filter(|row| row.holds(options)) {
+    for row in rows(text, name).iter().filter(|row| is_wanted(row) && row.holds(options)) {
         if row.shared.is_empty() {
             list.push(row.deviation(options));
         } else {
-            list.extend(named_rows(SHARED, &row.shared, options));
+            list.extend(named_rows(SHARED, &row.shared, options, |_| true));
         }
     }
     list
@@ -163,8 +167,9 @@ mod tests {
     ];
 
     fn here(original: &Original, around: Surroundings, topic: &str) -> Option<String> {
-        let found = of_surroundings(original, &around).into_iter().find(|found| found.topic == topic);
-        found.map(|found| found.here)
+        let found = of_surroundings(original, &around).into_iter().find(|found| found.topic == topic)?;
+        assert!(!found.original.contains("{}"), "{found:?}");
+        Some(found.here)
     }
 
     #[test]
@@ -199,7 +204,7 @@ mod tests {
     fn steps_that_begin_cold_or_on_other_data_are_reported() {
         let reported = |data: DataMode, cold: Cold| {
             let options = serde_json::json!({ "data": data, "cold": cold }).values();
-            let all = named_rows(SHARED, "state", &options);
+            let all = named_rows(SHARED, "state", &options, |_| true);
             all.iter().map(|found| format!("{}: {}\n", found.topic, found.here)).collect::<String>()
         };
         assert_eq!(reported(DataMode::Preserve, Cold::Steps(Vec::new())), "");

@@ -10,15 +10,15 @@ use serde::Serialize;
 pub struct Notice {
     pub code: Code,
     pub severity: Severity,
-    /// Where it holds, or who it is about: `block 1 wal l.i0`, `wal`. The worst or the first comes
-    /// first.
+    /// Where it holds, or what it is about: `block 1 wal l.i0`, `wal`, a table. The worst or the first
+    /// comes first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<&'static str, Figure>,
 }
 
-/// What a warning says: a number, or a text quoted from a server or a record.
+/// What a warning or a reason says: a number, a text, or a list of what it names.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Figure {
@@ -97,7 +97,7 @@ codes! {
     AnalysedWhileGoingOn, NewAnsweredNothing, BaseAnsweredNothing, NewMissedTarget, BothPaced,
     NewMissedSchedule, OneBlockCompared,
     LeftOutGoingOn, UnlikeFirst, ChangedWithRun, TimesFollowed, DroppedToZero, TooFewRuns,
-    // Reasons.
+    // Reasons, and what others quote.
     Quoted, DamagedStep, NoWindow, ContentDiffers, OperationsLost, OperationsOpen, IntervalsEmpty,
     IntervalsMissing, IntervalsGap, IntervalsTwice, IntervalsShort, OperationsUnlike,
     ConnectionsUnlike, NoBarrier, TimesUnlike, StatementTimesUnlike, Paused, AnswerDiffers,
@@ -132,11 +132,17 @@ impl Notice {
 
     /// Whether two are the same reason, with other places and figures.
     pub fn is_like(&self, other: &Self) -> bool {
-        let text = |notice: &Self| match notice.figures.get("text") {
-            Some(Figure::Text(text)) if notice.code == Code::Quoted => without_numbers(text),
-            _ => String::new(),
+        let words = |notice: &Self| -> Vec<(&'static str, String)> {
+            let of_figure = |figure: &Figure| match figure {
+                Figure::Text(text) => Some(without_numbers(text)),
+                Figure::Parts(parts) => {
+                    Some(parts.iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join(", "))
+                }
+                _ => None,
+            };
+            notice.figures.iter().filter_map(|(name, figure)| Some((*name, of_figure(figure)?))).collect()
         };
-        self.code == other.code && text(self) == text(other)
+        self.code == other.code && words(self) == words(other)
     }
 
     /// As many, each like the other's in its place.
@@ -227,5 +233,9 @@ mod tests {
         assert!(like("table 1: 5 rows", "table 2: 60,000 rows."));
         assert!(!like("the client was late: 1 ms", "the client was the limit: 1 ms"));
         assert!(!Notice::quoted("").is_like(&Notice::reason(Code::NoWindow)));
+        let failed =
+            |error| Notice::reason(Code::OperationsFailed).with("failed", 7_u64).with("error", error);
+        assert!(failed("duplicate key 12").is_like(&failed("duplicate key 7")));
+        assert!(!failed("duplicate key").is_like(&failed("disk full")), "other causes");
     }
 }

@@ -115,7 +115,7 @@ fn unknown_base(facts: &Facts<'_>) -> Vec<Notice> {
 
 fn damaged_records(facts: &Facts<'_>) -> Vec<Notice> {
     let texts = facts.run.warnings.iter();
-    texts.map(|text| Notice::new(Code::DamagedRecord).with("text", text.as_str())).collect()
+    texts.map(|text| Notice::new(Code::DamagedRecord).with("quoted", text.as_str())).collect()
 }
 
 fn configuration(facts: &Facts<'_>) -> Vec<Notice> {
@@ -194,7 +194,7 @@ fn recorded(run: &Run) -> Vec<Notice> {
             Some(&times @ 2..) => Notice::new(Code::RecordedOften).with("times", times),
             _ => Notice::new(Code::Recorded),
         };
-        let notice = notice.with("text", text);
+        let notice = notice.with("quoted", text);
         if place.is_empty() { notice } else { notice.at(place) }
     };
     reported.into_iter().map(notice).collect()
@@ -248,7 +248,7 @@ mod tests {
         debug-build build: debug
         cell-failed [block 1 b insert-benchmark] message: server died: see its log
         cells-missing missing: 1, planned: 3
-        damaged-record text: events.jsonl: last line cut off
+        damaged-record quoted: events.jsonl: last line cut off
         invalid-step [block 1 a l.i0] reasons: (quoted text: clock jumped)
         target-missed [a qr100] least: 190.0, rate: 150.0, target: 200.0
         failed-operations [block 1 a qr100] failed: 2, kind: query, share: 0.0024937655860349127
@@ -276,8 +276,8 @@ mod tests {
         let mut run = run(&["a"], 2, vec![cell(1, "a", vec![step()]), cell(2, "a", vec![step()])]);
         run.events.push(RunEvent::Warning { at: String::new(), text: "swap is on".to_owned() });
         assert_snapshot!(warnings_of(&run), @r"
-        recorded text: swap is on
-        recorded-often [block 1 a insert-benchmark l.i0] text: no block device, times: 2
+        recorded quoted: swap is on
+        recorded-often [block 1 a insert-benchmark l.i0] quoted: no block device, times: 2
         ");
     }
 

@@ -8,7 +8,7 @@ use dbdyno_record::{ServerInfo, VariantInfo};
 use serde::Deserialize;
 
 use super::configured::ConfiguredLine;
-use super::products::{UNKNOWN, of};
+use super::products::{self, UNKNOWN};
 use super::subject::{Build, Extra, Knowledge, Product, Settings, Subject};
 use super::value;
 
@@ -50,7 +50,7 @@ impl Subject {
     }
 
     fn bare(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
-        let product = build.map_or(&UNKNOWN, |build| of(&build.product));
+        let product = build.map_or(&UNKNOWN, |build| products::of(&build.product));
         let version = build.map_or([0; 3], |build| parts(&build.version));
         let engine = |default| extra.engine.as_deref().unwrap_or(default).to_ascii_lowercase();
         Self {

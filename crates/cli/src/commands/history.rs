@@ -140,6 +140,7 @@ fn runs_in(place: &Path) -> Result<Vec<PathBuf>, Ended> {
         return Ok(vec![place.to_owned()]);
     }
     let unreadable = |error| Ended::usage(format!("cannot read {}: {error}", place.display()));
+    // For its error: `run_dirs` passes over what cannot be read.
     std::fs::read_dir(place).map_err(unreadable)?;
     let found = run_dirs(place);
     if found.is_empty() {

@@ -138,7 +138,7 @@ fn conduct(
         cancel,
         runtime,
         data_root: data_root.clone(),
-        template_dir: templates.unwrap_or_else(|| data_root.join(TEMPLATES)),
+        template_dir: templates.clone().unwrap_or_else(|| data_root.join(TEMPLATES)),
         server_cpus,
         holds,
         clients,
@@ -156,7 +156,7 @@ fn conduct(
     if !plan.host.keep_data {
         // Templates and snapshots are kept while the run goes on, data directories only while their
         // cell does.
-        remove_data_root(&data_root);
+        remove_data_root(&data_root, templates.as_deref());
     }
     walked
 }
@@ -179,13 +179,15 @@ fn refuse_links(data_root: &Path) -> Result<(), Ended> {
     Err(Ended::machine(what))
 }
 
-/// Removes what a run has kept next to the data of its cells, and names what is left.
-fn remove_data_root(data_root: &Path) {
+/// Removes what a run has kept next to the data of its cells, but not the folder of templates that the
+/// user names, and names what is left.
+fn remove_data_root(data_root: &Path, templates: Option<&Path>) {
     if let Err(Ended { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);
     }
-    for own in [TEMPLATES, SNAPSHOTS] {
-        let _ = std::fs::remove_dir_all(data_root.join(own));
+    let own = [TEMPLATES, SNAPSHOTS].map(|name| data_root.join(name));
+    for folder in own.iter().filter(|folder| Some(folder.as_path()) != templates) {
+        let _ = std::fs::remove_dir_all(folder);
     }
     match std::fs::remove_dir(data_root) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -395,8 +397,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (data_root, kept) = (folder.path().join("data"), folder.path().join("kept/below"));
         let kept = host::kept_templates(Some(&kept)).expect("it can be made").expect("it is named");
-        std::fs::create_dir_all(data_root.join(TEMPLATES)).expect("a folder");
-        remove_data_root(&data_root);
+        let own = data_root.join(TEMPLATES);
+        std::fs::create_dir_all(&own).expect("a folder");
+        remove_data_root(&data_root, Some(&own));
+        assert!(own.exists(), "it is named");
+        remove_data_root(&data_root, Some(&kept));
         assert!(!data_root.exists() && kept.exists());
     }
 }

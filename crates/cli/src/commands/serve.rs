@@ -34,7 +34,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Ended> {
 /// Only names of this machine are answered: a page from elsewhere whose name leads
 /// here must not read results.
 fn response(site: &Site, head: &[String]) -> Answer {
-    let answer = |status, body: &str| Answer { status, kind: KIND, body: body.to_owned() };
+    let page = |status, body: &str| Answer { status, kind: KIND, body: body.to_owned() };
     let mut words = head.first().map_or("", String::as_str).split(' ');
     let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
     let header = |name: &str| {
@@ -43,14 +43,14 @@ fn response(site: &Site, head: &[String]) -> Answer {
     };
     let host = header("host").unwrap_or("").rsplit_once(':').map_or("", |(name, _)| name);
     if !["127.0.0.1", "localhost"].contains(&host) {
-        return answer("403 Forbidden", "Open this page under 127.0.0.1 or localhost.\n");
+        return page("403 Forbidden", "Open this page under 127.0.0.1 or localhost.\n");
     }
     if method != "GET" {
-        return answer("405 Method Not Allowed", "Only GET is answered.\n");
+        return page("405 Method Not Allowed", "Only GET is answered.\n");
     }
     let path = target.split(['?', '#']).next().unwrap_or("");
     match site.page(path, LIVE_SECONDS) {
         Some(body) => Answer { status: "200 OK", kind: KIND, body },
-        None => answer("404 Not Found", "There is no such page; the index is at /.\n"),
+        None => page("404 Not Found", "There is no such page; the index is at /.\n"),
     }
 }

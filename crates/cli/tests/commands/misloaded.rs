@@ -47,7 +47,10 @@ fn said(dir: &Path) -> Vec<String> {
     for step in &findings(dir).workloads[0].steps {
         for run in &step.variants[0].runs {
             let of_load = match &run.validity {
-                Validity::Invalid { reasons } => dbdyno_report::reasons_text(reasons).contains(FAULT),
+                Validity::Invalid { reasons } => {
+                    let text = |one| dbdyno_report::reasons_text(std::slice::from_ref(one));
+                    reasons.iter().any(|one| text(one).starts_with(FAULT))
+                }
                 _ => false,
             };
             let is_valid = run.validity == Validity::Valid;

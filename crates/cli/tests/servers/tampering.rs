@@ -31,7 +31,9 @@ fn reasons_after(sql: &str) -> Vec<String> {
     for step in &findings(&dir).workloads[0].steps {
         match &step.variants[0].runs[0].validity {
             Validity::Valid => assert!(step.name.starts_with('l'), "{} is valid", step.name),
-            Validity::Invalid { reasons: found } => reasons.push(dbdyno_report::reasons_text(found)),
+            Validity::Invalid { reasons: found } => {
+                reasons.extend(found.iter().map(|one| dbdyno_report::reasons_text(std::slice::from_ref(one))))
+            }
             other => panic!("{}: {other:?}", step.name),
         }
     }

@@ -235,7 +235,9 @@ pub(crate) fn faults(findings: &Findings) -> Vec<String> {
             for run in variant.runs.iter().filter(|run| run.validity != Validity::Valid) {
                 let (name, of) = (&step.name, &variant.variant);
                 let why = match &run.validity {
-                    Validity::Invalid { reasons } => dbdyno_report::reasons_text(reasons),
+                    Validity::Invalid { reasons } => {
+                        format!("Invalid: {}", dbdyno_report::reasons_text(reasons))
+                    }
                     other => format!("{other:?}"),
                 };
                 faults.push(format!("{name} {of} {}: {why}", run.block));

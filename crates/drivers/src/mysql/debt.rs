@@ -31,7 +31,7 @@ pub(super) async fn read(
     }
 }
 
-pub(super) async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), DbError> {
+async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), DbError> {
     let Some(counters) = permitted(counters(session).await)?.map(numbers) else { return Ok(()) };
     let counter = |name: &str| counters.get(name).copied();
     let page_bytes = counter("Innodb_page_size");

@@ -221,3 +221,32 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn bodies_of_any_length_arrive_whole_through_a_narrow_stream() {
+        for length in [0, 1, WORTH_GATHERING - 1, WORTH_GATHERING, 5_000, MAX_PAYLOAD - 2, MAX_PAYLOAD - 1] {
+            let (client, mut server) = tokio::io::duplex(if length > 100_000 { 1 << 16 } else { 37 });
+            let body: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
+            let mut wire = Wire::new(client);
+            let sends = async {
+                wire.send_command(3, &body).await.expect("sent");
+                drop(wire);
+            };
+            let mut received = Vec::new();
+            let (_, read) = tokio::join!(sends, server.read_to_end(&mut received));
+            read.expect("read");
+            let header = [received[0], received[1], received[2], 0];
+            assert_eq!(u32::from_le_bytes(header) as usize, length + 1, "{length}");
+            assert_eq!((received[3], received[4]), (0, 3));
+            assert!(received[5..5 + length] == body[..], "{length}");
+            // A payload of the greatest length is followed by an empty packet.
+            assert_eq!(received.len(), 5 + length + if length + 1 == MAX_PAYLOAD { HEADER } else { 0 });
+        }
+    }
+}

@@ -43,14 +43,14 @@ impl Key {
         options: &[String],
         user: Option<&str>,
     ) -> Result<Self, Error> {
-        let build = format!("{makers}\n{}", build(title, program, installer)?);
-        Ok(Self::of(title, base_dir, &build, options, user))
+        let made_by = format!("{makers}\n{}", build(title, program, installer)?);
+        Ok(Self::of(title, base_dir, &made_by, options, user))
     }
 
-    fn of(title: &str, base_dir: &Path, build: &str, options: &[String], user: Option<&str>) -> Self {
+    fn of(title: &str, base_dir: &Path, made_by: &str, options: &[String], user: Option<&str>) -> Self {
         let own = nix::unistd::geteuid();
         let text = format!(
-            "{}\n{}\n{build}\n{own} {}\n{}\n{}",
+            "{}\n{}\n{made_by}\n{own} {}\n{}\n{}",
             MAKERS.concat(),
             base_dir.display(),
             user.unwrap_or_default(),

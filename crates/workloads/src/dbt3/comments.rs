@@ -213,9 +213,9 @@ pub(super) struct Comments {
 }
 
 impl Comments {
-    /// So many of what rows belong to are passed over.
+    /// `passed_over`: how many of what rows belong to come before the first one.
     pub(super) fn new(draws: CommentDraws, passed_over: i64) -> Self {
-        let CommentDraws { seed, length: average, per_unit } = draws;
+        let CommentDraws { seed, average_length: average, per_unit } = draws;
         let mut random = RowRandomInt::new(seed, 2 * per_unit);
         random.advance_rows(passed_over);
         // As `tpchgen` rounds: 0.4 and 1.6 of the average.

@@ -51,8 +51,7 @@ pub(crate) struct Definition {
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) struct CommentDraws {
     pub(crate) seed: i64,
-    /// Average.
-    pub(crate) length: i32,
+    pub(crate) average_length: i32,
     /// Rows at most that come with what they belong to.
     pub(crate) per_unit: i32,
 }

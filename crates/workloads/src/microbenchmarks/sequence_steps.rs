@@ -118,7 +118,10 @@ impl MicroSequence {
                 lines.map(|line| MicroStep::read(line).expect("tests read every line")).collect()
             })
         });
-        &BOTH[self as usize]
+        match self {
+            Self::FortyTwo => &BOTH[0],
+            Self::ThirtyTwo => &BOTH[1],
+        }
     }
 }
 

@@ -199,6 +199,8 @@ mod tests {
         assert_eq!(most(&format!("[workload.oltp]\n{sweep}\nprotocol = \"text\"")), 0);
         assert_eq!(most("[workload.oltp]\ntests = [\"point-select\"]\nconnections = [16]\ntables = 2"), 32);
         let micro = "[workload.microbenchmarks]\ntables = 2\nconnections = [8]\nsteps = ";
+        let counts = "tests = [\"read-only\"]\ncount_ranges = 1\nconnections = [8]\ntables = 2";
+        assert_eq!(most(&format!("[workload.oltp]\n{counts}")), (6 * 2 + 2) * 8);
         assert_eq!(most(&format!("{micro}[\"point-query\", \"insert\"]")), 16);
         assert_eq!(most(&format!("{micro}[\"read-write*\"]")), (9 * 2 + 2) * 8);
         let sum = "[\"read-only-sum*\"]\nsequence = \"32\"";

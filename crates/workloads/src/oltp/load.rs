@@ -196,7 +196,7 @@ impl LoadPlan {
     }
 }
 
-/// Writes an INSERT of these `rows` (from 1) of a table into `out`.
+/// Writes an INSERT of these `rows` (from 1), one at least, of a table into `out`.
 pub(crate) fn write_insert(
     table: u32,
     rows: impl Iterator<Item = u64>,

@@ -30,8 +30,8 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const UNARY: u8 = 9;
 
-/// Operators between two operands, how tightly each binds, and whether it swaps them. Longer signs
-/// first.
+/// Operators after a first operand, how tightly each binds, and whether it swaps its operands; of
+/// `is`, `isnull` and `notnull` only how tightly they bind counts. Longer signs first.
 const OPERATORS: [(&str, u8, Function, bool); 22] = [
     ("or", OR, Function::Or, false),
     ("and", AND, Function::And, false),

@@ -44,7 +44,7 @@ pub(in crate::bench) struct Host {
     pub(in crate::bench) is_mysql: bool,
     /// Stopped when it is dropped.
     server: Running,
-    /// One thread for everything: the kernel stops a server when the thread that started it ends.
+    /// Of the thread that started the server: the kernel stops a server when that thread ends.
     pub(in crate::bench) runtime: Runtime,
 }
 

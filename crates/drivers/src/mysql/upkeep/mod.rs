@@ -1,13 +1,14 @@
 //! Rest for MySQL's family: InnoDB's dirty pages written out, MyRocks compacted, statistics
 //! collected.
 
+mod history;
 mod myrocks;
 
 use std::time::Instant;
 
+use super::Mysql;
 use super::status::{counters, variables, version_numbers};
-use super::{Mysql, debt};
-use crate::product::{Asked, Debt, Work, cell, numbers};
+use crate::product::{Asked, Work, cell, numbers};
 use crate::{Cells, Class, DbError, Session};
 
 /// Settings that make InnoDB write its dirty pages out, in the order in which they are set; they
@@ -106,9 +107,7 @@ impl Work<'_, Mysql> {
         let counters = numbers(counters(&mut self.session).await?);
         let dirty = counters.get("Innodb_buffer_pool_pages_dirty").copied();
         self.fact(&format!("dirty_pages_{when}"), dirty);
-        let mut owed = Debt::default();
-        debt::innodb(&mut self.session, &mut owed).await?;
-        let history = owed.levels.get("history_list_length").copied();
+        let history = history::history_length(&mut self.session, &counters).await?;
         self.fact(&format!("history_list_length_{when}"), history);
         Ok(())
     }

@@ -68,7 +68,7 @@ pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Lanes<AnyLane> {
 
     let of = client.clone();
     let inserts = LaneSpec::new(client.number, pace.clone(), writes);
-    let spec = LaneSpec { coupling: side(Side::Left), ..inserts };
+    let spec = LaneSpec { kind: kind("insert"), coupling: side(Side::Left), ..inserts };
     let mut lanes = vec![planned(spec, move || AnyLane::Insert(insert::InsertLane::new(&of)))];
     if step.deletes {
         let (of, cursor) = (client.clone(), Arc::clone(&cursor));
@@ -82,8 +82,8 @@ pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Lanes<AnyLane> {
     if step.rate.is_some() {
         for connection in 0..client.setup.options.query_connections {
             let (of, cursor, queries) = (client.clone(), Arc::clone(&cursor), step.kind);
-            let queries_until = LaneSpec::new(client.number, Pace::Closed, Limit::UntilClientEnds);
-            let spec = LaneSpec { kind: kind("query"), role: Role::Follows, ..queries_until };
+            let reads = LaneSpec::new(client.number, Pace::Closed, Limit::UntilClientEnds);
+            let spec = LaneSpec { kind: kind("query"), role: Role::Follows, ..reads };
             lanes.push(planned(spec, move || match queries {
                 StepKind::Range => AnyLane::Range(range::RangeLane::new(&of, connection)),
                 _ => AnyLane::Point(point::PointLane::new(&of, connection, cursor)),
