@@ -10,8 +10,8 @@ use serde::Serialize;
 pub struct Notice {
     pub code: Code,
     pub severity: Severity,
-    /// Where it holds, or what it is about: `block 1 wal l.i0`, `wal`, a table. The worst or the first
-    /// comes first.
+    /// Where it holds, or what it is about: `block 1 wal l.i0`, `wal`, a table. The worst or the
+    /// first comes first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

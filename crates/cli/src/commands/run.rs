@@ -179,8 +179,8 @@ fn refuse_links(data_root: &Path) -> Result<(), Ended> {
     Err(Ended::machine(what))
 }
 
-/// Removes what a run has kept next to the data of its cells, but not the folder of templates that the
-/// user names, and names what is left.
+/// Removes what a run has kept next to the data of its cells, but not the folder of templates that
+/// the user names, and names what is left.
 fn remove_data_root(data_root: &Path, templates: Option<&Path>) {
     if let Err(Ended { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);
