@@ -10,6 +10,7 @@
 //! went into asking for answers when there were none.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -64,12 +65,11 @@ impl Load {
     }
 
     fn find(&mut self) {
-        let Ok(tasks) = fs::read_dir("/proc/self/task") else { return };
-        for task in tasks.flatten() {
-            let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        for task in tasks() {
+            let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
             let Some(Ok(number)) = name.trim_end().strip_prefix(PREFIX).map(str::parse) else { continue };
-            let Ok(file) = ProcFile::open(task.path().join("schedstat")) else { continue };
-            let Ok(status) = ProcFile::open(task.path().join("status")) else { continue };
+            let Ok(file) = ProcFile::open(task.join("schedstat")) else { continue };
+            let Ok(status) = ProcFile::open(task.join("status")) else { continue };
             let last = Times::default();
             self.threads.push(Thread { number, keys: None, file, status, last, voluntary_switches: 0 });
         }
@@ -128,6 +128,16 @@ impl Source for Load {
         }
         Ok(Some(at))
     }
+}
+
+/// The threads of this process. The kernel ends a listing early where a thread ends meanwhile, so
+/// the longest of three is taken.
+fn tasks() -> Vec<PathBuf> {
+    let list = |_| {
+        let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        tasks.map(|task| task.path()).collect::<Vec<_>>()
+    };
+    (0..3).map(list).max_by_key(Vec::len).unwrap_or_default()
 }
 
 /// Of load thread `number`; one that sleeps has no counter, and polls nothing in vain.

@@ -136,15 +136,15 @@ impl Scheduling {
         for number in self.members.list(self.pid)? {
             self.read_thread(number);
         }
-        let reading = self.reading;
-        let ended = &mut self.ended;
-        self.threads.retain(|_, thread| {
-            let lives = thread.reading == reading;
-            if !lives {
-                *ended += thread.last;
+        // The kernel ends a listing early where a thread ends meanwhile.
+        let unlisted = self.threads.iter().filter(|(_, thread)| thread.reading != self.reading);
+        for number in unlisted.map(|(number, _)| *number).collect::<Vec<_>>() {
+            let files = self.threads.get_mut(&number).and_then(|thread| thread.files.as_mut());
+            match files.and_then(Files::read) {
+                Some(now) => self.keep(number, now),
+                None => self.forget(number),
             }
-            lives
-        });
+        }
         let mut sum = self.ended;
         for thread in self.threads.values() {
             sum += thread.last;
@@ -266,6 +266,24 @@ mod tests {
         scheduling.threads.insert(1, Thread { files: None, last: of(100, 7, 900), reading: 0 });
         scheduling.keep(1, of(3, 8, 1_000));
         assert_eq!((scheduling.ended, scheduling.threads[&1].last), (of(100, 7, 900), of(3, 8, 1_000)));
+    }
+
+    #[test]
+    fn a_thread_that_a_listing_left_out_has_not_ended() {
+        let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let mut scheduling = Scheduling::of(std::process::id());
+        let files = Files {
+            status: ProcFile::open(format!("/proc/{}/status", other.id())).unwrap(),
+            schedstat: None,
+        };
+        let last = Scheduled { switches: Switches { voluntary: 0, involuntary: 0 }, ..Scheduled::default() };
+        scheduling.threads.insert(u32::MAX, Thread { files: Some(files), last, reading: 0 });
+        scheduling.sum().unwrap();
+        assert!(scheduling.threads.contains_key(&u32::MAX));
+        other.kill().unwrap();
+        other.wait().unwrap();
+        scheduling.sum().unwrap();
+        assert!(!scheduling.threads.contains_key(&u32::MAX));
     }
 
     #[test]
