@@ -57,6 +57,7 @@ pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::{Lapse, RunValues};
 pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use join::join;
+pub use measure::debt::is_in_bytes;
 pub use measure::rates::{keeps_target, least_accepted};
 pub use model::failure::words as failure_words;
 pub use model::metrics;

@@ -1,5 +1,8 @@
 //! Exit statuses: what went wrong, by who has to do something about it.
 
+/// Any error, of which only its words matter.
+pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
+
 /// A comparison that ended as slower than allowed.
 pub(crate) const SLOWER: u8 = 1;
 /// The plan, a flag or a name is wrong: the user's to change.

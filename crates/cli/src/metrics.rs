@@ -119,7 +119,7 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn text(&self) -> String {
+    fn text(&self) -> String {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = Exposition::default();
         text.family("dbdyno_run", "info", "The run that goes on.");

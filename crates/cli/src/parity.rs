@@ -10,7 +10,7 @@ use dbdyno_provision::intents::{ConfigProduct, ConfigServer};
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
-use crate::exit::{Ended, OURS, USAGE};
+use crate::exit::{Ended, USAGE};
 use crate::manifest::workloads;
 use crate::variants::{Prepared, check_known_keys, prepare_one};
 use crate::{configs, host, terminal};
@@ -19,15 +19,12 @@ use crate::{configs, host, terminal};
 pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
     if let Some(unknown) = plan.differs.iter().find(|id| !classes().iter().any(|class| class.id == **id)) {
         let known: Vec<&str> = classes().iter().map(|class| class.id.as_str()).collect();
-        return Err(Ended::new(
-            USAGE,
-            format!(
-                "differs of the plan names {unknown:?}, which is no class of settings; classes: {}",
-                known.join(", ")
-            ),
-        ));
+        return Err(Ended::usage(format!(
+            "differs of the plan names {unknown:?}, which is no class of settings; classes: {}",
+            known.join(", ")
+        )));
     }
-    let text = toml::to_string(plan).map_err(|error| Ended::new(OURS, error))?;
+    let text = toml::to_string(plan).map_err(Ended::ours)?;
     Ok(PlanWords::read(&text))
 }
 
@@ -90,7 +87,7 @@ fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) ->
         if is_configured { "" } else { ", its default," }
     );
     if is_configured {
-        return Err(Ended::new(USAGE, text));
+        return Err(Ended::usage(text));
     }
     terminal::warning(&text);
     Ok(())
@@ -167,7 +164,7 @@ pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), End
     });
     match plan.parity {
         dbdyno_plan::Parity::Refuse if is_sure => match parity.refusal() {
-            Some(refusal) => Err(Ended::new(USAGE, refusal)),
+            Some(refusal) => Err(Ended::usage(refusal)),
             None => Ok(()),
         },
         _ => {

@@ -168,7 +168,7 @@ pub(crate) fn variants(servers: &[String], configs: &[PathBuf], addresses: &[Str
     all
 }
 
-fn text(plan: &impl Serialize) -> Result<String, Ended> {
+pub(crate) fn text(plan: &impl Serialize) -> Result<String, Ended> {
     toml::to_string(plan).map_err(Ended::ours)
 }
 

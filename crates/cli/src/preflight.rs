@@ -60,7 +60,7 @@ pub(crate) fn check_connections(
     let said = configured.value(option, file);
     let said = said.or_else(|| Some((default(option)?, format!("{option}, its default"))));
     let Some((most, who)) = said else { return Ok(()) };
-    let reserved = match base.family().reserved_connections {
+    let reserved = match base.family().facts().reserved_connections {
         None => Some(0),
         Some((option, default)) => {
             configured.value(option, file).map_or(Some(default), |(value, _)| value.parse().ok())

@@ -6,7 +6,7 @@ use dbdyno_drivers::{
 };
 use dbdyno_fetch::find_named;
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_provision::intents::ConfigServer;
+use dbdyno_provision::intents::ConfigProduct;
 use dbdyno_provision::{Base, Certificates, EMBEDDED, FAMILIES, Family, address, credentials, tls_settings};
 use dbdyno_record::VariantInfo;
 use dbdyno_workloads::takes_streams;
@@ -38,7 +38,7 @@ impl Prepared {
     /// as this one.
     pub(crate) fn on_a_socket_for_lack_of_tls(&self) -> Option<String> {
         let Source::Owned { base, .. } = &self.source else { return None };
-        let is_so = base.family().has_no_tls_on_sockets && self.manner.tls.is_none();
+        let is_so = base.family().facts().has_no_tls_on_sockets && self.manner.tls.is_none();
         is_so.then(|| base.product().to_string())
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
                 .chain(variant.pragmas.clone())
                 .collect();
             let config = settings.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
-            let title = format!("{} (embedded)", ConfigServer::embedded().title);
+            let title = format!("{} (embedded)", ConfigProduct::EMBEDDED);
             let mut info = info(EMBEDDED.name, title, config, false);
             info.embedded = true;
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
@@ -130,7 +130,7 @@ fn owned(
     engine: String,
     info: impl Fn(&str, String, String, bool) -> VariantInfo,
 ) -> Result<Prepared, Ended> {
-    let refuse = |message: String| Ended::new(USAGE, format!("variant {}: {message}", variant.name));
+    let refuse = |message: String| Ended::usage(format!("variant {}: {message}", variant.name));
     let title = base.title();
     // The plan's word for it; the folder after the name may be a link to one that is called
     // otherwise.
@@ -138,7 +138,7 @@ fn owned(
         VariantKind::Named(name) => name,
         _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    let (option_file_key, _) = base.family().option_file;
+    let (option_file_key, _) = base.family().facts().option_file;
     check_keys(variant, base.family(), &title)?;
     let own = variant.own_option_file();
     let config = match own {
@@ -160,7 +160,7 @@ fn owned(
     let (tls, certificates) = owned_tls(variant, &base, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
     let is_configured = own.is_some() || rendered.is_some();
-    let driver = base.family().name;
+    let driver = base.family().facts().name;
     let source = Source::Owned { base, is_configured, config: rendered, engine };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
     let manner = manner(variant, tls, ServerKey::Unknown);
@@ -169,27 +169,29 @@ fn owned(
 
 /// Refuses keys that the family of the variant's server does not have; `who` is the server.
 fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), Ended> {
-    let (option_file, _) = family.option_file;
-    let Some(key) = variant.product_keys().find(|key| key.family != family.name) else { return Ok(()) };
-    let help = match FAMILIES.iter().any(|other| other.option_file.0 == key.name) {
+    let (option_file, _) = family.facts().option_file;
+    let Some(key) = variant.product_keys().find(|key| key.family != family.facts().name) else {
+        return Ok(());
+    };
+    let help = match FAMILIES.iter().any(|other| other.facts().option_file.0 == key.name) {
         true => format!("say {option_file}"),
         false => "leave it out".to_owned(),
     };
-    Err(Ended::new(USAGE, format!("variant {}: {} is not for {who}; {help}", variant.name, key.name)))
+    Err(Ended::usage(format!("variant {}: {} is not for {who}; {help}", variant.name, key.name)))
 }
 
 /// As [`check_keys`], as far as the plan alone says what the server is: by its address, or by the
 /// key of its option file.
 pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), Ended> {
-    let by_file = |family: &&&dyn Family| variant.product_keys().any(|key| key.name == family.option_file.0);
+    let by_file =
+        |family: &&&dyn Family| variant.product_keys().any(|key| key.name == family.facts().option_file.0);
     let known = match variant.kind() {
-        VariantKind::Address(text) => {
-            address::family_of(&text).map(|family| (family, format!("{} addresses", family.schemes[0])))
-        }
+        VariantKind::Address(text) => address::family_of(&text)
+            .map(|family| (family, format!("{} addresses", family.facts().schemes[0]))),
         _ => FAMILIES
             .iter()
             .find(by_file)
-            .map(|family| (*family, format!("a server with {}", family.option_file.0))),
+            .map(|family| (*family, format!("a server with {}", family.facts().option_file.0))),
     };
     known.map_or(Ok(()), |(family, who)| check_keys(variant, family, &who))
 }
@@ -206,18 +208,18 @@ fn owned_tls(
     let names_files = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some());
     let line_names = |line: &str| line.trim_start().replace('-', "_").starts_with("ssl_cert");
     let family = base.family();
-    if family.only_own_certificates && (names_files || option_file.lines().any(line_names)) {
+    if family.facts().only_own_certificates && (names_files || option_file.lines().any(line_names)) {
         return Err(format!(
             "dbdyno makes the certificates of a {} that it starts, and checks them; leave ca, cert and key out of \
              tls, and ssl_cert_file out of {}",
             base.product(),
-            family.option_file.0
+            family.facts().option_file.0
         ));
     }
     if names_files || option_file.lines().any(line_names) {
         return Ok((Tls::load(settings).map_err(|error| error.to_string())?, None));
     }
-    let certificates = Certificates::new(family.superuser).map_err(|error| error.to_string())?;
+    let certificates = Certificates::new(family.facts().superuser).map_err(|error| error.to_string())?;
     let tls = Tls::of_pem(settings.mode, &certificates.for_client()).map_err(|error| error.to_string())?;
     Ok((tls, Some(certificates)))
 }
@@ -256,22 +258,22 @@ fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
 /// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
 /// be filled.
 fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<Endpoint, Ended> {
-    let (family, parsed) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
+    let (family, parsed) = address::parse(text).map_err(Ended::usage)?;
     let (options, warnings) =
         credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
-            .map_err(|error| Ended::new(USAGE, error))?;
+            .map_err(Ended::usage)?;
     for warning in warnings {
         terminal::warning(&warning);
     }
     let options = with_manner(variant, family, text, options)?;
     let Some(database) = options.database.clone() else {
-        return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
+        return Err(Ended::usage(format!("{text} names no database: let it end in /DATABASE")));
     };
     let endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
     runtime.block_on(async {
         // Existing tables must be there, in a database that stays whose it is.
         if !plan.uses_existing_tables() {
-            family.claim(&options, &database).await.map_err(|error| Ended::new(SERVER, error))?;
+            family.claim(&options, &database).await.map_err(Ended::server)?;
         }
         check_room(plan, &endpoint).await
     })?;
@@ -284,7 +286,7 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
 /// Files that the plan names and that this host does not have.
 pub(crate) fn endpoint_for(variant: &Variant, user: &str, password: Secret) -> Result<Endpoint, Ended> {
     let text = variant.address.as_deref().unwrap_or_default();
-    let (family, options) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
+    let (family, options) = address::parse(text).map_err(Ended::usage)?;
     let options = Options { user: user.to_owned(), password, ..options };
     let options = with_manner(variant, family, text, options)?;
     Ok(family.target(options).endpoint(&engine(variant), false))
@@ -298,12 +300,11 @@ fn with_manner(
     options: Options,
 ) -> Result<Options, Ended> {
     let said = variant.tls.as_ref().map(settings);
-    let asked = tls_settings(family, text, said, variant.option_file.as_deref())
-        .map_err(|error| Ended::new(USAGE, error))?;
+    let asked = tls_settings(family, text, said, variant.option_file.as_deref()).map_err(Ended::usage)?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
-        .map_err(|error| Ended::new(USAGE, error))?;
+        .map_err(Ended::usage)?;
     let server_key = match &variant.server_public_key {
-        Some(path) => ServerKey::load(path).map_err(|error| Ended::new(USAGE, error))?,
+        Some(path) => ServerKey::load(path).map_err(Ended::usage)?,
         None if variant.allow_public_key_retrieval => ServerKey::Retrieved,
         None => ServerKey::Unknown,
     };
@@ -317,14 +318,14 @@ fn engine(variant: &Variant) -> String {
 /// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends
 /// them.
 async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), Ended> {
-    let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
+    let mut session = endpoint.connect().await.map_err(Ended::server)?;
     let room = limits::check_server(&mut session, plan).await;
     let takes = takes_streams(plan, endpoint.capabilities.row_stream, &mut session).await;
     session.close().await;
-    room.map_err(|message| Ended::new(SERVER, message))?;
+    room.map_err(Ended::server)?;
     match takes {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Ended::new(SERVER, NO_STREAMS)),
-        Err(error) => Err(Ended::new(SERVER, error)),
+        Ok(false) => Err(Ended::server(NO_STREAMS)),
+        Err(error) => Err(Ended::server(error)),
     }
 }

@@ -17,7 +17,7 @@ pub struct Clients {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub on: Option<On>,
-    /// Command that runs dbdyno on a host that is named, `{host}` standing for it. It must hand its
+    /// Command that runs dbdyno on a named host; `{host}` is replaced by its name. It must hand its
     /// standard input on, by which agents get their certificates.
     #[serde(default = "start")]
     pub start: String,

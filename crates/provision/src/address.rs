@@ -16,8 +16,9 @@ pub use tls::tls_settings;
 
 /// The family of the server that `address` is of, and the rest of it.
 fn split_scheme(address: &str) -> Option<(&'static dyn Family, &str)> {
-    let rest =
-        |family: &&'static dyn Family| family.schemes.iter().find_map(|scheme| address.strip_prefix(scheme));
+    let rest = |family: &&'static dyn Family| {
+        family.facts().schemes.iter().find_map(|scheme| address.strip_prefix(scheme))
+    };
     FAMILIES.iter().find_map(|family| Some((*family, rest(family)?)))
 }
 
@@ -36,7 +37,7 @@ pub fn family_of(address: &str) -> Option<&'static dyn Family> {
 /// [`credentials`]. A password in the address is an error, as arguments and plans are read by
 /// others.
 pub fn parse(address: &str) -> Result<(&'static dyn Family, Options), Error> {
-    let schemes: Vec<&str> = FAMILIES.iter().map(|family| family.schemes[0]).collect();
+    let schemes: Vec<&str> = FAMILIES.iter().map(|family| family.facts().schemes[0]).collect();
     let (family, rest) = split_scheme(address)
         .ok_or_else(|| wrong(format!("it begins with neither {}", schemes.join(" nor "))))?;
     let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
@@ -53,7 +54,7 @@ pub fn parse(address: &str) -> Result<(&'static dyn Family, Options), Error> {
     let socket = query.map(|query| socket_of(query, family)).transpose()?.flatten();
     let address = match socket {
         Some(socket) => Address::Socket(socket_file(socket, host, family)?),
-        None => tcp(host, family.default_port)?,
+        None => tcp(host, family.facts().default_port)?,
     };
     let database = Some(decoded(database)?).filter(|name| !name.is_empty());
     Ok((family, Options { database, ..Options::new(address, decoded(user)?) }))
@@ -63,10 +64,10 @@ pub fn parse(address: &str) -> Result<(&'static dyn Family, Options), Error> {
 /// not run yet.
 fn socket_file(given: PathBuf, host: &str, family: &dyn Family) -> Result<PathBuf, Error> {
     let elsewhere = || wrong("a socket is on this machine: the host must be localhost or left out");
-    let prefix = family.socket_prefix;
+    let prefix = family.facts().socket_prefix;
     let (name, port) = match host.split_once(':') {
         Some((name, port)) if prefix.is_some() => (name, port_of(port)?),
-        _ => (host, family.default_port),
+        _ => (host, family.facts().default_port),
     };
     if !(name.is_empty() || name == "localhost") {
         return Err(elsewhere());
@@ -174,10 +175,10 @@ fn complete(
         options.password = Secret::new(variable(name).ok_or(Error::Credentials { why })?);
     }
     if options.user.is_empty() {
-        let scheme = family.schemes[0];
+        let scheme = family.facts().schemes[0];
         let why = format!(
             "no user: name one in the address ({scheme}user@host/database){}",
-            family.other_place_of_user
+            family.facts().other_place_of_user
         );
         return Err(Error::Credentials { why });
     }

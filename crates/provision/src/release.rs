@@ -19,7 +19,7 @@ impl ConfigProduct {
     /// All, in the order of tables.
     pub const ALL: [Self; 5] = [Self::MySql, Self::Percona, Self::MariaDb, Self::Postgresql, Self::Sqlite];
 
-    pub(crate) const EMBEDDED: Self = Self::Sqlite;
+    pub const EMBEDDED: Self = Self::Sqlite;
 
     /// Name, and how the names of its servers begin, `mariadb-10.11.5`; those of catalogues first.
     fn names(self) -> (&'static str, &'static [&'static str]) {

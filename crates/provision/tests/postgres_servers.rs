@@ -33,7 +33,7 @@ fn require(prefix: &str) -> Base {
 
 /// The base directory `name`; `None` for other products.
 fn postgres_named(name: &str) -> Option<Base> {
-    Some(find_named(name).unwrap()).filter(|base| base.family().name == "postgres")
+    Some(find_named(name).unwrap()).filter(|base| base.family().facts().name == "postgres")
 }
 
 fn started(spec: &ServerSpec) -> Server {

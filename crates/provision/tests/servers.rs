@@ -37,7 +37,7 @@ fn require(prefix: &str) -> Base {
 
 /// The base directory `name`; `None` for PostgreSQL, which has tests of its own.
 fn mysql_named(name: &str) -> Option<Base> {
-    Some(find_named(name).unwrap()).filter(|base| base.family().name == "mysql")
+    Some(find_named(name).unwrap()).filter(|base| base.family().facts().name == "mysql")
 }
 
 /// For tests of initialising itself: a template of their own.

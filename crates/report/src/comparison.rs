@@ -9,7 +9,7 @@ use crate::answer::{NONE, arrow};
 use crate::document::html::escaped;
 use crate::document::text::{cut, one_line};
 use crate::document::{self, Block, Column, Table, Tone};
-use crate::notices::{tell, texts};
+use crate::notices::{add_words, texts};
 use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, margins_text, milliseconds, rate, ratio};
 use crate::{TerminalOptions, json};
@@ -164,12 +164,14 @@ pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedSt
 /// The comparison as one JSON object, `schema` first. Each note and reason has its words among its
 /// figures.
 pub fn comparison_json(comparison: &Comparison) -> String {
-    let mut told = comparison.clone();
-    tell(&mut told.notes);
-    let left_out =
-        told.steps.iter_mut().flat_map(|step| step.base_left_out.iter_mut().chain(&mut step.new_left_out));
-    tell(left_out.flat_map(|one| &mut one.reasons));
-    json::document(&told)
+    let mut with_words = comparison.clone();
+    add_words(&mut with_words.notes);
+    let left_out = with_words
+        .steps
+        .iter_mut()
+        .flat_map(|step| step.base_left_out.iter_mut().chain(&mut step.new_left_out));
+    add_words(left_out.flat_map(|one| &mut one.reasons));
+    json::document(&with_words)
 }
 
 fn title(comparison: &Comparison) -> String {

@@ -3,7 +3,7 @@
 use dbdyno_analyse::{Findings, Validity};
 use serde::Serialize;
 
-use crate::notices::tell;
+use crate::notices::add_words;
 
 /// Version of the JSON report's shape: the findings as they are, no number rounded. It rises when a
 /// key is removed or changes its meaning; new keys do not raise it.
@@ -12,16 +12,16 @@ pub const SCHEMA: u32 = 5;
 /// The findings of a run. Each warning, and each reason why figures are not used, has its words
 /// among its figures.
 pub(crate) fn findings(findings: &Findings) -> String {
-    let mut told = findings.clone();
-    let of_sections = told.sections.iter_mut().flat_map(|section| &mut section.workloads);
-    let steps = told.workloads.iter_mut().chain(of_sections).flat_map(|workload| &mut workload.steps);
+    let mut with_words = findings.clone();
+    let of_sections = with_words.sections.iter_mut().flat_map(|section| &mut section.workloads);
+    let steps = with_words.workloads.iter_mut().chain(of_sections).flat_map(|workload| &mut workload.steps);
     for run in steps.flat_map(|step| &mut step.variants).flat_map(|variant| &mut variant.runs) {
         if let Validity::Invalid { reasons } = &mut run.validity {
-            tell(reasons);
+            add_words(reasons);
         }
     }
-    tell(&mut told.warnings);
-    document(&told)
+    add_words(&mut with_words.warnings);
+    document(&with_words)
 }
 
 /// One JSON object with `schema` as first key.

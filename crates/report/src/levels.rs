@@ -1,6 +1,6 @@
 //! Levels of put-off work in words and with their units.
 
-use dbdyno_analyse::{DeferredWork, RestlessLevel};
+use dbdyno_analyse::{DeferredWork, RestlessLevel, is_in_bytes};
 
 /// What people call a level.
 pub(crate) fn words(level: &str) -> &str {
@@ -47,7 +47,7 @@ pub(crate) fn deferred(work: &DeferredWork) -> String {
 
 /// `512.0 MB` of a level in bytes, `17` of any other.
 fn value(level: &str, value: i64) -> String {
-    if level.ends_with("_bytes") { megabytes(value) } else { value.to_string() }
+    if is_in_bytes(level) { megabytes(value) } else { value.to_string() }
 }
 
 /// 10^6 bytes.

@@ -49,7 +49,7 @@ pub use formats::{Part, TerminalOptions, parity_terminal, published_html, run_ht
 pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use index::{HistoryEntry, RunEntry, index_html};
 pub use json::SCHEMA;
-pub use notices::{brief as reason_brief, reasons_text, texts as notice_texts};
+pub use notices::{brief as reason_brief, reasons_text, text as notice_text, texts as notice_texts};
 pub use number::{milliseconds, rate};
 pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
 pub use parquet::{RunRows, parquet};

@@ -287,7 +287,7 @@ const fn row(code: Code) -> &'static str {
 }
 
 /// A warning in one or more sentences, or a reason as a part of one.
-pub(crate) fn text(notice: &Notice) -> String {
+pub fn text(notice: &Notice) -> String {
     worded(notice, &row(notice.code).replace('|', ""))
 }
 
@@ -302,12 +302,12 @@ pub fn reasons_text(reasons: &[Notice]) -> String {
 }
 
 /// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON.
-pub(crate) fn tell<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
+pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
     for reason in reasons {
         let words = text(reason);
         for figure in reason.figures.values_mut() {
             if let Figure::Reasons(inner) = figure {
-                tell(inner);
+                add_words(inner);
             }
         }
         reason.figures.insert("text", words.into());
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_told_in_full_or_as_far_as_its_first_clause() {
+    fn a_reason_has_a_full_and_a_brief_form() {
         let both = |reason: Notice| format!("{}\n{}", brief(&reason), text(&reason));
         let part = |name: &str, actual| CheckPart { name: name.to_owned(), expected: 13, actual };
         let differs = Notice::reason(Code::ContentDiffers).at("pi1");

@@ -56,7 +56,7 @@ pub(crate) struct Row {
     /// In place of the three texts: the rows of this name, which several workloads have.
     shared: String,
     pub(crate) topic: String,
-    /// It comes of the workload's tables, and holds for other workloads on them.
+    /// It is due to the workload's tables, and also holds for other workloads that use them.
     pub(crate) of_tables: bool,
     original: String,
     /// `{option}` is the value of an option.
@@ -120,26 +120,23 @@ pub(crate) fn rows(text: &str, name: &str) -> Vec<Row> {
 
 /// The rows of a workload's `deviations.toml` that hold with `options`.
 pub(crate) fn of_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
-    named_rows(text, "deviation", options, |_| true)
+    holding(&rows(text, "deviation"), options)
 }
 
 /// As [`of_rows`], for another workload on the same tables.
 pub(crate) fn of_table_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
-    named_rows(text, "deviation", options, |row| row.of_tables)
+    let mut all = rows(text, "deviation");
+    all.retain(|row| row.of_tables);
+    holding(&all, options)
 }
 
-fn named_rows(
-    text: &str,
-    name: &str,
-    options: &Map<String, Value>,
-    is_wanted: fn(&Row) -> bool,
-) -> Vec<Deviation> {
+fn holding(all: &[Row], options: &Map<String, Value>) -> Vec<Deviation> {
     let mut list = Vec::new();
-    for row in rows(text, name).iter().filter(|row| is_wanted(row) && row.holds(options)) {
+    for row in all.iter().filter(|row| row.holds(options)) {
         if row.shared.is_empty() {
             list.push(row.deviation(options));
         } else {
-            list.extend(named_rows(SHARED, &row.shared, options, |_| true));
+            list.extend(holding(&rows(SHARED, &row.shared), options));
         }
     }
     list
@@ -204,7 +201,7 @@ mod tests {
     fn steps_that_begin_cold_or_on_other_data_are_reported() {
         let reported = |data: DataMode, cold: Cold| {
             let options = serde_json::json!({ "data": data, "cold": cold }).values();
-            let all = named_rows(SHARED, "state", &options, |_| true);
+            let all = holding(&rows(SHARED, "state"), &options);
             all.iter().map(|found| format!("{}: {}\n", found.topic, found.here)).collect::<String>()
         };
         assert_eq!(reported(DataMode::Preserve, Cold::Steps(Vec::new())), "");

@@ -68,14 +68,15 @@ impl<W: Workload> Kind for Entry<W> {
     fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo> {
         let options: &W::Options = (options as &dyn Any).downcast_ref()?;
         let around = of_surroundings(&W::ORIGINAL, around);
+        let steps = options.steps();
         Some(WorkloadInfo {
             name: name.to_owned(),
             version: W::VERSION,
             follows: W::follows(options).to_owned(),
             options: Values::values(options),
             deviations: W::deviations(options).into_iter().chain(around).collect(),
-            load_steps: options.steps().iter().filter(|step| step.loads).count(),
-            steps: options.steps().into_iter().map(|step| step.name).collect(),
+            load_steps: steps.iter().filter(|step| step.loads).count(),
+            steps: steps.into_iter().map(|step| step.name).collect(),
         })
     }
 

@@ -94,7 +94,7 @@ impl Settle {
     }
 
     /// After which steps; `None` where nothing at all is done between steps.
-    pub fn behind(&self) -> Option<SettleAfter> {
+    pub fn after_steps(&self) -> Option<SettleAfter> {
         (self.by != SettleBy::None).then_some(self.after)
     }
 
@@ -109,7 +109,7 @@ impl Settle {
 
     /// Its line in a forecast; none where nothing is done. `where_it_is`: `after l.i2`.
     pub(crate) fn estimate(&self, where_it_is: &str, original: Duration) -> Option<StepEstimate> {
-        self.behind()?;
+        self.after_steps()?;
         Some(StepEstimate::new("settle", &self.detail(where_it_is), self.forecast(original)))
     }
 
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(of("settle_wait = \"9s\"").settling().wait_of(Duration::ZERO).as_secs(), 9);
         assert_eq!(of("settle = {}").settling().by, SettleBy::State);
         let nothing = of("settle = { by = \"none\" }").settling();
-        assert!(nothing.behind().is_none() && nothing.forecast(Duration::from_secs(60)).is_zero());
+        assert!(nothing.after_steps().is_none() && nothing.forecast(Duration::from_secs(60)).is_zero());
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub(crate) async fn finish(
         works.push(count_rows(&names, session).await?);
     }
     context.drop_binlog(session).await?;
-    if let Some(settle) = settle.filter(|settle| settle.behind().is_some()) {
+    if let Some(settle) = settle.filter(|settle| settle.after_steps().is_some()) {
         works.push(cleanup(session, context, &names, (settle, Duration::ZERO), step).await?);
     }
     Ok(works)

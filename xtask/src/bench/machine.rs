@@ -65,9 +65,10 @@ pub(super) fn on_client_cpus(program: impl AsRef<OsStr>) -> Command {
 /// The same, with the limit on open files lifted: the shell does that and becomes the program, so
 /// that who watches the process watches the program.
 pub(super) fn with_many_files(program: impl AsRef<OsStr>) -> Command {
+    let call = on_client_cpus(program);
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\"", "sh", "taskset", "-c"]);
-    command.arg(list(halves().1.as_deref())).arg(program);
+    command.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\"", "sh"]);
+    command.arg(call.get_program()).args(call.get_args());
     command
 }
 

@@ -12,15 +12,19 @@ const REPORTED_SHARE: f64 = 0.05;
 /// Steps that a warning names; the report's tables have all.
 const STEPS_NAMED: usize = 3;
 
+/// Whether a level is in bytes, which can be compared with what was written.
+pub fn is_in_bytes(level: &str) -> bool {
+    level.ends_with("_bytes")
+}
+
 impl DebtLevel {
     /// What the step added; negative when it worked off more than it made.
     pub fn more(&self) -> i64 {
         self.after - self.before
     }
 
-    /// A level in bytes, which can be compared with what was written.
     pub fn is_bytes(&self) -> bool {
-        self.name.ends_with("_bytes")
+        is_in_bytes(&self.name)
     }
 }
 

@@ -132,17 +132,19 @@ impl Notice {
 
     /// Whether two are the same reason, with other places and figures.
     pub fn is_like(&self, other: &Self) -> bool {
-        let words = |notice: &Self| -> Vec<(&'static str, String)> {
-            let of_figure = |figure: &Figure| match figure {
-                Figure::Text(text) => Some(without_numbers(text)),
-                Figure::Parts(parts) => {
-                    Some(parts.iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join(", "))
-                }
-                _ => None,
-            };
-            notice.figures.iter().filter_map(|(name, figure)| Some((*name, of_figure(figure)?))).collect()
+        self.code == other.code && self.words() == other.words()
+    }
+
+    /// Its texts without numbers, by figure.
+    fn words(&self) -> Vec<(&'static str, String)> {
+        let words = |figure: &Figure| match figure {
+            Figure::Text(text) => Some(without_numbers(text)),
+            Figure::Parts(parts) => {
+                Some(parts.iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join(", "))
+            }
+            _ => None,
         };
-        self.code == other.code && words(self) == words(other)
+        self.figures.iter().filter_map(|(name, figure)| Some((*name, words(figure)?))).collect()
     }
 
     /// As many, each like the other's in its place.

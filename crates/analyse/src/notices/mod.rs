@@ -171,7 +171,9 @@ fn recorded(run: &Run) -> Vec<Notice> {
         }
     };
     for event in &run.events {
-        if let RunEvent::Warning { text, .. } = event {
+        if let RunEvent::Warning { text, .. } = event
+            && !is_over(run, text)
+        {
             tell(text, String::new());
         }
     }
@@ -198,6 +200,20 @@ fn recorded(run: &Run) -> Vec<Notice> {
         if place.is_empty() { notice } else { notice.at(place) }
     };
     reported.into_iter().map(notice).collect()
+}
+
+/// Whether a resume said that it would not run the load of a cell again, and a later one had to:
+/// the load is in the cell then. Records hold it as text, the oldest with another word.
+fn is_over(run: &Run, text: &str) -> bool {
+    let is_of = |cell: &&CellRecord| {
+        let rest = text.strip_prefix(&format!("the load of {} was ", cell.id));
+        rest.is_some_and(|rest| rest.starts_with("complete before") || rest.starts_with("done before"))
+    };
+    run.cells.iter().find(is_of).is_some_and(|cell| {
+        let workload = run.manifest.workloads.iter().find(|workload| workload.name == cell.id.workload);
+        let first = workload.and_then(|workload| workload.steps.first());
+        first.is_some_and(|first| cell.steps.iter().any(|step| step.name == *first))
+    })
 }
 
 /// The dearest step of those in which sampling cost more than it may.
@@ -279,6 +295,28 @@ mod tests {
         recorded quoted: swap is on
         recorded-often [block 1 a insert-benchmark l.i0] quoted: no block device, times: 2
         ");
+    }
+
+    #[test]
+    fn a_load_that_was_run_again_after_all_is_not_said_to_be_elsewhere() {
+        let reported = |steps, text: &str| {
+            let mut run = run(&["a"], 2, vec![cell(1, "a", steps), cell(2, "a", Vec::new())]);
+            run.events.push(RunEvent::Warning { at: String::new(), text: text.to_owned() });
+            warnings_of(&run)
+        };
+        for (text, end) in [
+            (
+                "the load of block 1 a insert-benchmark was done before the run was stopped and is not run again",
+                "is not run again",
+            ),
+            (
+                "the load of block 1 a insert-benchmark was complete before the run was stopped and is not repeated; its figures are only in x",
+                "are only in x",
+            ),
+        ] {
+            assert!(reported(vec![query_step(400, 200)], text).contains(end));
+            assert_eq!(reported(vec![load_step(1_000), query_step(400, 200)], text), "");
+        }
     }
 
     #[test]

@@ -38,9 +38,10 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
         found.extend(works.map(|why| (cell, why)));
     }
     let notice = |found: Vec<(&CellRecord, Notice)>| {
-        let (cell, why) = found.first()?;
-        let notice = Notice::new(Code::Unsettled).at(cell.id.to_string()).with("why", vec![why.clone()]);
-        Some(notice.with_some("times", Some(found.len()).filter(|times| *times > 1)))
+        let times = found.len();
+        let (cell, why) = found.into_iter().next()?;
+        let notice = Notice::new(Code::Unsettled).at(cell.id.to_string()).with("why", vec![why]);
+        Some(notice.with_some("times", Some(times).filter(|times| *times > 1)))
     };
     by_variant.into_values().filter_map(notice).collect()
 }

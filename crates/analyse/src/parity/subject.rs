@@ -169,11 +169,6 @@ impl<'a> Reader<'a> {
     pub(super) fn engine(&self) -> Option<&'a str> {
         self.subject.engine.as_deref()
     }
-
-    /// Nothing for tables of other engines.
-    pub(super) fn of_innodb(&self) -> Option<()> {
-        (self.engine() == Some("innodb")).then_some(())
-    }
 }
 
 /// What a class comes to that is more than one setting.

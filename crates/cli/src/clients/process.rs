@@ -1,5 +1,6 @@
-//! Programs on this host that stand for agents or keep their hosts. Agents are started by the
-//! plan's command, each with certificates of its own.
+//! Programs that this host starts for agents: the agent, what runs it on another host (ssh, srun),
+//! or what reserves the hosts. Agents are started by the plan's command, each with certificates of
+//! its own.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,14 +23,14 @@ const START: Duration = Duration::from_secs(60);
 /// It ends in this time when its connection or its input does.
 const END: Duration = Duration::from_secs(2);
 
-/// The process of an agent, or one on this host that stands for it or keeps its host. It ends with
-/// this value.
+/// An agent, the program here that runs it on another host, or the one that reserves hosts. It ends
+/// with this value.
 pub(super) struct Process {
     child: Child,
-    pub(super) input: Option<ChildStdin>,
+    input: Option<ChildStdin>,
     /// What it prints.
     pub(super) lines: Receiver<String>,
-    pub(super) log: PathBuf,
+    log: PathBuf,
 }
 
 impl Process {

@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::usage::Used;
+use crate::exit::Fault;
 
 /// No message is near it: a second of a step is some tens of kilobytes.
 const LONGEST_FRAME: u32 = 64 << 20;
@@ -90,8 +91,6 @@ impl From<TlsPem> for Credentials {
         Self { authorities, certificate, key: Secret::reveal(&key).to_owned() }
     }
 }
-
-type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 impl Credentials {
     /// The agent's side.

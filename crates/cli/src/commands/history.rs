@@ -8,7 +8,7 @@ use dbdyno_record::{Error, Run, parallel};
 use dbdyno_report::{history_html, history_json, history_markdown, history_terminal};
 
 use crate::args::{Gate, HistoryArgs, HistoryFailOn, HistoryFormat};
-use crate::commands::list::run_dirs;
+use crate::commands::list::{is_run, run_dirs};
 use crate::commands::report::unknown_ending;
 use crate::exit::{Ended, SLOWER};
 use crate::terminal;
@@ -136,7 +136,7 @@ fn from_ending(output: Option<&Path>) -> Result<HistoryFormat, Ended> {
 
 /// The run directory itself, or all runs that lie in the folder.
 fn runs_in(place: &Path) -> Result<Vec<PathBuf>, Ended> {
-    if place.join("manifest.json").is_file() {
+    if is_run(place) {
         return Ok(vec![place.to_owned()]);
     }
     let unreadable = |error| Ended::usage(format!("cannot read {}: {error}", place.display()));

@@ -52,11 +52,14 @@ fn metrics() -> Vec<Block> {
     MetricGroup::ALL.iter().flat_map(of_group).collect()
 }
 
+pub(super) fn is_run(dir: &Path) -> bool {
+    dir.join("manifest.json").is_file()
+}
+
 /// The newest first: names begin with the time.
 pub(super) fn run_dirs(out: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
-    let mut dirs: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists()).collect();
+    let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_run(path)).collect();
     dirs.sort_by(|one, other| other.cmp(one));
     dirs
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dbdyno_analyse::numbered;
 use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
-use dbdyno_provision::intents::ConfigServer;
+use dbdyno_provision::intents::ConfigProduct;
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::PlanArgs;
 use crate::commands::run::warn_of_margins;
 use crate::configs::{self, Predicted, VariantConfig};
-use crate::exit::{Ended, OURS, SERVER};
+use crate::exit::Ended;
 use crate::manifest::manifest;
 use crate::parity::{self, Absent};
 use crate::power::Power;
@@ -29,7 +29,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     }
     let plan = plan_source::plan(&args.source, &args.overrides)?;
     if args.resolved {
-        return terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
+        return terminal::out(&plan_source::text(&plan)?);
     }
     if args.configs {
         let files = config_files(&plan)?;
@@ -92,7 +92,7 @@ fn can_run(absent: &[Absent]) -> Result<(), Ended> {
     }
     let reasons = reasons.iter().map(|(why, variants)| format!("\n  {}: {why}", variants.join(", ")));
     let head = "the plan cannot run here yet, and settings are predicted from names:";
-    Err(Ended::new(SERVER, head.to_owned() + &reasons.collect::<String>()))
+    Err(Ended::server(head.to_owned() + &reasons.collect::<String>()))
 }
 
 fn describe(plan: &Plan, configs: Vec<(String, String)>, estimate: &Estimate) -> Vec<Block> {
@@ -207,7 +207,7 @@ fn disk(estimate: &Estimate) -> String {
 
 fn server(kind: &VariantKind) -> String {
     match kind {
-        VariantKind::Embedded => format!("{}, embedded", ConfigServer::embedded().title),
+        VariantKind::Embedded => format!("{}, embedded", ConfigProduct::EMBEDDED),
         VariantKind::Null => "nothing (answers at once)".to_owned(),
         VariantKind::BaseDir(path) => format!("server in {}", path.display()),
         VariantKind::Named(name) => format!("server {name}"),

@@ -10,7 +10,7 @@ use dbdyno_report::{
 };
 
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
-use crate::commands::list::run_dirs;
+use crate::commands::list::{is_run, run_dirs};
 use crate::commands::site::Site;
 use crate::exit::Ended;
 use crate::terminal;
@@ -23,7 +23,7 @@ pub(super) const LATEST: &str = "latest";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     if let [folder] = args.runs.as_slice()
-        && let Some(site) = Site::of(folder).filter(|_| !folder.join("manifest.json").exists())
+        && let Some(site) = Site::of(folder).filter(|_| !is_run(folder))
     {
         return match (args.format.as_deref(), &args.output) {
             (Some(PARQUET), _) => many_as_parquet(args, folder),

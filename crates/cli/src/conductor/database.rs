@@ -12,6 +12,7 @@ use dbdyno_provision::{
 use dbdyno_sample::device_of;
 
 use crate::configs::VariantConfig;
+use crate::exit::Fault;
 use crate::option_files;
 use crate::variants::{Prepared, Source};
 
@@ -19,9 +20,6 @@ use crate::variants::{Prepared, Source};
 const DATABASE: &str = "ib";
 /// Class of the session during the load, under which its encryption is recorded.
 const CONDUCTOR: &str = "conductor";
-
-/// Why there is no database.
-pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, Clone)]
 pub(crate) struct CellPaths {
@@ -70,7 +68,7 @@ impl Database {
         place: &CellPaths,
         home: Option<Home>,
         data: Data,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Fault> {
         match &variant.source {
             Source::Null => {
                 let target = Target::Null(null::Options::default());
@@ -103,8 +101,8 @@ impl Database {
                 let server = homed(home, variant);
                 let server = server.and_then(|home| Server::start_in(home, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
-                let noted = Self::with_database(server, engine, &variant.manner, data).await;
-                noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
+                let database = Self::with_database(server, engine, &variant.manner, data).await?;
+                Ok(database.noting(config))
             }
         }
     }
@@ -126,13 +124,12 @@ impl Database {
         }
     }
 
-    fn embedded(settings: &[(String, String)], place: &CellPaths, data: Data) -> Result<Self, String> {
+    fn embedded(settings: &[(String, String)], place: &CellPaths, data: Data) -> Result<Self, Fault> {
         let is_fresh = data == Data::Fresh;
         if is_fresh {
-            prepare_data(&place.data_dir, &place.cancel).map_err(|error| error.to_string())?;
+            prepare_data(&place.data_dir, &place.cancel)?;
         }
-        let endpoint = (EMBEDDED.open)(&place.data_dir, settings, is_fresh);
-        let endpoint = endpoint.map_err(|error| error.to_string())?;
+        let endpoint = (EMBEDDED.open)(&place.data_dir, settings, is_fresh)?;
         let folder = Some(place.data_dir.clone());
         Ok(Self { data_dir: folder.clone(), database_dir: folder, ..Self::new(endpoint, true) })
     }
@@ -271,7 +268,7 @@ fn option_file(
     place: &CellPaths,
 ) -> Result<Option<PathBuf>, String> {
     let info = &variant.info;
-    let (_, ending) = base.family().option_file;
+    let (_, ending) = base.family().facts().option_file;
     is_configured
         .then(|| option_files::write(&place.config_dir, &info.name, ending, &info.config))
         .transpose()

@@ -7,7 +7,7 @@ use dbdyno_drivers::{DbError, Endpoint, Held, Hold};
 use dbdyno_plan::Plan;
 use tokio::runtime::Runtime;
 
-use crate::exit::{Ended, SERVER};
+use crate::exit::Ended;
 use crate::other_runs::OtherRuns;
 use crate::variants::{Prepared, Source};
 
@@ -45,7 +45,7 @@ impl Holds {
         for variant in variants {
             let Some(endpoint) = endpoint(variant) else { continue };
             let name = &variant.info.name;
-            let refuse = |why: String| Ended::new(SERVER, format!("variant {name}: {why}"));
+            let refuse = |why: String| Ended::server(format!("variant {name}: {why}"));
             let held = runtime.block_on(holds.asked(&endpoint)).map_err(|error| refuse(error.to_string()))?;
             match held {
                 Held::Taken(hold) => {

@@ -11,8 +11,9 @@ use dbdyno_record::{CellEvent, CellId, CellWriter, ServerInfo};
 use dbdyno_workloads::Work;
 use serde_json::{Map, Value, json};
 
-use crate::conductor::database::{Database, Fault};
+use crate::conductor::database::Database;
 use crate::conductor::{Conductor, Stop};
+use crate::exit::Fault;
 use crate::{host, time};
 
 /// Why a start came to nothing that the user did not wait for.

@@ -9,7 +9,8 @@ use dbdyno_record::{RunEvent, ServerInfo};
 
 use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
-use crate::conductor::database::{CellPaths, Database, Fault};
+use crate::conductor::database::{CellPaths, Database};
+use crate::exit::Fault;
 use crate::exit::{Ended, INTERRUPTED};
 use crate::variants::Prepared;
 use crate::{parity, time};

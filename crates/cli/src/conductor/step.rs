@@ -10,7 +10,7 @@ use dbdyno_drivers::{AnySession, DbError, explain, explain_executed};
 use dbdyno_loadgen::{Step, StepEnd, Threads};
 use dbdyno_plan::{ClientWait, CpuList};
 use dbdyno_record::{CellId, CellWriter, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
-use dbdyno_report::{reason_brief, reasons_text};
+use dbdyno_report::{notice_text, reason_brief};
 use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{AnyWorkload, Explained};
 
@@ -18,7 +18,7 @@ use crate::clients::connections;
 use crate::conductor::database::Database;
 use crate::conductor::debt;
 use crate::conductor::{Conductor, Ending};
-use crate::exit::{Ended, MACHINE, OURS};
+use crate::exit::Ended;
 use crate::progress::Watcher;
 use crate::stall_watch::{FIRST_WORD, StallWatch};
 use crate::time::{self, about};
@@ -80,9 +80,9 @@ impl StepTask<'_, '_> {
         };
         let end = self.load(workload, step, &mut writer, &mut watcher).map_err(|error| match error {
             dbdyno_loadgen::Error::Record(error) => Ended::from(error),
-            dbdyno_loadgen::Error::Thread(_) => Ended::new(MACHINE, error),
+            dbdyno_loadgen::Error::Thread(_) => Ended::machine(error),
             dbdyno_loadgen::Error::Panicked(_) | dbdyno_loadgen::Error::MixedSchedules { .. } => {
-                Ended::new(OURS, error)
+                Ended::ours(error)
             }
         })?;
         let (barrier, silence) = (watcher.barrier, watcher.stall_watch.lasts);
@@ -211,7 +211,7 @@ impl StepTask<'_, '_> {
                         continue;
                     }
                     if !check.is_ok() {
-                        let reason = reasons_text(&[failed_check(&check)]);
+                        let reason = notice_text(&failed_check(&check));
                         mismatches.push(reason.clone());
                         writer.event(&StepEvent::Invalid { reason })?;
                     }
@@ -272,7 +272,7 @@ impl StepTask<'_, '_> {
         }
         let sampler =
             Sampler::start(&self.sampler_config(warmup, polled_ns), |header| writer.counters(header))
-                .map_err(|error| Ended::new(MACHINE, error))?;
+                .map_err(Ended::machine)?;
         for text in sampler.warnings() {
             writer.event(&StepEvent::Warning { text: text.clone() })?;
         }

@@ -48,8 +48,7 @@ fn said(dir: &Path) -> Vec<String> {
         for run in &step.variants[0].runs {
             let of_load = match &run.validity {
                 Validity::Invalid { reasons } => {
-                    let text = |one| dbdyno_report::reasons_text(std::slice::from_ref(one));
-                    reasons.iter().any(|one| text(one).starts_with(FAULT))
+                    reasons.iter().any(|one| dbdyno_report::notice_text(one).starts_with(FAULT))
                 }
                 _ => false,
             };

@@ -32,7 +32,7 @@ fn reasons_after(sql: &str) -> Vec<String> {
         match &step.variants[0].runs[0].validity {
             Validity::Valid => assert!(step.name.starts_with('l'), "{} is valid", step.name),
             Validity::Invalid { reasons: found } => {
-                reasons.extend(found.iter().map(|one| dbdyno_report::reasons_text(std::slice::from_ref(one))))
+                reasons.extend(found.iter().map(dbdyno_report::notice_text))
             }
             other => panic!("{}: {other:?}", step.name),
         }

@@ -143,7 +143,7 @@ mod tests {
     use crate::{Endpoint, Target, debt, describe, status};
 
     #[tokio::test]
-    async fn sqlite_tells_its_pages_and_settings() {
+    async fn sqlite_reports_its_pages_and_settings() {
         let folder = testing::folder();
         let options = testing::options(folder.path(), &[("journal_mode", "wal"), ("page_size", "8192")]);
         let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };

@@ -52,7 +52,7 @@ async fn talk(play: &Play, base: &Base) -> Result<(String, String, Abilities), E
     let description = describe(&mut session).await.map_err(failed)?;
     let log = play.log_text()?;
     let question = Question { session: &mut session, base, description: &description, log: &log };
-    let asked = match base.family().name {
+    let asked = match base.family().facts().name {
         "mysql" => mysql::abilities(question).await,
         "postgres" => postgres::abilities(question).await,
         family => {

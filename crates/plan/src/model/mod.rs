@@ -57,7 +57,7 @@ pub struct Plan {
     /// this machine calls a difference where there is none, and how much it scatters.
     #[serde(default)]
     pub aa: bool,
-    /// Margins of single steps by pattern of the step's name, `*` standing for any letters: `{
+    /// Margins of single steps by pattern of the step's name, in which `*` matches any letters: `{
     /// "scan*" = 0.05 }`. A step's own name goes before a pattern, a pattern with more letters
     /// before one with fewer; other steps have `margin`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

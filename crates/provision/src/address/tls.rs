@@ -19,7 +19,7 @@ const OURS: &[(&str, TlsWord)] = &[
 ];
 
 fn word(family: &dyn Family, name: &str) -> Option<TlsWord> {
-    OURS.iter().chain(family.tls_words).find(|(known, _)| *known == name).map(|(_, word)| *word)
+    OURS.iter().chain(family.facts().tls_words).find(|(known, _)| *known == name).map(|(_, word)| *word)
 }
 
 /// Whether `name`, after the `?` of an address, is about TLS.

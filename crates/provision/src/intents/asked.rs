@@ -112,7 +112,7 @@ fn unknown(name: &str) -> String {
         .collect();
     near.sort_unstable();
     let near: Vec<String> = near.iter().take(3).map(|(_, known)| format!("`{known}`")).collect();
-    let files: Vec<&str> = FAMILIES.iter().map(|family| family.option_file.0).collect();
+    let files: Vec<&str> = FAMILIES.iter().map(|family| family.facts().option_file.0).collect();
     let help = match near.is_empty() {
         true => format!(
             "the list is in docs/reference/config-intents.md; a server's own options belong into {}",

@@ -120,14 +120,6 @@ pub trait Family: fmt::Debug + Sync {
     }
 }
 
-impl Deref for dyn Family + '_ {
-    type Target = FamilyFacts;
-
-    fn deref(&self) -> &FamilyFacts {
-        self.facts()
-    }
-}
-
 /// Opens the database in a folder, made there if it is to be a fresh one. Each connection gets the
 /// settings.
 pub(crate) type OpenEmbedded =

@@ -83,10 +83,10 @@ impl Server {
     pub fn options(&self, database: Option<&str>) -> Options {
         let family = self.base.family();
         let options = match self.tls_port {
-            Some(port) => Options::tcp(TLS_HOST, port, family.superuser),
-            None => Options::socket(&self.socket, family.superuser),
+            Some(port) => Options::tcp(TLS_HOST, port, family.facts().superuser),
+            None => Options::socket(&self.socket, family.facts().superuser),
         };
-        let database = database.or(family.first_database).map(str::to_owned);
+        let database = database.or(family.facts().first_database).map(str::to_owned);
         Options { database, ..options }
     }
 

@@ -90,8 +90,13 @@ impl Source for Disk {
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
         let text = self.stats.text()?;
-        let line = device_line(&text, self.device.major, self.device.minor);
-        let whole = self.flushes_of.and_then(|(major, minor)| device_line(&text, major, minor));
+        let own = (self.device.major, self.device.minor);
+        let line = device_line(&text, own.0, own.1);
+        let flushes = match self.flushes_of {
+            Some(numbers) if numbers == own => line.as_ref().and_then(|line| line.flushes),
+            Some((major, minor)) => device_line(&text, major, minor).and_then(|whole| whole.flushes),
+            None => None,
+        };
         let line = line.ok_or_else(|| self.stats.format_error("line of the data directory's device"))?;
         values.set("reads", line.reads);
         values.set("read_bytes", line.read_bytes());
@@ -105,7 +110,7 @@ impl Source for Disk {
             values.set("discards", discards);
             values.set("discard_us", discard_ms * 1000);
         }
-        if let Some((flushes, flush_ms)) = whole.and_then(|whole| whole.flushes) {
+        if let Some((flushes, flush_ms)) = flushes {
             values.set("flushes", flushes);
             values.set("flush_us", flush_ms * 1000);
         }

@@ -206,7 +206,7 @@ impl Workload for Dbt3 {
         self.shared.context.drop_binlog(session).await?;
         let settle = self.shared.options.settling();
         let is_loaded = index + 1 == LOAD_STEPS && self.steps.len() > LOAD_STEPS;
-        if !is_loaded || settle.behind().is_none() {
+        if !is_loaded || settle.after_steps().is_none() {
             return Ok(Vec::new());
         }
         let context = &self.shared.context;

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::dbt3::parameters::ORDERS;
 use crate::dbt3::schema::{Table, create};
 use crate::dbt3::{Setup, comments};
-use crate::engine::{Origin, read_back};
+use crate::engine::create_tables;
 use crate::local_infile::allow_local_infile;
 use crate::{Error, Work};
 
@@ -35,18 +35,17 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
         let drop = format!("DROP TABLE IF EXISTS {}", table.name());
         session.query(drop.as_bytes()).await.map_err(dropping)?;
     }
+    let dropped = began.elapsed();
     let of_plan = (setup.options.scale_factor, setup.options.create_table_options.as_str());
-    for table in Table::ALL {
-        let creating = Error::during(format!("creating table {}", table.name()));
-        session.query(create(table, of_plan, capabilities).as_bytes()).await.map_err(creating)?;
-    }
-    let mut created = Work::new("create tables", began.elapsed(), [("tables", json!(Table::ALL.len()))]);
+    let tables = Table::ALL.into_iter();
+    let tables = tables.map(|table| (table.name().to_owned(), vec![create(table, of_plan, capabilities)]));
+    let mut created = create_tables(&setup.context, session, tables).await?;
+    created.duration += dropped;
     if setup.options.foreign_keys && !capabilities.foreign_keys {
         let text =
             "foreign_keys = true, but this engine takes none after the load: the tables have no foreign keys";
         created.warning = Some(text.to_owned());
     }
-    read_back(session, capabilities, &Setup::tables(), Origin::Made, &mut created).await?;
     works.push(created);
     Ok(works)
 }

@@ -34,7 +34,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     });
     let mut values = options.values();
     values.insert("rest".to_owned(), json!(rest));
-    values.insert("cleans_each".to_owned(), json!(settle.behind() == Some(SettleAfter::EachWrite)));
+    values.insert("cleans_each".to_owned(), json!(settle.after_steps() == Some(SettleAfter::EachWrite)));
     let mut list = of_rows(include_str!("deviations.toml"), &values);
     list.extend(of_profile(options));
     list

@@ -86,7 +86,7 @@ impl InsertBenchmark {
     /// The original cleans up once, before the first step that reads.
     fn settles_after(&self, index: usize) -> bool {
         let Some(next) = self.steps.get(index + 1) else { return false };
-        match self.shared.options.settling().behind() {
+        match self.shared.options.settling().after_steps() {
             None => false,
             Some(SettleAfter::Load) => self.steps[index].rate.is_none() && next.rate.is_some(),
             Some(SettleAfter::EachWrite) => true,

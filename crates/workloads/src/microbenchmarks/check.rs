@@ -8,6 +8,7 @@ use crate::microbenchmarks::estimate;
 use crate::microbenchmarks::options::{MicroRung, MicroStep, MicroTest, Microbenchmarks};
 use crate::microbenchmarks::pattern::fits;
 use crate::microbenchmarks::steps::Step;
+use crate::microbenchmarks::turns::begins_group;
 use crate::oltp::check::{MOST_CONNECTIONS, ladder_problem};
 use crate::oltp::check_tables::tables_problem;
 use crate::oltp::mix::prepared;
@@ -72,14 +73,15 @@ impl WorkloadOptions for Microbenchmarks {
 
     fn steps(&self) -> Vec<StepOutline> {
         let before = StepOutline::of_names(self.tables_part().step_names(), self.load_steps());
-        let outline = |(index, rung): (usize, MicroRung)| StepOutline {
-            name: rung.name,
+        let rungs = self.rungs();
+        let outline = |(index, rung): (usize, &MicroRung)| StepOutline {
+            name: rung.name.clone(),
             loads: false,
-            begins_group: self.begins_group(index),
+            begins_group: begins_group(&rungs, index),
             is_warm_up: rung.step.moment.is_warm_up(),
             changes_data: rung.step.test.writes(),
         };
-        before.into_iter().chain(self.rungs().into_iter().enumerate().map(outline)).collect()
+        before.into_iter().chain(rungs.iter().enumerate().map(outline)).collect()
     }
 
     fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {

@@ -26,14 +26,14 @@ impl Microbenchmarks {
     /// reads. Where loaded data come back later, they must be at rest already, so the first rest
     /// lies after the load; and there is none after writes that are thrown away.
     pub fn settles_between(&self, before: Option<&MicroRung>, after: Option<&MicroRung>) -> bool {
-        let (Some(after), Some(behind)) = (after, self.settling().behind()) else { return false };
+        let (Some(after), Some(settle_after)) = (after, self.settling().after_steps()) else { return false };
         match before {
             None if self.use_existing => return false,
             Some(_) if self.data.puts_back_each_step() => return false,
             _ => {}
         }
         let wrote = before.is_none_or(|before| before.step.test.writes());
-        if wrote && behind == SettleAfter::EachWrite {
+        if wrote && settle_after == SettleAfter::EachWrite {
             return true;
         }
         let comes_back = self.data.uses_snapshot() || self.data.puts_back_each_step();
@@ -44,17 +44,16 @@ impl Microbenchmarks {
             _ => steps.iter().any(|step| step.settles),
         }
     }
+}
 
-    /// Whether data may be put back, and the server started anew, before step `index` of
-    /// [`Microbenchmarks::rungs`]. Not after a step that fills caches for this one, nor between
-    /// rungs of a step that reads with caches filled so.
-    pub fn begins_group(&self, index: usize) -> bool {
-        let rungs = self.rungs();
-        let Some(rung) = rungs.get(index) else { return true };
-        let follows_warm_up = |index: usize| index > 0 && rungs[index - 1].step.moment.is_warm_up();
-        let first = rungs.iter().position(|other| other.place == rung.place).unwrap_or(index);
-        !follows_warm_up(index) && (rung.step.test.writes() || !follows_warm_up(first))
-    }
+/// Whether data may be put back, and the server started anew, before step `index` of `rungs`. Not
+/// after a step that fills caches for this one, nor between rungs of a step that reads with caches
+/// filled so.
+pub(crate) fn begins_group(rungs: &[MicroRung], index: usize) -> bool {
+    let Some(rung) = rungs.get(index) else { return true };
+    let follows_warm_up = |index: usize| index > 0 && rungs[index - 1].step.moment.is_warm_up();
+    let first = rungs.iter().position(|other| other.place == rung.place).unwrap_or(index);
+    !follows_warm_up(index) && (rung.step.test.writes() || !follows_warm_up(first))
 }
 
 #[cfg(test)]
@@ -125,7 +124,7 @@ mod tests {
         let within = |sequence, steps: &[&str]| -> Vec<String> {
             let options = Microbenchmarks { sequence, ..options(DataMode::RestoreEachStep, steps) };
             let rungs = options.rungs();
-            let names = (0..rungs.len()).filter(|&index| !options.begins_group(index));
+            let names = (0..rungs.len()).filter(|&index| !begins_group(&rungs, index));
             names.map(|index| rungs[index].name.clone()).collect()
         };
         assert_eq!(within(MicroSequence::FortyTwo, &["*"]), ["point-query.pre.c1", "point-query.pre.c2"]);

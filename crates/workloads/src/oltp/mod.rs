@@ -125,7 +125,7 @@ impl Oltp {
         let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
         let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
         let tables_go_on = !self.shared.options.data.puts_back_each_step();
-        let settles = match self.shared.options.settling().behind() {
+        let settles = match self.shared.options.settling().after_steps() {
             None => false,
             Some(SettleAfter::EachWrite) if tables_go_on && self.writes(index) => true,
             Some(_) => !is_test(&self.steps[index]),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_profile_stands_for_is_in_the_resolved_plan() {
+    fn the_resolved_plan_says_what_a_profile_means() {
         let old = plan(&text("profile = \"sysbench-0.5\""));
         let resolved = toml::to_string(&old).unwrap();
         assert!(resolved.contains("one_table = true"), "{resolved}");

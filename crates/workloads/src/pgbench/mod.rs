@@ -267,7 +267,7 @@ impl Workload for Pgbench {
     }
 
     fn deviations(options: &Options) -> Vec<Deviation> {
-        let settles = options.has_load() && options.settling().behind().is_some();
+        let settles = options.has_load() && options.settling().after_steps().is_some();
         let mut values = options.values();
         values.insert("loads".to_owned(), json!(options.has_load()));
         values.insert("settles".to_owned(), json!(settles));

@@ -206,7 +206,7 @@ impl Workload for Sysbench {
     }
 
     fn deviations(options: &Options) -> Vec<Deviation> {
-        let settles = !options.use_existing && options.settling().behind().is_some();
+        let settles = !options.use_existing && options.settling().after_steps().is_some();
         let mut values = options.values();
         values.insert("settles".to_owned(), json!(settles));
         of_rows(include_str!("deviations.toml"), &values)

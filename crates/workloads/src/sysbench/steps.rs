@@ -46,23 +46,19 @@ impl Planned {
         }
     }
 
-    /// Paces of a run's connections: those of a classic test with its ladder.
-    fn paces(&self, connections: u32, rate: Option<u32>, setup: &Setup) -> Vec<Pace> {
-        paces(&self.name, (connections, rate), &setup.options.shared(), setup.context.seed)
-    }
-
     pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Lanes<ScriptLane> {
         let Some(script) = setup.script() else { return Vec::new() };
         let connections = self.connections(setup);
+        let shared = setup.options.shared();
         let (command, paces, per_client, is_shared) = match &self.act {
             Act::Command(name) => (name.clone(), vec![Pace::Closed; connections as usize], 1, false),
             Act::Run { rate, .. } => {
                 let per_client = connections / clients(connections, *rate);
-                ("run".to_owned(), self.paces(connections, *rate, setup), per_client, rate.is_some())
+                let paces = paces(&self.name, (connections, *rate), &shared, setup.context.seed);
+                ("run".to_owned(), paces, per_client, rate.is_some())
             }
         };
         let is_run = matches!(self.act, Act::Run { .. });
-        let shared = setup.options.shared();
         let part = Part {
             script: script.clone(),
             command,
@@ -92,7 +88,8 @@ impl Planned {
                 (name.as_str(), Unit::Rows, "rows/s", connections, Pace::Closed.to_string())
             }
             Act::Run { rate, .. } => {
-                let paces = self.paces(connections, *rate, setup);
+                let shared = setup.options.shared();
+                let paces = paces(&self.name, (connections, *rate), &shared, setup.context.seed);
                 let pace = paces.first().map_or_else(String::new, ToString::to_string);
                 ("event", Unit::Operations, "events/s", clients(connections, *rate), pace)
             }

@@ -125,8 +125,8 @@ pub(in crate::bench) fn start_with(
     let title = base.title();
     std::fs::create_dir_all(folder)?;
     let file = |name: &str| folder.join(name);
-    let is_mysql = base.family().name == "mysql";
-    let (key, _) = base.family().option_file;
+    let is_mysql = base.family().facts().name == "mysql";
+    let (key, _) = base.family().facts().option_file;
     std::fs::write(file(key), if is_mysql { my_cnf } else { postgresql_conf })?;
     let server = Server::start(&ServerSpec {
         base,
@@ -143,7 +143,7 @@ pub(in crate::bench) fn start_with(
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(create_database(server.target(None, &Manner::default()).endpoint("innodb", false)))?;
     let family = server.base.family();
-    let (scheme, user) = (family.schemes[0], family.superuser);
+    let (scheme, user) = (family.facts().schemes[0], family.facts().superuser);
     let socket = server.socket().display().to_string();
     let place = family.socket_in_address(server.socket()).display().to_string();
     let address = |database: &str| format!("{scheme}{user}@localhost/{database}?socket={place}");

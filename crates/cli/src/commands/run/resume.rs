@@ -167,13 +167,13 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
         }
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
         for (key, own) in variant.own_option_files_mut() {
-            let mut files = FAMILIES.iter().map(|family| family.option_file);
+            let mut files = FAMILIES.iter().map(|family| family.facts().option_file);
             if own.is_some()
                 && let Some((_, ending)) = files.find(|(of_family, _)| *of_family == key)
             {
                 let kept =
                     option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
-                *own = Some(kept.map_err(|error| Ended::new(crate::exit::MACHINE, error))?);
+                *own = Some(kept.map_err(Ended::machine)?);
             }
         }
     }

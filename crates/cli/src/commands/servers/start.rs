@@ -48,7 +48,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
 fn how_to_connect(base: &Base, play: &Play) -> String {
     let socket = play.socket();
     let family = base.family();
-    let (scheme, user) = (family.schemes[0], family.superuser);
+    let (scheme, user) = (family.facts().schemes[0], family.facts().superuser);
     let address =
         format!("{scheme}{user}@localhost/DATABASE?socket={}", family.socket_in_address(socket).display());
     let client = client(base, socket)

@@ -1,7 +1,7 @@
 //! What settings of MariaDB, MySQL and Percona Server come to, where a class is more than one of
 //! them.
 
-use super::MARIADB;
+use super::is_mariadb;
 use crate::parity::products::{LATER, NEVER, SYNCED, io_words};
 use crate::parity::subject::{Derive, Knowledge, Reader, Subject};
 use crate::parity::value::{Value, switch};
@@ -36,6 +36,11 @@ pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("tls", |reader| reader.subject.tls.map(Value::Switch)),
     ("torn_pages", torn_pages),
 ];
+
+/// Nothing for tables of other engines.
+fn of_innodb(reader: &Reader<'_>) -> Option<()> {
+    (reader.engine() == Some("innodb")).then_some(())
+}
 
 fn commit(reader: &Reader<'_>) -> Option<Value> {
     let method = reader.text("innodb_flush_method");
@@ -90,7 +95,7 @@ fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
 
 /// From 8.0.30 MySQL has a capacity. It follows the old settings when they are set and it is not.
 fn redo(reader: &Reader<'_>) -> Option<Value> {
-    reader.of_innodb()?;
+    of_innodb(reader)?;
     let files = || {
         let size = reader.size("innodb_log_file_size")?;
         // Gone where there is one file.
@@ -107,7 +112,7 @@ fn redo(reader: &Reader<'_>) -> Option<Value> {
 }
 
 fn torn_pages(reader: &Reader<'_>) -> Option<Value> {
-    reader.of_innodb()?;
+    of_innodb(reader)?;
     let text = reader.text("innodb_doublewrite")?;
     Some(Value::words(match (switch(text), text.to_ascii_lowercase().as_str()) {
         (Some(false), _) => "off",
@@ -117,7 +122,7 @@ fn torn_pages(reader: &Reader<'_>) -> Option<Value> {
 }
 
 fn checksums(reader: &Reader<'_>) -> Option<Value> {
-    reader.of_innodb()?;
+    of_innodb(reader)?;
     let is_off = reader.is_on("innodb_checksums") == Some(false)
         || reader
             .text("innodb_checksum_algorithm")
@@ -128,7 +133,7 @@ fn checksums(reader: &Reader<'_>) -> Option<Value> {
 /// MySQL 5.5 has no setting for it, and pages of 16 KiB.
 fn page_size(reader: &Reader<'_>) -> Option<Value> {
     const OLD: u64 = 16 << 10;
-    reader.of_innodb()?;
+    of_innodb(reader)?;
     Some(Value::Size(reader.size("innodb_page_size").unwrap_or(OLD)))
 }
 
@@ -160,7 +165,7 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     let is_once = match subject.knowledge {
         Knowledge::Effective => reader.text("column_definitions")? == "once",
         _ => {
-            let can = subject.product.name == MARIADB.name && subject.version >= [10, 6, 0];
+            let can = is_mariadb(subject.product) && subject.version >= [10, 6, 0];
             can && !subject.extra.column_definitions_always
         }
     };
@@ -174,7 +179,7 @@ fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     if *knowledge == Knowledge::Effective {
         return Some(Value::words(reader.text("protocol_options")?));
     }
-    let is_mariadb = product.name == MARIADB.name;
+    let is_mariadb = is_mariadb(product);
     let can = *version >= if is_mariadb { [10, 2, 0] } else { [5, 7, 5] };
     let asked = [
         ("DEPRECATE_EOF", extra.deprecate_eof.unwrap_or(!is_mariadb)),
@@ -224,7 +229,7 @@ fn threads(reader: &Reader<'_>) -> Option<Value> {
 
 /// MySQL 5.5 has transient ones only.
 fn statistics(reader: &Reader<'_>) -> Option<Value> {
-    reader.of_innodb()?;
+    of_innodb(reader)?;
     Some(Value::words(
         match (reader.is_on("innodb_stats_persistent"), reader.is_on("innodb_stats_auto_recalc")) {
             (Some(true), Some(false)) => "kept, not renewed",
@@ -255,7 +260,7 @@ fn statement_logging(reader: &Reader<'_>) -> Option<Value> {
 
 /// Gone in MariaDB 11, where there is none.
 fn change_buffer(reader: &Reader<'_>) -> Option<Value> {
-    reader.of_innodb()?;
+    of_innodb(reader)?;
     Some(Value::words(reader.text("innodb_change_buffering").unwrap_or("none")))
 }
 
@@ -263,16 +268,16 @@ fn change_buffer(reader: &Reader<'_>) -> Option<Value> {
 fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
     let setting =
         ["innodb_flush_neighbors", "innodb_flush_neighbor_pages"].iter().find_map(|name| reader.text(name));
-    reader.of_innodb()?;
+    of_innodb(reader)?;
     Some(Value::Switch(setting.is_none_or(|text| !matches!(text, "0" | "none"))))
 }
 
 /// MariaDB has no setting for it.
 fn sync_call(reader: &Reader<'_>) -> Option<Value> {
-    reader.of_innodb()?;
+    of_innodb(reader)?;
     let uses_fdatasync = reader.is_on("innodb_use_fdatasync") == Some(true);
     let call = if uses_fdatasync { "fdatasync" } else { "fsync" };
-    (reader.subject.product.name != MARIADB.name).then(|| Value::words(call))
+    (!is_mariadb(reader.subject.product)).then(|| Value::words(call))
 }
 
 fn aio(reader: &Reader<'_>) -> Option<Value> {

@@ -1,6 +1,6 @@
 //! Settings that follow others: what a server says of one when another was configured.
 
-use super::MARIADB;
+use super::is_mariadb;
 use crate::parity::subject::{Configured, Product, Settings};
 use crate::parity::value;
 
@@ -39,7 +39,7 @@ fn collation_follows(
     if !is_configured("character_set_server") || is_configured("collation_server") {
         return;
     }
-    let (since, newest) = match product.name == MARIADB.name {
+    let (since, newest) = match is_mariadb(product) {
         true => ([11, 6, 0], "utf8mb4_uca1400_ai_ci"),
         false => ([8, 0, 0], "utf8mb4_0900_ai_ci"),
     };
@@ -75,7 +75,7 @@ fn pool_is_whole_chunks(settings: &mut Settings, product: &Product, version: [u3
         return;
     };
     // From 10.8 the chunk follows the pool.
-    if product.name == MARIADB.name && version >= [10, 8, 0] {
+    if is_mariadb(product) && version >= [10, 8, 0] {
         settings.remove("innodb_buffer_pool_chunk_size");
     } else if chunk > 0 && pool > chunk {
         settings.insert("innodb_buffer_pool_size".to_owned(), (pool.div_ceil(chunk) * chunk).to_string());

@@ -11,6 +11,10 @@ pub(super) const ALL: &[Product] = &[MARIADB, MYSQL, Product { name: "Percona Se
 
 const MARIADB: Product = Product { name: "MariaDB", defaults: "MariaDB", ..MYSQL };
 
+fn is_mariadb(product: &Product) -> bool {
+    product.name == MARIADB.name
+}
+
 /// As far as classes look, Percona Server has its defaults too.
 const MYSQL: Product = Product {
     name: "MySQL",

@@ -1,6 +1,6 @@
 //! Lines of option files. Includes are not followed.
 
-use super::MARIADB;
+use super::is_mariadb;
 use crate::parity::configured::{ConfiguredLine, unquoted, without_comment};
 use crate::parity::subject::Product;
 
@@ -52,7 +52,7 @@ pub(super) fn lines(text: &str, product: &Product, version: [u32; 3]) -> Vec<Con
 
 /// Whether a server of this product and version reads a group.
 fn is_read(group: &str, product: &Product, [major, minor, _]: [u32; 3]) -> bool {
-    let is_mariadb = product.name == MARIADB.name;
+    let is_mariadb = is_mariadb(product);
     let programs: &[&str] = if is_mariadb { &["mysqld", "mariadb", "mariadbd"] } else { &["mysqld"] };
     group == "server"
         || programs.iter().any(|program| group == *program || group == format!("{program}-{major}.{minor}"))
