@@ -150,6 +150,8 @@ fn conduct(
         _ => Ok(()),
     };
     let walked = refused.and_then(|()| conductor.run(&cells, before).map_err(begun));
+    // A server may still stop where the record could not be written.
+    let stopped = conductor.has_waited_for_stop();
     conductor.progress.finish();
     let Conductor { holds, runtime, .. } = conductor;
     runtime.block_on(holds.release());
@@ -158,7 +160,7 @@ fn conduct(
         // cell does.
         remove_data_root(&data_root, templates.as_deref());
     }
-    walked
+    walked.and_then(|tally| stopped.map(|_| tally))
 }
 
 fn metrics(address: &str) -> Result<Metrics, Ended> {
@@ -354,7 +356,7 @@ fn write_anew(path: &Path, text: &str) -> std::io::Result<()> {
 /// over the wire without one, a note says how to get one; not of development builds, whose client
 /// is not judged.
 fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibration> {
-    let is_over_the_wire = |driver: &str| FAMILIES.iter().any(|family| family.name == driver);
+    let is_over_the_wire = |driver: &str| FAMILIES.iter().any(|family| family.facts().name == driver);
     // What one client could reach says nothing of several.
     if plan.clients.is_some() || !manifest.variants.iter().any(|variant| is_over_the_wire(&variant.driver)) {
         return None;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
 use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
-use dbdyno_report::reasons_text;
+use dbdyno_report::notice_text;
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 
 use crate::conductor::database::{CellPaths, Database};
@@ -24,17 +24,32 @@ pub(super) struct Described {
 }
 
 impl Conductor<'_> {
-    /// Runs one cell and records it. Its server may stop while that of the `next` cell starts.
+    /// Runs one cell: its database is locked and provided, the steps run, the database is given
+    /// back. Its server may stop while that of the `next` cell starts.
     pub(super) fn cell(
         &mut self,
         id: &CellId,
         next: Option<&CellId>,
         writer: &mut CellWriter,
-    ) -> Result<Ending, Ended> {
+    ) -> Result<Ending, Stop> {
         self.progress.cell(id, self.plan.blocks.max(id.block));
         // The look at the variant before the run is no part of its first cell.
         self.connections(id);
-        ending(self.held_cell(id, next, writer))
+        self.hold(id, writer)?;
+        let snapshot = self.snapshot(id);
+        let ended = match self.provided(id, writer, snapshot.as_ref()) {
+            Ok(mut database) => {
+                let walked = self.described(id, writer, &database).and_then(|described| {
+                    self.steps(id, writer, &mut database, described, snapshot.as_ref())
+                });
+                let ended = ending(walked.map(|()| (Outcome::Completed, None)))?;
+                let ended = self.explained(ended, writer, &database)?;
+                self.give_back(id, next, writer, database)?;
+                ended
+            }
+            Err(stop) => ending(Err(stop))?,
+        };
+        self.still_held(id, writer, ended)
     }
 
     /// What the connections to the cell's variant agreed on since this was last asked.
@@ -52,20 +67,23 @@ impl Conductor<'_> {
             .collect()
     }
 
-    /// A cell in a database that no other program uses meanwhile.
-    fn held_cell(
-        &mut self,
-        id: &CellId,
-        next: Option<&CellId>,
-        writer: &mut CellWriter,
-    ) -> Result<Ending, Stop> {
+    /// Sees to it that the cell's database is locked, and reports who else is at work.
+    fn hold(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<(), Stop> {
         let held = self.runtime.block_on(self.holds.renew(&id.variant));
         self.warn(writer, held.map_err(Stop::failed)?)?;
         let company = self.runtime.block_on(self.holds.company(&id.variant));
         self.warn(writer, company)?;
         let others = self.holds.new_runs();
-        self.warn(writer, others)?;
-        let (outcome, message) = ending(self.provided_cell(id, next, writer))?;
+        Ok(self.warn(writer, others)?)
+    }
+
+    /// The ending of a cell whose database may have been locked by another run meanwhile.
+    fn still_held(
+        &mut self,
+        id: &CellId,
+        writer: &mut CellWriter,
+        (outcome, message): Ending,
+    ) -> Result<Ending, Stop> {
         if self.cancelled() {
             return Ok((outcome, message));
         }
@@ -96,44 +114,25 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    fn provided_cell(
+    /// The database of the cell, on fresh data or on a copy of the snapshot.
+    fn provided(
         &mut self,
         id: &CellId,
-        next: Option<&CellId>,
         writer: &mut CellWriter,
-    ) -> Result<Ending, Stop> {
-        let snapshot = self.snapshot(id);
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Database, Stop> {
         self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
-        let mut provided = self.provided(id, writer, snapshot.as_ref());
+        let provided = self.attempted(id, writer, snapshot);
         let has_waited = self.has_waited_for_stop()?;
         if provided.is_err() && has_waited && !self.cancelled() {
             // Two servers may have been too much for the machine.
-            provided = self.provided(id, writer, snapshot.as_ref());
+            return self.attempted(id, writer, snapshot);
         }
-        let mut database = provided?;
-        let walked =
-            self.described(id, writer, &database).and_then(|Described { session, workload, .. }| {
-                self.steps(id, writer, &mut database, workload, session, snapshot.as_ref())
-            });
-        let ending =
-            self.explained(ending(walked.map(|()| (Outcome::Completed, None)))?, writer, &database)?;
-        if database.can_turn() && self.overlaps(next) {
-            self.begin_to_stop(id, database);
-            return Ok(ending);
-        }
-        self.progress.busy("stopping");
-        let is_wanted = !self.cancelled();
-        let (stop, left) = database.end(self.plan.host.keep_data, self.plan.host.stop_timeout.0);
-        // That a server was killed at the user's wish is no fault of its.
-        if let Some(text) = stop.filter(|_| is_wanted) {
-            writer.event(&CellEvent::Warning { at: time::now(), text })?;
-        }
-        self.warn(writer, left)?;
-        Ok(ending)
+        provided
     }
 
-    /// The database of the cell. What a failed start leaves is removed.
-    fn provided(
+    /// What a failed start leaves is removed.
+    fn attempted(
         &mut self,
         id: &CellId,
         writer: &mut CellWriter,
@@ -149,6 +148,28 @@ impl Conductor<'_> {
             self.warn(writer, left)?;
         }
         provided
+    }
+
+    /// Stops the cell's server and removes its data; while the next cell begins where both fit.
+    fn give_back(
+        &mut self,
+        id: &CellId,
+        next: Option<&CellId>,
+        writer: &mut CellWriter,
+        database: Database,
+    ) -> Result<(), Ended> {
+        if database.can_turn() && self.overlaps(next) {
+            self.begin_to_stop(id, database);
+            return Ok(());
+        }
+        self.progress.busy("stopping");
+        let is_wanted = !self.cancelled();
+        let (stop, left) = database.end(self.plan.host.keep_data, self.plan.host.stop_timeout.0);
+        // That a server was killed at the user's wish is no fault of its.
+        if let Some(text) = stop.filter(|_| is_wanted) {
+            writer.event(&CellEvent::Warning { at: time::now(), text })?;
+        }
+        self.warn(writer, left)
     }
 
     /// An ending with what the server says of it.
@@ -257,7 +278,7 @@ impl Conductor<'_> {
     ) -> Result<(), Stop> {
         for Work { name, duration, details, warning } in works.map_err(Stop::failed)? {
             if let Some(why) = dbdyno_analyse::restless(&details) {
-                self.progress.line(&format!("warning: {}", reasons_text(&[why])));
+                self.progress.line(&format!("warning: {}", notice_text(&why)));
             }
             self.warn(writer, warning)?;
             let duration_us = time::to_us(duration);

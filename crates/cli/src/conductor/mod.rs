@@ -75,56 +75,40 @@ impl Conductor<'_> {
     /// that an earlier process ran: the run is complete when all of its cells are. Fails when the
     /// record cannot be written: figures that cannot be kept need not be measured.
     pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
-        let walked = self.all(cells, before);
-        // There is one only where the record could not be written.
-        let stopped = self.has_waited_for_stop();
-        walked.and_then(|tally| stopped.map(|_| tally))
-    }
-
-    fn all(&mut self, cells: &[CellId], mut tally: Tally) -> Result<Tally, Ended> {
+        let mut tally = before;
         let mut up = Up::default();
-        self.walk(cells, &mut up, &mut tally)?;
-        let mut has_run = !cells.is_empty();
-        while let Some(block) = self.further_block()? {
-            if has_run {
-                self.rest()?;
+        let alternates = self.plan.design == Design::Alternate;
+        let together = |a: &CellId, b: &CellId| alternates && a.block == b.block;
+        let mut is_first = true;
+        let mut more = Some(cells.to_vec());
+        while let Some(cells) = more {
+            let mut chunks = cells.chunk_by(together).peekable();
+            while let Some(chunk) = chunks.next() {
+                if !std::mem::take(&mut is_first) {
+                    self.rest()?;
+                }
+                if self.cancelled() {
+                    break;
+                }
+                if alternates {
+                    self.round(chunk, &mut up, &mut tally)?;
+                    continue;
+                }
+                let next = chunks.peek().and_then(|cells| cells.first());
+                for cell in chunk {
+                    let mut writer = self.begun(cell)?;
+                    let ending = ending(self.cell(cell, next, &mut writer))?;
+                    self.ended(cell, writer, ending, &mut tally)?;
+                }
             }
-            self.walk(&block, &mut up, &mut tally)?;
-            has_run = true;
+            self.has_waited_for_stop()?;
+            more = self.further_block()?;
         }
         self.all_down(up)?;
         tally.interrupted = self.cancelled();
         self.writer.event(&RunEvent::Ended { at: time::now(), outcome: tally.outcome() })?;
         self.progress.finish();
         Ok(tally)
-    }
-
-    /// Cell after cell, or, where servers stay up, block after block.
-    fn walk(&mut self, cells: &[CellId], up: &mut Up, tally: &mut Tally) -> Result<(), Ended> {
-        let alternates = self.plan.design == Design::Alternate;
-        let together = |a: &CellId, b: &CellId| alternates && a.block == b.block;
-        let mut chunks = cells.chunk_by(together).peekable();
-        let mut is_first = true;
-        while let Some(cells) = chunks.next() {
-            if !std::mem::take(&mut is_first) {
-                self.rest()?;
-            }
-            if self.cancelled() {
-                break;
-            }
-            if alternates {
-                self.round(cells, up, tally)?;
-                continue;
-            }
-            let next = chunks.peek().and_then(|cells| cells.first());
-            for cell in cells {
-                let mut writer = self.begun(cell)?;
-                let ending = self.cell(cell, next, &mut writer)?;
-                self.ended(cell, writer, ending, tally)?;
-            }
-        }
-        self.has_waited_for_stop()?;
-        Ok(())
     }
 
     /// The record of a cell that begins.

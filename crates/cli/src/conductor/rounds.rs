@@ -37,13 +37,44 @@ struct Open<'a> {
 }
 
 impl Conductor<'_> {
-    /// The cells of one block. Those of variants whose server is not up yet start it and load its
-    /// data first, one after the other.
+    /// The cells of one block: every measured step on one server after the other, in an order that
+    /// is drawn for each step.
     pub(super) fn round(&mut self, cells: &[CellId], up: &mut Up, tally: &mut Tally) -> Result<(), Ended> {
+        let Some(block) = cells.first().map(|cell| cell.block) else { return Ok(()) };
         let mut open = Vec::new();
         for id in cells {
             open.push(Open { id, writer: self.begun(id)?, ended: None });
         }
+        self.bring_up(&mut open, up)?;
+        for index in self.measured(&mut open, up) {
+            for variant in self.drawn(block, index) {
+                let Some(cell) =
+                    open.iter_mut().find(|cell| cell.id.variant == variant && cell.ended.is_none())
+                else {
+                    continue;
+                };
+                if self.cancelled() {
+                    cell.ended = Some(ending(Err(Stop::interrupted("between two steps")))?);
+                    continue;
+                }
+                let Some(mut server) = up.0.remove(&variant) else { continue };
+                self.progress.cell(cell.id, self.plan.blocks.max(block));
+                match self.step_on(cell, &mut server, index) {
+                    Ok(()) => {
+                        up.0.insert(variant, server);
+                    }
+                    Err(stop) => self.given_up(cell, stop, server.database)?,
+                }
+            }
+        }
+        for Open { id, writer, ended } in open {
+            self.ended(id, writer, ended.unwrap_or((Outcome::Completed, None)), tally)?;
+        }
+        Ok(())
+    }
+
+    /// Servers that are not up yet are started and loaded, one after the other.
+    fn bring_up(&mut self, open: &mut [Open<'_>], up: &mut Up) -> Result<(), Ended> {
         for cell in open.iter_mut() {
             if self.cancelled() {
                 break;
@@ -57,10 +88,6 @@ impl Conductor<'_> {
             } else if let Some(server) = self.brought_up(cell)? {
                 up.0.insert(cell.id.variant.clone(), server);
             }
-        }
-        self.alternate(&mut open, up)?;
-        for Open { id, writer, ended } in open {
-            self.ended(id, writer, ended.unwrap_or((Outcome::Completed, None)), tally)?;
         }
         Ok(())
     }
@@ -88,34 +115,6 @@ impl Conductor<'_> {
             }
         }
         Ok(Some(server))
-    }
-
-    /// Every measured step of the block on one server after the other, in an order that is drawn
-    /// for each step.
-    fn alternate(&mut self, open: &mut [Open<'_>], up: &mut Up) -> Result<(), Ended> {
-        let Some(block) = open.first().map(|cell| cell.id.block) else { return Ok(()) };
-        for index in self.measured(open, up) {
-            for variant in self.drawn(block, index) {
-                let Some(cell) =
-                    open.iter_mut().find(|cell| cell.id.variant == variant && cell.ended.is_none())
-                else {
-                    continue;
-                };
-                if self.cancelled() {
-                    cell.ended = Some(ending(Err(Stop::interrupted("between two steps")))?);
-                    continue;
-                }
-                let Some(mut server) = up.0.remove(&variant) else { continue };
-                self.progress.cell(cell.id, self.plan.blocks.max(block));
-                match self.step_on(cell, &mut server, index) {
-                    Ok(()) => {
-                        up.0.insert(variant, server);
-                    }
-                    Err(stop) => self.given_up(cell, stop, server.database)?,
-                }
-            }
-        }
-        Ok(())
     }
 
     fn measured(&self, open: &mut [Open<'_>], up: &mut Up) -> Vec<usize> {

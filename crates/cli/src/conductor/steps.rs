@@ -7,6 +7,7 @@ use dbdyno_record::{CellId, CellWriter, Outcome};
 use dbdyno_workloads::AnyWorkload;
 use serde_json::{Value, json};
 
+use crate::conductor::cell::Described;
 use crate::conductor::database::Database;
 use crate::conductor::reset::{DataChange, Reset, StepStart, reset_before};
 use crate::conductor::step::{Ran, StepTask};
@@ -31,21 +32,21 @@ pub(super) struct Walk<'a> {
 }
 
 /// What is known of the tables as the load has left them; a snapshot of them keeps it.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Loaded {
-    pub(crate) knowledge: Value,
+#[derive(Debug, PartialEq)]
+struct Loaded {
+    knowledge: Value,
     /// The content checks after the load that failed, in words.
-    pub(crate) faults: Vec<String>,
+    faults: Vec<String>,
 }
 
 impl Loaded {
-    pub(crate) fn to_json(&self) -> Value {
+    fn to_json(&self) -> Value {
         json!({ "workload": self.knowledge, "faults": self.faults })
     }
 
     /// What [`Loaded::to_json`] wrote. Anything else is the workload's alone, which is all that
     /// snapshots of old have.
-    pub(crate) fn from_json(value: &Value) -> Self {
+    fn from_json(value: &Value) -> Self {
         let (Some(knowledge), Some(faults)) = (value.get("workload"), value.get("faults")) else {
             return Self { knowledge: value.clone(), faults: Vec::new() };
         };
@@ -90,15 +91,15 @@ impl Walk<'_> {
 
 impl Conductor<'_> {
     /// Runs the steps of a cell; those of the load are left out on a copy of loaded data.
-    pub(crate) fn steps(
+    pub(super) fn steps(
         &mut self,
         id: &CellId,
         writer: &mut CellWriter,
         database: &mut Database,
-        mut workload: Box<dyn AnyWorkload>,
-        mut session: AnySession,
+        described: Described,
         snapshot: Option<&Snapshot>,
     ) -> Result<(), Stop> {
+        let Described { mut session, mut workload, .. } = described;
         let mut walk = Walk::new(id, writer, database, &mut *workload);
         let mut first = 0;
         if let Some(snapshot) = snapshot {

@@ -38,7 +38,7 @@ impl Conductor<'_> {
     }
 
     /// Waits for the server that stops. Whether there was one.
-    pub(super) fn has_waited_for_stop(&mut self) -> Result<bool, Ended> {
+    pub(crate) fn has_waited_for_stop(&mut self) -> Result<bool, Ended> {
         let Some(Stopping { cell, thread }) = self.stopping.take() else { return Ok(false) };
         for text in thread.join().unwrap_or_else(|_| vec!["the server may not have stopped".into()]) {
             let text = format!("{cell}: {text}");
