@@ -152,7 +152,8 @@ impl<'a> Pairs<'a> {
         }
         let has_causes = self.rows.iter().any(|pair| pair.cause().is_some());
         if has_causes {
-            columns.push(Column::ranked("main cause", "", 4));
+            // Times have no factors.
+            columns.push(Column::ranked("main cause", if has_p99 { "× on rate" } else { "" }, 4));
         }
         let row = |pair: &Pair<'_>| {
             let verdict = pair.verdict();

@@ -23,10 +23,15 @@ fn lines(parity: &Parity) -> Vec<String> {
     parity.remarks.iter().map(line).collect()
 }
 
-/// How many remarks are worth reading a report for.
-pub(crate) fn telling(parity: &Parity) -> usize {
-    let is_telling = |remark: &&Remark| matches!(remark.kind, RemarkKind::Difference | RemarkKind::Trap);
-    parity.remarks.iter().filter(is_telling).count()
+/// How many remarks are worth reading a report for: `2 configuration differences, 1 trap`. Empty
+/// without any.
+pub(crate) fn telling(parity: &Parity) -> String {
+    let counted = |(kind, what): (RemarkKind, &str)| match parity.of_kind(kind).count() {
+        0 => None,
+        count => Some(numbered(count, what)),
+    };
+    let kinds = [(RemarkKind::Difference, "configuration difference"), (RemarkKind::Trap, "trap")];
+    kinds.into_iter().filter_map(counted).collect::<Vec<_>>().join(", ")
 }
 
 fn short_line(remark: &Remark) -> String {

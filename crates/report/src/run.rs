@@ -122,14 +122,16 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, line)];
     blocks.push(variants(findings, version));
     blocks.extend(notices(findings, Severity::Invalid));
-    let cautions = of_severity(findings, Severity::Caution).len();
-    let differences = findings.parity.as_ref().map_or(0, parity::telling);
-    let counts =
-        [(cautions, "warning", "--warnings"), (differences, "configuration difference", "--section config")];
-    for (count, what, part) in counts.into_iter().filter(|(count, ..)| *count > 0) {
+    let warnings = match of_severity(findings, Severity::Caution).len() {
+        0 => String::new(),
+        count => numbered(count, "warning"),
+    };
+    let remarks = findings.parity.as_ref().map_or_else(String::new, parity::telling);
+    let counts = [(warnings, "--warnings"), (remarks, "--section config")];
+    for (what, part) in counts.into_iter().filter(|(what, _)| !what.is_empty()) {
         let shown =
             if report.is_empty() { part.to_owned() } else { format!("dbdyno report {report} {part}") };
-        blocks.push(Block::Text(Tone::Doubt, format!("{}: {shown}", numbered(count, what))));
+        blocks.push(Block::Text(Tone::Doubt, format!("{what}: {shown}")));
     }
     for workload in &findings.workloads {
         blocks.extend(rates::control(Scope::of(findings, workload)));
