@@ -108,6 +108,9 @@ fn intents(variant: &Variant) -> Result<Option<Intents>, String> {
             }
         };
         all = all.overlaid(read.map_err(|error| match part {
+            ConfigPart::File(path) if !path.exists() => {
+                format!("{error}; `dbdyno plans show configs/small.toml` prints one that ships")
+            }
             ConfigPart::File(_) => error.to_string(),
             ConfigPart::Intents(_) => indented("config", &error.to_string()),
         })?);

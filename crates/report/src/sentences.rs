@@ -107,18 +107,20 @@ impl<'a> Against<'a> {
             ratios.filter(|(ratio, step)| ratio_tone(*ratio, step.less_is_better) == tone).collect()
         };
         let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(near_or_far);
+        let are_times = self.scope.are_times();
+        let time = if are_times { "time " } else { "" };
         let extreme = |found: Option<&(f64, &StepFindings)>, word: &str| {
             found.map_or(String::new(), |(ratio, step)| {
-                format!(" ({word} {} in {})", fixed(Some(*ratio), 2), step.name)
+                format!(" ({time}{word} {} in {})", fixed(Some(*ratio), 2), step.name)
             })
         };
         let highest =
             |of: &[(f64, &StepFindings)]| extreme(of.iter().max_by(|a, b| a.0.total_cmp(&b.0)), "up to");
         let lowest =
             |of: &[(f64, &StepFindings)]| extreme(of.iter().min_by(|a, b| a.0.total_cmp(&b.0)), "down to");
-        let ([better, worse], [most, least]) = match self.scope.are_times() {
+        let ([better, worse], [most, least]) = match are_times {
             true => (["more than 5 % faster", "more than 5 % slower"], [lowest(&above), highest(&below)]),
-            false => (["more than 5 % above", "more than 5 % below"], [highest(&above), lowest(&below)]),
+            false => (["more than 5 % higher", "more than 5 % lower"], [highest(&above), lowest(&below)]),
         };
         let is_missed = |step: &StepFindings| step.misses_target_of(&self.scope.run.base, self.name);
         let fewer_writes = match above.iter().filter(|(_, step)| is_missed(step)).count() {
@@ -127,8 +129,11 @@ impl<'a> Against<'a> {
             some => format!(", in {some} of them with fewer background writes than planned"),
         };
         let mut parts: Vec<String> = self.stalled().into_iter().collect();
-        parts.extend(counted(better, above.len()).map(|text| text + &most + &fewer_writes));
-        parts.extend(counted(worse, below.len()).map(|text| text + &least));
+        let better = counted(better, above.len()).map(|text| text + &most + &fewer_writes);
+        let worse = counted(worse, below.len()).map(|text| text + &least);
+        let differing = better.into_iter().chain(worse).collect::<Vec<_>>().join("; ");
+        let rate = if are_times { "" } else { "rate " };
+        parts.extend((!differing.is_empty()).then(|| format!("{rate}{differing}")));
         parts.extend(counted("within 5 %", near.len()));
         parts.extend(self.paced());
         parts.extend(counted("no ratio", self.without_ratio()));
@@ -254,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_answer_counts_steps_and_names_the_extremes() {
-        insta::assert_snapshot!(first(&fixture::findings()), @r#"<b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2); more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
+        insta::assert_snapshot!(first(&fixture::findings()), @r#"<b>&" against rollback: rate more than 5 % higher in 3 steps (up to 9.87 in l.i2); more than 5 % lower in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
     }
 
     #[test]
@@ -295,7 +300,7 @@ mod tests {
 
     #[test]
     fn steps_with_fewer_writes_than_the_base_kept_up_are_named() {
-        insta::assert_snapshot!(missed(fixture::findings(), &[5]), @r#"<b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), in 1 of them with fewer background writes than planned; more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
+        insta::assert_snapshot!(missed(fixture::findings(), &[5]), @r#"<b>&" against rollback: rate more than 5 % higher in 3 steps (up to 9.87 in l.i2), in 1 of them with fewer background writes than planned; more than 5 % lower in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
         insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; target missed in 1 step (qp100 1.30: not slower, but rollback kept a background rate that it missed); no ratio in 2 steps. It missed the background target in qr500, qr1000, which rollback kept."#);
     }
 
@@ -319,7 +324,7 @@ mod tests {
 
     #[test]
     fn rate_zero_is_the_first_thing_that_is_said() {
-        insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); more than 5 % above in 2 steps (up to 9.87 in l.i2); more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
+        insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); rate more than 5 % higher in 2 steps (up to 9.87 in l.i2); more than 5 % lower in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
         insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 

@@ -27,11 +27,11 @@ pub(crate) struct PlanSource {
 /// A plan in flags.
 #[derive(Debug, Default, Parser)]
 pub(crate) struct Spelt {
-    /// A variant instead of a plan: a server of the servers folder, or `sqlite`. The first one is
-    /// the base. May be given more than once, as --address, --config and --test.
+    /// A variant: a server of the servers folder, or `sqlite`. The first one is the base. May be
+    /// given more than once, as --address, --config and --test.
     #[arg(long = "server", value_name = "NAME", requires = "workload")]
     pub(crate) servers: Vec<String>,
-    /// A variant instead of a plan: the address of a running server, `mysql://user@host/database`.
+    /// A variant: the address of a running server, `mysql://user@host/database`.
     #[arg(long = "address", value_name = "URL", requires = "workload")]
     pub(crate) addresses: Vec<String>,
     /// Config of each server; with several, each server is a variant with each of them.
@@ -47,7 +47,6 @@ pub(crate) struct Spelt {
     #[arg(long, alias = "threads", value_name = "N", requires = "workload")]
     pub(crate) connections: Option<String>,
     /// How long each step of that workload takes: its option `time`, or those for reads and writes.
-    /// Other options: --set workload.NAME.OPTION=VALUE.
     #[arg(long, value_name = "TIME", requires = "workload")]
     pub(crate) time: Option<PlanDuration>,
 }
@@ -72,8 +71,8 @@ pub(crate) enum PlansVerb {
 
 /// Write a commented plan to a new file, from flags or, on a terminal, from a few questions.
 ///
-/// All options of the workload are in it, those that were not chosen as comments with their
-/// defaults.
+/// Options of the workload that were not chosen are in it as comments, if they have a default. All
+/// options: dbdyno plan --schema
 #[derive(Debug, Parser)]
 pub(crate) struct InitArgs {
     /// The new file.

@@ -20,10 +20,11 @@ pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, Ended> {
     };
     Ok(vec![
         Block::Facts(purpose.collect()),
-        Block::heading(3, "steps, with options at their defaults"),
+        Block::heading(3, "steps with every test and part, other options at their defaults"),
         Block::Facts(lists.iter().map(steps).collect()),
         Block::text(""),
         Block::text("each step with its statements, parameters and traps: dbdyno list workloads NAME"),
+        Block::text("those that a plan runs: dbdyno plan"),
     ])
 }
 
@@ -49,7 +50,8 @@ fn title(list: &Cards) -> String {
 
 fn list(list: &Cards) -> Vec<Block> {
     let what = format!(
-        "{} steps, options at their defaults, statements as MySQL and MariaDB get them",
+        "{} steps with every test and part, other options at their defaults; statements as MySQL and \
+         MariaDB get them",
         list.steps.len()
     );
     let mut blocks = vec![Block::heading(2, title(list)), Block::text(what)];

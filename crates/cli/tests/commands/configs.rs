@@ -84,7 +84,7 @@ fn an_unknown_intent_and_a_missing_file_are_refused_before_a_run() {
     desk.write("p.toml", &plan(&variant("a", "sqlite", "{ bufer_pool = \"1 GiB\" }"), ""));
     insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "p.toml"])), @"exit 2: error: variant a: config: `bufer_pool` is not an intent; did you mean `buffer_pool`?");
     desk.write("p.toml", &plan(&variant("a", "sqlite", "\"none.toml\""), ""));
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "p.toml"])), @"exit 2: error: variant a: config file FOLDER/none.toml: No such file or directory (os error 2)");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "p.toml"])), @"exit 2: error: variant a: config file FOLDER/none.toml: No such file or directory (os error 2); `dbdyno plans show configs/small.toml` prints one that ships");
     assert!(desk.run_dirs().is_empty(), "a run was begun");
 }
 

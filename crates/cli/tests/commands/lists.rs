@@ -101,7 +101,7 @@ fn workloads_are_listed() {
                         power test or in streams; derived from TPC-H, not comparable with published
                         TPC-H results
 
-    steps, with options at their defaults
+    steps with every test and part, other options at their defaults
       insert-benchmark              l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000
       microbenchmarks, sequence 42  load index point-query.warm point-query.pre
                                     random-points.pre_range=10 random-points.pre_range=100
@@ -137,6 +137,7 @@ fn workloads_are_listed() {
                                     q15 q16 q17 q18 q19 q20 q21 q22 power throughput
 
     each step with its statements, parameters and traps: dbdyno list workloads NAME
+    those that a plan runs: dbdyno plan
     ");
 }
 
