@@ -18,8 +18,12 @@ use crate::sentences::reasons;
 use crate::{parity, plan_words};
 
 /// Under the answer of a page.
-const HOW_TO_READ: &str = "Ratio: figure ÷ the base's in the same block; faster is above 1 of rates, below 1 of seconds. The line in the cell is \
-    its 95 % interval, the mark is 1. Undecided: more blocks are needed. Names of steps lead to their evidence.";
+fn how_to_read(findings: &Findings) -> String {
+    let bar = if findings.run.blocks_planned > 1 { " Bar: 95 % interval, tick: 1." } else { "" };
+    format!(
+        "Ratio: new ÷ base in the same block; above 1 is faster (of times, below 1).{bar} Click a step for its details."
+    )
+}
 
 /// Everything. `charts` draws them; without it there are none.
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
@@ -33,7 +37,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
         blocks.extend(
             charts
                 .filter(|_| number == 0 && findings.variants.len() > 1)
-                .map(|_| Block::Text(Tone::Muted, HOW_TO_READ.to_owned())),
+                .map(|_| Block::Text(Tone::Muted, how_to_read(findings))),
         );
     }
     blocks.extend(plan_words::prose(findings));

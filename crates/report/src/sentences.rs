@@ -107,20 +107,19 @@ impl<'a> Against<'a> {
             ratios.filter(|(ratio, step)| ratio_tone(*ratio, step.less_is_better) == tone).collect()
         };
         let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(near_or_far);
-        let are_times = self.scope.are_times();
-        let time = if are_times { "time " } else { "" };
-        let extreme = |found: Option<&(f64, &StepFindings)>, word: &str| {
+        // The one that is furthest from 1.
+        let extreme = |of: &[(f64, &StepFindings)]| {
+            let distance = |ratio: f64| ratio.ln().abs();
+            let found = of.iter().max_by(|a, b| distance(a.0).total_cmp(&distance(b.0)));
             found.map_or(String::new(), |(ratio, step)| {
-                format!(" ({time}{word} {} in {})", fixed(Some(*ratio), 2), step.name)
+                let time = if step.less_is_better { "time " } else { "" };
+                let to = if *ratio < 1.0 { "down to" } else { "up to" };
+                format!(" ({time}{to} {} in {})", fixed(Some(*ratio), 2), step.name)
             })
         };
-        let highest =
-            |of: &[(f64, &StepFindings)]| extreme(of.iter().max_by(|a, b| a.0.total_cmp(&b.0)), "up to");
-        let lowest =
-            |of: &[(f64, &StepFindings)]| extreme(of.iter().min_by(|a, b| a.0.total_cmp(&b.0)), "down to");
-        let ([better, worse], [most, least]) = match are_times {
-            true => (["more than 5 % faster", "more than 5 % slower"], [lowest(&above), highest(&below)]),
-            false => (["more than 5 % higher", "more than 5 % lower"], [highest(&above), lowest(&below)]),
+        let (rate, better, worse) = match self.scope.steps().any(|step| step.less_is_better) {
+            true => ("", "more than 5 % faster", "more than 5 % slower"),
+            false => ("rate ", "more than 5 % higher", "more than 5 % lower"),
         };
         let is_missed = |step: &StepFindings| step.misses_target_of(&self.scope.run.base, self.name);
         let fewer_writes = match above.iter().filter(|(_, step)| is_missed(step)).count() {
@@ -129,10 +128,9 @@ impl<'a> Against<'a> {
             some => format!(", in {some} of them with fewer background writes than planned"),
         };
         let mut parts: Vec<String> = self.stalled().into_iter().collect();
-        let better = counted(better, above.len()).map(|text| text + &most + &fewer_writes);
-        let worse = counted(worse, below.len()).map(|text| text + &least);
+        let better = counted(better, above.len()).map(|text| text + &extreme(&above) + &fewer_writes);
+        let worse = counted(worse, below.len()).map(|text| text + &extreme(&below));
         let differing = better.into_iter().chain(worse).collect::<Vec<_>>().join("; ");
-        let rate = if are_times { "" } else { "rate " };
         parts.extend((!differing.is_empty()).then(|| format!("{rate}{differing}")));
         parts.extend(counted("within 5 %", near.len()));
         parts.extend(self.paced());
