@@ -60,9 +60,9 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
     if let (Some(server), Some(client)) = (&host.server_cpus, &host.client_cpus) {
         let both: Vec<u32> = server.0.iter().copied().filter(|cpu| client.0.contains(cpu)).collect();
         if !both.is_empty() {
-            let both = crate::CpuList(both);
+            let both = crate::CpuList(both).named();
             found.push(format!(
-                "server and client share CPUs {both} (host.server_cpus, host.client_cpus): each slows the other down"
+                "server and client share {both} (host.server_cpus, host.client_cpus): each slows the other down"
             ));
         }
     }

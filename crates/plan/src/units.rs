@@ -108,6 +108,13 @@ impl fmt::Display for CpuList {
     }
 }
 
+impl CpuList {
+    /// In a sentence: `CPU 1`, `CPUs 0-1`.
+    pub fn named(&self) -> String {
+        format!("{} {self}", if self.0.len() == 1 { "CPU" } else { "CPUs" })
+    }
+}
+
 impl FromStr for CpuList {
     type Err = Error;
 

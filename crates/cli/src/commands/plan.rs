@@ -150,7 +150,7 @@ fn notes(plan: &Plan, estimate: &Estimate) -> Vec<String> {
     }
     notes.push(format!("disk: {}", disk(estimate)));
     if let (Some(server), Some(client)) = (&plan.host.server_cpus, &plan.host.client_cpus) {
-        notes.push(format!("CPUs: {server} for the server, {client} for the client"));
+        notes.push(format!("server on {}, client on {}", server.named(), client.named()));
     }
     let WaitChoice { wait, reason } = plan.client_wait();
     notes.push(format!("client: {}s while waiting for answers: {reason}", wait.word()));

@@ -60,7 +60,7 @@ impl Plan {
         match own_cpus(host) {
             Ok(cpus) => WaitChoice {
                 wait: ClientWait::Spin,
-                reason: format!("the client has CPUs {cpus} of its own (host.client_cpus)"),
+                reason: format!("the client has {} to itself (host.client_cpus)", cpus.named()),
             },
             Err(reason) => WaitChoice { wait: ClientWait::Sleep, reason },
         }
@@ -76,8 +76,8 @@ fn own_cpus(host: &Host) -> Result<&CpuList, String> {
     };
     let both: Vec<u32> = client.0.iter().copied().filter(|cpu| server.0.contains(cpu)).collect();
     if !both.is_empty() {
-        let both = CpuList(both);
-        return Err(format!("server and client share CPUs {both} (host.server_cpus, host.client_cpus)"));
+        let both = CpuList(both).named();
+        return Err(format!("server and client share {both} (host.server_cpus, host.client_cpus)"));
     }
     enough_cpus(host, client)?;
     Ok(client)
@@ -86,7 +86,8 @@ fn own_cpus(host: &Host) -> Result<&CpuList, String> {
 fn enough_cpus(host: &Host, client: &CpuList) -> Result<(), String> {
     match host.client_threads {
         Some(threads) if threads as usize > client.0.len() => Err(format!(
-            "{threads} load threads (host.client_threads) have only CPUs {client} (host.client_cpus)"
+            "{threads} load threads (host.client_threads) have only {} (host.client_cpus)",
+            client.named()
         )),
         _ => Ok(()),
     }
@@ -147,9 +148,9 @@ mod tests {
         insta::assert_snapshot!(hosts.map(choice).join("\n"), @r"
         sleep: client and server have no CPUs of their own (host.client_cpus, host.server_cpus)
         sleep: client and server have no CPUs of their own (host.client_cpus, host.server_cpus)
-        sleep: server and client share CPUs 1 (host.server_cpus, host.client_cpus)
-        sleep: 2 load threads (host.client_threads) have only CPUs 1 (host.client_cpus)
-        spin: the client has CPUs 1-2 of its own (host.client_cpus)
+        sleep: server and client share CPU 1 (host.server_cpus, host.client_cpus)
+        sleep: 2 load threads (host.client_threads) have only CPU 1 (host.client_cpus)
+        spin: the client has CPUs 1-2 to itself (host.client_cpus)
         sleep: the plan says so (host.client_wait)
         spin: the plan says so (host.client_wait)
         ");
@@ -165,13 +166,13 @@ mod tests {
     fn a_spinning_client_without_cpus_of_its_own_is_refused() {
         let refused =
             |host: &str, server| plan(&format!("client_wait = \"spin\"\n{host}"), server).unwrap_err();
-        insta::assert_snapshot!(refused("server_cpus = \"0-1\"\nclient_cpus = \"1\"", STARTED), @r#"p.toml:3:15: client_wait = "spin" keeps a client CPU busy with each load thread, but server and client share CPUs 1 (host.server_cpus, host.client_cpus): give client and server CPUs of their own and no more threads than CPUs, or say client_wait = "sleep""#);
+        insta::assert_snapshot!(refused("server_cpus = \"0-1\"\nclient_cpus = \"1\"", STARTED), @r#"p.toml:3:15: client_wait = "spin" keeps a client CPU busy with each load thread, but server and client share CPU 1 (host.server_cpus, host.client_cpus): give client and server CPUs of their own and no more threads than CPUs, or say client_wait = "sleep""#);
         for (host, server, why) in [
             ("", STARTED, "no CPUs of their own"),
             ("client_cpus = \"1\"", STARTED, "no CPUs of their own"),
             ("server_cpus = \"0\"\nclient_cpus = \"1\"\nclient_threads = 3", STARTED, "3 load threads"),
             ("client_cpus = \"1\"\nclient_threads = 3", ADDRESS, "3 load threads"),
-            ("server_cpus = \"1\"\nclient_cpus = \"1\"", ADDRESS, "share CPUs 1"),
+            ("server_cpus = \"1\"\nclient_cpus = \"1\"", ADDRESS, "share CPU 1"),
             ("", ADDRESS, "no CPUs of their own"),
         ] {
             let said = refused(host, server);
