@@ -21,7 +21,7 @@ pub(crate) fn blocks(calibration: &ClientCalibration, kept: &str) -> Vec<Block> 
     let figures = [
         ("connections", ""),
         ("rate", "1/s"),
-        ("client CPU", "us"),
+        ("client CPU", "µs"),
         ("load thread", ""),
         ("server CPUs", ""),
     ];
@@ -94,7 +94,7 @@ mod tests {
         What the client can reach: 4 CPUs, Xeon; client on CPUs 2-3, server on any CPU
                                                       load  server
         protocol  connections     rate  client CPU  thread    CPUs  limit
-                                   1/s          us
+                                   1/s          µs
         ─────────────────────────────────────────────────────────────────────────────────────────────
         mysql               1   37,333        5.25    98 %      NA  round trip
         mysql            1024  189,760        5.25    98 %      NA  server (the client could do more)

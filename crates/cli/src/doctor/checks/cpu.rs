@@ -55,7 +55,7 @@ pub(crate) fn idle(files: &HostFiles) -> Finding {
     match (governor.as_deref(), polls_ns) {
         (Some("haltpoll"), Some(0)) => found.push_str(", CPUs halt at once"),
         (Some("haltpoll"), Some(polls_ns)) => {
-            found.push_str(&format!(", CPUs poll for up to {} us before they halt", polls_ns / 1_000));
+            found.push_str(&format!(", CPUs poll for up to {} µs before they halt", polls_ns / 1_000));
         }
         _ => {}
     }
@@ -75,11 +75,13 @@ pub(crate) fn wake_ups(measured: Result<WakeUps, Ended>) -> Finding {
         let advice = "use two or more, or leave client_wait = \"sleep\"";
         return note("client and server share the one CPU", advice);
     };
+    let slowed = match advice.lost_share {
+        share if share < 0.005 => "is not slowed by a busy client CPU".to_owned(),
+        share => format!("loses {} of its speed while a client's is busy", percent(share)),
+    };
     let text = format!(
-        "waking a client that sleeps takes {} of the server's CPU for a short answer; a server's CPU loses {} of its speed while a \
-         client's is busy",
-        percent(advice.saved_share),
-        percent(advice.lost_share)
+        "waking a client that sleeps takes {} of the server's CPU for a short answer; a server's CPU {slowed}",
+        percent(advice.saved_share)
     );
     let finding = match (advice.client_wait, advice.lost_share >= ONE_CORE_SHARE) {
         (_, true) => {
@@ -160,7 +162,8 @@ pub(crate) fn mitigations(files: &HostFiles) -> Finding {
         files.names(FOLDER).iter().filter_map(|name| files.line(&format!("{FOLDER}/{name}"))).collect();
     let count = |begins: &str| states.iter().filter(|state| state.starts_with(begins)).count();
     let (mitigated, open) = (count("Mitigation"), count("Vulnerable"));
-    good(format!("{mitigated} active, {open} vulnerabilities without one"))
+    let missing = if open == 0 { "none".to_owned() } else { open.to_string() };
+    good(format!("{mitigated} active, {missing} missing"))
 }
 
 #[cfg(test)]
@@ -214,7 +217,7 @@ mod tests {
         let halting = found(&[(&driver, "haltpoll\n"), (&governor, "haltpoll\n"), (polls, "200000\n")]);
         assert_eq!(
             halting,
-            "driver haltpoll, governor haltpoll, CPUs poll for up to 200 us before they halt"
+            "driver haltpoll, governor haltpoll, CPUs poll for up to 200 µs before they halt"
         );
         let halting = found(&[(&driver, "haltpoll\n"), (&governor, "haltpoll\n"), (polls, "0\n")]);
         assert_eq!(halting, "driver haltpoll, governor haltpoll, CPUs halt at once");
@@ -239,7 +242,7 @@ mod tests {
         };
         let sleeping = of(0.014, -0.003, ClientWait::Sleep);
         assert_eq!((sleeping.verdict, sleeping.measured.is_some()), (Verdict::Good, true));
-        insta::assert_snapshot!(sleeping.found, @"waking a client that sleeps takes 1 % of the server's CPU for a short answer; a server's CPU loses 0 % of its speed while a client's is busy");
+        insta::assert_snapshot!(sleeping.found, @"waking a client that sleeps takes 1 % of the server's CPU for a short answer; a server's CPU is not slowed by a busy client CPU");
         let (spinning, one_core) = (of(0.2, 0.01, ClientWait::Spin), of(0.2, 0.4, ClientWait::Sleep));
         assert_eq!((spinning.verdict, one_core.verdict), (Verdict::Note, Verdict::Note));
         assert_ne!(spinning.advice, one_core.advice);
@@ -284,6 +287,6 @@ mod tests {
             ("/sys/devices/system/cpu/vulnerabilities/mds", "Vulnerable: no microcode\n"),
         ]);
         assert_eq!(virtualisation(&files).found, "a virtual machine (KVM)");
-        assert_eq!(mitigations(&files).found, "1 active, 1 vulnerabilities without one");
+        assert_eq!(mitigations(&files).found, "1 active, 1 missing");
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use dbdyno_plan::grouped;
 use dbdyno_sample::Device;
 
 use crate::doctor::finding::{Finding, bad, good, note};
@@ -156,8 +157,7 @@ pub(crate) fn fsync(folder: PathBuf, measured: std::io::Result<Vec<Duration>>) -
 }
 
 fn micros(time: Duration) -> String {
-    let us = time.as_micros();
-    if us < 10_000 { format!("{us} us") } else { format!("{:.1} ms", time.as_secs_f64() * 1e3) }
+    format!("{} µs", grouped(time.as_micros() as u64))
 }
 
 #[cfg(test)]
@@ -225,7 +225,7 @@ mod tests {
             took.push(Duration::from_micros(slow));
             fsync(PathBuf::new(), Ok(took))
         };
-        assert_eq!(of(250, 900).found, "median 250 us, p99 900 us of 100 writes of 4 KiB");
+        assert_eq!(of(250, 900).found, "median 250 µs, p99 900 µs of 100 writes of 4 KiB");
         let verdicts =
             [of(250, 900), of(2, 900), of(50_000, 90_000), of(250, 12_000)].map(|found| found.verdict);
         assert_eq!(verdicts, [Verdict::Good, Verdict::Note, Verdict::Note, Verdict::Note]);

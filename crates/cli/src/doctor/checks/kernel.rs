@@ -42,7 +42,7 @@ pub(crate) fn measure_timers() -> (Duration, Duration) {
 
 pub(crate) fn timers((median, worst): (Duration, Duration)) -> Finding {
     let found =
-        format!("a sleep of 1 ms is late by {} us, {} us at worst", median.as_micros(), worst.as_micros());
+        format!("a sleep of 1 ms is late by {} µs, {} µs at worst", median.as_micros(), worst.as_micros());
     if median > LATE {
         let advice =
             "paced loads will be late; end other programs, or look for power saving (idle states) of the CPU";

@@ -23,7 +23,7 @@ pub(crate) fn blocks(found: &WakeUps) -> Vec<Block> {
         )];
     };
     let title = format!(
-        "Cost of an answer (us), with the client asleep or spinning and {} us of server work for \
+        "Cost of an answer (µs), with the client asleep or spinning and {} µs of server work for \
          each answer",
         first.deciding().work_us
     );
@@ -41,10 +41,13 @@ pub(crate) fn blocks(found: &WakeUps) -> Vec<Block> {
         advice.server_cpus.0.contains(&pair.server_cpu) && advice.client_cpus.0.contains(&pair.client_cpu)
     };
     let across = found.pairs.iter().find(is_across).unwrap_or(first);
-    let costs = across
-        .answers
-        .iter()
-        .map(|answer| format!("{:.1} us after {} us of work", answer.wake_up_us(), answer.work_us));
+    let costs = across.answers.iter().map(|answer| {
+        let cost = match answer.wake_up_us() {
+            us if us < 0.05 => "within noise".to_owned(),
+            us => format!("{us:.1} µs"),
+        };
+        format!("{cost} after {} µs of work", answer.work_us)
+    });
     blocks.push(Block::text(format!(
         "Waking the client costs the server on CPU {}: {}.",
         across.server_cpu,
@@ -80,10 +83,10 @@ fn row(pair: &Pair) -> [String; 7] {
     ]
 }
 
-/// Whole percents; scatter around none has no sign.
+/// Whole percents; what is below none is noise.
 pub(crate) fn percent(share: f64) -> String {
     let whole = (100.0 * share).round();
-    format!("{} %", if whole == 0.0 { 0.0 } else { whole })
+    format!("{} %", if whole > 0.0 { whole } else { 0.0 })
 }
 
 #[cfg(test)]
@@ -110,7 +113,7 @@ mod tests {
             }),
         };
         insta::assert_snapshot!(terminal(&blocks(&found), 140, false), @r#"
-        Cost of an answer (us), with the client asleep or spinning and 25 us of server work for each answer
+        Cost of an answer (µs), with the client asleep or spinning and 25 µs of server work for each answer
         server  client     asleep:  server's   spinning:  server's   server slowed
         on CPU  on CPU  round trip       CPU  round trip       CPU  by busy client
         ──────────────────────────────────────────────────────────────────────────
@@ -118,7 +121,7 @@ mod tests {
             15       0        65.0      30.0        37.2      18.0            41 %
 
         measured between CPUs 0,15 of 0-15
-        Waking the client costs the server on CPU 0: 3.0 us after 0 us of work, 3.0 us after 25 us of work, 3.0 us after 100 us of work.
+        Waking the client costs the server on CPU 0: 3.0 µs after 0 µs of work, 3.0 µs after 25 µs of work, 3.0 µs after 100 µs of work.
         For [host] of a plan: client_wait = "spin", server_cpus = "0-11", client_cpus = "12-15".
         Spin where it saves the server 2 % of its CPU or more, here 10 %; CPUs that slow each other by 15 % or more are called one core.
         "#);
