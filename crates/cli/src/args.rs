@@ -9,13 +9,13 @@ mod servers;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use dbdyno_plan::{On, PlanDuration};
+use dbdyno_plan::On;
 use dbdyno_report::Part;
 
 pub(crate) use accepted::accepted;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
-pub(crate) use plan_source::{InitArgs, PlanSource, PlansArgs, PlansVerb, Spelt};
+pub(crate) use plan_source::{Changes, InitArgs, PlanSource, PlansArgs, PlansVerb, Spelt};
 pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
 
 /// Folder in which run directories are made.
@@ -160,24 +160,8 @@ pub(crate) struct RunArgs {
     /// Folder in which the run directory is made.
     #[arg(long, alias = "output", value_name = "DIR", default_value = DEFAULT_OUT)]
     pub(crate) out: PathBuf,
-    /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`,
-    /// `variant.NAME.KEY=VALUE`. May be given more than once.
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub(crate) overrides: Vec<(String, String)>,
-    /// Number of blocks, instead of the plan's.
-    #[arg(long, value_name = "N")]
-    pub(crate) blocks: Option<u32>,
-    /// A/A: run the base under a second name too, once in every block. The report then shows the
-    /// noise and the false differences of this machine, and `dbdyno plan --noise RUN` computes from
-    /// it what a plan can detect.
-    #[arg(long)]
-    pub(crate) aa: bool,
-    /// Time that the whole run may take, such as 2h. After the plan's blocks (3 or more) come
-    /// interim analyses: while a comparison is undecided and time is left, further blocks of the
-    /// base and the undecided variants are run. Verdicts are corrected for each interim analysis.
-    /// With --on it is the time of all machines together.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) budget: Option<PlanDuration>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
     /// Folder in which initialised data directories are kept, one for each build and set of options
     /// that shape them. Later runs copy them instead of initialising servers again, which takes 2
     /// to 30 s each; several runs may share it at a time. Best on the filesystem of the data
@@ -223,9 +207,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) source: PlanSource,
-    /// Change a value of the plan, as with `dbdyno run`.
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
-    pub(crate) overrides: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
     /// Run whose noise the plan's power is computed from: of its A/A, else of its ratios. When left
     /// out, it is that of the runs of the same workload that ended on this host.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["schema", "resolved"])]
@@ -488,7 +471,7 @@ pub(crate) enum Listed {
     /// Runs in the folder --out, newest first.
     Runs,
     /// Servers in the servers folder; a plan can name them. `dbdyno servers list` also shows
-    /// servers that can be installed.
+    /// servers that can be downloaded.
     Servers,
 }
 
@@ -505,11 +488,6 @@ pub(crate) struct CompletionsArgs {
 pub(crate) struct ManArgs {
     /// Command whose page is printed; that of dbdyno itself when left out.
     pub(crate) command: Option<String>,
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, for instance blocks=5")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -535,12 +513,6 @@ mod tests {
     fn the_command_line_is_sound() {
         use clap::CommandFactory;
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn a_setting_is_split_at_its_first_equals_sign() {
-        assert_eq!(key_value("a.b = c=d"), Ok(("a.b".to_owned(), "c=d".to_owned())));
-        assert!(key_value("blocks").is_err());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Where a plan comes from: a file, a plan that ships, or the command line itself.
+//! Where a plan comes from: a file, a plan that ships, or the command line itself; and what is
+//! changed of it.
 
 use std::path::PathBuf;
 
@@ -51,6 +52,44 @@ pub(crate) struct Spelt {
     pub(crate) time: Option<PlanDuration>,
 }
 
+/// What is changed of a plan.
+#[derive(Debug, Parser)]
+pub(crate) struct Changes {
+    /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`,
+    /// `variant.NAME.KEY=VALUE`. May be given more than once.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    overrides: Vec<(String, String)>,
+    /// Number of blocks, instead of the plan's.
+    #[arg(long, value_name = "N")]
+    blocks: Option<u32>,
+    /// A/A: run the base under a second name too, once in every block. The report then shows the
+    /// noise and the false differences of this machine, and `dbdyno plan --noise RUN` computes from
+    /// it what a plan can detect.
+    #[arg(long)]
+    aa: bool,
+    /// Time that the whole run may take, such as 2h. After the plan's blocks (3 or more) come
+    /// interim analyses: while a comparison is undecided and time is left, further blocks of the
+    /// base and the undecided variants are run. Verdicts are corrected for each interim analysis.
+    /// With --on it is the time of all machines together.
+    #[arg(long, value_name = "TIME")]
+    budget: Option<PlanDuration>,
+}
+
+impl Changes {
+    /// `--blocks N` is `--set blocks=N`, and so on.
+    pub(crate) fn overrides(&self) -> Vec<(String, String)> {
+        let blocks = self.blocks.map(|blocks| ("blocks".to_owned(), blocks.to_string()));
+        let aa = self.aa.then(|| ("aa".to_owned(), "true".to_owned()));
+        let budget = self.budget.map(|budget| ("budget".to_owned(), budget.to_string()));
+        self.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).collect()
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, for instance blocks=5")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
 /// List the plans that ship, or print one.
 ///
 /// `dbdyno run @NAME` runs one as it is. To change it: dbdyno plans show NAME > my.toml
@@ -83,4 +122,22 @@ pub(crate) struct InitArgs {
     /// Number of blocks; verdicts need three or more.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) blocks: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_split_at_its_first_equals_sign() {
+        assert_eq!(key_value("a.b = c=d"), Ok(("a.b".to_owned(), "c=d".to_owned())));
+        assert!(key_value("blocks").is_err());
+    }
+
+    #[test]
+    fn short_ways_are_settings() {
+        let changes = Changes::parse_from(["dbdyno", "--aa", "--blocks", "5", "--set", "a.b=1"]);
+        let pairs = [("a.b", "1"), ("blocks", "5"), ("aa", "true")];
+        assert_eq!(changes.overrides(), pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    }
 }

@@ -27,13 +27,13 @@ pub(crate) enum ServersVerb {
     Remove(ServersRemoveArgs),
 }
 
-/// List servers that can be downloaded, and installed ones with their features.
+/// List servers that can be downloaded, and those that are here with their features.
 ///
 /// The features come from the server itself, which was started once on fresh data when it was
 /// downloaded or added.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersListArgs {
-    /// Only installed servers.
+    /// Only downloaded and added servers.
     #[arg(long)]
     pub(crate) here: bool,
     /// Print JSON instead, with all engines and logins.
@@ -77,7 +77,7 @@ pub(crate) struct ServersAddArgs {
 /// data is removed.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersStartArgs {
-    /// An installed server.
+    /// A downloaded or added server.
     pub(crate) name: String,
     /// The server's own option file: my.cnf, or settings of postgresql.conf.
     #[arg(long, value_name = "FILE")]
@@ -90,6 +90,6 @@ pub(crate) struct ServersStartArgs {
 /// refused.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersRemoveArgs {
-    /// An installed server.
+    /// A downloaded or added server.
     pub(crate) name: String,
 }

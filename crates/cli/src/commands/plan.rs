@@ -27,7 +27,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
         return terminal::out_json(&json_schema());
     }
-    let plan = plan_source::plan(&args.source, &args.overrides)?;
+    let plan = plan_source::plan(&args.source, &args.changes.overrides())?;
     if args.resolved {
         return terminal::out(&plan_source::text(&plan)?);
     }
@@ -69,7 +69,7 @@ fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, Ended> {
     let mut lines = Vec::new();
     for (name, size) in plan.sizes.iter().filter(|_| plan.report.size.is_none()) {
         let overrides: Vec<_> =
-            [("size".to_owned(), name.clone())].into_iter().chain(args.overrides.iter().cloned()).collect();
+            [("size".to_owned(), name.clone())].into_iter().chain(args.changes.overrides()).collect();
         let sized = estimate(&plan_source::plan(&args.source, &overrides)?);
         lines.push((name.clone(), format!("about {}; {}", time::about(sized.duration), size.about)));
     }

@@ -258,9 +258,9 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), Ended> {
 
 fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     let mut plan = match &args.on {
-        None => plan_source::plan(&args.source, &overrides(args))?,
+        None => plan_source::plan(&args.source, &args.changes.overrides())?,
         // CPUs are for each machine to give.
-        Some(_) => plan_source::read(&args.source, &overrides(args))?,
+        Some(_) => plan_source::read(&args.source, &args.changes.overrides())?,
     };
     if args.on.is_some() {
         fleet::check(&plan)?;
@@ -331,14 +331,6 @@ pub(crate) fn warn_of_margins(manifest: &Manifest) {
     for pattern in margins_without_step(manifest) {
         terminal::warning(&format!("the margin of `{pattern}` is for no step of this plan"));
     }
-}
-
-/// `--blocks N` is `--set blocks=N`, and so on.
-fn overrides(args: &RunArgs) -> Vec<(String, String)> {
-    let blocks = args.blocks.map(|blocks| ("blocks".to_owned(), blocks.to_string()));
-    let aa = args.aa.then(|| ("aa".to_owned(), "true".to_owned()));
-    let budget = args.budget.map(|budget| ("budget".to_owned(), budget.to_string()));
-    args.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).collect()
 }
 
 /// Writes a file of the run whole or not at all. A link in its place is replaced and not followed.

@@ -7,7 +7,7 @@ use crate::{TWO_VARIANTS, plan};
 fn a_plan_is_explained_without_running_it() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"10s\"\nclients = 2"));
-    let ended = desk.dbdyno(&["plan", "p.toml", "--set", "blocks=2"]);
+    let ended = desk.dbdyno(&["plan", "p.toml", "--blocks", "2"]);
     ended.expect_ok();
     assert!(!desk.path("runs").exists(), "a plan was run or prepared");
     let (cells, settings) = ended.out.split_once("\nConfiguration differences").unwrap();

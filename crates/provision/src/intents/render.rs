@@ -37,9 +37,7 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
                     add(&mut rendered, way, &request, asked, intents);
                 }
             }
-            Outcome::Fulfilled => {
-                rendered.notes.push(format!("{request}: {} has none, so it is as asked for", server.title))
-            }
+            Outcome::Fulfilled => {}
             Outcome::Impossible(why) if asked.where_possible => {
                 rendered.notes.push(format!("{request} is left out, as where_possible allows: {why}"));
             }

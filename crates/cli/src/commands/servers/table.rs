@@ -65,7 +65,7 @@ fn source(known: &Known) -> String {
         words.push("untested".to_owned());
     }
     if entry.source.moves_on() {
-        words.push("goes on with its suite".to_owned());
+        words.push("moves with the release".to_owned());
     }
     if entry.own {
         words.push("yours".to_owned());
@@ -76,7 +76,7 @@ fn source(known: &Known) -> String {
 /// What those here can do; those that were not asked are left out.
 pub(super) fn abilities(all: &[Known]) -> Table {
     let heads = ["name", "engines", "pool", "login", "TLS", "async I/O", "more"];
-    let mut table = words("features of the installed servers, as they reported them", heads, &[]);
+    let mut table = words("features of the servers here, as they reported them", heads, &[]);
     let asked = all.iter().filter_map(|known| Some((known, known.here.as_ref()?.answer.as_ref()?)));
     for (known, answer) in asked {
         let abilities = &answer.abilities;
