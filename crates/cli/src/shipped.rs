@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use dbdyno_plan::closest;
+
 use crate::cache_file;
 use crate::exit::Ended;
 
@@ -23,7 +25,8 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 fn unknown(name: &str) -> Ended {
     let known: Vec<&str> = names().map(|(name, _)| name).collect();
-    Ended::usage(format!("no plan that ships is called {name:?}; there are {}", known.join(", ")))
+    let near = closest(name, &known).map_or_else(String::new, |near| format!("did you mean {near}? "));
+    Ended::usage(format!("no plan that ships is called {name:?}; {near}`dbdyno plans` lists all"))
 }
 
 /// Where the plan of this name lies with what it refers to: in a folder of this build's, written

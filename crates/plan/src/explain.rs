@@ -35,7 +35,10 @@ pub(crate) fn explain(message: &str, kinds: Kinds<'_>) -> String {
 }
 
 pub(crate) fn unknown_key(key: &str, known: &[&str]) -> String {
-    format!("unknown key `{key}`{}; known keys here: {}", hint(key, known), list(known))
+    match closest(key, known) {
+        Some(near) => format!("unknown key `{key}` (did you mean `{near}`?)"),
+        None => format!("unknown key `{key}`; known keys here: {}", list(known)),
+    }
 }
 
 /// The texts between backquotes.
@@ -93,20 +96,21 @@ const OTHERS: [(&str, [&str; 2]); 4] = [
 
 /// The known word that is meant: another tool's for it, with or without the family's name, or the
 /// one that takes the fewest edits, if that is at most a third of its letters.
-fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let find = |wanted: &str| known.iter().copied().find(|name| plain(name) == wanted);
-    let word = plain(word);
-    let word = word.strip_prefix("oltp_").unwrap_or(&word);
+    let whole = plain(word);
+    let word = whole.strip_prefix("oltp_").unwrap_or(&whole);
     let of_others = OTHERS.iter().find(|(other, _)| *other == word);
     let same = of_others.and_then(|(_, ours)| ours.iter().find_map(|ours| find(ours)));
     if let Some(found) = same.or_else(|| find(word)) {
         return Some(found);
     }
     let begins = |name: &&&str| word.len() >= 4 && plain(name).starts_with(word);
+    let edits = |name: &str| levenshtein(word, name).min(levenshtein(&whole, name));
     known
         .iter()
-        .map(|name| (levenshtein(word, &plain(name)), *name))
+        .map(|name| (edits(&plain(name)), *name))
         .filter(|(edits, name)| *edits <= name.chars().count().max(3) / 3)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, name)| name)
@@ -122,6 +126,7 @@ mod tests {
         assert_eq!(closest("client", &["blocks", "clients"]), Some("clients"));
         assert_eq!(closest("read-write-time", &["read_write_time"]), Some("read_write_time"));
         assert_eq!(closest("password", &["password_env", "option_file"]), Some("password_env"));
+        assert_eq!(closest("oltp-conections", &["oltp-2012", "oltp-connections"]), Some("oltp-connections"));
         assert_eq!(closest("thread", &["blocks", "clients"]), None);
     }
 

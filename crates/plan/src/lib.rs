@@ -42,6 +42,7 @@ pub use count_words::{grouped, numbered};
 pub use error::{Error, Place};
 pub use estimate::{CellEstimate, Estimate, estimate};
 pub use expand::{Cell, cells, further_cells};
+pub use explain::closest;
 pub use load::{Load, LostConnections};
 pub use model::{
     ClientWait, Cold, ColumnDefinitions, Cpus, DataMode, Design, Forecast, Host, Kinds, Mistake, Needs,

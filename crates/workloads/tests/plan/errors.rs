@@ -45,13 +45,13 @@ fn text_that_is_not_toml_is_shown_where_it_breaks() {
 }
 
 #[test]
-fn an_unknown_key_names_the_known_ones_and_a_near_one() {
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, clients, variant, workload, setup, report, section, size");
-    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, config, published, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval, client_charset");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, config, published, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval, client_charset");
-    insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark, microbenchmarks, oltp, sysbench, pgbench, dbt3");
-    insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
-    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, cpus, client_threads, client_wait, client_work, data_dir, name, server_memory, no_memory_limit, unlike_machines, start_timeout, stop_timeout, statement_timeout, rest, keep_data, sampling");
+fn an_unknown_key_names_the_one_that_is_near() {
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?)");
+    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?)");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?)");
+    insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?)");
+    insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?)");
+    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?)");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn columns_count_characters_not_bytes() {
 
 #[test]
 fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
-    insta::assert_snapshot!(overridden("block", "3"), @"--set block: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, design, parity, differs, host, load, clients, variant, workload, setup, report, section, size");
+    insta::assert_snapshot!(overridden("block", "3"), @"--set block: unknown key `block` (did you mean `blocks`?)");
     insta::assert_snapshot!(overridden("blocks", "many"), @r#"--set blocks: found string "many" where a whole number from 0 to 4294967295 is wanted"#);
     insta::assert_snapshot!(overridden("blocks", "0"), @"--set blocks: blocks must be 1 to 10000");
     insta::assert_snapshot!(overridden("workload.insert-benchmark.read_write_time", "30"), @r#"--set workload.insert-benchmark.read_write_time: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
@@ -184,7 +184,7 @@ fn tls_that_cannot_be_meant_is_refused() {
     insta::assert_snapshot!(with("tls = { mode = \"require\", ca = \"ca.pem\" }"), @r#"plan.toml:8:7: variant `b` has tls with a ca, which only mode = "verify" uses: say verify, or leave ca out"#);
     insta::assert_snapshot!(with("tls = { cert = \"c.pem\" }"), @"plan.toml:8:7: variant `b` has tls with one of cert and key: a client certificate needs both files");
     insta::assert_snapshot!(with("tls = { mode = \"verified\" }"), @"plan.toml:8:16: `verified` is not a value of this key; it takes off, prefer, require, verify");
-    insta::assert_snapshot!(overridden("variant.b.tls.keys", "k"), @"--set variant.b.tls.keys: unknown key `keys` (did you mean `key`?); known keys here: mode, ca, cert, key");
+    insta::assert_snapshot!(overridden("variant.b.tls.keys", "k"), @"--set variant.b.tls.keys: unknown key `keys` (did you mean `key`?)");
 }
 
 /// The error of a plan with one workload on one variant.
