@@ -23,7 +23,7 @@ fn how_to_get(name: &str, there: &[String]) -> String {
     // The commands that are about the user's own catalogue say what is wrong with it.
     let entries = Catalogue::read().map_or_else(|_| catalogue(), |catalogue| catalogue.entries);
     if entries.iter().any(|entry| entry.name == name) {
-        return format!("`dbdyno servers get {name}` gets it");
+        return format!("`dbdyno servers get {name}` gets it, as does `dbdyno run --get`");
     }
     let known = there.iter().map(String::as_str).chain(entries.iter().map(|entry| entry.name.as_str()));
     near::help(name, known)
@@ -37,6 +37,9 @@ mod tests {
     fn a_name_of_the_catalogue_is_got_and_others_offer_what_is_near() {
         let there = ["mariadb-10.1.23", "mysql-8.0.31"].map(str::to_owned);
         insta::assert_snapshot!(how_to_get("mysql-8.0.99", &there), @"near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
-        assert_eq!(how_to_get("mysql-5.7.22", &there), "`dbdyno servers get mysql-5.7.22` gets it");
+        assert_eq!(
+            how_to_get("mysql-5.7.22", &there),
+            "`dbdyno servers get mysql-5.7.22` gets it, as does `dbdyno run --get`"
+        );
     }
 }

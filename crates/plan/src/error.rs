@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
-    #[error("cannot read the plan {}: {source}; give the path of a plan file (TOML)", path.display())]
+    #[error("cannot read the plan {}: {source}; give the path of a plan file (TOML); `dbdyno init` makes one, `dbdyno plans` lists those that ship", path.display())]
     Read {
         path: PathBuf,
         #[source]

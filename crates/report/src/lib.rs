@@ -83,6 +83,7 @@ pub const ALL: &[Format] = &[
 pub fn find(name: &str) -> Result<&'static Format, Error> {
     ALL.iter().find(|format| format.name == name).ok_or_else(|| Error::UnknownFormat {
         name: name.to_owned(),
-        known: ALL.iter().map(|format| format.name).collect::<Vec<_>>().join(", "),
+        // The one that is a folder of files.
+        known: ALL.iter().map(|format| format.name).chain(["parquet"]).collect::<Vec<_>>().join(", "),
     })
 }

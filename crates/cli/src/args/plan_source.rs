@@ -48,7 +48,7 @@ pub(crate) struct Spelt {
     #[arg(long, alias = "threads", value_name = "N", requires = "workload")]
     pub(crate) connections: Option<String>,
     /// How long each step of that workload takes: its option `time`, or those for reads and writes.
-    #[arg(long, value_name = "TIME", requires = "workload")]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "workload")]
     pub(crate) time: Option<PlanDuration>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Changes {
     /// interim analyses: while a comparison is undecided and time is left, further blocks of the
     /// base and the undecided variants are run. Verdicts are corrected for each interim analysis.
     /// With --on it is the time of all machines together.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     budget: Option<PlanDuration>,
 }
 
@@ -83,6 +83,13 @@ impl Changes {
         let budget = self.budget.map(|budget| ("budget".to_owned(), budget.to_string()));
         self.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).collect()
     }
+}
+
+/// A shell needs no quotes.
+pub(super) fn duration(text: &str) -> Result<PlanDuration, String> {
+    let unquoted =
+        |error: dbdyno_plan::Error| error.to_string().replace(" in quotes, e.g. \"30s\"", ", e.g. 30s");
+    text.parse().map_err(unquoted)
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
@@ -132,6 +139,15 @@ mod tests {
     fn a_setting_is_split_at_its_first_equals_sign() {
         assert_eq!(key_value("a.b = c=d"), Ok(("a.b".to_owned(), "c=d".to_owned())));
         assert!(key_value("blocks").is_err());
+    }
+
+    #[test]
+    fn a_duration_needs_a_unit_and_no_quotes() {
+        let said = duration("3").unwrap_err();
+        assert_eq!(
+            said,
+            "the duration \"3\" has no unit: write a number and its unit (ms, s, m or h), e.g. 30s"
+        );
     }
 
     #[test]

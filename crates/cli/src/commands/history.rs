@@ -9,7 +9,7 @@ use dbdyno_report::{history_html, history_json, history_markdown, history_termin
 
 use crate::args::{Gate, HistoryArgs, HistoryFailOn, HistoryFormat};
 use crate::commands::list::{is_run, run_dirs};
-use crate::commands::report::unknown_ending;
+use crate::commands::report::{directory, unknown_ending};
 use crate::exit::{Ended, SLOWER};
 use crate::terminal;
 
@@ -20,7 +20,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     };
     let mut runs: Vec<Run> = Vec::new();
     for place in &args.runs {
-        let folders = runs_in(place)?;
+        let folders = runs_in(&directory(place)?)?;
         for (folder, run) in folders.iter().zip(parallel::map(&folders, |folder| Run::outline(folder))) {
             let Some(run) = read(args, folder, run)? else { continue };
             // A run in a folder that is named too, a link to one, a copy of one: twice the same
@@ -131,7 +131,7 @@ fn from_ending(output: Option<&Path>) -> Result<HistoryFormat, Ended> {
     let found = ENDINGS.iter().find(|(known, _)| ending == *known);
     found
         .map(|(_, format)| *format)
-        .ok_or_else(|| unknown_ending(ending, ENDINGS.iter().map(|known| known.0)))
+        .ok_or_else(|| unknown_ending(ending, ENDINGS.iter().map(|known| known.0), "--format"))
 }
 
 /// The run directory itself, or all runs that lie in the folder.

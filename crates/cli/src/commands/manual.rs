@@ -34,7 +34,8 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Ended> {
     let command = match &args.command {
         None => whole,
         Some(name) => whole.find_subcommand(name).cloned().ok_or_else(|| {
-            let known: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
+            let shown = whole.get_subcommands().filter(|command| !command.is_hide_set());
+            let known: Vec<&str> = shown.map(clap::Command::get_name).collect();
             Ended::usage(format!("there is no command {name:?}; there are {}", known.join(", ")))
         })?,
     };

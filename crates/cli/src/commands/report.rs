@@ -143,13 +143,14 @@ fn from_ending(output: Option<&Path>) -> Result<String, Ended> {
     let Some(ending) = output.and_then(Path::extension) else { return Ok("terminal".to_owned()) };
     let format = ALL.iter().find(|format| ending == format.extension);
     let endings = ALL.iter().map(|format| format.extension);
-    format.map(|format| format.name.to_owned()).ok_or_else(|| unknown_ending(ending, endings))
+    let flag = "--format, as for parquet";
+    format.map(|format| format.name.to_owned()).ok_or_else(|| unknown_ending(ending, endings, flag))
 }
 
 /// A file whose ending is of no format would hold what no one expects in it.
-pub(super) fn unknown_ending<'a>(ending: &OsStr, known: impl Iterator<Item = &'a str>) -> Ended {
+pub(super) fn unknown_ending<'a>(ending: &OsStr, known: impl Iterator<Item = &'a str>, flag: &str) -> Ended {
     let known = known.map(|ending| format!(".{ending}")).collect::<Vec<_>>().join(", ");
     let ending = ending.to_string_lossy();
-    let message = format!("no format has the ending .{ending}; there are {known}, or say --format");
+    let message = format!("no format has the ending .{ending}; there are {known}, or say {flag}");
     Ended::usage(message)
 }

@@ -137,7 +137,7 @@ fn endpoint(words: &Words) -> Result<Endpoint, String> {
     let port = text("port", "PGPORT").unwrap_or_else(|| "5432".to_owned());
     let port: u16 = port.parse().map_err(|_| format!("--port is {port}, but must be a port"))?;
     let user = text("username", "PGUSER").or_else(|| variable("USER"));
-    let user = user.ok_or("-U names no user, and neither PGUSER nor USER does")?;
+    let user = user.ok_or("no user: give -U, or set PGUSER or USER")?;
     let database = words.database.clone().or_else(|| variable("PGDATABASE")).unwrap_or_else(|| user.clone());
     let host = text("host", "PGHOST").unwrap_or_else(|| SOCKETS.to_owned());
     let login = if host.starts_with('/') {

@@ -20,9 +20,11 @@ use crate::{terminal, time, unrecorded};
 
 pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
     let words = words::read(words).map_err(Ended::usage)?;
-    let missing = "name a script and a command, e.g. dbdyno sysbench oltp_read_only --threads=4 run";
-    let script = words.script.clone().ok_or_else(|| Ended::usage(missing))?;
-    let command = words.command.clone().ok_or_else(|| Ended::usage(missing))?;
+    let missing =
+        |what: &str| Ended::usage(format!("{what}, e.g. dbdyno sysbench oltp_read_only --threads=4 run"));
+    let commands = "no command given: prepare, run, cleanup, prewarm, help or one of the script's own";
+    let script = words.script.clone().ok_or_else(|| missing("name a script and a command"))?;
+    let command = words.command.clone().ok_or_else(|| missing(commands))?;
     if matches!(script.as_str(), "cpu" | "fileio" | "memory" | "threads" | "mutex") {
         let message =
             format!("{script} is a test of sysbench that asks no database: dbdyno has none of those");

@@ -58,8 +58,8 @@ fn a_plan_that_is_no_toml_is_shown_where_it_breaks() {
 #[test]
 fn a_plan_that_is_not_there_is_named() {
     let desk = Desk::new();
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "missing.toml"])), @"exit 2: error: cannot read the plan missing.toml: No such file or directory (os error 2); give the path of a plan file (TOML)");
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["plan", "missing.toml"])), @"exit 2: error: cannot read the plan missing.toml: No such file or directory (os error 2); give the path of a plan file (TOML)");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "missing.toml"])), @"exit 2: error: cannot read the plan missing.toml: No such file or directory (os error 2); give the path of a plan file (TOML); `dbdyno init` makes one, `dbdyno plans` lists those that ship");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["plan", "missing.toml"])), @"exit 2: error: cannot read the plan missing.toml: No such file or directory (os error 2); give the path of a plan file (TOML); `dbdyno init` makes one, `dbdyno plans` lists those that ship");
 }
 
 #[test]
@@ -173,5 +173,5 @@ fn an_address_where_nobody_listens_is_the_servers_fault() {
 #[test]
 fn an_unknown_report_format_lists_those_there_are() {
     let desk = Desk::new();
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "any", "--format", "pdf"])), @"exit 2: error: no report format is called `pdf`; use one of: terminal, md, html, csv, json, openmetrics");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "any", "--format", "pdf"])), @"exit 2: error: no report format is called `pdf`; use one of: terminal, md, html, csv, json, openmetrics, parquet");
 }

@@ -27,7 +27,7 @@ fn an_unknown_format_is_answered_with_the_known_ones() {
     let error = find("pdf").expect_err("no such format").to_string();
     assert_eq!(
         error,
-        "no report format is called `pdf`; use one of: terminal, md, html, csv, json, openmetrics"
+        "no report format is called `pdf`; use one of: terminal, md, html, csv, json, openmetrics, parquet"
     );
 }
 
