@@ -83,6 +83,8 @@ pub struct Needs {
     pub data: DataMode,
     /// Steps that begin with empty caches.
     pub cold: Cold,
+    /// It prepares statements on servers of MySQL's protocol.
+    pub prepares: bool,
     /// Its option `use_existing`: it runs on tables that others made, and makes none.
     pub existing_tables: bool,
     /// Its load streams rows, by LOAD DATA LOCAL where a server has that: `local_infile` must be on
