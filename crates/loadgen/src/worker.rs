@@ -193,7 +193,7 @@ async fn abandon_after_stop(shared: Rc<Shared>) {
 async fn cut_each_second(shared: Rc<Shared>) {
     let Some(start) = shared.control.wait_for_start().await else { return };
     // Not one of tokio's timers: while one of those is pending, every wait for an answer also arms
-    // and cancels a timer in the kernel, which costs about a microsecond an operation.
+    // and cancels a timer in the kernel, which costs about a microsecond per operation.
     for second in 1_u32.. {
         let at = start + Duration::from_secs(1) * second + Duration::from_millis(1);
         if shared.timer.wait_until(at).await.is_err() {

@@ -108,7 +108,7 @@ impl ClientHosts {
                 }
                 Ok((_, Answer::Lost(why))) => return Err(why),
                 Ok(_) => {}
-                Err(_) => return Err("the agent of a client host does not say what it is".to_owned()),
+                Err(_) => return Err("the agent of a client host did not identify itself".to_owned()),
             }
         }
         Ok(())

@@ -212,7 +212,7 @@ fn check_cancelled(signals: u32) {
     let ended = run.wait();
     ended.expect_code(130);
     assert_eq!(count(&server, waiting), 0, "{}", ended.err);
-    assert!(!ended.err.contains("may still be at work"), "{}", ended.err);
+    assert!(!ended.err.contains("may still run on"), "{}", ended.err);
     runtime.block_on(locker.close());
 }
 

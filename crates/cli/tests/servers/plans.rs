@@ -21,7 +21,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("insert-benchmark-2026", "engine-nodw", NO_BINLOG_IN_ENGINE),
 ];
 const NO_BINLOG_IN_ENGINE: &str =
-    "binlog_in_engine = true: MariaDB 11.8.* has none; it is of MariaDB from 12.3";
+    "binlog_in_engine = true: MariaDB 11.8.* has none; it exists in MariaDB from 12.3";
 
 /// Traps that a plan walks into on purpose, and that no class of settings covers: plan, trap.
 const ON_PURPOSE: &[(&str, &str)] = &[

@@ -95,7 +95,7 @@ fn keys_of_other_products_are_refused_before_anything_runs() {
         let title = text.split_once(" is not for ").unwrap().1.split_once(';').unwrap().0.to_owned();
         text.replace(&title, "TITLE")
     };
-    insta::assert_snapshot!(refused(POSTGRES_15, "my_cnf = \"options\""), @"exit 2: error: variant a: my_cnf is not for TITLE; say postgresql_conf");
+    insta::assert_snapshot!(refused(POSTGRES_15, "my_cnf = \"options\""), @"exit 2: error: variant a: my_cnf is not for TITLE; use postgresql_conf");
     insta::assert_snapshot!(refused(POSTGRES_15, "engine = \"innodb\""), @"exit 2: error: variant a: engine is not for TITLE; leave it out");
     for (key, value) in [
         ("client_charset", "\"latin1\""),
@@ -106,7 +106,7 @@ fn keys_of_other_products_are_refused_before_anything_runs() {
         let reported = refused(POSTGRES_15, &format!("{key} = {value}"));
         assert_eq!(reported, format!("exit 2: error: variant a: {key} is not for TITLE; leave it out"));
     }
-    insta::assert_snapshot!(refused(MARIADB_10_11, "postgresql_conf = \"options\""), @"exit 2: error: variant a: postgresql_conf is not for TITLE; say my_cnf");
+    insta::assert_snapshot!(refused(MARIADB_10_11, "postgresql_conf = \"options\""), @"exit 2: error: variant a: postgresql_conf is not for TITLE; use my_cnf");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! What a plan knows of workloads: the kinds that read their tables, and the options that come of
-//! it. Which kinds there are, the caller says.
+//! it. The caller supplies the kinds.
 
 use std::any::Any;
 use std::collections::BTreeMap;
