@@ -50,7 +50,7 @@ pub(crate) struct Job<F> {
     pub(crate) messages: Sender<Message>,
 }
 
-/// Ends the step for the other threads when this one panics: no other thread would tell them that
+/// Ends the step for the other threads when this one panics: no other thread would report that
 /// its lanes have ended.
 struct ReleaseOnPanic(Arc<Control>);
 
@@ -152,7 +152,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
             }
             Err(error) => {
                 shared.control.stop(StopReason::Failed(format!("a lane's task failed: {error}")));
-                // It will not say that it has ended, and everybody waits for the last one to.
+                // It will not say that it has ended, and all wait for the last one to.
                 shared.control.abandon();
             }
         }

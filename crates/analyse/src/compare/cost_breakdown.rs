@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn waiting_for_io_is_distinguished_from_other_idleness() {
-        // The same CPU per operation; of 2 CPUs 100 % are used, then 60 %, with 30 % waiting for IO.
+        // The same CPU per operation; of 2 CPUs 100 % are used, then 60 %, with 30 % waiting for
+        // IO.
         let cost_breakdown =
             breakdown_of(&[run(1, 12_000.0, 80.0, 20.0, 50.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
         assert_eq!(factors(&cost_breakdown)[..2], ["1.000", "1.000"]);

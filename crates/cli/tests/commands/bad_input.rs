@@ -159,7 +159,7 @@ fn an_address_with_a_password_in_it_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn an_address_where_nobody_listens_is_the_servers_fault() {
+fn an_address_where_no_server_listens_is_the_servers_fault() {
     let variant = "[[variant]]\nname = \"a\"\naddress = \"mysql://me@127.0.0.1:1/bench\"";
     insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"exit 4: error: variant a: looking for database bench: connecting to 127.0.0.1:1 as me: Connection refused (os error 111); is the server running, and are host and port right? (io)");
 }

@@ -52,14 +52,14 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Strin
 
 /// Without a binary log, and with one that is synced at each commit, at each tenth, and not; and
 /// how often the engine syncs its redo log for a commit without and with it.
-fn binary_log(prefix: &str, (alone, beside): (Range<f64>, Range<f64>)) {
+fn binary_log(prefix: &str, (alone, with_log): (Range<f64>, Range<f64>)) {
     let desk = Desk::new();
     let log = "log_bin = binlog\nserver_id = 1\nsync_binlog = ";
     let options = [
         ("none", "skip_log_bin\n".to_owned(), alone, 0.0),
-        ("synced", format!("{log}1\n"), beside.clone(), 1.0),
-        ("tenth", format!("{log}10\n"), beside.clone(), 0.1),
-        ("unsynced", format!("{log}0\n"), beside, 0.0),
+        ("synced", format!("{log}1\n"), with_log.clone(), 1.0),
+        ("tenth", format!("{log}10\n"), with_log.clone(), 0.1),
+        ("unsynced", format!("{log}0\n"), with_log, 0.0),
     ];
     let variants = options.each_ref().map(|(name, options, ..)| {
         desk.write(&format!("{name}.cnf"), &format!("{MY_CNF}{options}"));
@@ -97,14 +97,14 @@ fn mariadb_syncs_its_redo_log_and_its_binary_log_once_a_commit() {
 }
 
 #[test]
-fn mysql_syncs_its_binary_log_once_a_commit_beside_its_redo_log() {
+fn mysql_syncs_its_binary_log_once_a_commit_as_well_as_its_redo_log() {
     // Threads of its own sync the log of 8.0, often for a commit's last record once more.
     binary_log(MYSQL_8_0, (0.98..2.0 + MEANWHILE, 0.98..2.0 + MEANWHILE));
     binary_log(MYSQL_5_6, (ONCE, ONCE));
 }
 
 #[test]
-fn mysql_5_5_syncs_its_redo_log_twice_beside_a_binary_log() {
+fn mysql_5_5_syncs_its_redo_log_twice_with_a_binary_log() {
     binary_log(MYSQL_5_5, (ONCE, 1.98..2.0 + MEANWHILE));
 }
 

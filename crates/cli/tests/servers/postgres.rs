@@ -12,7 +12,7 @@ use crate::{MARIADB_10_11, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, smal
 const PASSWORD: &str = "Sw0rdfish:of the test";
 
 /// Someone's server with a user `bench` who has a password and may make databases.
-pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
+pub(crate) fn external_server(desk: &Desk, prefix: &str) -> Server {
     let base = find_named(&require(prefix)).unwrap();
     let server = Server::start(&ServerSpec {
         base,
@@ -54,7 +54,7 @@ fn socket_folder(server: &Server) -> String {
 fn an_address_works_with_a_password_file_and_its_server_is_left_running() {
     for prefix in [POSTGRES_9_6, POSTGRES_18] {
         let desk = Desk::new();
-        let server = somebodys_server(&desk, prefix);
+        let server = external_server(&desk, prefix);
         let folder = socket_folder(&server);
         let escaped = PASSWORD.replace(':', "\\:");
         let pass_file = desk.write("pass", &format!("localhost:5432:*:bench:{escaped}\n"));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_option_file_is_asked_last_and_its_paths_lie_beside_it() {
+    fn the_option_file_is_asked_last_and_its_paths_are_relative_to_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
         let text =

@@ -100,7 +100,7 @@ fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_
 }
 
 #[test]
-fn tables_of_somebody_else_are_looked_at_and_neither_made_nor_dropped() {
+fn tables_of_others_are_looked_at_and_neither_made_nor_dropped() {
     let tests = vec![OltpTest::PointSelect, OltpTest::ReadWrite];
     // Without checks no one reads whole tables.
     let verify = Verify::Off;

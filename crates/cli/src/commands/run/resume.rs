@@ -11,7 +11,7 @@ use dbdyno_record::{
 };
 use tokio::runtime::Runtime;
 
-use super::{Ready, data_root, held, tell};
+use super::{Ready, data_root, held, record_warnings};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
 use crate::conductor::{RunClock, Tally, partial, snapshot_dir};
@@ -75,7 +75,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let clock = RunClock::going_on(&record.events);
     let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
     let warnings: Vec<String> = warnings.chain(holds.doubts.iter().cloned()).collect();
-    tell(&mut writer, &warnings)?;
+    record_warnings(&mut writer, &warnings)?;
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {
             let to = to.display().to_string();
