@@ -94,7 +94,7 @@ fn a_lock_that_was_lost_is_taken_again_and_the_record_says_so() {
     ask(&server.options(None), &[&format!("KILL {holder}")]);
     run.wait().expect_ok();
     let warnings = texts(&findings(&desk.run_dir()));
-    let lost = |text: &String| text.contains("the connection that had database bench at ");
+    let lost = |text: &String| text.contains("the connection that held the lock on database bench at ");
     assert!(warnings.iter().any(lost), "{warnings:?}");
 }
 
