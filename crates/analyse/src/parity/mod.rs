@@ -60,7 +60,7 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
 
 /// Where a prediction was wrong, one phrase a setting or class: settings that were predicted, and
 /// all classes. Empty for a perfect one.
-pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
+pub fn unexpected(predicted: &Subject, effective: &Subject) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, value) in &predicted.settings {
         match effective.settings.get(name).or_else(|| effective.session.get(name)) {
@@ -71,9 +71,9 @@ pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
     }
     for class in classes() {
         let text = |subject| class.of(subject).map_or("nothing".to_owned(), |found| found.value.to_string());
-        let (foreseen, is) = (text(predicted), text(effective));
-        if foreseen != is {
-            wrong.push(format!("class {}: predicted {foreseen}, is {is}", class.id));
+        let (expected, is) = (text(predicted), text(effective));
+        if expected != is {
+            wrong.push(format!("class {}: predicted {expected}, is {is}", class.id));
         }
     }
     wrong

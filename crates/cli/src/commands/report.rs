@@ -150,6 +150,6 @@ fn from_ending(output: Option<&Path>) -> Result<String, Ended> {
 pub(super) fn unknown_ending<'a>(ending: &OsStr, known: impl Iterator<Item = &'a str>) -> Ended {
     let known = known.map(|ending| format!(".{ending}")).collect::<Vec<_>>().join(", ");
     let ending = ending.to_string_lossy();
-    let message = format!("no format has the ending .{ending}; there are {known}, or say --format");
+    let message = format!("no format has the ending .{ending}; there are {known}, or use --format");
     Ended::usage(message)
 }

@@ -30,7 +30,7 @@ fn more_connections_than_the_variants_own_config_lets_in_are_refused_with_who_sa
 #[test]
 fn a_key_that_is_not_for_the_server_is_refused_by_plan_too() {
     let desk = Desk::new();
-    insta::assert_snapshot!(refused(&desk, "postgresql_conf = \"p.toml\"", 1), @"exit 2: error: variant a: postgresql_conf is not for MariaDB 10.11.5; say my_cnf");
+    insta::assert_snapshot!(refused(&desk, "postgresql_conf = \"p.toml\"", 1), @"exit 2: error: variant a: postgresql_conf is not for MariaDB 10.11.5; use my_cnf");
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn a_report_is_not_written_into_a_file_whose_ending_is_of_no_format() {
     let run = desk.run_dir();
     let run = run.to_str().unwrap();
     let refused = |arguments: &[&str]| desk.refusal(&desk.dbdyno(arguments));
-    insta::assert_snapshot!(refused(&["report", run, "-o", "x.pdf"]), @"exit 2: error: no format has the ending .pdf; there are .txt, .md, .html, .csv, .json, .prom, or say --format");
-    insta::assert_snapshot!(refused(&["history", run, "-o", "x.csv"]), @"exit 2: error: no format has the ending .csv; there are .txt, .md, .html, .json, or say --format");
+    insta::assert_snapshot!(refused(&["report", run, "-o", "x.pdf"]), @"exit 2: error: no format has the ending .pdf; there are .txt, .md, .html, .csv, .json, .prom, or use --format");
+    insta::assert_snapshot!(refused(&["history", run, "-o", "x.csv"]), @"exit 2: error: no format has the ending .csv; there are .txt, .md, .html, .json, or use --format");
     assert!(!desk.path("x.pdf").exists());
     desk.dbdyno(&["report", run, "-o", "x.pdf", "--format", "md"]).expect_ok();
     desk.dbdyno(&["report", run, "-o", "x.txt"]).expect_ok();

@@ -79,7 +79,7 @@ fn ports_that_are_taken_are_no_matter() {
 }
 
 #[test]
-fn data_of_somebody_else_in_the_place_of_a_cells_data_are_left_alone_and_the_rest_goes_on() {
+fn data_of_others_in_the_place_of_a_cells_data_are_left_alone_and_the_rest_goes_on() {
     let desk = Desk::new();
     desk.write(
         "p.toml",

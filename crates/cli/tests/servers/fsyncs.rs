@@ -53,14 +53,14 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Notic
 type Expected = (&'static str, String, f64, f64);
 
 /// Without a binary log, and with one that is synced at each commit, at each tenth, and not; and
-/// how often the engine syncs its redo log for a commit beside it.
-fn binary_log(prefix: &str, beside: f64) {
+/// how often the engine syncs its redo log for a commit with it.
+fn binary_log(prefix: &str, with_log: f64) {
     let log = "log_bin = binlog\nserver_id = 1\nsync_binlog = ";
     let expected = [
         ("none", "skip_log_bin\n".to_owned(), 1.0, 0.0),
-        ("synced", format!("{log}1\n"), beside, 1.0),
-        ("tenth", format!("{log}10\n"), beside, 0.1),
-        ("unsynced", format!("{log}0\n"), beside, 0.0),
+        ("synced", format!("{log}1\n"), with_log, 1.0),
+        ("tenth", format!("{log}10\n"), with_log, 0.1),
+        ("unsynced", format!("{log}0\n"), with_log, 0.0),
     ];
     expect(prefix, "", &expected);
 }
@@ -99,13 +99,13 @@ fn mariadb_syncs_its_redo_log_and_its_binary_log_at_each_commit() {
 }
 
 #[test]
-fn mysql_syncs_its_binary_log_at_each_commit_beside_its_redo_log() {
+fn mysql_syncs_its_binary_log_at_each_commit_as_well_as_its_redo_log() {
     binary_log(MYSQL_8_0, 1.0);
     binary_log(MYSQL_5_6, 1.0);
 }
 
 #[test]
-fn mysql_5_5_syncs_its_redo_log_twice_beside_a_binary_log() {
+fn mysql_5_5_syncs_its_redo_log_twice_with_a_binary_log() {
     binary_log(MYSQL_5_5, 2.0);
 }
 

@@ -37,9 +37,9 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
                     add(&mut rendered, way, &request, asked, intents);
                 }
             }
-            Outcome::Fulfilled => {
-                rendered.notes.push(format!("{request}: {} has none, so it is as asked for", server.title))
-            }
+            Outcome::Fulfilled => rendered
+                .notes
+                .push(format!("{request}: {} has no such option and always behaves this way", server.title)),
             Outcome::Impossible(why) if asked.where_possible => {
                 rendered.notes.push(format!("{request} is left out, as where_possible allows: {why}"));
             }
@@ -82,7 +82,7 @@ fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, asked: &Asked) -> Outc
     };
     Outcome::Impossible(match where_else.is_empty() {
         true => here,
-        false => format!("{here}; it is of {where_else}"),
+        false => format!("{here}; it exists in {where_else}"),
     })
 }
 
@@ -112,7 +112,7 @@ fn works(server: &ConfigServer, option: &str) -> bool {
 /// The engine or plugin that `way` needs and this variant or build does not have.
 fn lacks(server: &ConfigServer, way: &Way) -> Option<String> {
     if let Some(engine) = way.engine.as_ref().filter(|engine| **engine != server.engine) {
-        return Some(format!("it is of tables of {engine}: say engine = \"{engine}\" in the variant"));
+        return Some(format!("it applies only to {engine} tables: set engine = \"{engine}\" in the variant"));
     }
     let plugin = way.plugin.as_ref().filter(|plugin| !server.has_plugin(plugin))?;
     Some(format!("it needs the plugin {plugin}, which this build of {} does not have", server.title))
