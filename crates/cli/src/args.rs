@@ -113,8 +113,8 @@ pub(crate) struct TaskArgs {
 ///
 /// SCRIPT is a file, or the name of one of sysbench's own; COMMAND is prepare, run, cleanup,
 /// prewarm, help or one of the script's own. Options are those of sysbench 1.0.20 and 1.1 and of
-/// the script. What is ignored is said. The password may come from MYSQL_PWD or PGPASSWORD instead
-/// of --mysql-password and --pgsql-password, which other users of the machine see.
+/// the script. Ignored options are listed. The password may come from MYSQL_PWD or PGPASSWORD
+/// instead of --mysql-password and --pgsql-password, which other users of the machine see.
 #[derive(Debug, Parser)]
 #[command(override_usage = "dbdyno sysbench SCRIPT [--NAME=VALUE ...] COMMAND")]
 pub(crate) struct SysbenchArgs {
@@ -127,7 +127,7 @@ pub(crate) struct SysbenchArgs {
 ///
 /// Options are those of pgbench 15: -i and -s make the tables, -f and -b name scripts, -c -j -t -T
 /// -M -R -L -C -r -P and others say how they run; -h -p -U, a database, and libpq's variables say
-/// where. What is ignored is said.
+/// where. Ignored options are listed.
 #[derive(Debug, Parser)]
 #[command(override_usage = "dbdyno pgbench [OPTION]... [DBNAME]", disable_help_flag = true)]
 pub(crate) struct PgbenchArgs {

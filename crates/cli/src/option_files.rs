@@ -26,7 +26,7 @@ pub(crate) fn write(folder: &Path, variant: &str, ending: &str, text: &str) -> R
         .map_err(|error: io::Error| format!("cannot write the option file {}: {error}", path.display()))?;
     if mode & WRITABLE_BY_ALL != 0 {
         return Err(format!(
-            "the option file {} can be written by everybody, and MariaDB and MySQL ignore such files: use a run directory on a \
+            "the option file {} can be written by all users, and MariaDB and MySQL ignore such files: use a run directory on a \
              filesystem that keeps permissions (--out)",
             path.display()
         ));

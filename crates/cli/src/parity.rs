@@ -25,7 +25,10 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
         )));
     }
     let text = toml::to_string(plan).map_err(Ended::ours)?;
-    Ok(PlanWords::read(&text))
+    let mut words = PlanWords::read(&text);
+    let sends_text_only = !plan.workload.iter().any(|(_, options)| options.needs().prepares);
+    words.variants.values_mut().for_each(|extra| extra.sends_text_only = sends_text_only);
+    Ok(words)
 }
 
 /// How prepared variants would be set; `None` when the plan does not want to know.

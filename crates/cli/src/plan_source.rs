@@ -59,7 +59,7 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<(), Ended> {
 pub(crate) fn table(spelt: &Spelt) -> Result<Table, Ended> {
     let variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
     if variants.is_empty() {
-        let message = "--workload needs what it is to run on: --server NAME or --address URL";
+        let message = "--workload needs a server: --server NAME or --address URL";
         return Err(Ended::usage(message.to_owned()));
     }
     let mut options = Table::new();

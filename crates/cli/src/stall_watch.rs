@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_silent_who_is_asked_nothing() {
+    fn a_server_that_is_asked_nothing_is_not_silent() {
         assert_eq!(words(100, 0, |_| false), []);
     }
 }

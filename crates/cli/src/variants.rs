@@ -18,7 +18,7 @@ use crate::preflight::{self, Configured};
 use crate::{limits, terminal};
 
 const NO_STREAMS: &str = "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, \
-                          or say load_method = \"insert\" where the workload has that option";
+                          or set load_method = \"insert\" where the workload has that option";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
@@ -174,7 +174,7 @@ fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), E
         return Ok(());
     };
     let help = match FAMILIES.iter().any(|other| other.facts().option_file.0 == key.name) {
-        true => format!("say {option_file}"),
+        true => format!("use {option_file}"),
         false => "leave it out".to_owned(),
     };
     Err(Ended::usage(format!("variant {}: {} is not for {who}; {help}", variant.name, key.name)))

@@ -36,7 +36,7 @@ impl Endpoint {
         };
         let numbers: Vec<String> = tickets.iter().map(|ticket| ticket.id.to_string()).collect();
         Err(format!(
-            "statements that were given up may still be at work on {} (connections {}): {why}; look at the server's list of \
+            "abandoned statements may still run on {} (connections {}): {why}; look at the server's list of \
              processes before you measure there again",
             options.place(),
             numbers.join(", ")

@@ -373,8 +373,8 @@ async fn check_refused_logins(server: &Server) {
         MysqlSession::connect(&server.root().with_database("nonesuch")).await.expect_err("no database");
     assert_eq!((error.class, error.code.as_str()), (Class::Fatal, "1049"), "{error}");
     assert!(error.to_string().contains("nonesuch"), "{error}");
-    let nobody = Options::socket(server.socket.with_extension("none"), "root");
-    let error = MysqlSession::connect(&nobody).await.expect_err("no server");
+    let absent = Options::socket(server.socket.with_extension("none"), "root");
+    let error = MysqlSession::connect(&absent).await.expect_err("no server");
     assert_eq!((error.class, error.code.as_str()), (Class::Lost, "io"), "{error}");
 }
 

@@ -325,8 +325,8 @@ async fn check_refused_logins(server: &Server) {
     assert!(error.to_string().contains("nonesuch"), "{error}");
     let error = PostgresSession::connect(&server.tcp("postgres")).await.expect_err("no password");
     assert_eq!(error.class, Class::Fatal, "{error}");
-    let nobody = Options::socket("/nonesuch/.s.PGSQL.1", "postgres");
-    let error = PostgresSession::connect(&nobody).await.expect_err("no server");
+    let absent = Options::socket("/nonesuch/.s.PGSQL.1", "postgres");
+    let error = PostgresSession::connect(&absent).await.expect_err("no server");
     assert_eq!((error.class, error.code.as_str()), (Class::Lost, "io"), "{error}");
     let mut sessions = Vec::new();
     let refused = loop {

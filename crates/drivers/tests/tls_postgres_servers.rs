@@ -86,7 +86,7 @@ async fn check(server: &Server, authority: &Authority) {
 #[tokio::test]
 async fn a_server_without_tls_is_refused_where_tls_is_demanded() {
     let server = Server::start(&required("pg-15.").pop().expect("one")).await;
-    let authority = Authority::new("nobody's");
+    let authority = Authority::new("another");
     let reported = refused(server.tcp("postgres").with_tls(tls(TlsMode::Require, &authority))).await;
     assert!(reported.contains("the server offers no TLS, which was demanded; set ssl = on"), "{reported}");
 }

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_comes_second_says_so_and_can_be_stopped() {
+    fn the_second_to_come_reports_that_it_waits_and_can_be_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let cancel = AtomicBool::new(false);
         let first = Locked::open(folder.path(), &cancel, &mut |_| {}).unwrap();

@@ -143,7 +143,7 @@ mod tests {
             folder
         };
         let (left, used) = (folder("dbdyno-play-left"), folder("dbdyno-play-used"));
-        let (starting, other) = (folder("dbdyno-play-starting"), folder("somebody"));
+        let (starting, other) = (folder("dbdyno-play-starting"), folder("other"));
         drop(lock(&left).unwrap());
         fs::write(other.join(LOCK), "").unwrap();
         let _lock = lock(&used).unwrap();

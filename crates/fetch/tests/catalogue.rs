@@ -203,7 +203,7 @@ fn a_build_of_ones_own_is_added_under_a_free_name_and_only_forgotten() {
 }
 
 #[test]
-fn what_somebody_put_into_the_folder_is_asked_and_never_removed() {
+fn what_others_put_into_the_folder_is_asked_and_never_removed() {
     let desk = Desk::new();
     let base = require(POSTGRES);
     fs::create_dir(desk.servers()).unwrap();

@@ -121,7 +121,7 @@ impl Control {
         self
     }
 
-    fn tell(&self, word: Word<Instant>) {
+    fn forward(&self, word: Word<Instant>) {
         if let Some(follower) = &self.follower {
             follower(word);
         }
@@ -146,7 +146,7 @@ impl Control {
     pub(crate) fn begin(&self, at: Instant) {
         if self.start.set(at).is_ok() {
             self.started.notify_waiters();
-            self.tell(Word::Begin(at));
+            self.forward(Word::Begin(at));
         }
     }
 
@@ -187,7 +187,7 @@ impl Control {
         self.stopped.notify_waiters();
         self.client_changed.notify_waiters();
         if is_first {
-            self.tell(Word::Stop(reason));
+            self.forward(Word::Stop(reason));
         }
     }
 
@@ -262,7 +262,7 @@ impl Control {
         let set = self.end_ns.compare_exchange(u64::MAX, end_ns, Ordering::AcqRel, Ordering::Acquire);
         self.ended.notify_waiters();
         if set.is_ok() {
-            self.tell(Word::End { window_end_ns: self.window_end_ns(), end_ns });
+            self.forward(Word::End { window_end_ns: self.window_end_ns(), end_ns });
         }
     }
 
@@ -293,7 +293,7 @@ impl Control {
     pub(crate) fn let_close(&self) {
         self.closing.store(true, Ordering::Release);
         self.may_close.notify_waiters();
-        self.tell(Word::Close);
+        self.forward(Word::Close);
     }
 
     /// Waits until connections may be closed, but not longer than `limit`: the observer may hang.
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_to_close_longer_than_the_limit_or_after_it_was_allowed() {
+    async fn no_lane_waits_to_close_longer_than_the_limit_or_after_it_was_allowed() {
         let control = Control::new(1, &[], WindowRule::FirstEnded);
         let began = Instant::now();
         control.wait_to_close(Duration::from_millis(50)).await;

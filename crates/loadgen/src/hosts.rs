@@ -34,9 +34,9 @@ const POLL: Duration = Duration::from_millis(100);
 #[serde(transparent)]
 pub struct HostMessage(Message);
 
-/// What is heard of a host.
+/// What comes from a host.
 #[derive(Debug)]
-pub enum Heard {
+pub enum FromHost {
     Message(HostMessage),
     /// It is gone, or cannot do its part: why, with its name.
     Lost(String),
@@ -57,20 +57,20 @@ pub struct HostPart {
 
 /// The messages of all hosts as those of threads of one.
 struct Merged<'a> {
-    heard: &'a Receiver<(usize, Heard)>,
+    from_hosts: &'a Receiver<(usize, FromHost)>,
     parts: Vec<HostPart>,
-    /// Heard and not yet looked at.
-    early: VecDeque<(usize, Heard)>,
+    /// Received and not yet looked at.
+    early: VecDeque<(usize, FromHost)>,
     ready: VecDeque<Message>,
 }
 
 /// Runs a step whose lanes, all of `specs`, are on `hosts` hosts. They run [`run_part`], by now or
-/// soon; `heard` has what they say, and `follower` takes words to them. What goes wrong inside the
-/// step is in [`StepEnd`].
+/// soon; `from_hosts` has what they say, and `follower` takes words to them. What goes wrong inside
+/// the step is in [`StepEnd`].
 pub fn run_on_hosts(
     step: &Step<'_>,
     specs: &[LaneSpec],
-    (hosts, heard): (usize, &Receiver<(usize, Heard)>),
+    (hosts, from_hosts): (usize, &Receiver<(usize, FromHost)>),
     follower: Follower,
     writer: &mut StepWriter,
     observer: &mut dyn Observer,
@@ -78,7 +78,7 @@ pub fn run_on_hosts(
     let control = Control::new(step.spec.clients, specs, step.spec.window).followed_by(follower);
     let schedules = schedule_book::books(specs.iter())?;
     let mut merged = Merged {
-        heard,
+        from_hosts,
         parts: vec![HostPart::default(); hosts],
         early: VecDeque::new(),
         ready: VecDeque::new(),
@@ -109,12 +109,12 @@ impl Merged<'_> {
             if step.cancel.load(Ordering::Relaxed) {
                 control.stop(StopReason::Interrupted);
             }
-            match self.heard.recv_timeout(POLL) {
-                Ok((host, Heard::Message(HostMessage(Message::Workers(workers))))) => {
+            match self.from_hosts.recv_timeout(POLL) {
+                Ok((host, FromHost::Message(HostMessage(Message::Workers(workers))))) => {
                     self.parts[host].workers = workers;
                     silent.retain(|other| *other != host);
                 }
-                Ok((host, Heard::Lost(why))) => {
+                Ok((host, FromHost::Lost(why))) => {
                     control.stop(StopReason::Failed(why));
                     control.abandon();
                     self.parts[host].workers = 0;
@@ -133,11 +133,11 @@ impl Merged<'_> {
         }
     }
 
-    fn take(&mut self, host: usize, heard: Heard) {
+    fn take(&mut self, host: usize, received: FromHost) {
         let part = &mut self.parts[host];
-        let message = match heard {
-            Heard::Message(HostMessage(message)) => message,
-            Heard::Lost(why) => {
+        let message = match received {
+            FromHost::Message(HostMessage(message)) => message,
+            FromHost::Lost(why) => {
                 self.ready.push_back(Message::HostLost(why));
                 for _ in part.ended..part.workers {
                     self.ready.push_back(Message::WorkerEnded { ends: Vec::new() });
@@ -174,11 +174,11 @@ impl Inbox for Merged<'_> {
             if let Some(message) = self.ready.pop_front() {
                 return Ok(message);
             }
-            let (host, heard) = match self.early.pop_front() {
+            let (host, message) = match self.early.pop_front() {
                 Some(early) => early,
-                None => self.heard.recv_timeout(wait)?,
+                None => self.from_hosts.recv_timeout(wait)?,
             };
-            self.take(host, heard);
+            self.take(host, message);
         }
     }
 }

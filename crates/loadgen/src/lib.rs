@@ -45,7 +45,7 @@ pub use control::{Follower, StopReason, Word};
 pub use coupling::{Coupling, Side};
 pub use engine::{Step, StepEnd, run};
 pub use error::Error;
-pub use hosts::{Heard, HostMessage, HostPart, can_be_shared, run_on_hosts, run_part};
+pub use hosts::{FromHost, HostMessage, HostPart, can_be_shared, run_on_hosts, run_part};
 pub use lane::{Done, Failure, Lane, LaneEnd, LaneSpec, Limit, Lookup, Notes, Role};
 pub use pace::{Pace, ThinkTime};
 pub use part::Part;

@@ -50,7 +50,7 @@ pub(crate) struct Job<F> {
     pub(crate) messages: Sender<Message>,
 }
 
-/// Ends the step for the other threads when this one panics: no other thread would tell them that
+/// Ends the step for the other threads when this one panics: no other thread would report that
 /// its lanes have ended.
 struct ReleaseOnPanic(Arc<Control>);
 
@@ -152,7 +152,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
             }
             Err(error) => {
                 shared.control.stop(StopReason::Failed(format!("a lane's task failed: {error}")));
-                // It will not say that it has ended, and everybody waits for the last one to.
+                // It will not say that it has ended, and all wait for the last one to.
                 shared.control.abandon();
             }
         }
@@ -193,7 +193,7 @@ async fn abandon_after_stop(shared: Rc<Shared>) {
 async fn cut_each_second(shared: Rc<Shared>) {
     let Some(start) = shared.control.wait_for_start().await else { return };
     // Not one of tokio's timers: while one of those is pending, every wait for an answer also arms
-    // and cancels a timer in the kernel, which costs about a microsecond an operation.
+    // and cancels a timer in the kernel, which costs about a microsecond per operation.
     for second in 1_u32.. {
         let at = start + Duration::from_secs(1) * second + Duration::from_millis(1);
         if shared.timer.wait_until(at).await.is_err() {

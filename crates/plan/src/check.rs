@@ -126,8 +126,8 @@ fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
         problem(
             &path,
             format!(
-                "server_memory limits servers that dbdyno starts, and variant `{}` is none: say it in the variants that it \
-                 is for",
+                "server_memory limits servers that dbdyno starts, and variant `{}` is not one: set it in the variants \
+                 that need it",
                 variant.name
             ),
         )
@@ -231,7 +231,7 @@ fn server_problem(variant: &Variant) -> Found {
     .into_iter()
     .filter_map(|(key, is_said)| is_said.then_some(key))
     .collect();
-    let one_of = "say exactly one of server, basedir and address";
+    let one_of = "set exactly one of server, basedir and address";
     match said.as_slice() {
         [] => return Some(("name", format!("has no server: {one_of}"))),
         [_] => {}
@@ -240,7 +240,7 @@ fn server_problem(variant: &Variant) -> Found {
         }
     }
     if variant.server.as_deref().is_some_and(|server| !is_name(server)) {
-        let what = "is neither sqlite, null nor a name in the servers folder; for a path say basedir";
+        let what = "is neither sqlite, null nor a name in the servers folder; for a path set basedir";
         return Some(("server", format!("has a server that {what}")));
     }
     let address = variant.address.as_deref()?;
@@ -279,7 +279,7 @@ fn option_problem(variant: &Variant) -> Found {
         return Some((second, format!("has {first} and {second} at once: a server reads only one of them")));
     }
     if variant.server_public_key.is_some() && variant.allow_public_key_retrieval {
-        let message = "has server_public_key and allow_public_key_retrieval at once: a key that is known is the one that counts";
+        let message = "has server_public_key and allow_public_key_retrieval at once: the given key is used; remove allow_public_key_retrieval";
         return Some(("allow_public_key_retrieval", message.to_owned()));
     }
     if variant.password_env.is_some() && variant.option_file.is_some() {
@@ -309,7 +309,7 @@ fn tls_problem(variant: &Variant) -> Found {
     let tls = variant.tls.as_ref()?;
     let wrong = |message: &str| Some(("tls", format!("has tls {message}")));
     if tls.mode != TlsMode::Verify && tls.ca.is_some() {
-        return wrong("with a ca, which only mode = \"verify\" uses: say verify, or leave ca out");
+        return wrong("with a ca, which only mode = \"verify\" uses: set mode = \"verify\", or leave ca out");
     }
     if tls.cert.is_some() != tls.key.is_some() {
         return wrong("with one of cert and key: a client certificate needs both files");

@@ -8,7 +8,7 @@ const SCHEMES: [&str; 3] = ["mysql://", "postgres://", "postgresql://"];
 pub(crate) fn address_problem(address: &str) -> Option<String> {
     if holds_password(address) {
         return Some(
-            "holds a password: take it out and say password_env = \"NAME\" (an environment variable) or \
+            "holds a password: take it out and set password_env = \"NAME\" (an environment variable) or \
              option_file = \"PATH\" (a MySQL option file, or a password file of PostgreSQL)"
                 .to_owned(),
         );

@@ -35,13 +35,13 @@ fn hosts_problem(clients: &Clients) -> Option<(&'static str, String)> {
         (ClientNames::Number(1..), Some(On::Slurm(_) | On::Ray(_))) => return None,
         (_, None) => (
             "hosts",
-            "hosts must be one or more names or addresses, as [\"10.0.0.2\"], or on must say where a number of them is found",
+            "hosts must be one or more names or addresses, as [\"10.0.0.2\"], or a number with on, which finds them",
         ),
         (_, Some(On::Local(_))) => (
             "on",
             "on must be slurm, slurm:PARTITION, ray or ray://HOST:PORT; for agents on this host, name 127.0.0.1 in hosts",
         ),
-        (_, Some(_)) => ("hosts", "hosts must be a number, as 4, where on says how they are found"),
+        (_, Some(_)) => ("hosts", "hosts must be a number, as 4, when on finds them"),
     };
     Some((problem.0, problem.1.to_owned()))
 }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_have_the_second_name() {
+    fn no_other_variant_can_have_the_second_name() {
         let text = PLAN.replace("name = \"a\"", "name = \"b~again\"");
         let error = parse(&text, "p.toml").expect_err("a mistake").to_string();
         assert!(error.contains("the variant name `b~again` does not fit"), "{error}");

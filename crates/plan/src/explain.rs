@@ -76,7 +76,7 @@ fn missing_help(key: &str, kinds: Kinds<'_>) -> String {
     match (key, kinds.first()) {
         ("name", _) => ": every plan has a name, e.g. name = \"first-try\"".to_owned(),
         ("variant", _) => ": a plan compares [[variant]] tables, at least one".to_owned(),
-        ("workload", Some(kind)) => format!(": say what to run, e.g. [workload.{}]", kind.name()),
+        ("workload", Some(kind)) => format!(": add what to run, e.g. [workload.{}]", kind.name()),
         _ => String::new(),
     }
 }

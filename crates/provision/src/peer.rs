@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_listens_on_a_socket_is_found_and_nobody_is_none() {
+    fn the_process_that_listens_on_a_socket_is_found_and_without_one_there_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         assert_eq!(local_pid(&Address::Socket(path.clone())), None);

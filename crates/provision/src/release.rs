@@ -64,7 +64,8 @@ impl ConfigProduct {
         Self::ALL.into_iter().filter(|product| !product.names().1.is_empty())
     }
 
-    /// Whether what is said of `self` holds for `other`: what is of MySQL is of Percona Server too.
+    /// Whether what is said of `self` holds for `other`: what applies to MySQL applies to
+    /// Percona Server.
     pub(crate) fn covers(self, other: Self) -> bool {
         self == other || other.base() == Some(self)
     }

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_neither_put_nor_found_behind_a_link() {
+    fn a_snapshot_is_neither_put_nor_found_through_a_link() {
         let folder = tempfile::tempdir().unwrap();
         let (theirs, link) = (folder.path().join("theirs"), folder.path().join("s"));
         Snapshot::take(&data_dir(folder.path()), &theirs, Value::Null, &GO_ON).unwrap();

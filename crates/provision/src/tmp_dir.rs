@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_somebody_else_is_refused_and_stays() {
+    fn a_folder_of_others_is_refused_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let (data, theirs) = (folder.path().join("a"), folder.path().join("a.tmp"));
         datadir::prepare(&data, &GO_ON).unwrap();

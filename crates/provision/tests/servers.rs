@@ -71,7 +71,7 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         assert_eq!(ask(&server, "SELECT CURRENT_USER()"), "root@localhost", "{name}");
         assert_eq!(ask(&server, "SELECT @@skip_networking"), "1", "{name}");
         let temporary = PathBuf::from(ask(&server, "SELECT @@tmpdir"));
-        lies_beside(&temporary, &server.data_dir);
+        is_next_to(&temporary, &server.data_dir);
         let pid = server.pid();
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
         assert_eq!(
@@ -87,7 +87,7 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
 }
 
 /// Sorts and temporary tables are on the device of the data, which is sampled.
-fn lies_beside(temporary: &Path, data: &Path) {
+fn is_next_to(temporary: &Path, data: &Path) {
     assert_eq!((temporary.parent(), temporary.is_dir()), (data.parent(), true), "{}", temporary.display());
     let device = |path: &Path| std::fs::metadata(path).unwrap().dev();
     assert_eq!(device(temporary), device(data));
@@ -192,7 +192,7 @@ fn a_second_start_on_our_data_directory_begins_from_nothing() {
 }
 
 #[test]
-fn a_server_killed_by_somebody_is_noticed() {
+fn a_server_killed_from_outside_is_noticed() {
     let base = require("mysql-5.6.");
     let folder = new_folder();
     let server = Server::start(&spec(&base, folder.path())).unwrap();

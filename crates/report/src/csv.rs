@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_step_behind_the_writes_has_the_ratio_of_its_block_and_that_of_all() {
+    fn the_step_after_the_writes_has_the_ratio_of_its_block_and_that_of_all() {
         let findings = fixture::with_aging();
         let cells = |step: &str| cells(&findings, step, "before_writes");
         assert_eq!(cells("qp500"), ["qp100,0.99,1,0.98,1.02"; 2]);

@@ -137,7 +137,7 @@ pub(crate) fn variant_line(findings: &Findings, variant: &VariantSummary) -> Str
     let mut parts = vec![variant.server.clone()];
     parts.push(match variant.version_text.as_str() {
         "" if has_answered(findings, &variant.name) => "has no version".to_owned(),
-        "" => "its version is unknown, it never answered".to_owned(),
+        "" => "version unknown: it never answered".to_owned(),
         version => version.to_owned(),
     });
     parts.extend(variant.engine.as_ref().map(|engine| format!("engine {engine}")));
@@ -205,6 +205,6 @@ mod tests {
         variant.version_text.clear();
         assert!(variant_line(&findings, &variant).contains("(embedded) · has no version · "));
         findings.workloads.clear();
-        insta::assert_snapshot!(variant_line(&findings, &variant), @"SQLite (embedded) · its version is unknown, it never answered · engine b-tree · memory limited to 256 MiB · driver sqlite");
+        insta::assert_snapshot!(variant_line(&findings, &variant), @"SQLite (embedded) · version unknown: it never answered · engine b-tree · memory limited to 256 MiB · driver sqlite");
     }
 }

@@ -40,7 +40,11 @@ pub(crate) fn restless(levels: &[RestlessLevel]) -> String {
 pub(crate) fn deferred(work: &DeferredWork) -> String {
     let DeferredWork { level, more, share, written_bytes, from, to } = work;
     let share = share.zip(*written_bytes).map_or_else(String::new, |(share, written)| {
-        format!(" ({:.0} % of the {} written)", 100.0 * share, megabytes(written))
+        let written = megabytes(written);
+        match share > 1.0 {
+            true => format!(" (more than the {written} written)"),
+            false => format!(" ({:.0} % of the {written} written)", 100.0 * share),
+        }
     });
     format!("{} more {}{share} from {from} to {to}", value(level, *more), words(level))
 }
@@ -77,6 +81,8 @@ mod tests {
         let level = "dirty_bytes".to_owned();
         let work = DeferredWork { level, more: 512_000_000, share, written_bytes, from, to };
         insta::assert_snapshot!(deferred(&work), @"512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100");
+        let most = DeferredWork { share: Some(2.0), written_bytes: Some(256_000_000), ..work.clone() };
+        insta::assert_snapshot!(deferred(&most), @"512.0 MB more dirty pages (more than the 256.0 MB written) from l.i0 to qr100");
         let unseen = DeferredWork { share: None, written_bytes: None, ..work };
         insta::assert_snapshot!(deferred(&unseen), @"512.0 MB more dirty pages from l.i0 to qr100");
     }

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_above_1_beside_a_lower_median_is_explained() {
+    fn a_ratio_above_1_with_a_lower_median_is_explained() {
         let text = said(7_106.0, 4_139.0, 1.17).unwrap();
         assert!(text.starts_with("Medians and ratio disagree in l.i0 (<b>&\"): "), "{text}");
     }

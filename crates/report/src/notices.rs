@@ -115,7 +115,7 @@ const fn row(code: Code) -> &'static str {
         }
         Code::NoDatabase => "{places}: no database: the figures are those of dbdyno itself.",
         Code::NotCold => {
-            "{place} was to be cold and read nothing from storage in {blocks}: its caches were filled before it began (a server may load its buffer pool again when it starts)."
+            "{place} should have started cold but read nothing from storage in {blocks}: its caches were filled before it began (a server may load its buffer pool again when it starts)."
         }
         Code::SharedCpus => "Client and server share CPUs {cpus}.",
         Code::UnpinnedCpus => {
@@ -179,7 +179,7 @@ const fn row(code: Code) -> &'static str {
         Code::TwoRuns => {
             "Two runs: changes of the machine between them are part of the ratios, and no interval shows them. Better: put both variants into one plan, which interleaves their blocks."
         }
-        Code::ChangedBetweenRuns => "Between the runs changed: {changes}.",
+        Code::ChangedBetweenRuns => "Changed between the runs: {changes}.",
         Code::StartedOtherwise => "Different start: {what}: {base} ({place}), {new} ({last_place}).",
         Code::DebugBuildCompared => {
             "Measured with a debug build of dbdyno: its numbers are not worth comparing."
@@ -218,9 +218,9 @@ const fn row(code: Code) -> &'static str {
         }
         Code::LeftOutGoingOn => "Run {run} is still going on, and is left out.",
         Code::UnlikeFirst => "Run {run} is not comparable to the first: {difference}.",
-        Code::ChangedWithRun => "With run {run} changed: {changes}.",
+        Code::ChangedWithRun => "Changed with run {run}: {changes}.",
         Code::TimesFollowed => {
-            "The rate is the plan's and was kept in {places:listed}: followed is the 99th percentile of response times there, and slower is where it rose."
+            "The plan sets the rate, and {places:listed} kept it: there the history follows p99 of response times, and slower means that p99 rose."
         }
         Code::DroppedToZero => "Run {run} dropped to rate zero: {steps}[ and {more} more].",
         Code::TooFewRuns => {
@@ -246,7 +246,7 @@ const fn row(code: Code) -> &'static str {
             "intervals.jsonl: {place}: it ends at {from_seconds:6} s, and the window at {to_seconds:6} s"
         }
         Code::OperationsUnlike => {
-            "intervals.jsonl: {place}: {ended} operations are in it, and its connections sent {sent} by events.jsonl"
+            "intervals.jsonl: {place}: it holds {ended} operations, but events.jsonl counts {sent} that its connections sent"
         }
         Code::ConnectionsUnlike => "events.jsonl: {ended} of {of} connections say that they have ended",
         Code::NoBarrier => "events.jsonl: no barrier was recorded",

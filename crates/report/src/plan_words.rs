@@ -40,7 +40,7 @@ pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
         blocks.push(Block::Facts(facts));
     }
     blocks.extend(list("Links", &prose.links));
-    blocks.extend(list("Where this differs from the report that it follows", &prose.deviations));
+    blocks.extend(list("Differences from the original report", &prose.deviations));
     blocks
 }
 
@@ -127,7 +127,7 @@ fn drafted(base: &str, workloads: &[WorkloadFindings]) -> Option<Block> {
     (!sentences.is_empty()).then(|| Block::Prose(format!("*{DRAFTED}.*\n\n{}", sentences.join("\n"))))
 }
 
-/// `gets 0.60 of a's rate in l.i0 (95 % interval 0.58–0.62), with 1.9 times the CPU an operation`
+/// `gets 0.60 of a's rate in l.i0 (95 % interval 0.58–0.62), with 1.9 times the CPU per operation`
 fn of_rate(base: &str, (step, variant, ratio): &(&StepFindings, &VariantStep, &Ratio)) -> String {
     let inference = ratio.inference.as_ref();
     let (verb, figure) = if step.less_is_better { ("takes", "time") } else { ("gets", "rate") };
@@ -136,7 +136,7 @@ fn of_rate(base: &str, (step, variant, ratio): &(&StepFindings, &VariantStep, &R
     });
     let cpu = variant.relative.as_ref().and_then(|relative| relative.efficiency.cpu_o);
     let cpu = cpu
-        .map_or_else(String::new, |cpu| format!(", with {} times the CPU an operation", ratio_text(cpu, 1)));
+        .map_or_else(String::new, |cpu| format!(", with {} times the CPU per operation", ratio_text(cpu, 1)));
     format!("{verb} {} of {base}'s {figure} in {}{interval}{cpu}", rates::bounded_text(ratio), step.name)
 }
 
@@ -188,8 +188,8 @@ fn counts(rows: &[&PublishedRow], missing: usize) -> String {
 const fn quantity_word(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Rate => "rate",
-        Quantity::Cpu => "CPU an operation",
-        Quantity::ReadKb => "KB read an operation",
+        Quantity::Cpu => "CPU per operation",
+        Quantity::ReadKb => "KB read per operation",
         Quantity::Seconds => "seconds",
         Quantity::P99 => "p99",
     }

@@ -86,7 +86,7 @@ fn sources_that_cost_much_are_not_read_in_each_interval() {
 }
 
 #[test]
-fn where_the_window_begins_behind_a_warm_up_every_source_is_read_however_costly() {
+fn where_the_window_begins_after_a_warm_up_every_source_is_read_however_costly() {
     let recording = Recording::new();
     let (mut lane, reads) = fake_lane(0, "quick", || ());
     lane.warmup = 3 * INTERVAL;

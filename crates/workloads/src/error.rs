@@ -9,7 +9,7 @@ pub enum Error {
     Database { work: String, source: DbError },
     #[error(
         "table {table} has {rows} rows with ids up to {greatest}, but the plan says {wanted}: fill the tables \
-         (the original's command prepare does), or say how large they are"
+         (the original's command prepare does), or set their size in the plan"
     )]
     TooSmall { table: String, rows: i128, greatest: i128, wanted: String },
     #[error(
@@ -19,18 +19,16 @@ pub enum Error {
     )]
     Substituted { table: String, asked: String, found: String },
     #[error(
-        "table {table} has engine {found}, and the plan says {asked} (its default is innodb), by which the server would be looked after; \
-         say engine = \"{found}\" in the variant"
+        "table {table} has engine {found}, but the plan says {asked} (the default is innodb), so cleanup would treat the table as {asked}; \
+         set engine = \"{found}\" in the variant"
     )]
     OtherEngine { table: String, asked: String, found: String },
-    #[error(
-        "this product has no words for reading a table by a given index: leave `indexes` out of the plan, or the variant"
-    )]
+    #[error("this product cannot force an index: leave out `indexes` or the variant")]
     NoIndexHints,
     #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
     Answer { work: String, answer: String },
     #[error(
-        "the check {sql} failed before step {step}: {name} is {found}, but the plan expects {expected}; correct the data, or say at = \"after\" \
+        "the check {sql} failed before step {step}: {name} is {found}, but the plan expects {expected}; correct the data, or set at = \"after\" \
          if it holds only then"
     )]
     Check { step: String, sql: String, name: String, found: i128, expected: i128 },

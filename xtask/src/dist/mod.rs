@@ -16,9 +16,9 @@ use crate::{places, terminal};
 pub(crate) use clean_root::check;
 use target::{Target, X86_64};
 
-/// Build what users install: for x86_64 and aarch64 a stripped static binary, a Debian package with
-/// manual pages and completions of bash, zsh and fish, and an archive of the same; and checksums of
-/// all.
+/// Build what users install: for x86_64 and aarch64 a stripped static binary, its symbols and line
+/// tables in a file of their own, a Debian package with manual pages and completions of bash, zsh
+/// and fish, and an archive of the same; and checksums of all.
 ///
 /// aarch64 is built with a cross compiler. What is missing for that is named before anything is
 /// built.
@@ -48,16 +48,18 @@ pub(crate) fn go(args: &Args) -> Result<()> {
     }
     std::fs::create_dir_all(&out)?;
     // The one that runs here prints the manual pages of all.
-    let native = X86_64.build()?;
+    let [native, _] = X86_64.build()?;
     let texts = package::texts(&native)?;
     let mut files = Vec::new();
     for target in &targets {
-        let binary = target.build()?;
+        let [binary, symbols] = target.build()?;
         let bytes = std::fs::metadata(&binary)?.len();
         if bytes > MOST_BYTES {
             bail!("{} has {bytes} bytes, more than {MOST_BYTES}", binary.display());
         }
         files.extend(package::files(target, &binary, &texts, &out)?);
+        std::fs::copy(symbols, out.join(target.symbols_name()))?;
+        files.push(target.symbols_name());
         terminal::note(&format!("{}: {:.1} MB", target.arch, bytes as f64 / 1e6));
     }
     sums(&out, &files)?;

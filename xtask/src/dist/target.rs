@@ -14,8 +14,10 @@ pub(super) struct Target {
     /// Debian's name.
     pub(super) debian: &'static str,
     triple: &'static str,
-    /// Program that compiles C and links, and the Debian packages that bring it.
+    /// Programs that compile C and link, and that take a binary apart, and the Debian packages that
+    /// bring them.
     compiler: &'static str,
+    objcopy: &'static str,
     packages: &'static str,
 }
 
@@ -24,6 +26,7 @@ pub(super) const X86_64: Target = Target {
     debian: "amd64",
     triple: "x86_64-unknown-linux-gnu",
     compiler: "gcc",
+    objcopy: "objcopy",
     packages: "gcc libc6-dev",
 };
 
@@ -32,6 +35,7 @@ const AARCH64: Target = Target {
     debian: "arm64",
     triple: "aarch64-unknown-linux-gnu",
     compiler: "aarch64-linux-gnu-gcc",
+    objcopy: "aarch64-linux-gnu-objcopy",
     packages: "gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
 };
 
@@ -47,7 +51,9 @@ impl Target {
         if !folder.is_ok_and(|folder| PathBuf::from(folder.trim()).is_dir()) {
             missing.push(format!("Rust's library for {}: rustup target add {0}", self.triple));
         }
-        for (program, packages) in [(self.compiler, self.packages), ("dpkg-deb", "dpkg")] {
+        for (program, packages) in
+            [(self.compiler, self.packages), (self.objcopy, self.packages), ("dpkg-deb", "dpkg")]
+        {
             let there = Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok();
             if !there {
                 missing.push(format!("{program}: apt-get install {packages}"));
@@ -56,8 +62,9 @@ impl Target {
         missing
     }
 
-    /// Builds the stripped static binary, and says where it is.
-    pub(super) fn build(&self) -> Result<PathBuf> {
+    /// Builds the static binary, and says where it lies without symbols, and where they do: gdb and
+    /// perf find them next to it by the name that it has of them.
+    pub(super) fn build(&self) -> Result<[PathBuf; 2]> {
         let mut command = cargo(&[
             "build",
             "--locked",
@@ -76,6 +83,18 @@ impl Target {
         command.env(format!("CARGO_TARGET_{of_target}_LINKER"), self.compiler);
         command.env(format!("CC_{}", self.triple.replace('-', "_")), self.compiler);
         run(&mut command)?;
-        Ok(places::target().join(self.triple).join("dist/dbdyno"))
+        let whole = places::target().join(self.triple).join("dist/dbdyno");
+        let symbols = whole.with_file_name(self.symbols_name());
+        let stripped = whole.with_extension("stripped");
+        let keep = ["--only-keep-debug", "--compress-debug-sections"];
+        run(Command::new(self.objcopy).args(keep).args([&whole, &symbols]))?;
+        let link = format!("--add-gnu-debuglink={}", symbols.display());
+        run(Command::new(self.objcopy).args(["--strip-all", &link]).args([&whole, &stripped]))?;
+        Ok([stripped, symbols])
+    }
+
+    /// Name of the file of symbols and line tables.
+    pub(super) fn symbols_name(&self) -> String {
+        format!("dbdyno-{}-{}.debug", env!("CARGO_PKG_VERSION"), self.arch)
     }
 }

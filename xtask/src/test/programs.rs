@@ -15,7 +15,6 @@ const TRUTH: (&str, &str) = ("dbdyno", "truth");
 /// itself.
 const ALONE: &[(&str, &str)] = &[
     TRUTH,
-    ("dbdyno", "engines"),
     ("dbdyno-known-answer", "clients"),
     ("dbdyno-loadgen", "dbdyno_loadgen"),
     ("dbdyno-loadgen", "engine"),
@@ -28,6 +27,7 @@ const ALONE: &[(&str, &str)] = &[
 /// to wait for alone.
 const LONGEST: &[(&str, &str)] = &[
     ("dbdyno", "servers"),
+    ("dbdyno", "engines"),
     ("dbdyno-provision", "servers"),
     ("dbdyno", "browser"),
     ("dbdyno", "commands"),

@@ -10,7 +10,7 @@ const BEFORE: &str = ".pre";
 /// All tests with both steps, in the order of the first.
 pub(crate) fn before_after_writes(steps: &[StepFindings]) -> Vec<BeforeAfterWrites> {
     let of_step = |before: &StepFindings| {
-        let name = behind(&before.name)?;
+        let name = step_after(&before.name)?;
         let after = steps.iter().find(|step| step.name == name)?;
         let in_both = |later: &VariantStep| {
             let earlier = before.variants.iter().find(|earlier| earlier.variant == later.variant)?;
@@ -29,7 +29,7 @@ pub(crate) fn before_after_writes(steps: &[StepFindings]) -> Vec<BeforeAfterWrit
 
 /// The name of the same step after the writes: of `random-points.pre_range=10.c4` it is
 /// `random-points_range=10.c4`. `None` for another step.
-fn behind(name: &str) -> Option<String> {
+fn step_after(name: &str) -> Option<String> {
     let (test, rest) = name.split_once(BEFORE)?;
     let ends = rest.is_empty() || rest.starts_with(['.', '_']);
     ends.then(|| format!("{test}{rest}"))
@@ -80,8 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn the_step_behind_the_writes_has_the_name_without_pre() {
-        let of = |name| behind(name);
+    fn the_step_after_the_writes_has_the_name_without_pre() {
+        let of = |name| step_after(name);
         assert_eq!(of("point-query.pre").as_deref(), Some("point-query"));
         assert_eq!(of("point-query.pre.c16").as_deref(), Some("point-query.c16"));
         assert_eq!(of("random-points.pre_range=10.c4").as_deref(), Some("random-points_range=10.c4"));

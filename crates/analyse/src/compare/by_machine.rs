@@ -101,7 +101,7 @@ fn adjust_family(family: &mut [&mut f64]) {
     }
 }
 
-/// A sentence where ratios depend on the machine, which names the surest, and one for each machine
+/// A notice where ratios depend on the machine, which names the surest, and one for each machine
 /// that is odd in any.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));

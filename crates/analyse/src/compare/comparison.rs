@@ -8,7 +8,7 @@ use crate::compare::inference::{adjust, paired, unpaired, verdict};
 use crate::compare::interim_analyses::{Compared, Look, judge_at, looks, looks_apart_notes, looks_note};
 use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio, p99_ratio_apart};
 use crate::compare::margins::Margins;
-use crate::compare::targets::beside_fewer_writes;
+use crate::compare::targets::with_fewer_writes;
 use crate::compare::{changed, fixed_rate, zero_rate};
 use crate::error::Error;
 use crate::model::runs::valid;
@@ -161,11 +161,11 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
         let ratios: Vec<f64> = blocks.iter().map(|(_, ratio)| *ratio).collect();
         let in_block = |block: u32| valid(&new.runs).any(|run| run.block == block);
         // Medians of different blocks would read as if they could be divided.
-        let beside =
+        let shares_a_block =
             !(base.rate.is_some() && new.rate.is_some()) || valid(&base.runs).any(|run| in_block(run.block));
         Some(ComparedStep {
-            base_rate: base.rate.filter(|_| beside),
-            new_rate: new.rate.filter(|_| beside),
+            base_rate: base.rate.filter(|_| shares_a_block),
+            new_rate: new.rate.filter(|_| shares_a_block),
             base_blocks: ratios.len(),
             new_blocks: ratios.len(),
             ratio: new.ratio.as_ref().map(|ratio| ratio.value),
@@ -306,7 +306,7 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
         step.verdict = step.verdict.map(Verdict::of_time);
     }
     for step in steps.iter_mut().filter(|step| step.target_missed) {
-        step.verdict = step.verdict.map(beside_fewer_writes);
+        step.verdict = step.verdict.map(with_fewer_writes);
     }
     for step in steps.iter_mut().filter(|step| step.is_fixed_rate && step.ratio.is_some()) {
         step.verdict = Some(if step.schedule_missed { Verdict::Missed } else { Verdict::Paced });

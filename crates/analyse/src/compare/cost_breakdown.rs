@@ -1,7 +1,7 @@
-//! What a difference of rates is made of: CPU an operation, and how much of the CPUs was used.
+//! What a difference of rates is made of: CPU per operation, and how much of the CPUs was used.
 //!
-//! rate = CPUs × utilisation ÷ CPU an operation, for every run. Both variants have the same CPUs,
-//! so the logarithm of the ratio is a difference of utilisation and one of CPU an operation. Each
+//! rate = CPUs × utilisation ÷ CPU per operation, for every run. Both variants have the same CPUs,
+//! so the logarithm of the ratio is a difference of utilisation and one of CPU per operation. Each
 //! is split further by the logarithmic mean (Ang, Energy Policy 32, 2004: LMDI-I), whose parts add
 //! up to the whole without a remainder, zeros included: ln(x ÷ y) = Σ (xᵢ − yᵢ) ÷ L(x, y), where
 //! L(x, y) = (x − y) ÷ ln(x ÷ y).
@@ -90,7 +90,7 @@ fn use_of(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
     (used > 0.0).then_some(Use { user_us, kernel_us, used, io_wait, idle: 1.0 - used - io_wait })
 }
 
-/// What one part of the CPU an operation adds to the logarithm of the whole's ratio.
+/// What one part of the CPU per operation adds to the logarithm of the whole's ratio.
 fn of_cpu(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
     (part(new) - part(base)) / logarithmic_mean(new.user_us + new.kernel_us, base.user_us + base.kernel_us)
 }
@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn waiting_for_io_is_distinguished_from_other_idleness() {
-        // The same CPU an operation; of 2 CPUs 100 % are used, then 60 %, with 30 % waiting for IO.
+        // The same CPU per operation; of 2 CPUs 100 % are used, then 60 %, with 30 % waiting for
+        // IO.
         let cost_breakdown =
             breakdown_of(&[run(1, 12_000.0, 80.0, 20.0, 50.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
         assert_eq!(factors(&cost_breakdown)[..2], ["1.000", "1.000"]);

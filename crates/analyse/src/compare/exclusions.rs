@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_broke_beside_a_sound_base_is_named_by_step_and_block() {
+    fn what_broke_while_the_base_was_sound_is_named_by_step_and_block() {
         let invalid = |rate| {
             let mut step = load_step(rate);
             step.events.push(StepEvent::Invalid { reason: "rows is 2, expected 3".to_owned() });
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_different_blocks_do_not_stand_beside_each_other() {
+    fn rates_of_different_blocks_are_not_shown_next_to_each_other() {
         let invalid = |rate| {
             let mut step = load_step(rate);
             step.events.push(StepEvent::Invalid { reason: "clock jumped".to_owned() });

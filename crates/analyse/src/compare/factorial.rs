@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_beside_missed_background_writes_have_no_effect_with_a_verdict() {
+    fn rates_with_missed_background_writes_have_no_effect_with_a_verdict() {
         // The binlog costs a quarter of the queries; 200 rows/s are to be written, 190 are enough.
         let of_writes = |writes: [u64; 4]| {
             let cells = (1..=3).flat_map(|block| {

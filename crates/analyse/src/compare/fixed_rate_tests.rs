@@ -18,8 +18,8 @@ fn overloaded(reached: u64) -> StepRecord {
         (interval.backlog, interval.dropped) = (second * interval.dropped, 0);
     }
     let last = step.intervals.last().unwrap().clone();
-    let behind = Interval { from_us: 2_000_000, to_us: 2_000_001, due: 0, done: 0, rows: 0, ..last };
-    step.intervals.push(Interval { backlog: 0, dropped: behind.backlog, ..behind });
+    let after = Interval { from_us: 2_000_000, to_us: 2_000_001, due: 0, done: 0, rows: 0, ..last };
+    step.intervals.push(Interval { backlog: 0, dropped: after.backlog, ..after });
     step
 }
 

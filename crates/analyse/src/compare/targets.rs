@@ -25,7 +25,7 @@ impl StepFindings {
 /// The word for a variant that did not keep the background rate that the base kept. To be slower
 /// with fewer writes is slower all the same, and what is undecided more blocks may show to be
 /// slower.
-pub(crate) fn beside_fewer_writes(verdict: Verdict) -> Verdict {
+pub(crate) fn with_fewer_writes(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Faster | Verdict::Same => Verdict::Missed,
         other => other,
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_fewer_writes_than_the_base_nothing_is_faster_or_the_same() {
+    fn with_fewer_writes_than_the_base_nothing_is_faster_or_the_same() {
         assert_eq!(verdict(200, 600, 200), Some(Verdict::Faster));
         assert_eq!(verdict(200, 600, 150), Some(Verdict::Missed));
         assert_eq!(verdict(200, 401, 150), Some(Verdict::Missed));
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(verdict(150, 600, 150), Some(Verdict::Faster));
         assert_eq!(verdict(150, 600, 200), Some(Verdict::Faster));
         let step = &findings(150, 600, 150).workloads[0].steps[1];
-        assert!(!step.misses_target_of("base", "new") && !step.misses_target_of("base", "nobody"));
+        assert!(!step.misses_target_of("base", "new") && !step.misses_target_of("base", "no such"));
         assert_eq!(notices(step).len(), 2);
     }
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_client_beside_one_that_keeps_up_misses_the_target() {
+    fn a_slow_client_next_to_one_that_keeps_up_misses_the_target() {
         let findings = of_two_clients(&[92]);
         let step = &findings.workloads[0].steps[1];
         let variant = &step.variants[0];

@@ -8,7 +8,7 @@ use crate::compare::fixed_rate;
 use crate::compare::inference::{adjust, paired, verdict};
 use crate::compare::interim_analyses::{Compared, Look, judge_at};
 use crate::compare::margins::Margins;
-use crate::compare::targets::beside_fewer_writes;
+use crate::compare::targets::with_fewer_writes;
 use crate::model::runs::valid;
 use crate::model::{Bound, Code, LEVEL, Notice, Ratio, StepFindings, VariantStep, Verdict, WorkloadFindings};
 use crate::statistics::describe::geometric_mean;
@@ -134,7 +134,7 @@ fn judge_targets(step: &mut StepFindings, rules: Rules<'_>) {
         .map(|name| rules.again != Some(name.as_str()) && step.misses_target_of(rules.base, name))
         .collect();
     for (variant, _) in step.variants.iter_mut().zip(missed).filter(|(_, missed)| *missed) {
-        variant.verdict = variant.verdict.map(beside_fewer_writes);
+        variant.verdict = variant.verdict.map(with_fewer_writes);
     }
 }
 

@@ -48,7 +48,7 @@ fn a_variant_that_never_answered_is_stalled_and_not_invalid() {
 }
 
 #[test]
-fn beside_a_base_that_stood_still_nothing_is_faster_or_the_same() {
+fn against_a_base_that_stood_still_nothing_is_faster_or_the_same() {
     let blocks = |rate: u64| {
         (0..6).map(|n| (if n == 2 { 0 } else { 100_000 + n }, rate + n)).collect::<Vec<(u64, u64)>>()
     };

@@ -351,7 +351,7 @@ fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
 }
 
 #[test]
-fn ratios_need_a_variant_beside_the_base() {
+fn ratios_need_a_variant_other_than_the_base() {
     let ratios = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
     let refused = |runs: &[Run], choices| tried(runs, choices).unwrap_err();
     let mut runs = slower_from_the_eighth();

@@ -6,7 +6,7 @@ use crate::measure::measured::Measured;
 use crate::measure::span::Span;
 
 /// Sessions of the load that had not ended at the last sample. That sample alone has it, and only
-/// of servers whose sessions tell late.
+/// of servers whose sessions report late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
 /// What the names of all counters begin with that are reported late: PostgreSQL's.
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_behind_the_window_count_too_because_their_fsyncs_do() {
+    fn operations_after_the_window_count_too_because_their_fsyncs_do() {
         let mut step = step(Some(0));
         step.intervals.push(interval(3_000_000, 3_050_000, 1, "insert", 24, 1_200));
         assert_eq!(per_commit(&step), Some(0.5));

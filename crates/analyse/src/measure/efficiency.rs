@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_published_example_of_cpu() {
-        // 0.000167 on 48 CPUs is published as 80 µs an operation.
+        // 0.000167 on 48 CPUs is published as 80 µs per operation.
         let found = of_statements(1, &MetricRow { cpupq: Some(80.16), ..row() });
         assert!((found.cpu_o.unwrap() - 0.000_167).abs() < 1e-12);
     }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_did_and_what_the_host_did_not_see_is_warned_of() {
+    fn what_no_process_did_and_what_the_host_did_not_see_is_warned_of() {
         let reported =
             |counters| texts(&findings(counters)).into_iter().find(|line| line.starts_with("host-cpu"));
         assert_snapshot!(reported(counters(4_000_000, 0, 2_000_000, 0)).unwrap(), @"host-cpu-unseen [block 1 a qr100] runs: 1, share: 0.5");

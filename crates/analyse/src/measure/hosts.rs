@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_server_that_was_sampled_is_a_process_on_this_host() {
+    fn an_external_server_that_was_sampled_is_a_process_on_this_host() {
         let mut step = load_step(1_000);
         step.counters.extend(series("server", &["cpu_us"], &[(0, vec![0])]));
         let mut run = run(&["near"], 1, vec![cell(1, "near", vec![step])]);

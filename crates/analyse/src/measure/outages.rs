@@ -63,7 +63,7 @@ fn union_us(mut spans: Vec<(u64, u64)>) -> u64 {
     covered
 }
 
-/// The sentence that a reader must know before the step's figures.
+/// What a reader must know of an outage before the step's figures; `None` without one.
 pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     let outage = outage(step)?;
     // Which figures hold an outage: an operation that failed has no time, and a connection that is

@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_that_began_in_the_warm_up_counts_with_the_part_that_lies_behind_it() {
+    fn a_scan_that_began_in_the_warm_up_counts_with_the_part_after_it() {
         let window = (60 * SECOND, 660 * SECOND);
         let found = rows_per_second(1, 50 * SECOND, window);
         assert!((found - 1e6 / 50.0).abs() < 1e-6, "{found}");
     }
 
     #[test]
-    fn a_scan_longer_than_the_window_has_the_rate_of_the_answer_that_came_behind_it() {
+    fn a_scan_longer_than_the_window_has_the_rate_of_the_answer_that_came_after_it() {
         assert!((rows_per_second(2, 90 * SECOND, (0, 60 * SECOND)) - 2e6 / 90.0).abs() < 1e-6);
     }
 

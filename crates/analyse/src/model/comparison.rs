@@ -27,7 +27,7 @@ pub struct Comparison {
     /// What a reader must know before any number.
     pub notes: Vec<Notice>,
     pub steps: Vec<ComparedStep>,
-    /// The ratios of all steps that have one which tells of speed, as one group.
+    /// The ratios of all steps that have one of speed, as one group.
     pub ratios: Option<Group>,
 }
 
@@ -82,7 +82,7 @@ pub struct ComparedStep {
     /// Blocks that are in no ratio because one of the two answered nothing in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_rates: Option<ZeroRates>,
-    /// The rate is the plan's, and base kept it: no rate tells which of the two is quicker.
+    /// The rate is the plan's, and base kept it: no rate shows which of the two is quicker.
     #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed_rate: bool,
     /// New did not keep the schedule that base kept.

@@ -14,7 +14,7 @@ pub struct CostBreakdown {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
     pub cause: Cause,
-    /// µs an operation for CPU, % of the CPUs' time for the others.
+    /// µs per operation for CPU, % of the CPUs' time for the others.
     pub base: f64,
     pub variant: f64,
     /// What this cause alone does to the rate: 0.95 is 5 % less.

@@ -168,8 +168,8 @@ pub struct Latency {
     pub p99_us: u64,
     pub p999_us: u64,
     pub max_us: u64,
-    /// Pairs of percentile and microseconds, as far as there are operations to tell them, for a
-    /// curve; only of all blocks together.
+    /// Pairs of percentile and microseconds, as far as there are enough operations, for a curve;
+    /// only of all blocks together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(f64, u64)>,
 }

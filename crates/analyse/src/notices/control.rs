@@ -7,7 +7,7 @@ fn is_difference(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed | Verdict::Stalled)
 }
 
-/// A sentence for a run whose base differs from itself: its other differences may be as false.
+/// A notice for a run whose base differs from itself: its other differences may be as false.
 pub(crate) fn notice<'a>(
     steps: impl Iterator<Item = &'a StepFindings>,
     again: Option<&str>,

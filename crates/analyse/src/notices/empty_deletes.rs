@@ -12,7 +12,7 @@ const REPORTED_SHARE: f64 = 0.05;
 /// Least and greatest share of a variant's runs.
 type Shares<'a> = BTreeMap<&'a str, (f64, f64)>;
 
-/// One sentence for each step whose operations are deletes, of which too many found no row in any
+/// A notice for each step whose operations are deletes, of which too many found no row in any
 /// of its runs.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let mut steps: Vec<(&str, Shares<'_>)> = Vec::new();

@@ -163,7 +163,7 @@ fn failed_operations(run: &Run) -> Vec<Notice> {
 fn recorded(run: &Run) -> Vec<Notice> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut reported: Vec<(&str, String)> = Vec::new();
-    let mut tell = |text, place: String| {
+    let mut add = |text, place: String| {
         let count = seen.entry(text).or_insert(0);
         *count += 1;
         if *count == 1 {
@@ -174,20 +174,20 @@ fn recorded(run: &Run) -> Vec<Notice> {
         if let RunEvent::Warning { text, .. } = event
             && !is_over(run, text)
         {
-            tell(text, String::new());
+            add(text, String::new());
         }
     }
     for cell in &run.cells {
         for event in &cell.events {
             if let CellEvent::Warning { text, .. } = event {
-                tell(text, cell.id.to_string());
+                add(text, cell.id.to_string());
             }
         }
     }
     for (cell, step) in steps(run) {
         for event in &step.events {
             if let StepEvent::Warning { text } = event {
-                tell(text, format!("{} {}", cell.id, step.name));
+                add(text, format!("{} {}", cell.id, step.name));
             }
         }
     }

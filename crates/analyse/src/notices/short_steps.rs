@@ -5,7 +5,7 @@ use crate::measure::scans::SCAN;
 use crate::model::runs::{RunOfStep, valid_runs};
 use crate::model::{Code, KindResult, Notice, StepRun, WorkloadFindings};
 
-/// A sentence for all such runs, which names the worst, and one for those that scan.
+/// A notice for all such runs, which names the worst, and one for those that scan.
 ///
 /// Operations that are under way when a window ends are in no figure. With many slow ones and few
 /// answered, the rate is low by them, and the percentiles are of the fast ones only. Of scans the

@@ -60,7 +60,7 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
 
 /// Where a prediction was wrong, one phrase a setting or class: settings that were predicted, and
 /// all classes. Empty for a perfect one.
-pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
+pub fn unexpected(predicted: &Subject, effective: &Subject) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, value) in &predicted.settings {
         match effective.settings.get(name).or_else(|| effective.session.get(name)) {
@@ -71,9 +71,9 @@ pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
     }
     for class in classes() {
         let text = |subject| class.of(subject).map_or("nothing".to_owned(), |found| found.value.to_string());
-        let (foreseen, is) = (text(predicted), text(effective));
-        if foreseen != is {
-            wrong.push(format!("class {}: predicted {foreseen}, is {is}", class.id));
+        let (expected, is) = (text(predicted), text(effective));
+        if expected != is {
+            wrong.push(format!("class {}: predicted {expected}, is {is}", class.id));
         }
     }
     wrong
@@ -114,7 +114,17 @@ pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
 pub(crate) fn subject_of(run: &Run, name: &str, words: &PlanWords) -> Option<Subject> {
     let variant = run.manifest.variants.iter().find(|variant| variant.name == name)?;
     let server = servers(run, name).next()?;
-    Some(Subject::effective(variant, server, &words.extra(name)))
+    let extra = Extra { sends_text_only: sends_text_only(run, name), ..words.extra(name) };
+    Some(Subject::effective(variant, server, &extra))
+}
+
+/// Whether no step that the variant ran has prepared statements.
+fn sends_text_only(run: &Run, variant: &str) -> bool {
+    const TEXT: [&str; 2] = ["text", "simple"];
+    let cells = run.cells.iter().filter(|cell| cell.id.variant == variant);
+    let kinds = cells.flat_map(|cell| &cell.steps).flat_map(|step| &step.spec.kinds);
+    let mut protocols = kinds.map(|kind| kind.protocol.as_str()).peekable();
+    protocols.peek().is_some() && protocols.all(|protocol| TEXT.contains(&protocol))
 }
 
 fn circumstances_of(manifest: &Manifest) -> Circumstances {
@@ -140,5 +150,27 @@ pub fn circumstances(workloads: &[WorkloadInfo], server_cpus: Option<&str>) -> C
         data_bytes: workloads.iter().filter_map(data).max(),
         connections: workloads.iter().filter_map(connections).max(),
         server_cpus: server_cpus.and_then(cpu_list).map(|cpus| cpus.len() as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{cell, load_step, query_step, run};
+
+    #[test]
+    fn a_variant_sends_text_where_each_of_its_steps_did() {
+        let ran = |protocols: &[&str]| {
+            let step = |protocol: &&str| {
+                let mut step = query_step(400, 200);
+                step.spec.kinds.iter_mut().for_each(|kind| kind.protocol = (*protocol).to_owned());
+                step
+            };
+            let other = cell(1, "b", vec![load_step(1_000)]);
+            let cells = vec![cell(1, "a", protocols.iter().map(step).collect()), other];
+            sends_text_only(&run(&["a", "b"], 1, cells), "a")
+        };
+        assert!(ran(&["text"]) && ran(&["text", "simple"]));
+        assert!(!ran(&["text", "prepared"]) && !ran(&["as the script asks"]) && !ran(&[]));
     }
 }

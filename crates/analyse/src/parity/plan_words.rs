@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_record::workload_and_setup;
 use toml::{Table, Value};
 
 use super::subject::Extra;
@@ -38,13 +37,12 @@ impl PlanWords {
             Some("refuse") => Mode::Refuse,
             _ => Mode::Warn,
         };
-        let sends_text_only = !prepares(&plan);
         let differs = plan.get("differs").and_then(Value::as_array).into_iter().flatten();
         let variants = plan.get("variant").and_then(Value::as_array).into_iter().flatten();
         Self {
             mode,
             differs: differs.filter_map(|id| Some(id.as_str()?.to_owned())).collect(),
-            variants: variants.filter_map(|variant| extra(variant, sends_text_only)).collect(),
+            variants: variants.filter_map(extra).collect(),
         }
     }
 
@@ -54,23 +52,7 @@ impl PlanWords {
     }
 }
 
-/// Whether a workload of the plan prepares statements on MariaDB and MySQL, where the Insert
-/// Benchmark sends text by itself.
-fn prepares(plan: &Table) -> bool {
-    let workloads = plan.get("workload").and_then(Value::as_table);
-    workloads.into_iter().flatten().any(|(name, options)| {
-        match options.get("protocol").and_then(Value::as_str) {
-            Some("prepared") => true,
-            Some("text") => false,
-            _ => {
-                workload_and_setup(name).0 != "insert-benchmark"
-                    && options.get("profile").and_then(Value::as_str) != Some("sysbench-0.5")
-            }
-        }
-    })
-}
-
-fn extra(variant: &Value, sends_text_only: bool) -> Option<(String, Extra)> {
+fn extra(variant: &Value) -> Option<(String, Extra)> {
     let name = variant.get("name")?.as_str()?.to_owned();
     let engine = variant.get("engine").and_then(Value::as_str).map(str::to_owned);
     let tls = variant.get("tls").is_some_and(|tls| tls.get("mode").and_then(Value::as_str) != Some("off"));
@@ -83,7 +65,7 @@ fn extra(variant: &Value, sends_text_only: bool) -> Option<(String, Extra)> {
         deprecate_eof: switch("deprecate_eof"),
         session_track: switch("session_track"),
         client_charset: word("client_charset").map(str::to_owned),
-        sends_text_only,
+        ..Extra::default()
     };
     Some((name, extra))
 }
@@ -112,29 +94,6 @@ mod tests {
             }
         );
         assert_eq!([words.extra("b"), words.extra("c")], [Extra::default(), Extra::default()]);
-    }
-
-    #[test]
-    fn which_workloads_prepare_statements_is_known() {
-        let sends_text_only = |workload: &str| {
-            let plan = format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{workload}");
-            PlanWords::read(&plan).extra("a").sends_text_only
-        };
-        for text in [
-            "",
-            "[workload.insert-benchmark]",
-            "[workload.oltp]\nprotocol = \"text\"",
-            "[workload.oltp]\nprofile = \"sysbench-0.5\"",
-        ] {
-            assert!(sends_text_only(text), "{text}");
-        }
-        for prepared in [
-            "[workload.insert-benchmark]\nprotocol = \"prepared\"",
-            "[workload.microbenchmarks]\nprotocol = \"auto\"",
-            "[workload.insert-benchmark]\n[workload.oltp]",
-        ] {
-            assert!(!sends_text_only(prepared), "{prepared}");
-        }
     }
 
     #[test]

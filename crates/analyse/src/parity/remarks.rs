@@ -112,7 +112,7 @@ impl Parity {
             .collect()
     }
 
-    /// One sentence on the classes that differ and decide results; `None` without any.
+    /// The classes that differ and decide results, by id.
     pub fn unlike(&self) -> Vec<&str> {
         self.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect()
     }

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_of_noise_beside_one_with_a_change_has_none() {
+    fn a_series_of_noise_next_to_one_with_a_change_has_none() {
         let all = changes_of_all(&[levels(&[5.0, 5.0]), levels(&[5.0, 8.0])], 0.05, 1);
         assert_eq!((places(&all[0]), places(&all[1])), (vec![], vec![10]));
         assert!(all[0].adjusted_p > Some(0.05));

@@ -74,8 +74,8 @@ mod tests {
     fn a_busy_machine_and_what_lies_outside_of_the_window_make_nothing_invalid() {
         let busy = step(&[(0, 450_000), (1_490_000, 490_000), (2_300_000, 300_000)]);
         assert_eq!((validity(&busy), reported(&busy)), (Validity::Valid, None));
-        let behind = step(&[(100, 0), (1_000_100, 0), (5_000_000, 3_000_000)]);
-        assert_eq!((validity(&behind), reported(&behind)), (Validity::Valid, None));
+        let after = step(&[(100, 0), (1_000_100, 0), (5_000_000, 3_000_000)]);
+        assert_eq!((validity(&after), reported(&after)), (Validity::Valid, None));
         let not_sampled = load_step(1_000);
         assert_eq!((validity(&not_sampled), reported(&not_sampled)), (Validity::Valid, None));
     }

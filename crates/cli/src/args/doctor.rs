@@ -25,7 +25,7 @@ pub(crate) struct DoctorArgs {
     /// Calibrate the load client.
     #[arg(long)]
     pub(crate) client: bool,
-    /// Folder in which data will lie: its disk is looked at. The current folder when left out.
+    /// Folder for the data; its disk is checked. The current folder when left out.
     #[arg(long, value_name = "DIR", conflicts_with = "client")]
     pub(crate) data_dir: Option<PathBuf>,
     /// CPUs of the client, as `client_cpus` of a plan: "2-3". All when left out.

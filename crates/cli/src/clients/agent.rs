@@ -67,7 +67,10 @@ async fn conductor(listener: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<
         match timeout(HANDSHAKE, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => return stream,
             Ok(Err(error)) => terminal::warning(&format!("{from} was refused: {error}")),
-            Err(_) => terminal::warning(&format!("{from} was refused: it said nothing")),
+            Err(_) => {
+                let seconds = HANDSHAKE.as_secs();
+                terminal::warning(&format!("{from}: connection closed, no TLS handshake within {seconds} s"));
+            }
         }
     }
 }

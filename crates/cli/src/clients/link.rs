@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dbdyno_loadgen::Heard;
+use dbdyno_loadgen::FromHost;
 use dbdyno_record::ToolInfo;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -54,7 +54,7 @@ pub(super) struct Link {
     /// Its number, and how it is called in messages.
     pub(super) host: usize,
     pub(super) name: String,
-    pub(super) heard: Sender<(usize, Heard)>,
+    pub(super) messages: Sender<(usize, FromHost)>,
     pub(super) answers: Sender<(usize, Answer)>,
     /// From which times of this process are counted.
     pub(super) zero: Instant,
@@ -91,14 +91,14 @@ impl Link {
     }
 
     fn lost(&self, why: String) {
-        let _ = self.heard.send((self.host, Heard::Lost(why.clone())));
+        let _ = self.messages.send((self.host, FromHost::Lost(why.clone())));
         let _ = self.answers.send((self.host, Answer::Lost(why)));
     }
 
     fn take(&self, said: FromAgent) {
         let answer = match said {
             FromAgent::Said(message) => {
-                let _ = self.heard.send((self.host, Heard::Message(message)));
+                let _ = self.messages.send((self.host, FromHost::Message(message)));
                 return;
             }
             FromAgent::Failed(why) => return self.lost(format!("client host {}: {why}", self.name)),

@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Connections, Draws, Follower, Heard, HostPart, LaneSpec, LostConnections, Observer, Part, Reconnect,
+    Connections, Draws, Follower, FromHost, HostPart, LaneSpec, LostConnections, Observer, Part, Reconnect,
     Step, StepEnd, Word, can_be_shared, run_on_hosts,
 };
 use dbdyno_plan::{Clients, Plan};
@@ -47,8 +47,8 @@ const STREAM: u32 = 0x7265_636f;
 pub(crate) struct ClientHosts {
     hosts: Vec<Host>,
     /// What load threads say.
-    heard: Receiver<(usize, Heard)>,
-    /// What agents say besides.
+    messages: Receiver<(usize, FromHost)>,
+    /// What else agents say.
     answers: Receiver<(usize, Answer)>,
     /// From which times are counted.
     zero: Instant,
@@ -73,8 +73,8 @@ impl ClientHosts {
         let launched = (1..).zip(&places).map(|(number, place)| launch(place, log(number, &place.address)));
         // All of them start at the same time.
         let launched = launched.collect::<Result<Vec<_>, _>>()?;
-        let ((tell, heard), (answer, answers)) = (mpsc::channel(), mpsc::channel());
-        let mut all = Self { hosts: Vec::new(), heard, answers, zero: Instant::now(), _reservation };
+        let ((message, messages), (answer, answers)) = (mpsc::channel(), mpsc::channel());
+        let mut all = Self { hosts: Vec::new(), messages, answers, zero: Instant::now(), _reservation };
         for launched in launched {
             let port = launched.port()?;
             let Launched { process: _process, credentials, name } = launched;
@@ -82,7 +82,7 @@ impl ClientHosts {
             let link = Link {
                 host: all.hosts.len(),
                 name: name.clone(),
-                heard: tell.clone(),
+                messages: message.clone(),
                 answers: answer.clone(),
                 zero: all.zero,
             };
@@ -108,7 +108,7 @@ impl ClientHosts {
                 }
                 Ok((_, Answer::Lost(why))) => return Err(why),
                 Ok(_) => {}
-                Err(_) => return Err("the agent of a client host does not say what it is".to_owned()),
+                Err(_) => return Err("the agent of a client host did not identify itself".to_owned()),
             }
         }
         Ok(())
@@ -129,7 +129,7 @@ impl ClientHosts {
                        done ends its window";
             return Ok(failed(why.to_owned()));
         }
-        while self.heard.try_recv().is_ok() {}
+        while self.messages.try_recv().is_ok() {}
         let before = match self.clocks() {
             Ok(clocks) => clocks,
             Err(why) => return Ok(failed(why)),
@@ -138,11 +138,11 @@ impl ClientHosts {
         for (number, host) in (0..).zip(&self.hosts) {
             let task = Task { part: Part { host: number, hosts }, ..task.clone() };
             // One that takes no orders has been lost since the clocks were compared, and that has
-            // been heard.
+            // been reported.
             let _ = host.orders.send(ToAgent::Step(Box::new(task)));
         }
-        let heard = (self.hosts.len(), &self.heard);
-        let (end, parts) = run_on_hosts(step, specs, heard, self.follower(&before), writer, observer)?;
+        let messages = (self.hosts.len(), &self.messages);
+        let (end, parts) = run_on_hosts(step, specs, messages, self.follower(&before), writer, observer)?;
         let used = self.used();
         let after = self.clocks().unwrap_or_else(|_| before.clone());
         for (index, part) in parts.iter().enumerate() {
@@ -164,7 +164,7 @@ impl ClientHosts {
                     let ns = u64::try_from(at.saturating_duration_since(zero).as_nanos()).unwrap_or(u64::MAX);
                     ns.saturating_add_signed(clock.ahead_ns)
                 };
-                // That a host is lost is heard of it.
+                // The link of a lost host reports that.
                 let _ = orders.send(ToAgent::Word(word.clone().at(its_time)));
             }
         })

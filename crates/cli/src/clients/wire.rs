@@ -186,7 +186,8 @@ async fn receive<T: DeserializeOwned>(
         from.read_exact(&mut body).await?;
         Ok(serde_json::from_slice(&body)?)
     };
-    let no_word = |_| io::Error::new(io::ErrorKind::TimedOut, format!("no word for {} s", silence.as_secs()));
+    let no_word =
+        |_| io::Error::new(io::ErrorKind::TimedOut, format!("no message for {} s", silence.as_secs()));
     timeout(silence, whole).await.map_err(no_word)?
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
         None => {
             let example = "dbdyno init --server mysql-8.0.31 --server mariadb-11.4.5 --workload NAME";
             return Err(Ended::usage(format!(
-                "say what to compare, for instance: {example}; on a terminal it asks"
+                "name what to compare, for instance: {example}; on a terminal it asks"
             )));
         }
     };

@@ -34,7 +34,7 @@ pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), Ended> {
     terminal::out(&format!("listening on {}", handle.address()))?;
     // Any end of the wait is one: nothing but these signals can come.
     let _ = signals.wait();
-    tell(handle, protocol, args.stats.as_deref())
+    print_report(handle, protocol, args.stats.as_deref())
 }
 
 fn behaviour(args: &KnownAnswerArgs) -> Behaviour {
@@ -56,7 +56,7 @@ fn behaviour(args: &KnownAnswerArgs) -> Behaviour {
     }
 }
 
-fn tell(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), Ended> {
+fn print_report(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), Ended> {
     #[derive(serde::Serialize)]
     struct Report {
         protocol: Protocol,

@@ -312,13 +312,13 @@ fn create(
     if let Some(text) = finding::doubts(&machine) {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;
     }
-    tell(&mut writer, &holds.doubts)?;
+    record_warnings(&mut writer, &holds.doubts)?;
     let cells = manifest.order.clone();
     let (before, partial) = (Tally::default(), Partial::new());
     Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial })
 }
 
-pub(super) fn tell(writer: &mut RunWriter, warnings: &[String]) -> Result<(), Ended> {
+pub(super) fn record_warnings(writer: &mut RunWriter, warnings: &[String]) -> Result<(), Ended> {
     for text in warnings {
         terminal::warning(text);
         writer.event(&RunEvent::Warning { at: time::now(), text: text.clone() })?;

@@ -89,8 +89,8 @@ impl Holds {
             Ok(Held::Taken(hold)) => {
                 kept.hold = *hold;
                 Ok(Some(format!(
-                    "the connection that had {} locked was lost, and the lock was taken anew: another run of dbdyno could have used \
-                     it meanwhile",
+                    "the connection that held the lock on {} was lost, and the lock was taken again: another run of dbdyno could have \
+                     used the database meanwhile",
                     of(&kept.endpoint)
                 )))
             }
@@ -98,7 +98,7 @@ impl Holds {
             // the lock.
             Ok(Held::By(holder)) if holder.is(kept.hold.holder()) => Ok(None),
             Ok(Held::By(holder)) => Err(format!(
-                "{}; the connection that had it locked was lost",
+                "{}; the connection that held the lock on it was lost",
                 in_use(&kept.endpoint, &holder.to_string())
             )),
             // Of a server that is not there, the next connection will find out.

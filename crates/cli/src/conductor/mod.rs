@@ -127,8 +127,8 @@ impl Conductor<'_> {
         (mut outcome, message): Ending,
         tally: &mut Tally,
     ) -> Result<(), Ended> {
-        // A signal for everybody (a shutdown, a job's end) stops the server too: what fails then is
-        // not the server's fault, and the cell is to run again.
+        // A signal for all processes (a shutdown, a job's end) stops the server too: what fails
+        // then is not the server's fault, and the cell is to run again.
         if outcome == Outcome::Failed && self.cancelled() {
             outcome = Outcome::Interrupted;
         }

@@ -17,6 +17,7 @@ use dbdyno_workloads::plans::parse;
 use crate::args::DoctorArgs;
 use crate::conductor::{Conductor, Holds, Partial, RunClock, TEMPLATES, Tally};
 use crate::doctor::store::calibrated_host;
+use crate::engines::this_program;
 use crate::exit::Ended;
 use crate::manifest::manifest;
 use crate::progress::Progress;
@@ -215,10 +216,9 @@ impl Answering {
     fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, Ended> {
         let cannot =
             |why: String| Ended::machine(format!("cannot start the {protocol} server that answers: {why}"));
-        let program = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
         // The kernel ends it when the thread that starts it ends, even by `kill -9`.
         let mut command = calling("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+        command.args(["--pdeathsig", "KILL", "--"]).arg(this_program()?);
         command.args(["known-answer", "--protocol", protocol, "--socket"]).arg(socket);
         if let Some(cpus) = cpus {
             command.args(["--cpus", &cpus.to_string()]);

@@ -27,7 +27,7 @@ pub(crate) fn first_measured(dir: &Path) -> Option<(String, Class)> {
 
 /// Why a run ends before all of its blocks are measured.
 pub(super) fn none_is_left() -> Ended {
-    let what = "no machine is of the class of the one that began the run's first block";
+    let what = "no machine has the class of the first block's machine";
     let advice = format!("go on with such machines, or start a new run with {HOW_TO_ALLOW}");
     Ended::machine(format!("{what}; {advice}"))
 }

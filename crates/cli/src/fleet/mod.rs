@@ -85,7 +85,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
     } else {
         return Ok(());
     };
-    Err(Ended::usage(format!("--on runs blocks apart from each other, but {why}; leave out one of both")))
+    Err(Ended::usage(format!("--on runs blocks independently, but {why}; use only one of the two")))
 }
 
 /// Names the plan's files by paths without links and `..`, which lead elsewhere where files travel.

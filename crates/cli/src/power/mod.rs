@@ -124,10 +124,7 @@ pub(crate) fn best_time(plan: &Plan, manifest: &Manifest, seconds: u64) -> Optio
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (best, cost) = *all.get(all.len() / 2)?;
     let chosen = best.clamp(*RANGE.start(), *RANGE.end()).round();
-    let why = format!(
-        "most information a minute by the noise of {}, with {cost:.1} s that a step costs besides",
-        known.from
-    );
+    let why = format!("chosen from the noise of {}; each step has {cost:.1} s of overhead", known.from);
     Some((chosen as u64, why))
 }
 

@@ -93,7 +93,7 @@ fn none_of_the_plan(dir: &Path, steps: &[StepNoise], manifest: &Manifest) -> Str
         .flat_map(|workload| workload.steps.iter().map(move |step| format!("{} {step}", workload.name)))
         .collect();
     format!(
-        "{}: its noise is of no step of this plan; it has that of {}, the plan has {}; name a run of this workload, or leave \
+        "{}: it shares no step with this plan: it has {}, the plan has {}; name a run of this workload, or leave \
          --noise out",
         dir.display(),
         some_of(&known),

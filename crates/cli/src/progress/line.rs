@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn work_beside_the_clock_has_no_rate_and_keeps_its_name() {
+    fn work_outside_the_clock_has_no_rate_and_keeps_its_name() {
         let busy = Line {
             block: line().block,
             variant: line().variant,

@@ -161,11 +161,11 @@ fn an_address_without_its_password_is_refused_before_it_is_asked() {
 #[test]
 fn an_address_with_a_password_in_it_is_refused_and_not_repeated() {
     let variant = "[[variant]]\nname = \"a\"\naddress = \"mysql://me:hunter2@127.0.0.1:1/bench\"";
-    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @r#"exit 2: error: p.toml:4:11: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file, or a password file of PostgreSQL)"#);
+    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @r#"exit 2: error: p.toml:4:11: variant `a` has an address that holds a password: take it out and set password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file, or a password file of PostgreSQL)"#);
 }
 
 #[test]
-fn an_address_where_nobody_listens_is_the_servers_fault() {
+fn an_address_where_no_server_listens_is_the_servers_fault() {
     let variant = "[[variant]]\nname = \"a\"\naddress = \"mysql://me@127.0.0.1:1/bench\"";
     insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"exit 4: error: variant a: looking for database bench: connecting to 127.0.0.1:1 as me: Connection refused (os error 111); is the server running, and are host and port right? (io)");
 }

@@ -220,10 +220,10 @@ fn what_client_hosts_cannot_do_is_refused_before_anything_runs() {
         refusal("[\"c1\"]", at, "insert-benchmark"),
     ];
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    error: p.toml:3:9: hosts must be one or more names or addresses, as ["10.0.0.2"], or on must say where a number of them is found
-    error: p.toml:3:9: hosts must be one or more names or addresses, as ["10.0.0.2"], or on must say where a number of them is found
-    error: p.toml:3:9: hosts must be one or more names or addresses, as ["10.0.0.2"], or on must say where a number of them is found
-    error: p.toml:3:9: hosts must be a number, as 4, where on says how they are found
+    error: p.toml:3:9: hosts must be one or more names or addresses, as ["10.0.0.2"], or a number with on, which finds them
+    error: p.toml:3:9: hosts must be one or more names or addresses, as ["10.0.0.2"], or a number with on, which finds them
+    error: p.toml:3:9: hosts must be one or more names or addresses, as ["10.0.0.2"], or a number with on, which finds them
+    error: p.toml:3:9: hosts must be a number, as 4, when on finds them
     error: p.toml:4:6: on must be slurm, slurm:PARTITION, ray or ray://HOST:PORT; for agents on this host, name 127.0.0.1 in hosts
     error: p.toml:4:6: there are local:N (such as local:2), ray, ray://HOST:PORT, slurm and slurm:PARTITION
     error: p.toml:3:9: client hosts need servers that they reach: let variant `a` have an address with a host

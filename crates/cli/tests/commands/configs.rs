@@ -41,7 +41,7 @@ fn a_plan_shows_each_variants_option_file_without_any_server() {
     innodb_change_buffering = all
 
     ## variant new
-    # note: change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it is of MySQL and Percona Server; MariaDB before 11.0
+    # note: change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it exists in MySQL and Percona Server; MariaDB before 11.0
     # note: MariaDB 11.8.6 is not here: product and version are taken from its name
     # For MariaDB 11.8.6, from the config of the plan.
     [mysqld]
@@ -57,8 +57,8 @@ fn a_plan_shows_each_variants_option_file_without_any_server() {
       old  4 options for MySQL 5.6.24
            MySQL 5.6.24 is not here: product and version are taken from its name
       new  2 options for MariaDB 11.8.6
-           change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it is of
-           MySQL and Percona Server; MariaDB before 11.0
+           change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it exists
+           in MySQL and Percona Server; MariaDB before 11.0
            MariaDB 11.8.6 is not here: product and version are taken from its name
     ");
 }
@@ -69,11 +69,11 @@ fn an_impossible_intent_names_the_variant_the_server_and_where_it_can_be_had() {
         + &variant("b", "sqlite", "{ doublewrite = true }");
     insta::assert_snapshot!(shown(&Desk::new(), &variants, &[]), @r"
     exit 2: error: variant a: config:
-      binlog_in_engine = true: MariaDB 11.8.6 has none; it is of MariaDB from 12.3
-      change_buffer = all: MariaDB 11.8.6 has none; it is of MySQL and Percona Server; MariaDB before 11.0
+      binlog_in_engine = true: MariaDB 11.8.6 has none; it exists in MariaDB from 12.3
+      change_buffer = all: MariaDB 11.8.6 has none; it exists in MySQL and Percona Server; MariaDB before 11.0
       MariaDB 11.8.6 cannot do these: leave them out, or put them under [where_possible] to have them on the servers that can
     variant b: config:
-      doublewrite = true: SQLite has none; it is of MySQL and Percona Server; MariaDB; PostgreSQL
+      doublewrite = true: SQLite has none; it exists in MySQL and Percona Server; MariaDB; PostgreSQL
       SQLite cannot do this: leave it out, or put it under [where_possible] to have it on the servers that can
     ");
 }

@@ -47,7 +47,7 @@ fn a_run_of_a_later_format_is_refused() {
     let desk = Desk::new();
     desk.write(
         "runs/20260101T000000Z-test/manifest.json",
-        "{\"format_version\": 999, \"what\": \"nobody knows\"}",
+        "{\"format_version\": 999, \"what\": \"of later versions\"}",
     );
     insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "runs/20260101T000000Z-test"])), @"exit 3: error: runs/RUN/manifest.json has format version 999, this dbdyno reads up to 1; use a newer dbdyno");
     insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "--resume", "runs/20260101T000000Z-test"])), @"exit 3: error: runs/RUN/manifest.json has format version 999, this dbdyno reads up to 1; use a newer dbdyno");

@@ -115,7 +115,7 @@ fn name(dir: &Path) -> &str {
 fn a_memory_limit_is_for_servers_that_dbdyno_starts() {
     let desk = Desk::new();
     desk.write("p.toml", &format!("{}[host]\nserver_memory = \"1 GB\"\n", plan(TWO_VARIANTS, "")));
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "p.toml"])), @"exit 2: error: p.toml:20:17: server_memory limits servers that dbdyno starts, and variant `rollback` is none: say it in the variants that it is for");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "p.toml"])), @"exit 2: error: p.toml:20:17: server_memory limits servers that dbdyno starts, and variant `rollback` is not one: set it in the variants that need it");
     desk.write("p.toml", &format!("{}[host]\nserver_memory = \"1 MB\"\n", plan(TWO_VARIANTS, "")));
     insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "p.toml"])), @"exit 2: error: p.toml:20:17: server_memory is 1 MB, but must be at least 32 MiB");
 }

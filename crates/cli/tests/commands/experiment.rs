@@ -63,7 +63,7 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
     assert_eq!((&value["power"]["comparisons"], &value["power"]["wanted"]), (&3.into(), &0.04.into()));
     desk.write("q.toml", &crate::plan(crate::TWO_VARIANTS, ""));
     let other = desk.dbdyno(&["plan", "q.toml", "--noise", dir.to_str().unwrap()]);
-    let reported = ": its noise is of no step of this plan; it has that of oltp ";
+    let reported = ": it shares no step with this plan: it has oltp ";
     assert!(other.expect_code(2).err.contains(reported), "{}", other.err);
     assert!(other.err.contains("the plan has insert-benchmark l.i0, "), "{}", other.err);
 }
@@ -111,7 +111,7 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     let words = words(&whole.expect_ok().out);
     assert!(words.contains("3 blocks and 1 further within 1 s, analysed 2 times"), "{words}");
     assert!(words.contains("Interim analyses: 2; verdicts"), "{words}");
-    assert!(words.contains("another class of host is: number of CPUs 999 then,"), "{words}");
+    assert!(words.contains("on a host of another class: number of CPUs 999 then,"), "{words}");
     assert_eq!(looks(&dir), [(3, false, 2), (4, true, 0)]);
     let run = Run::open(&dir).unwrap();
     assert_eq!(run.cells.len(), 8);

@@ -30,7 +30,7 @@ fn more_connections_than_the_variants_own_config_lets_in_are_refused_with_who_sa
 #[test]
 fn a_key_that_is_not_for_the_server_is_refused_by_plan_too() {
     let desk = Desk::new();
-    insta::assert_snapshot!(refused(&desk, "postgresql_conf = \"p.toml\"", 1), @"exit 2: error: variant a: postgresql_conf is not for MariaDB 10.11.5; say my_cnf");
+    insta::assert_snapshot!(refused(&desk, "postgresql_conf = \"p.toml\"", 1), @"exit 2: error: variant a: postgresql_conf is not for MariaDB 10.11.5; use my_cnf");
 }
 
 #[test]

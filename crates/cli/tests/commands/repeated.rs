@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use dbdyno_analyse::{Code, Figure};
 use dbdyno_record::{CellId, Outcome, Run, RunEvent};
 
-use crate::support::{Desk, faults, findings, texts};
+use crate::support::{Desk, faults, findings};
 use crate::{TWO_VARIANTS, plan};
 
 /// A run whose second cell fails, because its data directory is another's; returns its folder and
@@ -59,11 +60,12 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     assert!(dir.join(&to).join("events.jsonl").is_file(), "the record of the failure is gone");
     let findings = findings(&dir);
     assert_eq!((findings.run.cells_completed, faults(&findings)), (2, Vec::new()));
-    let reported = texts(&findings).into_iter().find(|warning| warning.starts_with("Cell repeated: "));
-    let reported = reported.unwrap_or_else(|| panic!("{:?}", texts(&findings)));
-    assert!(reported.starts_with(&format!("Cell repeated: {cell} failed (")), "{reported}");
-    let end = format!(") and was run again, later than its block. Records of the failure: {to}.");
-    assert!(reported.ends_with(&end), "{reported}");
+    let reported = findings.warnings.iter().find(|notice| notice.code == Code::CellRepeated);
+    let reported = reported.unwrap_or_else(|| panic!("{:?}", findings.warnings));
+    assert_eq!(
+        (&reported.places, &reported.figures["records"]),
+        (&vec![cell.to_string()], &Figure::Text(to))
+    );
     // Nothing has failed any more.
     let again = desk.dbdyno(&["run", "--resume", run, "--failed"]);
     let nothing = "nothing is left to run: 2 of 2 cells have ended\n";

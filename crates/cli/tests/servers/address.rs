@@ -9,7 +9,7 @@ use dbdyno_provision::Server;
 use dbdyno_record::{Outcome, Run};
 use nix::sys::signal::Signal;
 
-use crate::external::{PASSWORD, address, somebodys_server};
+use crate::external::{PASSWORD, address, external_server};
 use crate::support::{Desk, Ended, faults, findings, texts, wait_for, wait_until_in_step};
 use crate::watch::ask;
 use crate::{MARIADB_10_11, MYSQL_8_0, POSTGRES_9_6, postgres, small_plan};
@@ -41,7 +41,7 @@ fn count(server: &Server, sql: &str) -> u64 {
 #[test]
 fn a_second_run_in_the_same_database_is_refused_until_the_first_has_ended() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MARIADB_10_11);
+    let server = external_server(&desk, MARIADB_10_11);
     // Variants of one run share their database.
     let variants = at("one", &server, "") + &at("two", &server, "column_definitions = \"always\"");
     desk.write("p.toml", &small_plan(&variants, "read_write_time = \"4s\""));
@@ -67,7 +67,7 @@ fn a_second_run_in_the_same_database_is_refused_until_the_first_has_ended() {
 #[test]
 fn a_second_run_in_the_same_postgres_database_is_refused_too() {
     let desk = Desk::new();
-    let server = postgres::somebodys_server(&desk, POSTGRES_9_6);
+    let server = postgres::external_server(&desk, POSTGRES_9_6);
     let socket = server.options(Some("postgres")).address.to_string();
     let folder = socket.rsplit_once('/').unwrap().0.to_owned();
     let address = format!("postgres://postgres@localhost/load?socket={folder}");
@@ -86,7 +86,7 @@ fn a_second_run_in_the_same_postgres_database_is_refused_too() {
 #[test]
 fn a_lock_that_was_lost_is_taken_again_and_the_record_says_so() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MYSQL_8_0);
+    let server = external_server(&desk, MYSQL_8_0);
     desk.write("p.toml", &small_plan(&at("one", &server, ""), "read_write_time = \"4s\""));
     let mut run = desk.start(&mut command(&desk, &["run", "p.toml"]));
     wait_until_in_step(&mut run, &desk.run_dir(), "1/one/insert-benchmark/qr100");
@@ -94,14 +94,14 @@ fn a_lock_that_was_lost_is_taken_again_and_the_record_says_so() {
     ask(&server.options(None), &[&format!("KILL {holder}")]);
     run.wait().expect_ok();
     let warnings = texts(&findings(&desk.run_dir()));
-    let lost = |text: &String| text.contains("the connection that had database bench at ");
+    let lost = |text: &String| text.contains("the connection that held the lock on database bench at ");
     assert!(warnings.iter().any(lost), "{warnings:?}");
 }
 
 #[test]
 fn a_database_that_another_run_has_at_a_cells_end_fails_the_cell_and_none_of_its_steps_counts() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MYSQL_8_0);
+    let server = external_server(&desk, MYSQL_8_0);
     desk.write("p.toml", &small_plan(&at("one", &server, ""), "read_write_time = \"4s\""));
     let mut run = desk.start(&mut command(&desk, &["run", "p.toml"]));
     wait_until_in_step(&mut run, &desk.run_dir(), "1/one/insert-benchmark/qr100");
@@ -129,7 +129,7 @@ fn a_database_that_another_run_has_at_a_cells_end_fails_the_cell_and_none_of_its
 #[test]
 fn a_load_whose_connection_is_lost_ends_although_lost_connections_are_opened_again() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MARIADB_10_11);
+    let server = external_server(&desk, MARIADB_10_11);
     let load = "[load]\nlost_connections = \"reconnect\"\n";
     let workload = OLTP.replace("table_size = 1000", "table_size = 2_000_000\nverify = \"off\"");
     desk.write("p.toml", &format!("name = \"p\"\n{}{load}{workload}", at("one", &server, "")));
@@ -149,7 +149,7 @@ fn a_load_whose_connection_is_lost_ends_although_lost_connections_are_opened_aga
 #[test]
 fn a_server_whose_sessions_do_not_commit_by_themselves_is_measured_all_the_same() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MARIADB_10_11);
+    let server = external_server(&desk, MARIADB_10_11);
     ask(&server.options(None), &["SET GLOBAL autocommit = 0"]);
     let plan = small_plan(&at("one", &server, ""), "") + OLTP;
     ran(&desk, &plan).expect_ok();
@@ -161,7 +161,7 @@ fn a_server_whose_sessions_do_not_commit_by_themselves_is_measured_all_the_same(
 #[test]
 fn tables_of_another_engine_than_was_asked_for_fail_the_cell() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MARIADB_10_11);
+    let server = external_server(&desk, MARIADB_10_11);
     ask(&server.options(None), &["SET GLOBAL sql_mode = ''"]);
     let variants = at("inno", &server, "engine = \"INNODB\"") + &at("rocks", &server, "engine = \"rocksdb\"");
     for workload in [OLTP.to_owned(), small_plan("", "").split_once("\n\n").unwrap().1.to_owned()] {
@@ -190,7 +190,7 @@ fn statements_at_work_are_cancelled_when_a_run_is_stopped_at_once() {
 /// still there.
 fn check_cancelled(signals: u32) {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MYSQL_8_0);
+    let server = external_server(&desk, MYSQL_8_0);
     desk.write("p.toml", &small_plan(&at("one", &server, ""), "read_write_time = \"60s\""));
     let mut run = desk.start(&mut command(&desk, &["run", "p.toml"]));
     wait_until_in_step(&mut run, &desk.run_dir(), "1/one/insert-benchmark/qr100");
@@ -212,14 +212,14 @@ fn check_cancelled(signals: u32) {
     let ended = run.wait();
     ended.expect_code(130);
     assert_eq!(count(&server, waiting), 0, "{}", ended.err);
-    assert!(!ended.err.contains("may still be at work"), "{}", ended.err);
+    assert!(!ended.err.contains("may still run on"), "{}", ended.err);
     runtime.block_on(locker.close());
 }
 
 #[test]
 fn statements_of_others_in_the_database_are_reported() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MARIADB_10_11);
+    let server = external_server(&desk, MARIADB_10_11);
     let plan = format!("name = \"p\"\n{}{OLTP}", at("one", &server, ""));
     ran(&desk, &plan).expect_ok();
     std::fs::remove_dir_all(desk.path("runs")).unwrap();

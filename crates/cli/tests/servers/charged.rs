@@ -3,7 +3,7 @@
 
 use dbdyno_record::{Run, StepRecord};
 
-use crate::postgres::somebodys_server;
+use crate::postgres::external_server;
 use crate::support::{Desk, faults, findings, wait_for};
 use crate::{POSTGRES_9_6, POSTGRES_18};
 
@@ -69,7 +69,7 @@ fn measured(desk: &Desk, socket: &str, seconds: u32, (pid, idle): (u32, usize)) 
 fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() {
     for prefix in [POSTGRES_9_6, POSTGRES_18] {
         let desk = Desk::new();
-        let server = somebodys_server(&desk, prefix);
+        let server = external_server(&desk, prefix);
         let rules = server.data_dir.join("pg_hba.conf");
         std::fs::write(rules, "local all all trust\n").unwrap();
         crate::postgres::number(&server.options(Some("postgres")), "SELECT pg_reload_conf()");

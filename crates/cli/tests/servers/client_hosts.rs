@@ -9,7 +9,7 @@ use std::thread;
 use dbdyno_record::{Check, Run};
 
 use crate::MARIADB_10_1;
-use crate::external::{PASSWORD, somebodys_server};
+use crate::external::{PASSWORD, external_server};
 use crate::sent::{Way, of_mariadb};
 use crate::support::{Desk, faults_but_clocks, findings};
 use crate::watch::ask;
@@ -39,11 +39,11 @@ fn port_to(socket: PathBuf) -> u16 {
 
 /// What each connection of the tests sent, in any order of connections, and what was found in the
 /// tables after each test.
-type Told = (Vec<Vec<String>>, Vec<Vec<Check>>);
+type Done = (Vec<Vec<String>>, Vec<Vec<Check>>);
 
-fn told(hosts: usize) -> Told {
+fn done_by(hosts: usize) -> Done {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MARIADB_10_1);
+    let server = external_server(&desk, MARIADB_10_1);
     ask(
         &server.options(None),
         &["SET GLOBAL general_log_file = 'general.log'", "SET GLOBAL general_log = ON"],
@@ -85,7 +85,7 @@ fn told(hosts: usize) -> Told {
 
 #[test]
 fn three_hosts_send_exactly_what_one_does() {
-    let (alone, of_three) = (told(0), told(3));
+    let (alone, of_three) = (done_by(0), done_by(3));
     // A connection that loads, and five of each test.
     assert_eq!(alone.0.len(), 1 + 3 * 5);
     assert!(alone.0.iter().all(|sent| !sent.is_empty()));

@@ -4,7 +4,7 @@
 
 use dbdyno_drivers::{first_i64, mysql, postgres};
 
-use crate::external::somebodys_server;
+use crate::external::external_server;
 use crate::support::{Desk, faults, findings};
 use crate::watch::ask;
 use crate::{MARIADB_10_11, MARIADB_11_8, MYSQL_8_0, POSTGRES_15, postgres as pg};
@@ -55,7 +55,7 @@ fn leaf_pages(root: &mysql::Options, database: &str) -> i64 {
 
 fn check_innodb(prefix: &str) {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, prefix);
+    let server = external_server(&desk, prefix);
     let root = server.options(None);
     ask(&root, &["SET GLOBAL local_infile = ON"]);
     let address =
@@ -77,7 +77,7 @@ fn pages_of_mysql_are_as_full_however_a_table_is_loaded() {
 #[test]
 fn pages_of_postgresql_are_as_full_however_a_table_is_loaded() {
     let desk = Desk::new();
-    let server = pg::somebodys_server(&desk, POSTGRES_15);
+    let server = pg::external_server(&desk, POSTGRES_15);
     let place = server.options(Some("postgres")).address.to_string();
     let folder = place.rsplit_once('/').unwrap().0.to_owned();
     let address = |database: &str| format!("postgres://postgres@localhost/{database}?socket={folder}");

@@ -13,7 +13,7 @@ pub(crate) const PASSWORD: &str = "Sw0rdfish-of-the-test";
 const VARIABLE: &str = "DBDYNO_TEST_PASSWORD";
 
 /// Someone's server with a user `bench` who has a password and may make databases.
-pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
+pub(crate) fn external_server(desk: &Desk, prefix: &str) -> Server {
     let base = find_named(&require(prefix)).unwrap();
     let spec = ServerSpec {
         base,
@@ -74,7 +74,7 @@ fn no_file_holds_the_password(folder: &Path) {
 #[test]
 fn a_mysql_address_works_and_its_server_is_left_running() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MYSQL_8_0);
+    let server = external_server(&desk, MYSQL_8_0);
     run(&desk, &server, "bench", Some(PASSWORD)).expect_ok();
     let dir = desk.run_dir();
     let findings = findings(&dir);
@@ -100,7 +100,7 @@ fn a_mysql_address_works_and_its_server_is_left_running() {
 #[test]
 fn what_is_not_ours_is_refused_and_a_wrong_password_is_not_shown() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MARIADB_10_11);
+    let server = external_server(&desk, MARIADB_10_11);
     ask(
         &server.options(None),
         &["CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT)", "INSERT INTO shop.orders VALUES (7)"],

@@ -1,7 +1,6 @@
 //! Faults around servers: deep folders, taken ports, data of others, a server that does not stop.
 
 use std::net::TcpListener;
-use std::time::Duration;
 
 use dbdyno_record::{Outcome, Run};
 use nix::sys::signal::{Signal, kill};
@@ -80,7 +79,7 @@ fn ports_that_are_taken_are_no_matter() {
 }
 
 #[test]
-fn data_of_somebody_else_in_the_place_of_a_cells_data_are_left_alone_and_the_rest_goes_on() {
+fn data_of_others_in_the_place_of_a_cells_data_are_left_alone_and_the_rest_goes_on() {
     let desk = Desk::new();
     desk.write(
         "p.toml",
@@ -124,14 +123,11 @@ fn held_at_its_stop() -> Option<Desk> {
     });
     wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
     let pid = server_of(&dir, "victim").pid.unwrap();
-    loop {
+    wait_for("the server's stop", || {
         let text = std::fs::read(&log).unwrap();
-        if String::from_utf8_lossy(&text).contains("Received SHUTDOWN from user") {
-            break;
-        }
-        assert!(running.is_running(), "no shutdown was seen: {}", running.said());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+        let is_asked = String::from_utf8_lossy(&text).contains("Received SHUTDOWN from user");
+        (is_asked || !running.is_running()).then_some(())
+    });
     let _ = kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGSTOP);
     let is_held = wait_for("the server to stall", || match state(pid) {
         Some('T') => Some(true),
@@ -144,8 +140,7 @@ fn held_at_its_stop() -> Option<Desk> {
 
 #[test]
 fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
-    let desk =
-        (0..3).find_map(|_| held_at_its_stop()).expect("three servers ended before they could be held");
+    let desk = wait_for("a server that did not end before it could be held", held_at_its_stop);
     let dir = desk.run_dir();
     let findings = findings(&dir);
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));

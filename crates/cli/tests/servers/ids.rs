@@ -3,7 +3,7 @@
 
 use dbdyno_record::Run;
 
-use crate::external::{address, somebodys_server};
+use crate::external::{address, external_server};
 use crate::support::{Desk, faults, findings};
 use crate::watch::ask;
 use crate::{MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, small_plan, variant};
@@ -50,9 +50,9 @@ fn tables_of_their_own_connections_have_ids_without_gaps_in_every_way_to_load() 
 
 /// The step of a server of others stays as it is; the connections that insert have their own.
 #[test]
-fn a_server_of_somebody_else_that_counts_in_steps_gives_tests_the_ids_that_they_ask_for() {
+fn an_external_server_that_counts_in_steps_gives_tests_the_ids_that_they_ask_for() {
     let desk = Desk::new();
-    let server = somebodys_server(&desk, MYSQL_8_0);
+    let server = external_server(&desk, MYSQL_8_0);
     let root = server.options(None);
     ask(&root, &["SET GLOBAL auto_increment_increment = 3", "SET GLOBAL auto_increment_offset = 2"]);
     let address = address(&server, "bench").replace("bench@", "root@");

@@ -99,7 +99,7 @@ fn group_of(dir: &Path) -> PathBuf {
     PathBuf::from(header["about"]["folder"].as_str().unwrap())
 }
 
-/// One cell, whose load takes some seconds.
+/// One cell, whose rows alone need many times what a disk that fills has left.
 fn larger(desk: &Desk, prefix: &str) -> String {
     desk.write("my.cnf", MY_CNF);
     let text = oltp(&variant("a", prefix, "my_cnf = \"my.cnf\""), "").replace("blocks = 2", "blocks = 1");
@@ -119,16 +119,18 @@ pub(crate) const DISK_FULL: &[&str] = &[
     "I/O error",
 ];
 
-/// Runs a plan whose data lie in a small filesystem, which is filled as soon as `sign` is there.
+/// Runs a plan whose data lie in a filesystem that has 4 MB left as soon as `sign` is there: its
+/// limit falls, because files that fill it would take memory. It cannot fall below what is used,
+/// which may have grown since it was asked.
 pub(crate) fn with_a_disk_that_fills(desk: &Desk, text: &str, sign: &str) -> String {
     desk.write("p.toml", &format!("{text}[host]\ndata_dir = \"small\"\n"));
     std::fs::create_dir(desk.path("small")).unwrap();
     let script = format!(
-        "set -e; mount -t tmpfs -o size=2g small small; set +e\n\
-         ( until [ -e $(echo {sign} | cut -d' ' -f1) ]; do sleep 0.01; done; n=0\n\
-         until [ -e over ]; do n=$((n + 1)); sleep 0.01\n\
-         fallocate -l $(( $(df --output=avail -B1 small | tail -1) - 4000000 )) small/filler$n; done ) 2>/dev/null &\n\
-         $DBDYNO run p.toml; code=$?; touch over; wait; exit $code"
+        "set -e; mount -t tmpfs -o size=2g small small; $DBDYNO run p.toml &\n\
+         until [ -e {sign} ]; do sleep 0.01; kill -0 $!; done\n\
+         until mount -o remount,size=$(( $(df --output=used -B1 small | tail -1) + 4000000 )) small\n\
+         do sleep 0.01; done\n\
+         wait $!"
     );
     let mut command = std::process::Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script]).env("DBDYNO", env!("CARGO_BIN_EXE_dbdyno"));

@@ -30,7 +30,7 @@ fn checked(desk: &Desk) -> (String, String) {
 }
 
 #[test]
-fn a_stream_fills_tables_of_every_product_and_new_ids_come_behind_it() {
+fn a_stream_fills_tables_of_every_product_and_new_ids_come_after_it() {
     let desk = Desk::new();
     let variants = variant("xtradb", MARIADB_10_1, "")
         + &variant("maria", MARIADB_10_11, "")
@@ -62,7 +62,7 @@ fn wide_ids_the_old_profile_and_an_early_index_load_by_insert_too() {
 #[test]
 fn a_server_of_others_that_takes_no_stream_is_reported_with_the_way_out() {
     let desk = Desk::new();
-    let server = external::somebodys_server(&desk, MYSQL_8_0);
+    let server = external::external_server(&desk, MYSQL_8_0);
     let address = format!("mysql://root@localhost/bench?socket={}", server.socket().display());
     let variant = format!("[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n");
     let of_dbt3 = format!("name = \"test\"\n{variant}[workload.dbt3]\nscale_factor = 0.01\n");

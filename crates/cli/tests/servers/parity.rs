@@ -1,7 +1,7 @@
 //! What is predicted of each server against what it says: its defaults, and an option file over
 //! them. And a plan that refuses variants that are not set alike.
 
-use dbdyno_analyse::parity::{Build, Extra, Subject, unforeseen};
+use dbdyno_analyse::parity::{Build, Extra, Subject, unexpected};
 use dbdyno_provision::{list, servers_dir};
 use dbdyno_record::Run;
 
@@ -52,7 +52,7 @@ fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
         let predicted = Subject::predicted(info, Some(&build), &Extra::default());
         let effective = Subject::effective(info, &server, &Extra::default());
         wrong.extend(
-            unforeseen(&predicted, &effective).into_iter().map(|text| format!("{}: {text}", info.name)),
+            unexpected(&predicted, &effective).into_iter().map(|text| format!("{}: {text}", info.name)),
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

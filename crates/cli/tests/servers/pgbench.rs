@@ -36,7 +36,7 @@ SELECT :p, :unknown_is_kept_by_the_quotes IS NULL WHERE false
 ";
 
 fn server(desk: &Desk) -> (Theirs, Vec<String>) {
-    let server: Server = postgres::somebodys_server(desk, POSTGRES_15);
+    let server: Server = postgres::external_server(desk, POSTGRES_15);
     let options = server.options(None);
     let address = options.address.to_string();
     let folder = address.rsplit_once('/').unwrap().0.to_owned();

@@ -8,7 +8,7 @@ use dbdyno_provision::{list, servers_dir};
 use toml::Value;
 
 use crate::MYSQL_8_0;
-use crate::external::{PASSWORD, address, somebodys_server};
+use crate::external::{PASSWORD, address, external_server};
 use crate::support::{Desk, Ended, faults, findings};
 use crate::tiny::{Tiny, tiny, write_configs};
 
@@ -21,7 +21,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("insert-benchmark-2026", "engine-nodw", NO_BINLOG_IN_ENGINE),
 ];
 const NO_BINLOG_IN_ENGINE: &str =
-    "binlog_in_engine = true: MariaDB 11.8.* has none; it is of MariaDB from 12.3";
+    "binlog_in_engine = true: MariaDB 11.8.* has none; it exists in MariaDB from 12.3";
 
 /// Traps that a plan walks into on purpose, and that no class of settings covers: plan, trap.
 const ON_PURPOSE: &[(&str, &str)] = &[
@@ -78,7 +78,7 @@ fn run(name: &str, path: &Path) -> Result<(), String> {
     let desk = Desk::new();
     write_configs(&folder(), &desk);
     let text = std::fs::read_to_string(path).unwrap();
-    let theirs = text.contains("\naddress = ").then(|| somebodys_server(&desk, MYSQL_8_0));
+    let theirs = text.contains("\naddress = ").then(|| external_server(&desk, MYSQL_8_0));
     let address = theirs.as_ref().map(|server| address(server, "dbdyno")).unwrap_or_default();
     let path = &sized(&desk, path, &text);
     let Tiny { mut table, replaced, lost } = tiny(path, &list(&servers_dir()), &address);

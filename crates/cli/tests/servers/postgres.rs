@@ -12,7 +12,7 @@ use crate::{MARIADB_10_11, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, smal
 const PASSWORD: &str = "Sw0rdfish:of the test";
 
 /// Someone's server with a user `bench` who has a password and may make databases.
-pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
+pub(crate) fn external_server(desk: &Desk, prefix: &str) -> Server {
     let base = find_named(&require(prefix)).unwrap();
     let server = Server::start(&ServerSpec {
         base,
@@ -54,7 +54,7 @@ fn socket_folder(server: &Server) -> String {
 fn an_address_works_with_a_password_file_and_its_server_is_left_running() {
     for prefix in [POSTGRES_9_6, POSTGRES_18] {
         let desk = Desk::new();
-        let server = somebodys_server(&desk, prefix);
+        let server = external_server(&desk, prefix);
         let folder = socket_folder(&server);
         let escaped = PASSWORD.replace(':', "\\:");
         let pass_file = desk.write("pass", &format!("localhost:5432:*:bench:{escaped}\n"));
@@ -95,7 +95,7 @@ fn keys_of_other_products_are_refused_before_anything_runs() {
         let title = text.split_once(" is not for ").unwrap().1.split_once(';').unwrap().0.to_owned();
         text.replace(&title, "TITLE")
     };
-    insta::assert_snapshot!(refused(POSTGRES_15, "my_cnf = \"options\""), @"exit 2: error: variant a: my_cnf is not for TITLE; say postgresql_conf");
+    insta::assert_snapshot!(refused(POSTGRES_15, "my_cnf = \"options\""), @"exit 2: error: variant a: my_cnf is not for TITLE; use postgresql_conf");
     insta::assert_snapshot!(refused(POSTGRES_15, "engine = \"innodb\""), @"exit 2: error: variant a: engine is not for TITLE; leave it out");
     for (key, value) in [
         ("client_charset", "\"latin1\""),
@@ -106,7 +106,7 @@ fn keys_of_other_products_are_refused_before_anything_runs() {
         let reported = refused(POSTGRES_15, &format!("{key} = {value}"));
         assert_eq!(reported, format!("exit 2: error: variant a: {key} is not for TITLE; leave it out"));
     }
-    insta::assert_snapshot!(refused(MARIADB_10_11, "postgresql_conf = \"options\""), @"exit 2: error: variant a: postgresql_conf is not for TITLE; say my_cnf");
+    insta::assert_snapshot!(refused(MARIADB_10_11, "postgresql_conf = \"options\""), @"exit 2: error: variant a: postgresql_conf is not for TITLE; use my_cnf");
 }
 
 #[test]

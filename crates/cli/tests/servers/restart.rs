@@ -3,12 +3,13 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use dbdyno_analyse::{Code, Notice};
 use dbdyno_provision::{Server, ServerSpec, find_named};
 use dbdyno_record::{Outcome, Run, StepEvent, StepRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Desk, Ended, findings, templates, texts, wait_until_in_step};
+use crate::support::{Desk, Ended, faults, findings, templates, wait_for, wait_until_in_step};
 use crate::watch::ask;
 use crate::{MARIADB_10_11, require, small_plan};
 
@@ -17,8 +18,8 @@ const STEP: &str = "1/theirs/insert-benchmark/qr100";
 /// Small, and without a commit that a killed server would forget.
 const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\ninnodb_flush_log_at_trx_commit = 1\n";
 
-/// Runs a plan against a server that is killed in mid-step and started again on its data a second
-/// later.
+/// Runs a plan against a server that is killed in mid-step and started again on its data: a second
+/// after all six connections were lost, or the step has failed.
 fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
     desk.write("my.cnf", MY_CNF);
     let base = find_named(&require(MARIADB_10_11)).unwrap();
@@ -38,17 +39,22 @@ fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
     ask(&server.options(None), &["CREATE USER bench@localhost", "GRANT ALL ON *.* TO bench@localhost"]);
     let address = format!("mysql://bench@localhost/bench?socket={}", server.socket().display());
     let variant = format!("[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n");
-    desk.write("p.toml", &format!("{}\n{load}", small_plan(&variant, "read_write_time = \"8s\"")));
+    // The step waits for the server however long its start takes.
+    let options = "read_write_time = \"8s\"\ntime_cap = 100.0";
+    desk.write("p.toml", &format!("{}\n{load}", small_plan(&variant, options)));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();
     wait_until_in_step(&mut running, &dir, STEP);
-    std::thread::sleep(Duration::from_millis(1500));
 
     let line = server.command_line();
     kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGKILL).unwrap();
-    while server.is_running() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let events = dir.join("cells").join(STEP).join("events.jsonl");
+    wait_for("the step to lose its connections", || {
+        let text = std::fs::read_to_string(&events).unwrap();
+        let is_over = text.contains("\"event\":\"ended\"");
+        let are_lost = text.matches("\"event\":\"connection_lost\"").count() >= 6;
+        ((is_over || are_lost) && !server.is_running()).then_some(())
+    });
     std::thread::sleep(Duration::from_secs(1));
     let mut again =
         Command::new(&line[0]).args(&line[1..]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -65,7 +71,8 @@ fn step(run: &Run, name: &str) -> StepRecord {
 #[test]
 fn with_reconnect_a_step_goes_on_over_a_restart_and_its_outage_is_recorded() {
     let desk = Desk::new();
-    let load = "[load]\nlost_connections = \"reconnect\"\nreconnect_wait_max = \"200ms\"\n";
+    let load =
+        "[load]\nlost_connections = \"reconnect\"\nreconnect_wait_max = \"200ms\"\nreconnect_for = \"10m\"\n";
     run_over_a_restart(&desk, load).expect_ok();
     let dir = desk.run_dir();
     let run = Run::open(&dir).unwrap();
@@ -74,19 +81,21 @@ fn with_reconnect_a_step_goes_on_over_a_restart_and_its_outage_is_recorded() {
     let count = |wanted: fn(&StepEvent) -> bool| hit.events.iter().filter(|event| wanted(event)).count();
     let lost = count(|event| matches!(event, StepEvent::ConnectionLost { .. }));
     let back = count(|event| matches!(event, StepEvent::Reconnected { .. }));
-    // Two clients with three connections each.
-    assert!(lost >= 6 && lost == back, "{lost} lost, {back} back");
+    // Two clients with three connections each. One that queries ends with its client's inserts,
+    // which may all have been overdue when the server came back.
+    assert!(lost >= 6 && (lost - 2..=lost).contains(&back), "{lost} lost, {back} back");
     // A second without a server, seen from six connections.
     let down_us: u64 = hit.intervals.iter().map(|interval| interval.down_us).sum();
     assert!(down_us >= 6_000_000, "{down_us}");
     assert!(hit.intervals.iter().any(|interval| interval.down > 0));
     assert_eq!(hit.intervals.last().unwrap().down, 0);
     let findings = findings(&dir);
-    let reported = |text: &str| texts(&findings).iter().any(|warning| warning.contains(text));
-    assert!(reported("Outage in block 1 theirs qr100: "), "{:?}", texts(&findings));
+    let is_of_step =
+        |notice: &Notice| notice.code == Code::OutageOfSchedule && notice.places == ["block 1 theirs qr100"];
+    assert!(findings.warnings.iter().any(is_of_step), "{:?}", findings.warnings);
     // Later steps run over new connections, and nothing is invalid.
     assert_eq!(step(&run, "qp100").outcome(), Some(Outcome::Completed));
-    assert!(!reported("Invalid, not used"), "{:?}", texts(&findings));
+    assert_eq!(faults(&findings), [""; 0]);
 }
 
 #[test]

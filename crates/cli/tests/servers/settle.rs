@@ -1,9 +1,10 @@
 //! Runs that settle by state: what the record holds of it, and the debt of each step in the
 //! findings.
 
+use dbdyno_analyse::Code;
 use dbdyno_record::{CellEvent, Run, SETTLING, Settling};
 
-use crate::support::{Desk, findings, texts};
+use crate::support::{Desk, findings};
 use crate::{MARIADB_10_11, MY_CNF, POSTGRES_15, POSTGRESQL_CONF, small_plan, variant};
 
 /// The plan of the other tests, with a rest by state; the device is shared with other tests, so it
@@ -29,7 +30,7 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_debt() {
     desk.write("postgresql.conf", POSTGRESQL_CONF);
     let maria = variant("maria", MARIADB_10_11, "my_cnf = \"my.cnf\"");
     let postgres = variant("postgres", POSTGRES_15, "postgresql_conf = \"postgresql.conf\"");
-    desk.write("p.toml", &plan(&format!("{maria}{postgres}"), "cap = \"60s\""));
+    desk.write("p.toml", &plan(&format!("{maria}{postgres}"), "cap = \"10m\""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let dir = desk.run_dir();
     let run = Run::open(&dir).unwrap();
@@ -60,7 +61,8 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_debt() {
     };
     assert!(debt("l.i0", 0, "dirty_bytes") > 0, "a load leaves dirty pages");
     assert!(debt("l.i1", 1, "dead_rows") > 0, "deletes leave dead rows");
-    assert!(!texts(&findings).iter().any(|text| text.contains("did not settle")), "{:?}", texts(&findings));
+    let warnings = &findings.warnings;
+    assert!(!warnings.iter().any(|notice| notice.code == Code::Unsettled), "{warnings:?}");
 }
 
 #[test]
@@ -73,8 +75,8 @@ fn a_server_that_does_not_settle_in_time_is_measured_anyway_and_the_report_says_
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
     assert!(ended.err.contains("warning: the server did not settle within 0 s"), "{}", ended.err);
-    let warnings = texts(&findings(&desk.run_dir()));
-    assert!(warnings.iter().any(|text| text.contains("the server did not settle")), "{warnings:?}");
+    let warnings = findings(&desk.run_dir()).warnings;
+    assert!(warnings.iter().any(|notice| notice.code == Code::Unsettled), "{warnings:?}");
 }
 
 #[test]

@@ -32,11 +32,11 @@ pub(crate) enum Theirs {
 
 impl Theirs {
     pub(crate) fn mariadb(desk: &Desk) -> Self {
-        Self::Mariadb(external::somebodys_server(desk, MARIADB_10_11))
+        Self::Mariadb(external::external_server(desk, MARIADB_10_11))
     }
 
     pub(crate) fn postgres(desk: &Desk) -> Self {
-        Self::Postgres(postgres::somebodys_server(desk, POSTGRES_15))
+        Self::Postgres(postgres::external_server(desk, POSTGRES_15))
     }
 
     pub(crate) fn create(&self, database: &str) {

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_analyse::{Findings, Validity};
+use dbdyno_analyse::{Code, Findings, Notice, Validity};
 use dbdyno_record::Run;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -229,27 +229,31 @@ pub(crate) fn findings(run_dir: &Path) -> Findings {
 
 /// Steps that are not valid, as `step variant block: why`.
 pub(crate) fn faults(findings: &Findings) -> Vec<String> {
-    let mut faults = Vec::new();
-    for step in findings.workloads.iter().flat_map(|workload| &workload.steps) {
-        for variant in &step.variants {
-            for run in variant.runs.iter().filter(|run| run.validity != Validity::Valid) {
-                let (name, of) = (&step.name, &variant.variant);
-                let why = match &run.validity {
-                    Validity::Invalid { reasons } => {
-                        format!("Invalid: {}", dbdyno_report::reasons_text(reasons))
-                    }
-                    other => format!("{other:?}"),
-                };
-                faults.push(format!("{name} {of} {}: {why}", run.block));
-            }
-        }
-    }
-    faults
+    faults_but(findings, |_| false)
 }
 
 /// As [`faults`], without steps on client hosts whose clocks are not known well enough: answers to
 /// the questions for them take long on a busy machine.
 pub(crate) fn faults_but_clocks(findings: &Findings) -> Vec<String> {
-    let is_of_clocks = |fault: &String| fault.contains("may have begun late");
-    faults(findings).into_iter().filter(|fault| !is_of_clocks(fault)).collect()
+    faults_but(findings, |reason| reason.code == Code::ClientHostLate)
+}
+
+fn faults_but(findings: &Findings, is_let_pass: fn(&Notice) -> bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    for step in findings.workloads.iter().flat_map(|workload| &workload.steps) {
+        for variant in &step.variants {
+            for run in &variant.runs {
+                let why = match &run.validity {
+                    Validity::Valid => continue,
+                    Validity::Invalid { reasons } if reasons.iter().any(is_let_pass) => continue,
+                    Validity::Invalid { reasons } => {
+                        format!("Invalid: {}", dbdyno_report::reasons_text(reasons))
+                    }
+                    other => format!("{other:?}"),
+                };
+                faults.push(format!("{} {} {}: {why}", step.name, variant.variant, run.block));
+            }
+        }
+    }
+    faults
 }

@@ -164,8 +164,8 @@ fn wrong(server: &Programmed, reported: &VariantStep, base: &VariantStep) -> Vec
     expect("factor of waiting", waiting, true_ratio / true_cpu, 0.015);
     expect("product of the factors", cpu * waiting, ratio, 1e-9);
     // What the protocol costs, and the looking out for the due time, come on top.
-    expect("CPU an operation", cpu_us(reported), f64::from(server.burn_us), 0.03);
-    expect("CPU an operation of the base", cpu_us(base), f64::from(BASE.burn_us), 0.03);
+    expect("CPU per operation", cpu_us(reported), f64::from(server.burn_us), 0.03);
+    expect("CPU per operation of the base", cpu_us(base), f64::from(BASE.burn_us), 0.03);
     wrong
 }
 
@@ -262,7 +262,7 @@ fn cpu_us(variant: &VariantStep) -> f64 {
     blocks.iter().sum::<f64>() / blocks.len() as f64
 }
 
-/// Of CPU an operation, user and kernel together, and of all that is no work.
+/// Of CPU per operation, user and kernel together, and of all that is no work.
 fn factors(cost_breakdown: &CostBreakdown) -> (f64, f64) {
     let of = |causes: [Cause; 2]| -> f64 {
         cost_breakdown

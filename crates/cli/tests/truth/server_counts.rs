@@ -54,7 +54,7 @@ impl OwnAccount {
         if self.count != operations {
             wrong.push(format!("{name}: {} statements arrived, not {operations}", self.count));
         }
-        expect(&mut wrong, &format!("{name}: CPU an operation"), cpu_us(reported), self.burnt_us, 0.03);
+        expect(&mut wrong, &format!("{name}: CPU per operation"), cpu_us(reported), self.burnt_us, 0.03);
         let mut blocks_us: Vec<f64> = reported.runs.iter().map(|run| 1e6 / run.rate).collect();
         blocks_us.sort_by(f64::total_cmp);
         let (mean_us, median_us) =
@@ -63,7 +63,7 @@ impl OwnAccount {
         if mean_us < self.took_us || median_us > longest_us {
             let own = self.took_us;
             wrong.push(format!(
-                "{name}: {mean_us:.0} us an operation, {median_us:.0} in the median block, by the server {own:.0}, and at most \
+                "{name}: {mean_us:.0} us per operation, {median_us:.0} in the median block, by the server {own:.0}, and at most \
                  {longest_us:.0}"
             ));
         }

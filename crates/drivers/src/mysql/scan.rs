@@ -143,14 +143,14 @@ impl Scanner {
     fn count_value(&mut self) {
         match self.phase {
             Phase::Columns(1) => {
-                self.phase = self.behind_definitions();
+                self.phase = self.after_definitions();
             }
             Phase::Columns(left) => self.phase = Phase::Columns(left - 1),
             _ => self.answer.rows += 1,
         }
     }
 
-    fn behind_definitions(&self) -> Phase {
+    fn after_definitions(&self) -> Phase {
         if self.form.deprecate_eof { Phase::Rows } else { Phase::ColumnsEnd }
     }
 
@@ -166,7 +166,7 @@ impl Scanner {
             (Phase::Head, 0xfb) => Ok(Step::LocalFile),
             (Phase::Head, _) => {
                 self.phase = match packet::columns(payload, self.form)? {
-                    (_, 0) => self.behind_definitions(),
+                    (_, 0) => self.after_definitions(),
                     (_, follow) => Phase::Columns(follow),
                 };
                 Ok(Step::More)

@@ -132,7 +132,7 @@ fn hint(fault: &Fault, options: &Options) -> &'static str {
             "; check the user and where its password comes from"
         }
         (Fault::Said(Said::Server { code: 1049, .. }), _) => "; create the database first or name another",
-        (Fault::Said(Said::Server { code: 3159, .. }), _) => "; say tls = { mode = \"require\" }",
+        (Fault::Said(Said::Server { code: 3159, .. }), _) => "; set tls = { mode = \"require\" }",
         (Fault::Said(Said::Server { code: 1040 | 1203 | 1226, .. }), _) => {
             "; raise max_connections or use fewer clients"
         }

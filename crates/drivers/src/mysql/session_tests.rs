@@ -214,7 +214,7 @@ async fn an_abandoned_statement_makes_the_session_unusable() {
 }
 
 #[tokio::test]
-async fn bytes_behind_an_answer_are_noticed() {
+async fn bytes_after_an_answer_are_noticed() {
     let (mut session, _server) =
         answered(true, &[packets(&[ok(0)]), packets(&[ok(0)])].concat(), false).await;
     session.query(b"DO 1").await.expect("the first answer");
@@ -237,7 +237,7 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
 #[tokio::test]
 async fn a_socket_that_is_not_there_is_named_with_a_hint() {
     let reported =
-        MysqlSession::connect(&Options::socket("/nonesuch/db.sock", "bench")).await.expect_err("nobody");
+        MysqlSession::connect(&Options::socket("/nonesuch/db.sock", "bench")).await.expect_err("no server");
     insta::assert_snapshot!(reported, @"connecting to /nonesuch/db.sock as bench: No such file or directory (os error 2); is the server running, and is this its socket? (io)");
 }
 

@@ -18,15 +18,14 @@ impl Affected {
     /// Of a statement's text. Texts in a row must not hold a parenthesis, as those of the workloads
     /// do not.
     pub(super) fn of(sql: &[u8]) -> Self {
-        let behind_values = || {
+        let from_values = || {
             let head = &sql[..sql.len().min(HEAD_MAX)];
             let values = head.windows(6).position(|word| word.eq_ignore_ascii_case(b"VALUES"));
             values.map(|at| &sql[at..])
         };
         match sql.get(..6) {
             Some(verb) if verb.eq_ignore_ascii_case(b"INSERT") => {
-                let rows =
-                    behind_values().map_or(1, |rows| rows.iter().filter(|&&byte| byte == b'(').count());
+                let rows = from_values().map_or(1, |rows| rows.iter().filter(|&&byte| byte == b'(').count());
                 Self::Rows(rows as u64)
             }
             Some(verb) if verb.eq_ignore_ascii_case(b"DELETE") => Self::limited(sql),

@@ -335,7 +335,7 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
 #[tokio::test]
 async fn a_socket_that_is_not_there_is_named_with_a_hint() {
     let options = Options::socket("/nonesuch/.s.PGSQL.5432", "bench");
-    let reported = PostgresSession::connect(&options).await.expect_err("nobody");
+    let reported = PostgresSession::connect(&options).await.expect_err("no server");
     insta::assert_snapshot!(reported, @"connecting to /nonesuch/.s.PGSQL.5432 as bench: No such file or directory (os error 2); is the server running, and is this its socket? (io)");
 }
 

@@ -26,7 +26,7 @@ enum Event {
     Sent(io::Result<usize>),
     /// Nothing is held back any more; TLS may do that with what did not fit into the socket.
     Flushed(io::Result<()>),
-    Heard(io::Result<usize>),
+    Received(io::Result<usize>),
 }
 
 #[derive(Debug)]
@@ -109,8 +109,8 @@ impl<S: ByteStream> Wire<S> {
                 Event::Sent(Err(error)) | Event::Flushed(Err(error)) => {
                     return Err(self.scanned_last_words(scanner).await.unwrap_or(error.into()));
                 }
-                Event::Heard(Ok(0)) => return Err(scanner.last_word().unwrap_or(Fault::Closed)),
-                Event::Heard(Ok(count)) => {
+                Event::Received(Ok(0)) => return Err(scanner.last_word().unwrap_or(Fault::Closed)),
+                Event::Received(Ok(count)) => {
                     self.input.filled(count);
                     if !complete {
                         complete = self.walk(scanner)?;
@@ -118,7 +118,7 @@ impl<S: ByteStream> Wire<S> {
                         return Err(Fault::Malformed("more than notices after the end of an answer"));
                     }
                 }
-                Event::Heard(Err(error)) => return Err(error.into()),
+                Event::Received(Err(error)) => return Err(error.into()),
             }
         }
         Ok(complete)
@@ -143,7 +143,7 @@ impl<S: ByteStream> Wire<S> {
         }
         let mut room = ReadBuf::new(self.input.room());
         let outcome = ready!(Pin::new(&mut self.stream).poll_read(context, &mut room));
-        Poll::Ready(Event::Heard(outcome.map(|()| room.filled().len())))
+        Poll::Ready(Event::Received(outcome.map(|()| room.filled().len())))
     }
 
     /// What came after the last answer: a server reports new parameters, notifications and its own

@@ -63,8 +63,7 @@ pub(crate) trait Connection: Session {
     }
 
     async fn results(&mut self, _statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
-        let text =
-            "the driver of this database reads no names of columns, so that rows cannot become variables";
+        let text = "the driver of this database does not read column names, so \\gset and \\aset do not work";
         Err(DbError::new(Class::Refused, "", text))
     }
 }

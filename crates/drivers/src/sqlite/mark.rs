@@ -40,7 +40,7 @@ pub fn is_marked(path: &Path) -> Result<bool, DbError> {
 
 /// Removes the database at `path` with all its files, if it is ours, empty (0 bytes) or absent.
 pub fn wipe(path: &Path) -> Result<(), DbError> {
-    if owner(path)? == Owner::SomebodyElse {
+    if owner(path)? == Owner::Other {
         return Err(fatal(
             path,
             "was not made by dbdyno and will not be removed; choose another path, or remove it yourself",
@@ -71,27 +71,27 @@ pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<(), Db
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Us,
-    SomebodyElse,
+    Other,
     /// No file, or one of 0 bytes: what a process leaves that is killed between creating and
     /// marking.
-    Nobody,
+    Free,
 }
 
 fn owner(path: &Path) -> Result<Owner, DbError> {
     let mut header = Vec::with_capacity(HEADER_LEN);
     match File::open(path).and_then(|file| file.take(HEADER_LEN as u64).read_to_end(&mut header)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Owner::Nobody),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Owner::Free),
         Err(error) => {
             return Err(fatal(path, format_args!("cannot read the database's header: {error}")));
         }
         Ok(_) => {}
     }
     if header.is_empty() {
-        return Ok(Owner::Nobody);
+        return Ok(Owner::Free);
     }
     let mark = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4);
     let ours = header.starts_with(MAGIC) && mark == Some(APPLICATION_ID.to_be_bytes().as_slice());
-    Ok(if ours { Owner::Us } else { Owner::SomebodyElse })
+    Ok(if ours { Owner::Us } else { Owner::Other })
 }
 
 #[cfg(test)]

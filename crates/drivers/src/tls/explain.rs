@@ -49,11 +49,11 @@ fn sentence(error: &Error, host: &str) -> String {
 fn certificate(why: &CertificateError, host: &str) -> String {
     match why {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
-            "it is not for {host} (only names and addresses in its subjectAltName count); use one that is, or say \
-             require to check none"
+            "it is not for {host} (only names and addresses in its subjectAltName count); use one that is, or the mode \
+             require, which checks none"
         ),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "it has expired; renew it, or say require to check none".to_owned()
+            "it has expired; renew it, or use the mode require, which checks none".to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "it is not valid yet: compare the clocks of both machines".to_owned()
@@ -63,10 +63,10 @@ fn certificate(why: &CertificateError, host: &str) -> String {
                 .to_owned()
         }
         CertificateError::UnknownIssuer => {
-            "no trusted authority has signed it; name its authority's file as ca, or say require \
-             to check none".to_owned()
+            "no trusted authority has signed it; name its authority's file as ca, or use the mode require, \
+             which checks none".to_owned()
         }
-        other => format!("{other}; use another one, or say require to check none"),
+        other => format!("{other}; use another one, or the mode require, which checks none"),
     }
 }
 

@@ -29,7 +29,7 @@ impl Tls {
         }
         if let (Some(ca), false) = (&settings.ca, settings.mode == TlsMode::Verify) {
             return Err(wrong(format!(
-                "the CA file {} would not be used, as only the mode verify checks certificates; say verify, or leave it out",
+                "the CA file {} would not be used, as only the mode verify checks certificates; use verify, or leave it out",
                 ca.display()
             )));
         }
@@ -135,7 +135,7 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, DbError> {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err(wrong(
-                    "this machine has no list of trusted authorities; name a CA file, or say require"
+                    "this machine has no list of trusted authorities; name a CA file, or use the mode require"
                         .to_owned(),
                 ));
             }

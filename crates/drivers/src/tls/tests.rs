@@ -31,7 +31,7 @@ fn files_that_are_missing_empty_or_of_no_use_are_named() {
     insta::assert_snapshot!(wrong.map(|settings| reported(settings, &authority)).join("\n"), @r"
     TLS: cannot read certificates from FOLDER/absent: I/O error: No such file or directory (os error 2)
     TLS: cannot read certificates from FOLDER/empty: it holds none in PEM form
-    TLS: the CA file FOLDER/ca.pem would not be used, as only the mode verify checks certificates; say verify, or leave it out
+    TLS: the CA file FOLDER/ca.pem would not be used, as only the mode verify checks certificates; use verify, or leave it out
     TLS: the client certificate FOLDER/client.pem needs its key file too
     TLS: the client key FOLDER/client.key needs its certificate file too
     TLS: no key could be read from FOLDER/client.pem: no items found

@@ -158,7 +158,7 @@ fn of_an_error_larger_than_the_memory_the_beginning_is_kept() {
 }
 
 #[test]
-fn a_copy_that_is_answered_before_its_rows_and_with_more_behind_the_answer_ends() {
+fn a_copy_that_is_answered_before_its_rows_and_with_more_after_the_answer_ends() {
     let server = serve(|peer| {
         admit(peer);
         peer.say(&message(b'G', b"\0\0\x01\0\0"));

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_the_reader_stand_behind_those_of_dbdyno_and_paths_are_beside_the_file() {
+    fn entries_of_the_user_come_after_those_of_dbdyno_and_paths_are_relative_to_the_file() {
         let (folder, read) =
             own("[[server]]\nname = \"patched\"\nproduct = \"MariaDB\"\nversion = \"12.3\"\n\
              source = { kind = \"basedir\", path = \"build\" }\n");

@@ -80,7 +80,7 @@ pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Res
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    // Maven reports its errors on the standard output, everybody else on the other one.
+    // Maven reports its errors on the standard output, all others on the other one.
     let said = format!(
         "{}\n{}",
         String::from_utf8_lossy(&output.stdout).trim_end(),

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clients_method_is_found_behind_password_and_database() {
+    fn the_clients_method_is_found_after_password_and_database() {
         let all = OFFERED | DEPRECATE_EOF;
         let check = |capabilities, tail: &[u8], other_plugin| {
             let parsed = Response::parse(&response(capabilities, tail));

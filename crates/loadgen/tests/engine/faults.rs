@@ -79,7 +79,7 @@ fn connections_stay_open_until_the_end_of_the_window_has_been_looked_at() {
 }
 
 #[test]
-fn whoever_stops_a_step_does_not_wait_for_an_observer() {
+fn the_stop_of_a_step_does_not_wait_for_an_observer() {
     let options = looking_for_ever();
     let (cancel, window_ended) = (Arc::clone(&options.cancel), Arc::clone(&options.window_ended));
     let began = Instant::now();

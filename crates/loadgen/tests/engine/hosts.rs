@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Arrivals, Follower, Heard, HostMessage, Lane, LaneEnd, LaneSpec, Limit, Observer, Pace, Part, Schedule,
-    Step, StepEnd, Word, can_be_shared, run_on_hosts, run_part,
+    Arrivals, Follower, FromHost, HostMessage, Lane, LaneEnd, LaneSpec, Limit, Observer, Pace, Part,
+    Schedule, Step, StepEnd, Word, can_be_shared, run_on_hosts, run_part,
 };
 use dbdyno_record::{ErrorClass, Interval, Outcome, StepRecord, StepSpec, StepWriter, WindowRule};
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ pub(crate) fn on_hosts<'a, L: Lane + 'static, F: FnOnce() -> L + Clone + Send + 
 ) -> StepEnd {
     let specs: Vec<LaneSpec> = lanes.iter().map(|(spec, _)| spec.clone()).collect();
     assert!(can_be_shared(&specs, step().spec.window));
-    let (say, heard) = mpsc::channel();
+    let (say, from_hosts) = mpsc::channel();
     let (end, parts) = thread::scope(|scope| {
         let mut orders = Vec::new();
         for (host, way) in hosts.iter().enumerate() {
@@ -46,7 +46,7 @@ pub(crate) fn on_hosts<'a, L: Lane + 'static, F: FnOnce() -> L + Clone + Send + 
             let part = Part { host: host as u32, hosts: hosts.len() as u32 };
             scope.spawn(move || run_host(&step(), lanes, (part, *way), words, &say));
         }
-        run_on_hosts(&step(), &specs, (hosts.len(), &heard), follower(orders), writer, observer)
+        run_on_hosts(&step(), &specs, (hosts.len(), &from_hosts), follower(orders), writer, observer)
             .expect("the engine works")
     });
     for (part, way) in parts.iter().zip(hosts) {
@@ -71,7 +71,7 @@ fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
     lanes: Vec<(LaneSpec, F)>,
     (part, way): (Part, HostWay),
     words: Receiver<Word<Instant>>,
-    say: &Sender<(usize, Heard)>,
+    say: &Sender<(usize, FromHost)>,
 ) {
     let host = part.host as usize;
     let silent_from = match way {
@@ -79,7 +79,7 @@ fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
             let say = say.clone();
             thread::spawn(move || {
                 thread::sleep(after);
-                let _ = say.send((host, Heard::Lost(format!("host {host} is lost"))));
+                let _ = say.send((host, FromHost::Lost(format!("host {host} is lost"))));
             });
             Some(Instant::now() + after)
         }
@@ -89,7 +89,7 @@ fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
         if silent_from.is_none_or(|from| Instant::now() < from) {
             let text = serde_json::to_string(&message).expect("a message in JSON");
             let message = serde_json::from_str(&text).expect("a message from JSON");
-            let _ = say.send((host, Heard::Message(message)));
+            let _ = say.send((host, FromHost::Message(message)));
         }
     };
     run_part(step, lanes, part, words, said).expect("the engine works");

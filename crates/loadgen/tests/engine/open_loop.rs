@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn a_shared_schedule_is_kept_by_whoever_is_free() {
+fn a_shared_schedule_is_kept_by_any_free_connection() {
     once_undisturbed(|| {
         // Two connections can do 200 of the 300 a second that are due: a third is backlog, dropped
         // in the end.

@@ -49,7 +49,7 @@ fn a_lane_that_blocks_its_thread_does_not_spin() {
 }
 
 #[test]
-fn a_thread_without_a_counter_sleeps_beside_one_that_spins() {
+fn a_thread_without_a_counter_sleeps_next_to_one_that_spins() {
     let threads = Wait::Spinning.threads(2);
     let polled_ns = threads.polled_ns.clone().expect("it spins");
     let lanes = (1..=4)

@@ -113,7 +113,7 @@ pub(crate) fn spin_problem(plan: &Plan) -> Option<String> {
     };
     Some(format!(
         "client_wait = \"spin\" keeps a client CPU busy with each load thread, but {why}: give client and server CPUs of their own \
-         and no more threads than CPUs, or say client_wait = \"sleep\""
+         and no more threads than CPUs, or set client_wait = \"sleep\""
     ))
 }
 
@@ -166,7 +166,7 @@ mod tests {
     fn a_spinning_client_without_cpus_of_its_own_is_refused() {
         let refused =
             |host: &str, server| plan(&format!("client_wait = \"spin\"\n{host}"), server).unwrap_err();
-        insta::assert_snapshot!(refused("server_cpus = \"0-1\"\nclient_cpus = \"1\"", STARTED), @r#"p.toml:3:15: client_wait = "spin" keeps a client CPU busy with each load thread, but server and client share CPU 1 (host.server_cpus, host.client_cpus): give client and server CPUs of their own and no more threads than CPUs, or say client_wait = "sleep""#);
+        insta::assert_snapshot!(refused("server_cpus = \"0-1\"\nclient_cpus = \"1\"", STARTED), @r#"p.toml:3:15: client_wait = "spin" keeps a client CPU busy with each load thread, but server and client share CPU 1 (host.server_cpus, host.client_cpus): give client and server CPUs of their own and no more threads than CPUs, or set client_wait = "sleep""#);
         for (host, server, why) in [
             ("", STARTED, "no CPUs of their own"),
             ("client_cpus = \"1\"", STARTED, "no CPUs of their own"),

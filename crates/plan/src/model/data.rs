@@ -108,7 +108,7 @@ impl DataMode {
 pub fn data_problem(data: DataMode, cold: &Cold, measured: &[String], is_chain: bool) -> Option<Mistake> {
     if is_chain && data.puts_back_each_step() {
         let message = format!(
-            "data = \"{}\" does not fit: each step goes on with the tables of the one before it; say \"preserve\", \
+            "data = \"{}\" does not fit: each step goes on with the tables of the one before it; use \"preserve\", \
              \"restart\" or \"restore\"",
             data.name()
         );

@@ -1,5 +1,5 @@
 //! What a plan knows of workloads: the kinds that read their tables, and the options that come of
-//! it. Which kinds there are, the caller says.
+//! it. The caller supplies the kinds.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
     /// The first mistake, in itself or together with the rest of the plan.
     fn check(&self, plan: &Plan) -> Option<Mistake>;
 
-    /// Writes short forms in the long form, so that a record tells what they stood for.
+    /// Writes short forms in the long form, so that a record shows what they stood for.
     fn spell_out(&mut self);
 
     /// Doubtful but legal: each a sentence to show before a run.
@@ -83,6 +83,8 @@ pub struct Needs {
     pub data: DataMode,
     /// Steps that begin with empty caches.
     pub cold: Cold,
+    /// It prepares statements on servers of MySQL's protocol.
+    pub prepares: bool,
     /// Its option `use_existing`: it runs on tables that others made, and makes none.
     pub existing_tables: bool,
     /// Its load streams rows, by LOAD DATA LOCAL where a server has that: `local_infile` must be on

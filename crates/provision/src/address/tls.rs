@@ -37,9 +37,7 @@ pub fn tls_settings(
 ) -> Result<Option<TlsSettings>, Error> {
     let in_address = of_address(family, address)?;
     match (in_address, plan, option_file) {
-        (Some(_), Some(_), _) => {
-            Err(wrong("it speaks of TLS, and so does the variant's tls; say it in one of the two places"))
-        }
+        (Some(_), Some(_), _) => Err(wrong("TLS is set in the address and in the variant; keep one")),
         (Some(settings), None, _) | (None, Some(settings), _) => Ok(Some(settings)),
         (None, None, Some(path)) => family.tls_of_file(path),
         (None, None, None) => Ok(None),
@@ -125,8 +123,8 @@ mod tests {
             of(&mysql::Mysql, "tls_ca=ca.pem"),
         ];
         insta::assert_snapshot!(reported.join("\n"), @r"
-        server address: allow begins in clear and lets the server decide; say tls=prefer, or tls=off
-        server address: verify-ca checks the authority and not the host, which dbdyno does not offer; say tls=verify with a certificate that names the host, or tls=require to check neither
+        server address: allow begins in clear and lets the server decide; use tls=prefer, or tls=off
+        server address: verify-ca checks the authority and not the host, which dbdyno does not offer; use tls=verify with a certificate that names the host, or tls=require to check neither
         server address: tls is off, prefer, require or verify
         server address: tls_ca= needs an absolute path; a path that is relative to the plan goes into the variant's tls table
         ");
@@ -134,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_option_file_is_asked_last_and_its_paths_lie_beside_it() {
+    fn the_option_file_is_asked_last_and_its_paths_are_relative_to_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
         let text =
@@ -155,7 +153,7 @@ mod tests {
             find("mysql://u@h/d?tls=off", Some(off))
                 .unwrap_err()
                 .to_string()
-                .contains("in one of the two places")
+                .contains("in the address and in the variant")
         );
         assert_eq!(tls_settings(&postgres::Postgres, "postgres://u@h/d", None, Some(&path)).unwrap(), None);
     }

@@ -80,7 +80,7 @@ fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, asked: &Asked) -> Outc
     };
     Outcome::Impossible(match where_else.is_empty() {
         true => here,
-        false => format!("{here}; it is of {where_else}"),
+        false => format!("{here}; it exists in {where_else}"),
     })
 }
 
@@ -110,7 +110,7 @@ fn works(server: &ConfigServer, option: &str) -> bool {
 /// The engine or plugin that `way` needs and this variant or build does not have.
 fn lacks(server: &ConfigServer, way: &Way) -> Option<String> {
     if let Some(engine) = way.engine.as_ref().filter(|engine| **engine != server.engine) {
-        return Some(format!("it is of tables of {engine}: say engine = \"{engine}\" in the variant"));
+        return Some(format!("it applies only to {engine} tables: set engine = \"{engine}\" in the variant"));
     }
     let plugin = way.plugin.as_ref().filter(|plugin| !server.has_plugin(plugin))?;
     Some(format!("it needs the plugin {plugin}, which this build of {} does not have", server.title))

@@ -101,7 +101,7 @@ fn switches_of_the_optimiser_come_together_in_one_option() {
     assert!(
         file("mariadb-10.1.23", &asked).contains("mrr=on,mrr_cost_based=off,join_cache_bka=on,semijoin=off")
     );
-    assert!(refusal(&server("mysql-5.5.9"), "batched_key_access = true").contains("it is of"));
+    assert!(refusal(&server("mysql-5.5.9"), "batched_key_access = true").contains("it exists in"));
     assert!(refusal(&server("mariadb-10.1.23"), "join_cache_level = 9").contains("at most 8"));
 }
 
@@ -122,10 +122,10 @@ fn an_old_server_with_a_small_redo_limit_says_so() {
 fn what_a_version_cannot_do_is_refused_with_where_it_can_be_had() {
     let text = "change_buffer = 'all'\nbuffer_pool_instances = 8\nbinlog_in_engine = true\nflush_method = 'all_o_direct'";
     insta::assert_snapshot!(refusal(&server("mariadb-11.8.6"), text), @r"
-    buffer_pool_instances = 8: MariaDB 11.8.6 has none; it is of MySQL and Percona Server; MariaDB before 10.5.1
-    binlog_in_engine = true: MariaDB 11.8.6 has none; it is of MariaDB from 12.3
-    flush_method = all_o_direct: MariaDB 11.8.6 takes fsync, o_direct, o_direct_no_fsync, o_dsync here; it is of Percona Server before 8.0; MariaDB before 10.2
-    change_buffer = all: MariaDB 11.8.6 has none; it is of MySQL and Percona Server; MariaDB before 11.0
+    buffer_pool_instances = 8: MariaDB 11.8.6 has none; it exists in MySQL and Percona Server; MariaDB before 10.5.1
+    binlog_in_engine = true: MariaDB 11.8.6 has none; it exists in MariaDB from 12.3
+    flush_method = all_o_direct: MariaDB 11.8.6 takes fsync, o_direct, o_direct_no_fsync, o_dsync here; it exists in Percona Server before 8.0; MariaDB before 10.2
+    change_buffer = all: MariaDB 11.8.6 has none; it exists in MySQL and Percona Server; MariaDB before 11.0
     MariaDB 11.8.6 cannot do these: leave them out, or put them under [where_possible] to have them on the servers that can
     ");
 }
@@ -138,7 +138,7 @@ fn where_possible_goes_without_and_says_so() {
     [mysqld]
     # io_capacity = 2000
     innodb_io_capacity = 2000
-    ; change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it is of MySQL and Percona Server; MariaDB before 11.0
+    ; change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it exists in MySQL and Percona Server; MariaDB before 11.0
     ");
 }
 
@@ -154,7 +154,7 @@ fn a_server_without_the_thing_fulfils_its_absence() {
 fn engines_and_plugins_that_an_intent_needs_are_named() {
     let said = refusal(&server("mariadb-11.8.6"), "rocksdb_block_cache = '1 GiB'");
     insta::assert_snapshot!(said, @r#"
-    rocksdb_block_cache = 1 GiB: it is of tables of rocksdb: say engine = "rocksdb" in the variant
+    rocksdb_block_cache = 1 GiB: it applies only to rocksdb tables: set engine = "rocksdb" in the variant
     MariaDB 11.8.6 cannot do this: leave it out, or put it under [where_possible] to have it on the servers that can
     "#);
     let rocksdb = ConfigServer::named("mariadb-11.8.6", "rocksdb").unwrap();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_says_which_intent_each_option_comes_from_and_the_native_file_stands_behind() {
+    fn the_file_says_which_intent_each_option_comes_from_and_the_native_file_comes_after() {
         insta::assert_snapshot!(rendered().text_with(Some("[mysqld]\nsync_binlog = 7\n")), @r"
         # For MariaDB 10.11.5, from the config of the plan.
         [mysqld]

@@ -56,13 +56,13 @@ pub(super) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, Error> {
             said.take(*word, &value).map_err(wrong)?;
         }
     }
-    let beside = |file: Option<PathBuf>| {
+    let in_its_folder = |file: Option<PathBuf>| {
         file.map(|file| path.parent().map_or_else(|| file.clone(), |folder| folder.join(&file)))
     };
     Ok(said.settings().map(|settings| TlsSettings {
-        ca: beside(settings.ca),
-        cert: beside(settings.cert),
-        key: beside(settings.key),
+        ca: in_its_folder(settings.ca),
+        cert: in_its_folder(settings.cert),
+        key: in_its_folder(settings.key),
         ..settings
     }))
 }

@@ -31,8 +31,8 @@ pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -
     let log = absolute_log(&spec.log)?;
     let data_dir = absolute_itself(&spec.data_dir)?;
     let has_own_tmp_dir = my_cnf.sets("tmpdir");
-    let lies_beside = can_be_named(&datadir::temporary_files(&data_dir));
-    let tmp_dir = if lies_beside { datadir::temporary_files(&data_dir) } else { home.empty_tmp_dir()? };
+    let is_next_to_data = can_be_named(&datadir::temporary_files(&data_dir));
+    let tmp_dir = if is_next_to_data { datadir::temporary_files(&data_dir) } else { home.empty_tmp_dir()? };
     let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
     let as_root = nix::unistd::geteuid().is_root();
     let mut options = start_options(base, &my_cnf, &spec.engine, places, as_root)?;
@@ -42,7 +42,7 @@ pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -
         options.options.push("--loose-innodb-buffer-pool-load-at-startup=OFF".to_owned());
     }
 
-    if !lies_beside && !has_own_tmp_dir {
+    if !is_next_to_data && !has_own_tmp_dir {
         options.notes.push(format!(
             "temporary files are in {}, not next to the data: tmpdir cannot name a folder with \
              a colon",
@@ -57,7 +57,7 @@ pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -
         }
         Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,
     }
-    let is_needed = lies_beside && !has_own_tmp_dir;
+    let is_needed = is_next_to_data && !has_own_tmp_dir;
     let tmp_dir = if is_needed { Some(TmpDir::make(&data_dir, &spec.cancel)?) } else { None };
 
     let start = Start {

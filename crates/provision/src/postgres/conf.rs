@@ -58,8 +58,8 @@ fn problem(text: &str) -> Option<String> {
         }
         if REFUSED.contains(&name.as_str()) {
             return Some(format!(
-                "line {number}: {name} is dbdyno's to say, which keeps all files in a fresh data directory for each \
-                 cell: leave the line out"
+                "line {number}: dbdyno sets {name}, as it keeps all files in a fresh data directory for each cell: \
+                 leave the line out"
             ));
         }
     }
@@ -96,8 +96,8 @@ mod tests {
         for (text, line) in [
             ("\nInclude 'more.conf'", "line 2: include is not followed"),
             ("include_dir='conf.d'", "line 1: include_dir is not followed"),
-            ("a = 1\nb = 2\nDATA_DIRECTORY = '/x'", "line 3: data_directory is dbdyno's to say"),
-            ("  hba_file '/x'", "line 1: hba_file is dbdyno's to say"),
+            ("a = 1\nb = 2\nDATA_DIRECTORY = '/x'", "line 3: dbdyno sets data_directory"),
+            ("  hba_file '/x'", "line 1: dbdyno sets hba_file"),
         ] {
             let message = read(text).unwrap_err().to_string();
             assert!(message.contains(line), "{message}");

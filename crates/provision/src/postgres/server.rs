@@ -71,8 +71,8 @@ pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) ->
     Ok(Server { base: Base::new(base.clone()), socket, tls_port, running })
 }
 
-/// Settings on the command line win over the file: where the data, the socket and the log are is
-/// dbdyno's to say.
+/// Settings on the command line win over the file: dbdyno decides where the data, the socket and
+/// the log are.
 fn start_options(data_dir: &Path, run_dir: &Path, port: u16) -> Vec<String> {
     let mut options = vec!["-D".to_owned(), data_dir.display().to_string()];
     let folder = run_dir.display().to_string();

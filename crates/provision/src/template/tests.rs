@@ -85,7 +85,7 @@ fn a_template_is_made_once_and_copied_with_its_mark() {
 }
 
 #[test]
-fn who_wants_one_that_somebody_else_makes_waits_for_it() {
+fn who_wants_one_that_another_makes_waits_for_it() {
     let desk = Desk::new();
     let make = |work: &Path| {
         desk.made.fetch_add(1, Ordering::Relaxed);

@@ -71,7 +71,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn what_the_client_could_reach_stands_beside_what_it_reached() {
+    fn what_the_client_could_reach_is_next_to_what_it_reached() {
         let mut step = fixture::findings().workloads[0].steps[4].clone();
         assert_eq!(client(&step).rows.len(), 0, "no calibration, no table");
         let reach = ClientReach {

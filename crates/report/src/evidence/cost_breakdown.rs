@@ -12,12 +12,12 @@ use crate::number::{self, fixed};
 const REPORTED: usize = 3;
 
 pub(super) fn grid(step: &StepFindings) -> Table {
-    let note = "rate = CPUs × utilisation ÷ CPU an operation. The ratio to the base is the product \
+    let note = "rate = CPUs × utilisation ÷ CPU per operation. The ratio to the base is the product \
                 of the factors; each factor is the effect of its cause alone on the rate. Rows \
                 without a factor: other differences from the base, medians over the blocks. This \
                 is a hint where to look, not a test. Idle: CPU time that the server did not use.";
     let figures = [
-        ("base", "", "Mean over the blocks: µs an operation, or % of the CPUs' time."),
+        ("base", "", "Mean over the blocks: µs per operation, or % of the CPUs' time."),
         ("variant", "", "The same for the variant."),
         ("factor", "", "0.95: the cause alone lowers the rate by 5 %."),
     ];
@@ -77,8 +77,8 @@ fn stall_text(stall: &StallDifference, value: f64) -> String {
 
 fn cause(cause: Cause) -> &'static str {
     match cause {
-        Cause::CpuUser => "user CPU an operation",
-        Cause::CpuKernel => "kernel CPU an operation",
+        Cause::CpuUser => "user CPU per operation",
+        Cause::CpuKernel => "kernel CPU per operation",
         Cause::IoWait => "IO wait",
         Cause::Idle => "idle",
     }
@@ -165,8 +165,8 @@ mod tests {
         let rows = grid(&fixture::with_blocks(3).workloads[0].steps[0]).rows;
         let rows: Vec<String> = rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r#"
-        <b>&" | user CPU an operation | 70.00 µs/op | 68.63 µs/op | 1.041
-        <b>&" | kernel CPU an operation | 18.12 µs/op | 18.12 µs/op | 1.000
+        <b>&" | user CPU per operation | 70.00 µs/op | 68.63 µs/op | 1.041
+        <b>&" | kernel CPU per operation | 18.12 µs/op | 18.12 µs/op | 1.000
         <b>&" | IO wait | 1.0 % | 2.0 % | 0.990
         <b>&" | idle | 0.5 % | 1.5 % | 0.990
         "#);
@@ -176,9 +176,9 @@ mod tests {
     fn only_certain_differences_are_reported_the_greatest_first() {
         let reported = explanations(&fixture::with_blocks(3).workloads[0]);
         insta::assert_snapshot!(reported.join("\n"), @r#"
-        Cost breakdown of <b>&", l.i2 9.87: user CPU an operation ×10.07, idle ×0.99, IO wait ×0.99.
-        Cost breakdown of <b>&", l.i1 2.50: user CPU an operation ×2.55, idle ×0.99, IO wait ×0.99.
-        Cost breakdown of <b>&", qp100 1.30: user CPU an operation ×1.33, idle ×0.99, IO wait ×0.99.
+        Cost breakdown of <b>&", l.i2 9.87: user CPU per operation ×10.07, idle ×0.99, IO wait ×0.99.
+        Cost breakdown of <b>&", l.i1 2.50: user CPU per operation ×2.55, idle ×0.99, IO wait ×0.99.
+        Cost breakdown of <b>&", qp100 1.30: user CPU per operation ×1.33, idle ×0.99, IO wait ×0.99.
         "#);
         assert!(explanations(&fixture::findings().workloads[0]).is_empty());
     }
@@ -186,12 +186,12 @@ mod tests {
     #[test]
     fn plans_stalls_and_settings_that_differ_follow_the_causes() {
         let findings = fixture::with_other_plans();
-        insta::assert_snapshot!(explanations(&findings.workloads[0]).join("\n"), @r#"Cost breakdown of <b>&", qr100 1.04: user CPU an operation ×1.06, idle ×0.99, IO wait ×0.99. Plan of range-pdc: Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1 (base: Limit, then Index Only Scan using pi1_pdc on pi1). Stalls: slowest second ÷ median 0.0 % (base 90.0 %), longest gap 3 s (base 0 s), seconds below half the median 12.5 % (base 0.1 %). Different settings: durability each second (base each commit)."#);
+        insta::assert_snapshot!(explanations(&findings.workloads[0]).join("\n"), @r#"Cost breakdown of <b>&", qr100 1.04: user CPU per operation ×1.06, idle ×0.99, IO wait ×0.99. Plan of range-pdc: Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1 (base: Limit, then Index Only Scan using pi1_pdc on pi1). Stalls: slowest second ÷ median 0.0 % (base 90.0 %), longest gap 3 s (base 0 s), seconds below half the median 12.5 % (base 0.1 %). Different settings: durability each second (base each commit)."#);
         let rows = grid(&findings.workloads[0].steps[4]).rows;
         let rows: Vec<String> = rows.iter().map(|row| row.join(" | ").trim_end().to_owned()).collect();
         insta::assert_snapshot!(rows.join("\n"), @r#"
-        <b>&" | user CPU an operation | 70.00 µs/op | 67.31 µs/op | 1.061
-        <b>&" | kernel CPU an operation | 18.12 µs/op | 18.12 µs/op | 1.000
+        <b>&" | user CPU per operation | 70.00 µs/op | 67.31 µs/op | 1.061
+        <b>&" | kernel CPU per operation | 18.12 µs/op | 18.12 µs/op | 1.000
         <b>&" | IO wait | 1.0 % | 2.0 % | 0.990
         <b>&" | idle | 0.5 % | 1.5 % | 0.990
         <b>&" | plan of range-pdc | Limit, then Index Only Scan using pi1_pdc on pi1 | Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1 |

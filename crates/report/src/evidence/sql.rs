@@ -10,7 +10,7 @@ use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed,
 pub(super) fn operations(step: &StepFindings) -> Table {
     let note = "Operations in the window. Dropped: due, but never sent. Retried attempts are not \
                 failures.";
-    let pace = "closed: the next one when the last is answered; else a fixed schedule a connection.";
+    let pace = "closed: the next operation follows the answer; otherwise a fixed schedule per connection.";
     let mut figures = vec![
         ("connections", "", "Over all clients."),
         ("operations", "", "Requests answered without an error: a statement, or a transaction of several."),

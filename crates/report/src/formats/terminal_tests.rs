@@ -59,7 +59,7 @@ fn a_table_of_groups_stands_upright() {
 }
 
 #[test]
-fn tests_before_and_behind_the_writes_have_a_row_each_and_a_column_a_variant() {
+fn tests_before_and_after_the_writes_have_a_row_each_and_a_column_a_variant() {
     let options = TerminalOptions { part: Part::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::with_aging(), options);
     let table = text.split("\nAfter ÷ before writes\n").nth(1).expect("there is one");

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_in_which_nobody_kept_the_target_is_grey() {
+    fn a_column_in_which_no_variant_kept_the_target_is_grey() {
         assert_eq!(column(&[(100, false), (900, false)]), [Tone::Missed, Tone::Missed]);
     }
 

@@ -16,7 +16,7 @@ impl Shell {
         Self(child, output)
     }
 
-    fn tell(&mut self, command: &str) {
+    fn run(&mut self, command: &str) {
         writeln!(self.0.stdin.as_mut().unwrap(), "{command}\necho done").unwrap();
         self.1.read_line(&mut String::new()).unwrap();
     }
@@ -45,11 +45,11 @@ fn children_count_while_they_live_and_when_they_have_ended() {
     let before = read(&mut tree, &mut values);
     assert_eq!(values.map()["threads"], 1);
     // One that is never seen alive, and is reaped by the shell.
-    shell.tell(BUSY);
+    shell.run(BUSY);
     let after = read(&mut tree, &mut values);
     assert!(after - before > 50_000, "{before} to {after}");
     // Two that are seen alive.
-    shell.tell("cat /dev/zero | head -c 100000000000 >/dev/null &");
+    shell.run("cat /dev/zero | head -c 100000000000 >/dev/null &");
     let (mut last, mut most) = (after, 0);
     let deadline = Instant::now() + Duration::from_secs(60);
     while last - after < 50_000 || most < 3 {
@@ -60,7 +60,7 @@ fn children_count_while_they_live_and_when_they_have_ended() {
         last = now;
         assert!(Instant::now() < deadline, "{after} to {last} with {most} processes");
     }
-    shell.tell("kill $!");
+    shell.run("kill $!");
     assert!(values.map()["rss_peak_bytes"] >= values.map()["rss_bytes"]);
 }
 
@@ -81,10 +81,10 @@ fn children(tree: &mut ServerTree, count: usize) -> Vec<u32> {
 fn a_child_that_ends_while_the_sum_is_made_is_noticed() {
     let mut shell = Shell::new();
     let mut tree = ServerTree::open(shell.0.id()).unwrap();
-    shell.tell("sleep 60 &");
+    shell.run("sleep 60 &");
     let pids = children(&mut tree, 1);
     assert!(tree.cpu_us(&pids).unwrap().1 && tree.files(&pids).unwrap().1);
-    shell.tell("kill $!; wait 2>/dev/null");
+    shell.run("kill $!; wait 2>/dev/null");
     assert!(children(&mut tree, 0).is_empty());
     assert!(!tree.cpu_us(&pids).unwrap().1, "by the clocks");
     assert!(!tree.files(&pids).unwrap().1, "by the files");
@@ -98,7 +98,7 @@ fn sums_do_not_fall_while_children_end_one_after_the_other() {
     let busy = BUSY.replace("1500000", "250000");
     let all = format!("for n in $(seq {CHILDREN}); do {busy}; done; echo done >&2");
     let reader = std::thread::spawn(move || {
-        shell.tell(&all);
+        shell.run(&all);
         shell
     });
     let (mut last_us, mut last_split_us) = (0, 0);
@@ -120,7 +120,7 @@ fn sums_do_not_fall_while_children_end_one_after_the_other() {
 }
 
 #[test]
-fn a_child_that_nobody_has_waited_for_counts() {
+fn a_child_that_was_not_waited_for_counts() {
     let mut shell = Shell::new();
     let mut tree = ServerTree::open(shell.0.id()).unwrap();
     // The program that the shell becomes knows of no children.
@@ -168,7 +168,7 @@ fn what_ended_children_have_written_is_in_the_sum() {
     let mut values = Values::default();
     read(&mut tree, &mut values);
     let before = values.map()["write_chars"];
-    shell.tell(&format!("dd if=/dev/zero of={} bs=1k count=1000 2>/dev/null", file.display()));
+    shell.run(&format!("dd if=/dev/zero of={} bs=1k count=1000 2>/dev/null", file.display()));
     read(&mut tree, &mut values);
     let written = values.map()["write_chars"] - before;
     assert!((1_024_000..1_100_000).contains(&written), "{written}");

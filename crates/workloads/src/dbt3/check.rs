@@ -77,7 +77,7 @@ fn words_problem(options: &Dbt3) -> Option<Mistake> {
         (
             options.cold.is_any() && options.repetitions > 1,
             "repetitions",
-            "only the first of several repetitions would be cold: say repetitions = 1 and, for so many cold ones, blocks",
+            "only the first of several repetitions would be cold: set repetitions = 1 and, for so many cold ones, blocks",
         ),
     ])
 }

@@ -70,8 +70,8 @@ with_defaults! {
         /// `q3.order1`.
         pub join_orders: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new(),
         /// Indexes by which a query's outer table is read, each a step of its own: `indexes = {
-        /// q6 = ["i_l_shipdate"] }` gives `q6.i_l_shipdate`. Not on PostgreSQL, which has no words
-        /// for it.
+        /// q6 = ["i_l_shipdate"] }` gives `q6.i_l_shipdate`. Not on PostgreSQL, which cannot
+        /// force an index.
         pub indexes: BTreeMap<String, Vec<String>> = BTreeMap::new(),
         /// Each query is executed once more when its step is over, for the server to count rows and
         /// time by operator. Not one that was cut off.

@@ -6,7 +6,8 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, Work
 use crate::insert_benchmark::estimate;
 use crate::insert_benchmark::options::InsertBenchmark;
 use crate::options::{
-    Number, first_problem, number_problem, repeated, table_options_problem, time_cap_problem, time_problem,
+    Number, Protocol, first_problem, number_problem, repeated, table_options_problem, time_cap_problem,
+    time_problem,
 };
 use crate::settle::both_problem;
 
@@ -52,6 +53,7 @@ impl WorkloadOptions for InsertBenchmark {
             connections: self.clients.saturating_mul(1 + u32::from(self.deletes) + queries),
             data: self.data,
             cold: self.cold.clone(),
+            prepares: self.protocol == Protocol::Prepared,
             ..Needs::default()
         }
     }
@@ -110,10 +112,10 @@ fn rates_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
 fn data_length_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
     let long = format!("data_length_max is {greatest}, but the column holds {MAX_DATA_LENGTH} characters");
-    let turned = format!("data_length_min is {least}, which is more than data_length_max ({greatest})");
+    let reversed = format!("data_length_min is {least}, which is more than data_length_max ({greatest})");
     first_problem([
         (greatest > MAX_DATA_LENGTH, "data_length_max", &long),
-        (least > greatest, "data_length_min", &turned),
+        (least > greatest, "data_length_min", &reversed),
     ])
 }
 

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_the_options_of_the_plan_behind_its_engine() {
+    fn a_table_has_the_options_of_the_plan_after_its_engine() {
         let made = |capabilities: &Capabilities, own: &str| {
             let statements = create_table("pi1", capabilities, own, 1);
             statements[1].split_once("data varchar(4000))").map(|(_, rest)| rest.to_owned())

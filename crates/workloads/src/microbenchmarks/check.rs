@@ -14,7 +14,7 @@ use crate::oltp::check_tables::tables_problem;
 use crate::oltp::mix::prepared;
 use crate::oltp::options::existing_warning;
 use crate::options::{
-    self, exponent_problem, first_problem, number_problem, time_cap_problem, warmup_problem,
+    self, Protocol, exponent_problem, first_problem, number_problem, time_cap_problem, warmup_problem,
 };
 use crate::settle::both_problem;
 
@@ -56,6 +56,7 @@ impl WorkloadOptions for Microbenchmarks {
             connections: self.most_connections(),
             data: self.data,
             cold: self.cold.clone(),
+            prepares: self.protocol != Protocol::Text,
             existing_tables: self.use_existing,
             client_hosts: true,
             ..Needs::default()

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_comes_to_rest_behind_the_load_and_behind_the_writes_whatever_is_left_out() {
+    fn the_server_comes_to_rest_after_the_load_and_after_the_writes_whatever_is_left_out() {
         for data in [DataMode::Preserve, DataMode::Restart] {
             assert_eq!(settled(data, &["*"]), ["point-query.warm", "read-write_range=100.c2"]);
             assert_eq!(settled(data, &["!*.warm", "!read-write*"]), ["load", "write-only.c2"]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_each_step_that_writes_if_the_plan_asks_for_it_and_the_tables_go_on() {
+    fn after_each_step_that_writes_if_the_plan_asks_for_it_and_the_tables_go_on() {
         let each = |data| {
             let settle = Some(Settle { after: SettleAfter::EachWrite, ..Settle::default() });
             let options =
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_somebody_else_are_not_brought_to_rest_before_the_first_step() {
+    fn tables_of_others_are_not_brought_to_rest_before_the_first_step() {
         let steps = ["delete".to_owned()].to_vec();
         let existing = Microbenchmarks { use_existing: true, steps, ..Microbenchmarks::default() };
         assert_eq!(settled_with(&existing), [""; 0]);

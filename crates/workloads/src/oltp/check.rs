@@ -8,8 +8,8 @@ use crate::oltp::estimate;
 use crate::oltp::mix::{places, prepared};
 use crate::oltp::options::{Distribution, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
 use crate::options::{
-    Number, exponent_problem, first_problem, number_problem, pareto_problem, repeated, time_cap_problem,
-    time_problem, warmup_problem,
+    Number, Protocol, exponent_problem, first_problem, number_problem, pareto_problem, repeated,
+    time_cap_problem, time_problem, warmup_problem,
 };
 use crate::settle::both_problem;
 
@@ -46,6 +46,7 @@ impl WorkloadOptions for Oltp {
             connections: self.most_connections(),
             data: self.data,
             cold: self.cold.clone(),
+            prepares: self.protocol != Protocol::Text,
             existing_tables: self.use_existing,
             row_streams: self.load_method == LoadMethod::Stream && !self.use_existing,
             client_hosts: true,

@@ -7,11 +7,11 @@ use crate::options::{first_problem, number_problem, table_options_problem};
 
 /// Column `id` is a 32-bit number unless the plan says otherwise.
 const MOST_ID: u64 = i32::MAX as u64;
-/// Nobody has the disks for more, and sums of such ids fit into 64 bits for millions of rows.
+/// No one has the disks for more, and sums of such ids fit into 64 bits for millions of rows.
 const MOST_BIG_ID: u64 = 1_000_000_000_000;
 
 /// The first option of the tables out of its range, or that contradicts another: its key inside
-/// `[workload.NAME]`, and what to write. `oltp` may be the part of another workload that tells of
+/// `[workload.NAME]`, and what to write. `oltp` may be the part of another workload that describes
 /// its tables.
 pub(crate) fn tables_problem(oltp: &Oltp) -> Option<Mistake> {
     table_number_problem(oltp)

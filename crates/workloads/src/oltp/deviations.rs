@@ -22,7 +22,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
 /// What is done between steps, and after which; `None` where it is nothing, as in the original.
 fn rest(options: &Options) -> Option<String> {
     let settle = options.settling();
-    let behind = match (settle.after_steps()?, options.use_existing) {
+    let when = match (settle.after_steps()?, options.use_existing) {
         (SettleAfter::Load, true) => return None,
         (SettleAfter::Load, false) => "after the load",
         (SettleAfter::EachWrite, true) => "after each step that writes",
@@ -36,7 +36,7 @@ fn rest(options: &Options) -> Option<String> {
         },
     };
     Some(format!(
-        "{behind}: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as \
+        "{when}: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as \
          the product has them){length}"
     ))
 }

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_measured_step_stands_behind_those_that_there_are_of_load_and_index() {
+    fn the_first_measured_step_comes_after_those_that_there_are_of_load_and_index() {
         let first = |options: Oltp| options.step_names()[options.load_steps()].clone();
         let default = Oltp::default;
         assert_eq!(first(default()), "point-select.c1");

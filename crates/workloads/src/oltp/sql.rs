@@ -18,8 +18,8 @@ pub(crate) enum Kind {
     CountRange,
     /// Rows whose column is in a list of random values.
     Points(Fetch, u32),
-    /// Rows whose column is in a list that is the same for everybody: so many consecutive ids in
-    /// the middle of the table.
+    /// Rows whose column is in a list that is the same for all connections: so many
+    /// consecutive ids in the middle of the table.
     HotPoints(u32),
     /// Rows whose column lies between a value and that value and so much more.
     Range(Fetch, u32),

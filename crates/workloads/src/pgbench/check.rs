@@ -9,7 +9,7 @@ use dbdyno_plan::{
 };
 
 use super::builtin::ACCOUNTS;
-use super::options::Pgbench;
+use super::options::{Pgbench, QueryMode};
 use super::variables::is_name_sign;
 use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::oltp::estimate::OPERATIONS_PER_SECOND;
@@ -43,6 +43,7 @@ impl WorkloadOptions for Pgbench {
             connections: self.connections.iter().copied().max().unwrap_or(1),
             data: self.data,
             cold: self.cold.clone(),
+            prepares: self.protocol != QueryMode::Simple,
             existing_tables: self.use_existing,
             ..Needs::default()
         }

@@ -10,7 +10,7 @@ use dbdyno_plan::{
 
 use super::Setup;
 use super::offers::Offers;
-use super::options::Sysbench;
+use super::options::{PsMode, Sysbench};
 use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::oltp::estimate::OPERATIONS_PER_SECOND;
 use crate::options::{exponent_problem, first_problem, number_problem, pareto_problem, repeated};
@@ -38,6 +38,7 @@ impl WorkloadOptions for Sysbench {
             connections: most.max(self.prepare_connections),
             data: self.data,
             cold: self.cold.clone(),
+            prepares: self.db_ps_mode == PsMode::Auto,
             existing_tables: self.use_existing,
             ..Needs::default()
         }

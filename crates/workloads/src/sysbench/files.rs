@@ -69,8 +69,8 @@ impl Script {
     /// `package.path`, empty for a path.
     pub(crate) fn module(&self, name: &str, templates: &str) -> Result<(Arc<str>, PathBuf), String> {
         let candidates: Vec<PathBuf> = if templates.is_empty() {
-            let beside = self.folders.first().map(|folder| folder.join(name));
-            [PathBuf::from(name)].into_iter().chain(beside).collect()
+            let next_to_script = self.folders.first().map(|folder| folder.join(name));
+            [PathBuf::from(name)].into_iter().chain(next_to_script).collect()
         } else {
             let name = name.replace('.', "/");
             templates.split(';').map(|template| PathBuf::from(template.replace('?', &name))).collect()

@@ -113,7 +113,7 @@ fn a_lost_row_and_a_row_too_many_are_found() {
 }
 
 #[test]
-fn a_table_that_is_emptied_by_somebody_else_is_found() {
+fn a_table_that_is_emptied_by_others_is_found() {
     let lost = found_after("DELETE FROM pi2 WHERE transactionid > 1000");
     assert!(lost.contains(&"rows".to_owned()), "{lost:?}");
 }

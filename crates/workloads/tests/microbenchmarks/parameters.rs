@@ -37,7 +37,7 @@ fn ranges_of_the_range_steps_span_one_value_more_than_those_of_transactions() {
 }
 
 #[test]
-fn hot_points_are_the_ids_behind_the_middle_for_everybody() {
+fn hot_points_are_the_ids_after_the_middle_for_all_connections() {
     let expected: Vec<i64> = (5_001..=5_100).collect();
     for connection in [0, 1] {
         for sql in statements("hot-points", connection, 3) {

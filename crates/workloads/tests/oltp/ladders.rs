@@ -18,7 +18,7 @@ fn options() -> Options {
 }
 
 #[test]
-fn a_step_lasts_its_time_behind_its_warm_up() {
+fn a_step_lasts_its_time_after_its_warm_up() {
     let options = Options { warmup: PlanDuration::from_secs(1), ..options() };
     let mut desk = Desk::new(&options, null::capabilities());
     let (end, record) = desk.run("read-write.c8");

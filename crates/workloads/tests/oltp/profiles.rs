@@ -100,7 +100,7 @@ fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_
 }
 
 #[test]
-fn tables_of_somebody_else_are_looked_at_and_neither_made_nor_dropped() {
+fn tables_of_others_are_looked_at_and_neither_made_nor_dropped() {
     let tests = vec![OltpTest::PointSelect, OltpTest::ReadWrite];
     // Without checks no one reads whole tables.
     let verify = Verify::Off;
@@ -109,7 +109,7 @@ fn tables_of_somebody_else_are_looked_at_and_neither_made_nor_dropped() {
     assert_eq!(desk.workload.steps(), ["point-select.c1", "read-write.c1"]);
     desk.journal.answer("SELECT MAX(id) FROM sbtest1", 10_000);
     desk.journal.answer("SELECT MAX(id) FROM sbtest2", 9_999);
-    insta::assert_snapshot!(desk.before_fails("point-select.c1"), @"table sbtest2 has 9999 rows with ids up to 9999, but the plan says table_size = 10000: fill the tables (the original's command prepare does), or say how large they are");
+    insta::assert_snapshot!(desk.before_fails("point-select.c1"), @"table sbtest2 has 9999 rows with ids up to 9999, but the plan says table_size = 10000: fill the tables (the original's command prepare does), or set their size in the plan");
     desk.journal.answer("SELECT MAX(id) FROM sbtest2", 10_000);
     assert_eq!(
         desk.before("point-select.c1"),

@@ -162,7 +162,7 @@ fn ranges_span_their_size_and_ids_stay_in_the_table() {
 }
 
 #[test]
-fn a_delete_and_the_insert_behind_it_are_of_the_same_row() {
+fn a_delete_and_the_insert_after_it_are_of_the_same_row() {
     let options = Options { tables: 8, delete_inserts: 2, ..options() };
     for operation in desk(&options).operations("write-only.c1", 0, 200) {
         let pairs: Vec<_> = operation.iter().map(|sql| numbers(sql)).collect();

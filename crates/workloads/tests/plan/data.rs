@@ -36,7 +36,7 @@ fn modes_and_cold_steps_are_read_and_what_cannot_be_is_named() {
     restore-each-step All(true)
     restore Steps(["qr100"])
     test.toml:6:8: cold names l.i0, which is no step after the load; there are: l.i1, l.i2, qr100, qp100
-    test.toml:6:8: data = "reset" does not fit: each step goes on with the tables of the one before it; say "preserve", "restart" or "restore"
+    test.toml:6:8: data = "reset" does not fit: each step goes on with the tables of the one before it; use "preserve", "restart" or "restore"
     test.toml:6:8: found string "yes" where true, false or a list of steps such as ["qr100"] is wanted
     test.toml:6:8: `fresh` is not a value of this key; it takes preserve, restart, reset, restore, restore-each-step
     restore-each-step Steps(["scan"])

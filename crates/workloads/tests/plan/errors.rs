@@ -80,7 +80,7 @@ fn a_duration_without_its_unit_says_which_units_there_are() {
 fn missing_keys_are_named() {
     insta::assert_snapshot!(broken("name = \"p\"\n", ""), @r#"plan.toml:1:1: the key `name` is missing: every plan has a name, e.g. name = "first-try""#);
     insta::assert_snapshot!(error("name = \"p\"\n[workload.insert-benchmark]\n"), @"plan.toml:1:1: the key `variant` is missing: a plan compares [[variant]] tables, at least one");
-    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", ""), @"plan.toml:1:1: the key `workload` is missing: say what to run, e.g. [workload.insert-benchmark]");
+    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", ""), @"plan.toml:1:1: the key `workload` is missing: add what to run, e.g. [workload.insert-benchmark]");
     insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", "[workload]"), @"plan.toml:9:1: the plan has no workload: add a table [workload.insert-benchmark], [workload.microbenchmarks], [workload.oltp], [workload.sysbench], [workload.pgbench] or [workload.dbt3]");
     insta::assert_snapshot!(broken("name = \"b\"\n", ""), @r#"plan.toml:5:1: variant 2 has no name: add name = "...""#);
     insta::assert_snapshot!(error("name = \"p\"\nvariant = []\n[workload.insert-benchmark]\n"), @"plan.toml:2:11: the plan has no variant: add a [[variant]] with a name and a server");
@@ -89,12 +89,12 @@ fn missing_keys_are_named() {
 
 #[test]
 fn variants_say_exactly_one_server_and_nothing_that_does_not_go_with_it() {
-    insta::assert_snapshot!(broken("server = \"sqlite\"", ""), @"plan.toml:3:8: variant `a` has no server: say exactly one of server, basedir and address");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\naddress = \"mysql://h/d\""), @"plan.toml:5:11: variant `a` has server and address at once: say exactly one of server, basedir and address");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", ""), @"plan.toml:3:8: variant `a` has no server: set exactly one of server, basedir and address");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\naddress = \"mysql://h/d\""), @"plan.toml:5:11: variant `a` has server and address at once: set exactly one of server, basedir and address");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\nmy_cnf = \"a.cnf\""), @"plan.toml:5:10: variant `a` has my_cnf, which is only for a server that dbdyno starts (server or basedir)");
     insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "pragmas = { journal_mode = \"wal\" }"), @r#"plan.toml:8:11: variant `b` has pragmas, which is only for server = "sqlite""#);
     insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "password_env = \"PW\""), @"plan.toml:8:16: variant `b` has password_env, which is only for an address");
-    insta::assert_snapshot!(broken("\"sqlite\"", "\"../evil\""), @"plan.toml:4:10: variant `a` has a server that is neither sqlite, null nor a name in the servers folder; for a path say basedir");
+    insta::assert_snapshot!(broken("\"sqlite\"", "\"../evil\""), @"plan.toml:4:10: variant `a` has a server that is neither sqlite, null nor a name in the servers folder; for a path set basedir");
     let key = "server = \"sqlite\"\npragmas = { key = \"hunter2;\" }";
     insta::assert_snapshot!(broken("server = \"sqlite\"", key), @"plan.toml:5:11: variant `a` has a pragma that is not a name and a plain value: key");
     insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "my_cnf = \"b.cnf\"\npostgresql_conf = \"b.conf\""), @"plan.toml:9:19: variant `b` has my_cnf and postgresql_conf at once: a server reads only one of them");
@@ -130,11 +130,11 @@ fn numbers_outside_their_range_are_refused_where_they_stand() {
 #[test]
 fn a_password_in_an_address_is_refused_and_not_repeated() {
     let message = broken("server = \"sqlite\"", "address = \"mysql://root:hunter2@localhost/db\"");
-    insta::assert_snapshot!(message, @r#"plan.toml:4:11: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file, or a password file of PostgreSQL)"#);
+    insta::assert_snapshot!(message, @r#"plan.toml:4:11: variant `a` has an address that holds a password: take it out and set password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file, or a password file of PostgreSQL)"#);
     let external = GOOD.replacen("server = \"sqlite\"", "address = \"mysql://root@localhost/db\"", 1);
     let overrides = [("variant.a.address".to_owned(), "mysql://root:hunter2@localhost/db".to_owned())];
     let message = parse_with(&external, "plan.toml", &overrides).expect_err("a password").to_string();
-    insta::assert_snapshot!(message, @r#"--set variant.a.address: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file, or a password file of PostgreSQL)"#);
+    insta::assert_snapshot!(message, @r#"--set variant.a.address: variant `a` has an address that holds a password: take it out and set password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file, or a password file of PostgreSQL)"#);
 }
 
 #[test]
@@ -174,14 +174,14 @@ fn the_key_of_a_server_is_for_addresses_of_mysqls_family_and_said_once() {
     insta::assert_snapshot!(started("server_public_key = \"k.pem\""), @"plan.toml:8:21: variant `b` has server_public_key, which is only for the address of a MariaDB or MySQL server");
     insta::assert_snapshot!(started("allow_public_key_retrieval = true"), @"plan.toml:8:30: variant `b` has allow_public_key_retrieval, which is only for the address of a MariaDB or MySQL server");
     let at = |keys: &str| broken("server = \"sqlite\"", &format!("address = \"mysql://u@h/d\"\n{keys}"));
-    insta::assert_snapshot!(at("allow_public_key_retrieval = true\nserver_public_key = \"k.pem\""), @"plan.toml:5:30: variant `a` has server_public_key and allow_public_key_retrieval at once: a key that is known is the one that counts");
+    insta::assert_snapshot!(at("allow_public_key_retrieval = true\nserver_public_key = \"k.pem\""), @"plan.toml:5:30: variant `a` has server_public_key and allow_public_key_retrieval at once: the given key is used; remove allow_public_key_retrieval");
 }
 
 #[test]
 fn tls_that_cannot_be_meant_is_refused() {
     let with = |tls: &str| broken("my_cnf = \"b.cnf\"", tls);
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\ntls = {}"), @"plan.toml:5:7: variant `a` has tls, which is only for a MariaDB, MySQL or PostgreSQL server");
-    insta::assert_snapshot!(with("tls = { mode = \"require\", ca = \"ca.pem\" }"), @r#"plan.toml:8:7: variant `b` has tls with a ca, which only mode = "verify" uses: say verify, or leave ca out"#);
+    insta::assert_snapshot!(with("tls = { mode = \"require\", ca = \"ca.pem\" }"), @r#"plan.toml:8:7: variant `b` has tls with a ca, which only mode = "verify" uses: set mode = "verify", or leave ca out"#);
     insta::assert_snapshot!(with("tls = { cert = \"c.pem\" }"), @"plan.toml:8:7: variant `b` has tls with one of cert and key: a client certificate needs both files");
     insta::assert_snapshot!(with("tls = { mode = \"verified\" }"), @"plan.toml:8:16: `verified` is not a value of this key; it takes off, prefer, require, verify");
     insta::assert_snapshot!(overridden("variant.b.tls.keys", "k"), @"--set variant.b.tls.keys: unknown key `keys` (did you mean `key`?)");

@@ -27,7 +27,7 @@ fn with_snapshots_the_load_counts_once_and_resets_count_each_time() {
 }
 
 #[test]
-fn microbenchmarks_settle_once_behind_the_load_where_its_data_come_back() {
+fn microbenchmarks_settle_once_after_the_load_where_its_data_come_back() {
     let plan = "name = \"p\"\nblocks = 3\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n\
         [workload.microbenchmarks]\nsteps = [\"point-query.warm\", \"point-query.pre\", \"read-write*\", \"scan\"]\n\
         table_size = 1_000_000\nsettle_wait = \"60s\"\n";
@@ -46,7 +46,7 @@ fn microbenchmarks_settle_once_behind_the_load_where_its_data_come_back() {
         [&preserve, &restore, &each].map(|cell| cell.once.join(" ")),
         ["", "load index settle snapshot", "load index settle snapshot"]
     );
-    // The warm-up and the step behind it share their data; three more begin on fresh ones.
+    // The warm-up and the step after it share their data; three more begin on fresh ones.
     let load: Duration = each.steps[..4].iter().map(|step| step.duration).sum();
     insta::assert_snapshot!(added(&reset), @"reset, 3 times fresh data, loaded again: 213.0s");
     assert_eq!(reset.steps.last().unwrap().duration, 3 * load);
@@ -62,7 +62,7 @@ fn microbenchmarks_settle_once_behind_the_load_where_its_data_come_back() {
     insta::assert_snapshot!(added(&with("restart\"\ncold = [\"point-query.pre\"]\n#")), @"restart, 5 times a stop and a start: 10.0s");
 }
 
-/// What is behind `verify`.
+/// The parts after `verify`.
 fn added(cell: &CellEstimate) -> String {
     let steps = cell.steps.iter().skip_while(|step| step.name != "verify").skip(1);
     steps.map(|step| format!("{}, {}: {:.1?}\n", step.name, step.detail, step.duration)).collect()

@@ -242,10 +242,10 @@ fn tls_is_verified_unless_configured_otherwise_and_its_files_lie_next_to_the_pla
     };
     assert_eq!(read_tls("{}"), Tls { mode: TlsMode::Verify, ..Tls::default() });
     let reported = read_tls("{ ca = \"ca.pem\", cert = \"/c.pem\", key = \"k/c.key\" }");
-    let beside = |name: &str| Some(folder.path().join(name));
+    let in_its_folder = |name: &str| Some(folder.path().join(name));
     assert_eq!(
         (reported.ca, reported.cert, reported.key),
-        (beside("ca.pem"), Some("/c.pem".into()), beside("k/c.key"))
+        (in_its_folder("ca.pem"), Some("/c.pem".into()), in_its_folder("k/c.key"))
     );
 }
 

@@ -9,7 +9,7 @@ use crate::bench::spread::Spread;
 pub(super) fn tables(samples: &Samples, write: fn(&Grid) -> String) -> String {
     let tests = TESTS.iter().enumerate().map(|(number, test)| {
         format!(
-            "## {}\n\nServer CPU an operation, ratio to {}:\n\n{}\n\nRate, ratio to {}:\n\n{}\n\nServer CPU an \
+            "## {}\n\nServer CPU per operation, ratio to {}:\n\n{}\n\nRate, ratio to {}:\n\n{}\n\nServer CPU per \
              operation, µs, and what the client adds to it:\n\n{}",
             test.title(),
             samples.titles[0],
@@ -91,9 +91,9 @@ fn shown(samples: &Samples) -> String {
     });
     let independent = all().filter(|&(test, server)| samples.is_independent_of_work(test, server)).count();
     format!(
-        "* **A sleeping client costs the server {:.0} to {:.0} % of its CPU an operation**, the median of servers and tests \
+        "* **A sleeping client costs the server {:.0} to {:.0} % of its CPU per operation**, the median of servers and tests \
          being {:.0} %. The ratio that depends most on it: {} to {} in {} is {:.2} asleep and {:.2} spinning.\n\
-         * **Work added to a spinning client** leaves {independent} of {} figures within {:.0} %. Server CPU an operation with 5 µs \
+         * **Work added to a spinning client** leaves {independent} of {} figures within {:.0} %. Server CPU per operation with 5 µs \
          more, over that with none (median of the servers, least and greatest): {}. A slower client leaves the server without \
          work more often. Then the server's own threads sleep, and pay for their own wake-ups. More connections keep it busy.\n\
          * **Read the brackets.** They are the rounds of one figure. A difference that is smaller than they are wide is noise \

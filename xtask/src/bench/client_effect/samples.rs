@@ -51,7 +51,7 @@ impl Samples {
         self.ratio(test, (server, client), (server, to), |sample| sample.server_cpu_us)
     }
 
-    /// Work added to a spinning client changes no server's CPU an operation, and no ratio of two
+    /// Work added to a spinning client changes no server's CPU per operation, and no ratio of two
     /// servers, by more than [`TOLERANCE`].
     pub(super) fn is_met(&self) -> bool {
         (0..TESTS.len())

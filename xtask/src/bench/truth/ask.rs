@@ -98,7 +98,7 @@ impl Answer {
 
     /// CPU that the client's process used during its load threads, as a share of one core:
     /// sampling, writing the record and everything else.
-    pub(super) fn beside_load_share(&self) -> Result<f64> {
+    pub(super) fn outside_load_share(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;
         let share = |source: &str| -> Result<f64> {
             let series = self.record.counters.get(source);

@@ -124,8 +124,8 @@ pub(super) fn schedule(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
         let bound = Bound::Near { truth: f64::from(rate), share: 0.001 };
         checks.add(&part, "rate, per second", bound, answer.number("/rate")?);
         checks.add(&part, "lag p99, µs", Bound::AtMost(200.0), answer.lag_p99_us()?);
-        let beside = answer.beside_load_share()? * 100.0;
-        checks.add(&part, "CPU outside the load threads, % of a core", Bound::AtMost(0.5), beside);
+        let outside = answer.outside_load_share()? * 100.0;
+        checks.add(&part, "CPU outside the load threads, % of a core", Bound::AtMost(0.5), outside);
         let sampler = answer.number("/cost/sampler_core_share")? * 100.0;
         checks.add(&part, "of it the sampler, % of a core", Bound::Shown, sampler);
     }

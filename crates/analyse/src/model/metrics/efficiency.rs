@@ -13,7 +13,7 @@ group! {
              counts rows.";
         cpu_o: "cpu/o", "%·s/op", 6, Less,
             "Percent of the whole machine's CPU, divided by operations per second. × CPUs × 10⁴ \
-             = µs an operation.";
+             = µs per operation.";
         cs_o: "cs/o", "1/op", 3, Less, "Context switches of the whole host for one operation.";
         r_o: "r/o", "1/op", 3, Less, "Reads of the block device for one operation.";
         rkb_o: "rKB/o", "KiB/op", 3, Less, "KiB read from the block device for one operation.";

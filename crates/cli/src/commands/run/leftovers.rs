@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_runs_that_nobody_writes_and_that_have_data_are_named() {
+    fn only_runs_that_no_process_writes_and_that_have_data_are_named() {
         let runs = tempfile::tempdir().unwrap();
         for (name, has_data) in [("cut-off", true), ("ended", false), ("going-on", true)] {
             let run = runs.path().join(name);

@@ -11,7 +11,7 @@ use dbdyno_record::{
 };
 use tokio::runtime::Runtime;
 
-use super::{Ready, data_root, held, tell};
+use super::{Ready, data_root, held, record_warnings};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
 use crate::conductor::{RunClock, Tally, partial, snapshot_dir};
@@ -75,7 +75,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let clock = RunClock::going_on(&record.events);
     let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
     let warnings: Vec<String> = warnings.chain(holds.doubts.iter().cloned()).collect();
-    tell(&mut writer, &warnings)?;
+    record_warnings(&mut writer, &warnings)?;
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {
             let to = to.display().to_string();
@@ -101,7 +101,7 @@ pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<
         let now_info = VariantInfo { embedded: then.embedded, ..now.info.clone() };
         if now_info != *then {
             let text = format!(
-                "variant {} is not what it was when the run began: {} then, {} now, or its config has changed",
+                "variant {} has changed since the run began: its server was {} and is {}, or its config has changed",
                 then.name, then.server, now.info.server
             );
             return Err(Ended::usage(format!("{text}; start a new run")));
@@ -135,7 +135,7 @@ pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<O
         if version != Some(workload.version) {
             let before = version.map_or("none".to_owned(), |version| version.to_string());
             return Err(Ended::usage(format!(
-                "the run was begun with version {before} of {}, this dbdyno has version {}, which does other work; go on with \
+                "the run was begun with version {before} of {}, this dbdyno has version {}, whose steps differ; go on with \
                  the dbdyno that began it ({} {}), or start a new run",
                 workload.name, workload.version, then.version, then.commit
             )));
@@ -206,7 +206,7 @@ fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
     let all: Vec<String> = then.iter().filter_map(differs).collect();
     (!all.is_empty()).then(|| {
         format!(
-            "the run went on where another class of host is: {}; rates of its blocks differ by that",
+            "the run was resumed on a host of another class: {}; rates of its blocks differ because of it",
             all.join(", ")
         )
     })

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_an_error_and_nobody_waits() {
+    fn a_cpu_that_is_not_there_is_an_error_without_a_wait() {
         let cpu = host::usable_cpus().expect("this process has CPUs").0[0];
         assert!(exchanges(1_023, cpu, &[0]).is_err() && exchanges(cpu, 1_023, &[0]).is_err());
     }

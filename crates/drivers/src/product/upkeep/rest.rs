@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(missed(&levels, &bounds(&debt, &BOUNDS, false)), ["dead_rows", "vacuums_running"]);
     }
 
-    async fn settled_beside(gauge: DeviceGauge, cap: Duration) -> Settling {
+    async fn settled_by_gauge(gauge: DeviceGauge, cap: Duration) -> Settling {
         let capabilities = null::capabilities();
         let target = Target::Null(null::Options::default());
         let endpoint = Endpoint { target, capabilities: capabilities.clone() };
@@ -305,7 +305,7 @@ mod tests {
             let busy = looks.fetch_add(1, Ordering::Relaxed) < 3;
             Some((0, written.fetch_add(if busy { 9_000_000 } else { 0 }, Ordering::Relaxed)))
         });
-        let settling = settled_beside(gauge, Duration::from_secs(60)).await;
+        let settling = settled_by_gauge(gauge, Duration::from_secs(60)).await;
         assert!(settling.is_quiet && settling.missed.is_empty(), "{settling:?}");
         let rates: Vec<_> =
             settling.samples.iter().map(|(_, levels)| levels.get(DEVICE_WRITES).copied()).collect();
@@ -317,7 +317,7 @@ mod tests {
     #[tokio::test]
     async fn the_cap_ends_the_wait_and_names_what_was_missed() {
         let gauge = DeviceGauge::new(|| Some((64, 0)));
-        let settling = settled_beside(gauge, Duration::from_millis(1_200)).await;
+        let settling = settled_by_gauge(gauge, Duration::from_millis(1_200)).await;
         assert!(!settling.is_quiet, "{settling:?}");
         assert_eq!(settling.missed, [DEVICE_QUEUE]);
         assert!(settling.took >= settling.cap, "{settling:?}");

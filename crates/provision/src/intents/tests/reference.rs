@@ -246,7 +246,7 @@ fn the_page_in_the_documents_is_the_datas_own() {
 }
 
 #[test]
-fn a_cell_names_options_versions_and_what_nobody_checked() {
+fn a_cell_names_options_versions_and_what_is_unchecked() {
     let cell = |name: &str, product| cell(Data::get().intent(name).unwrap(), product);
     insta::assert_snapshot!(cell("redo", ConfigProduct::MySql), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
     insta::assert_snapshot!(cell("redo", ConfigProduct::MariaDb), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");

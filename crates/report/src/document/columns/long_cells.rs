@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_stand_beside_each_other_where_there_is_room() {
+    fn long_texts_are_next_to_each_other_where_there_is_room() {
         let lines = table(&ROWS).with_long_cells_broken(90).lines(90, false);
         assert!(lines.iter().all(|line| columns_of(line) <= 90), "{lines:#?}");
         insta::assert_snapshot!(lines.join("\n"), @r"
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_label_gives_way_to_the_figures_beside_it() {
+    fn a_long_label_gives_way_to_the_figures_next_to_it() {
         let rows = [["column definitions of prepared statements, sent once", "a thread each", "no", ""]];
         let lines = table(&rows).with_long_cells_broken(50).lines(50, false);
         assert!(lines.iter().all(|line| columns_of(line) <= 50), "{lines:#?}");

@@ -28,7 +28,7 @@ pub(super) fn cost(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
         .iter()
         .filter_map(|variant| Some((charts.variant(&variant.variant), operation_use(variant)?)))
         .collect();
-    let panels: Vec<Value> = [("CPU, µs an operation", &CPU[..]), ("device, KiB an operation", &IO[..])]
+    let panels: Vec<Value> = [("CPU, µs per operation", &CPU[..]), ("device, KiB per operation", &IO[..])]
         .into_iter()
         .filter_map(|(unit, parts)| panel(unit, parts, &found))
         .collect();
@@ -36,7 +36,7 @@ pub(super) fn cost(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     (!panels.is_empty()).then(|| {
         chart(
             format!(
-                "{}: CPU and IO an operation ({unit}), by who used it; medians of the blocks.",
+                "{}: CPU and IO per operation ({unit}), by who used it; medians of the blocks.",
                 step.name
             ),
             json!({
