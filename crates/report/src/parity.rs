@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn differences_and_traps_are_counted() {
         let mut parity = fixture::parity(&fixture::NAMES);
-        assert_eq!(telling(&parity), 2);
+        assert_eq!(telling(&parity), "1 configuration difference, 1 trap");
         parity.remarks.clear();
-        assert_eq!(telling(&parity), 0);
+        assert_eq!(telling(&parity), "");
     }
 
     #[test]
