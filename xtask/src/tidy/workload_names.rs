@@ -20,7 +20,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/cli/src/args.rs", "", "the same"),
     ("crates/cli/src/main.rs", "", "the same"),
     ("crates/cli/src/args/known_answer.rs", "sysbench", "an example of another client"),
-    ("crates/analyse/src/model/groups.rs", "microbenchmarks", "a word of a caption"),
 ];
 
 /// A workload: its folder, and every form of its name.

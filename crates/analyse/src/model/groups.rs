@@ -24,12 +24,6 @@ pub struct MetricGroup {
     pub name: &'static str,
     /// Before the names of its columns in CSV.
     pub csv_prefix: &'static str,
-    /// Of its table.
-    pub title: &'static str,
-    /// Of its table; `{unit}` is the unit of the step's rate.
-    pub note: &'static str,
-    /// Title and note where the metrics that are last have a table of their own.
-    pub table_of_last: Option<(&'static str, &'static str)>,
     /// In the order of the fields.
     pub metrics: &'static [Metric],
     /// `None` where it was not sampled.
@@ -44,9 +38,6 @@ impl MetricGroup {
         Self {
             name: "metrics",
             csv_prefix: "",
-            title: "Metrics",
-            note: "The original's columns under its names. Averages over the window; NA where nothing was measured.",
-            table_of_last: None,
             metrics: MetricRow::METRICS,
             of: |run| Some(&run.metrics),
             relative: Some((|ratios| &ratios.metrics, |ratios| &mut ratios.metrics)),
@@ -54,9 +45,6 @@ impl MetricGroup {
         Self {
             name: "efficiency",
             csv_prefix: "",
-            title: "Hardware efficiency",
-            note: "The figures of published microbenchmarks, for the whole host. An operation is a statement, or a row where the step counts rows.",
-            table_of_last: None,
             metrics: Efficiency::METRICS,
             of: |run| Some(&run.efficiency),
             relative: Some((|ratios| &ratios.efficiency, |ratios| &mut ratios.efficiency)),
@@ -64,12 +52,6 @@ impl MetricGroup {
         Self {
             name: "cost",
             csv_prefix: "",
-            title: "CPU and fsyncs",
-            note: "CPU time per unit of the rate ({unit}), by process; then context switches, fsyncs and reads.",
-            table_of_last: Some((
-                "Wake-ups",
-                "Sleeps and wake-ups per unit of the rate ({unit}). The server pays for waking a client that sleeps.",
-            )),
             metrics: Cost::METRICS,
             of: |run| Some(&run.cost),
             relative: Some((|ratios| &ratios.cost, |ratios| &mut ratios.cost)),
@@ -77,9 +59,6 @@ impl MetricGroup {
         Self {
             name: "device",
             csv_prefix: "device_",
-            title: "Device",
-            note: "The device of the data directory, with the columns of iostat -x, averaged over the window. It includes IO by other processes.",
-            table_of_last: None,
             metrics: DeviceLoad::METRICS,
             of: |run| Some(run.device.as_ref()?),
             relative: None,

@@ -9,15 +9,53 @@ use crate::number::fixed;
 
 const TAG: Head<'_> = ("tag", "", "Name of the variant as the original would tag it.");
 
-/// All metrics of a group; the last ones in a table of their own where the group has one for them.
-/// No rows where the group was not sampled.
+/// Key of a group in JSON, title and note of its table; `{unit}` is the unit of the step's rate.
+/// The metrics that are last have a table of their own where there is a second line.
+const WORDS: &[(&str, &str, &str)] = &[
+    (
+        "metrics",
+        "Metrics",
+        "The original's columns under its names. Averages over the window; NA where nothing was measured.",
+    ),
+    (
+        "efficiency",
+        "Hardware efficiency",
+        "As in published reports, for the whole host. An operation is a statement, or a row where the step counts rows.",
+    ),
+    (
+        "cost",
+        "CPU and fsyncs",
+        "CPU time per unit of the rate ({unit}), by process; then context switches, fsyncs and reads.",
+    ),
+    (
+        "cost",
+        "Wake-ups",
+        "Sleeps and wake-ups per unit of the rate ({unit}). The server pays for waking a client that sleeps.",
+    ),
+    (
+        "device",
+        "Device",
+        "The device of the data directory, with the columns of iostat -x, averaged over the window. It includes IO by other processes.",
+    ),
+];
+
+fn words(group: &MetricGroup) -> impl Iterator<Item = (&'static str, &'static str)> {
+    WORDS.iter().filter(|(name, ..)| *name == group.name).map(|(_, title, note)| (*title, *note))
+}
+
+pub(super) fn title(group: &MetricGroup) -> &'static str {
+    words(group).next().map_or(group.name, |(title, _)| title)
+}
+
+/// All metrics of a group. No rows where the group was not sampled.
 pub(super) fn tables(step: &StepFindings, group: &MetricGroup) -> Vec<Table> {
-    match group.table_of_last {
-        None => vec![grid(step, group, (group.title, group.note), |_| true)],
-        Some(last) => vec![
-            grid(step, group, (group.title, group.note), |metric| !metric.is_last),
+    match words(group).collect::<Vec<_>>()[..] {
+        [first, last] => vec![
+            grid(step, group, first, |metric| !metric.is_last),
             grid(step, group, last, |metric| metric.is_last),
         ],
+        [first] => vec![grid(step, group, first, |_| true)],
+        _ => vec![grid(step, group, (group.name, ""), |_| true)],
     }
 }
 
@@ -47,6 +85,12 @@ fn grid(
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn every_group_has_a_title_and_a_note() {
+        let without: Vec<_> = MetricGroup::ALL.iter().filter(|group| words(group).next().is_none()).collect();
+        assert!(without.is_empty(), "{:?}", without.iter().map(|group| group.name).collect::<Vec<_>>());
+    }
 
     #[test]
     fn the_columns_have_the_originals_names_in_its_order() {

@@ -2,18 +2,18 @@
 
 use dbdyno_analyse::{MetricGroup, StepFindings, VariantStep};
 
+use super::metrics::title as title_of;
 use crate::document::Table;
 use crate::number::ratio;
 
 /// What a 0 in a block makes of a geometric mean over the blocks.
-pub(super) const ZEROS: &str =
-    "0 ÷ 0 is 1, a 0 on one side only makes the mean 0 or inf, and one on each side in turn NA";
+pub(super) const ZEROS: &str = "0 on both sides counts as 1; on one side it gives 0, inf or NA";
 
 /// Ratios of a group's metrics, without those that no variant has; `None` for a group that is not
 /// compared.
 pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
     let (of, _) = group.relative?;
-    let title = format!("{}, relative", group.title);
+    let title = format!("{}, relative", title_of(group));
     let note = format!("Ratio to the base, geometric mean over the blocks; {ZEROS}.");
     let found = step.variants.iter().filter_map(|variant| Some((variant, variant.relative.as_ref()?)));
     let rows: Vec<(&VariantStep, Vec<Option<f64>>)> = found
