@@ -7,7 +7,7 @@ use crate::document::Table;
 use crate::number::ratio;
 
 /// What a 0 in a block makes of a geometric mean over the blocks.
-pub(super) const ZEROS: &str = "0 on both sides counts as 1; on one side it gives 0, inf or NA";
+pub(super) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one side it gives 0, inf or NA";
 
 /// Ratios of a group's metrics, without those that no variant has; `None` for a group that is not
 /// compared.
