@@ -55,14 +55,26 @@ impl FromStr for PlanDuration {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text, IN_PLANS)
+    }
+}
+
+impl PlanDuration {
+    /// Of a command line, where it needs no quotes.
+    pub fn of_argument(text: &str) -> Result<Self, Error> {
+        Self::parse(text, ", e.g. 30s")
+    }
+
+    /// `how` ends the advice.
+    fn parse(text: &str, how: &str) -> Result<Self, Error> {
         let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = (&text[..digits_end], text[digits_end..].trim());
-        let bad = |what: String| Error::Value(format!("{what}: {DURATION_HELP}"));
+        let bad = |what: String| Error::Value(advised(&what, how));
         if number.is_empty() {
             return Err(bad(format!("\"{text}\" is not a duration")));
         }
         if unit.is_empty() {
-            return Err(Error::Value(no_unit(format!("\"{text}\""))));
+            return Err(bad(format!("the duration \"{text}\" has no unit")));
         }
         let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
             return Err(bad(format!("\"{unit}\" in \"{text}\" is not a unit of time")));
@@ -74,11 +86,15 @@ impl FromStr for PlanDuration {
     }
 }
 
-const DURATION_HELP: &str = "write a number and its unit (ms, s, m or h) in quotes, e.g. \"30s\"";
+const IN_PLANS: &str = " in quotes, e.g. \"30s\"";
 
-/// The message for a duration that is a bare number.
+fn advised(what: &str, how: &str) -> String {
+    format!("{what}: write a number and its unit (ms, s, m or h){how}")
+}
+
+/// The message for a duration of a plan that is a bare number.
 pub(crate) fn no_unit(number: impl fmt::Display) -> String {
-    format!("the duration {number} has no unit: {DURATION_HELP}")
+    advised(&format!("the duration {number} has no unit"), IN_PLANS)
 }
 
 /// `number` (digits, at most one point with digits on both sides) times `unit`, rounded down.

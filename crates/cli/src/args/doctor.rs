@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use clap::Parser;
 use dbdyno_plan::{CpuList, PlanDuration};
 
-use super::plan_source::duration;
-
 /// Check whether this machine is fit for measuring, or calibrate the load client on it.
 ///
 /// Without --client it looks at CPUs, memory, the disk under the data, the kernel, limits and other
@@ -51,7 +49,7 @@ pub(crate) struct DoctorArgs {
     )]
     pub(crate) connections: Vec<u32>,
     /// How long each number of connections is measured; at least a second.
-    #[arg(long, value_name = "TIME", requires = "client", value_parser = duration, default_value = "2s")]
+    #[arg(long, value_name = "TIME", requires = "client", value_parser = PlanDuration::of_argument, default_value = "2s")]
     pub(crate) time: PlanDuration,
     /// Print JSON instead.
     #[arg(long)]

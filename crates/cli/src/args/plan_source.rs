@@ -48,7 +48,7 @@ pub(crate) struct Spelt {
     #[arg(long, alias = "threads", value_name = "N", requires = "workload")]
     pub(crate) connections: Option<String>,
     /// How long each step of that workload takes: its option `time`, or those for reads and writes.
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "workload")]
+    #[arg(long, value_name = "TIME", value_parser = PlanDuration::of_argument, requires = "workload")]
     pub(crate) time: Option<PlanDuration>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Changes {
     /// interim analyses: while a comparison is undecided and time is left, further blocks of the
     /// base and the undecided variants are run. Verdicts are corrected for each interim analysis.
     /// With --on it is the time of all machines together.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = PlanDuration::of_argument)]
     budget: Option<PlanDuration>,
 }
 
@@ -83,13 +83,6 @@ impl Changes {
         let budget = self.budget.map(|budget| ("budget".to_owned(), budget.to_string()));
         self.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).collect()
     }
-}
-
-/// A shell needs no quotes.
-pub(super) fn duration(text: &str) -> Result<PlanDuration, String> {
-    let unquoted =
-        |error: dbdyno_plan::Error| error.to_string().replace(" in quotes, e.g. \"30s\"", ", e.g. 30s");
-    text.parse().map_err(unquoted)
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
@@ -143,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_duration_needs_a_unit_and_no_quotes() {
-        let said = duration("3").unwrap_err();
+        let said = PlanDuration::of_argument("3").unwrap_err().to_string();
         assert_eq!(
             said,
             "the duration \"3\" has no unit: write a number and its unit (ms, s, m or h), e.g. 30s"
