@@ -19,8 +19,8 @@ use crate::engines::{ask_to_end, this_program};
 use crate::exit::Ended;
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
-/// A machine that is free answers in this time.
-const PROBE: Duration = Duration::from_secs(30);
+/// A machine that is free answers in this time. To one that does not, files travel.
+const PROBE: Duration = Duration::from_secs(60);
 
 /// Whether a machine has all files that its arguments name.
 const HAS_ALL: &str = "for path; do [ -e \"$path\" ] || exit 1; done";
@@ -151,8 +151,11 @@ impl Fleet<'_> {
         for (machine, mut child) in machines.iter_mut().zip(asked) {
             match child.try_wait() {
                 Ok(Some(status)) => machine.lacks_files = !status.success(),
-                // One that has not answered is to run a task all the same.
-                _ => ask_to_end(&child),
+                // A task with files that the machine has already runs too; one without does not.
+                _ => {
+                    machine.lacks_files = true;
+                    ask_to_end(&child);
+                }
             }
         }
         let lacking = machines.iter().filter(|machine| machine.lacks_files);
@@ -160,7 +163,7 @@ impl Fleet<'_> {
         if names.is_empty() || self.cancelled() {
             return Ok(None);
         }
-        self.progress.line(&format!("files travel to {names}: not all that the run needs are there"));
+        self.progress.line(&format!("files travel to {names}: not all that the run needs is known to be there"));
         Shipment::of(&mut plan).map(Some)
     }
 }
