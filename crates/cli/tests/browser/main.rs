@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 
 use support::Desk;
 
-/// Two factors, so four variants; three rungs of one test, so a sweep; two blocks, so intervals.
+/// Two factors, so four variants; two rungs of one test, so a sweep; two blocks, so intervals.
 fn plan() -> String {
     let variant = |name: &str, journal: &str, sync: &str| {
         format!(
@@ -32,7 +32,7 @@ fn plan() -> String {
     ];
     format!(
         "name = \"page\"\nblocks = 2\n{}\n[workload.oltp]\nsettle_wait = \"0s\"\ntables = 1\ntable_size = 1000\n\
-         tests = [\"read-write\"]\nconnections = [1, 2, 3]\ntime = \"2s\"\n",
+         tests = [\"read-write\"]\nconnections = [1, 2]\ntime = \"2s\"\n",
         variants.concat()
     )
 }
@@ -141,7 +141,7 @@ fn duckdb_reads(desk: &Desk, run: &Path) {
         assert!((row[2].as_f64().unwrap() / rate - 1.0).abs() < 1e-12, "{row} instead of {rate}");
     }
     assert_eq!(found["blocks"], serde_json::json!([[2, true]]));
-    assert!(found["seconds"].as_array().unwrap().len() >= 3 * 4 * 2, "{}", found["seconds"]);
+    assert!(found["seconds"].as_array().unwrap().len() >= 2 * 4 * 2, "{}", found["seconds"]);
     for row in found["operations"].as_array().unwrap() {
         assert_eq!(row[2], row[3], "histograms hold each operation once: {row}");
     }
