@@ -61,6 +61,7 @@ fn problem<'a>(path: &[Segment<'a>], message: impl Into<String>) -> Option<Probl
     Some(Problem { path: path.to_vec(), message: message.into() })
 }
 
+/// The mistake in the plan's table `table`, whose key it names.
 fn in_table(table: &'static str, mistake: Option<Mistake>) -> Option<Problem<'static>> {
     let (key, message) = mistake?;
     problem(&[Segment::Key(table), Segment::Key(key)], message)
