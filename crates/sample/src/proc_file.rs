@@ -34,7 +34,7 @@ impl ProcFile {
         Ok(String::from_utf8_lossy(&self.buffer[..length]))
     }
 
-    /// What `parse` makes of the text; `missing` is what was not found where it makes nothing of it.
+    /// What `parse` makes of the text. Where it makes nothing of it, `missing` was not found.
     pub(crate) fn parsed<T>(
         &mut self,
         missing: &'static str,
