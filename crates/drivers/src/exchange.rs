@@ -2,17 +2,23 @@
 
 use std::time::Duration;
 
+use crate::address::Address;
 use crate::fault::{Fault, Saying};
 use crate::options::Options;
 use crate::roster::{Roster, Ticket};
 use crate::{Class, DbError};
 
+/// Hints that fit every product.
+pub(crate) const NO_PASSWORD: &str = "; no password was given: set password_env or an option file";
+pub(crate) const NO_DATABASE: &str = "; create the database first or name another";
+pub(crate) const NO_ROOM: &str = "; raise max_connections or use fewer clients";
+
 /// What `attempt` connects to the server of `options`, a `product`, in the time that they allow.
-/// `hint` is what to try after a failure.
+/// `hint` is what to try after what the server said.
 pub(crate) async fn connected<T, S: Saying>(
     attempt: impl Future<Output = Result<T, Fault<S>>>,
     (options, product): (&Options, &str),
-    hint: fn(&Fault<S>, &Options) -> &'static str,
+    hint: fn(&S, &Options) -> &'static str,
 ) -> Result<T, DbError> {
     let context = format!("connecting to {}", options.place());
     let limit = options.connect_timeout;
@@ -20,7 +26,14 @@ pub(crate) async fn connected<T, S: Saying>(
         Ok(Ok(session)) => Ok(session),
         Ok(Err(fault)) => {
             let fault = fault.explained_by_tls(options.address.host());
-            let hint = hint(&fault, options);
+            let hint = match (&fault, &options.address) {
+                (Fault::Said(said), _) => hint(said, options),
+                (Fault::Io(_), Address::Socket(_)) => "; is the server running, and is this its socket?",
+                (Fault::Io(_), Address::Tcp { .. }) => {
+                    "; is the server running, and are host and port right?"
+                }
+                _ => "",
+            };
             let mut error = fault.into_error(&context);
             error.message.push_str(hint);
             Err(error)

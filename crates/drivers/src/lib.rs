@@ -46,15 +46,14 @@ pub use connections::{ConnectionClass, ConnectionLog, Encryption};
 pub use endpoint::Endpoint;
 pub use error::{Class, DbError};
 pub use hold::{Held, Hold, Holder};
-pub use mysql::is_engine;
 pub use options::{ColumnDefinitions, Manner, Options, ServerKey};
 pub use product::{
     Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };
 pub use products::{ALL, AnySession, Target};
 pub use questions::{
-    Room, connection_room, debt, describe, drop_binlog, explain, explain_executed, prepared_room, settle,
-    status, table_engines, tables, unreported,
+    Room, connection_room, debt, describe, drop_binlog, explain, explain_executed, is_engine, prepared_room,
+    settle, status, table_engines, tables, unreported,
 };
 pub use roster::Roster;
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};

@@ -109,12 +109,6 @@ impl Options {
     }
 
     #[must_use]
-    pub fn with_connect_timeout(mut self, limit: Duration) -> Self {
-        self.connect_timeout = limit;
-        self
-    }
-
-    #[must_use]
     pub fn with_tls(mut self, tls: Option<Tls>) -> Self {
         self.manner.tls = tls;
         self

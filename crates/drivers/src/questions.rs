@@ -96,6 +96,11 @@ pub async fn table_engines(
     each_session!(session, session, P => P::table_engines(&mut Limited(session), tables).await)
 }
 
+/// Whether `found`, as the server spells it, is the engine that was asked for as `asked`.
+pub fn is_engine(session: &AnySession, asked: &str, found: &str) -> bool {
+    each_session!(session, _session, P => P::is_engine(asked, found))
+}
+
 /// What the server says of `sql`, which it does not execute: the form of the answer (`mysql`,
 /// `postgres`, `sqlite`), and its rows or why there are none. `None` for a database that has no
 /// plans.

@@ -8,7 +8,7 @@ use dbdyno_provision::Base;
 
 use crate::ask::ask;
 use crate::files::{Catalogue, check_name};
-use crate::get::{check_version, link, take_away};
+use crate::get::{check_version, does_not_run, keep, link};
 use crate::lock::Locked;
 use crate::{Card, Error, Origin};
 
@@ -41,23 +41,12 @@ pub fn add(
     let source = format!("the base directory {}", base.path().display());
     let origin = if is_new { Origin::Added } else { Origin::Found };
     let known = Card::read(folder, name)?.filter(|_| !is_new);
-    let mut card = known.unwrap_or(Card { origin, source, answer: None });
+    let card = known.unwrap_or(Card { origin, source, answer: None });
     if is_new {
         card.write(folder, name)?;
         link(base.path(), &place)?;
     }
     log(&format!("{name}: starting it once, to ask what it can do"));
-    match ask(&base) {
-        Ok(answer) => {
-            card.answer = Some(answer);
-            card.write(folder, name)?;
-            Ok(card)
-        }
-        Err(source) => {
-            if is_new {
-                take_away(folder, name)?;
-            }
-            Err(Error::DoesNotRun { name: name.to_owned(), source: Box::new(source) })
-        }
-    }
+    let asked = ask(&base).map_err(|source| does_not_run(name, source));
+    keep(folder, name, card, asked, is_new)
 }

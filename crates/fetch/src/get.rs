@@ -30,7 +30,7 @@ pub fn get(
         let why = format!("{} exists but holds no server: remove it", place.display());
         return Err(Error::Unfetchable { name: entry.name.clone(), why });
     }
-    let mut card = match (is_there, card) {
+    let card = match (is_there, card) {
         (true, Some(card)) if card.current_answer(&place).is_some() => return Ok(card),
         (true, Some(card)) => card,
         (true, None) => {
@@ -45,15 +45,27 @@ pub fn get(
     } else {
         first_answer(entry, &place)
     };
+    keep(folder, &entry.name, card, asked, !is_there)
+}
+
+/// Keeps what the server `name` answered on its card. One that is new and did not answer is taken
+/// away.
+pub(super) fn keep(
+    folder: &Path,
+    name: &str,
+    mut card: Card,
+    asked: Result<Answer, Error>,
+    is_new: bool,
+) -> Result<Card, Error> {
     match asked {
         Ok(answer) => {
             card.answer = Some(answer);
-            card.write(folder, &entry.name)?;
+            card.write(folder, name)?;
             Ok(card)
         }
         Err(error) => {
-            if !is_there {
-                take_away(folder, &entry.name)?;
+            if is_new {
+                take_away(folder, name)?;
             }
             Err(error)
         }
@@ -82,13 +94,13 @@ fn bring(
 }
 
 fn first_answer(entry: &Entry, place: &Path) -> Result<Answer, Error> {
-    let does_not_run = |source: dbdyno_provision::Error| Error::DoesNotRun {
-        name: entry.name.clone(),
-        source: Box::new(source),
-    };
-    let base = Base::open(place).map_err(does_not_run)?;
+    let base = Base::open(place).map_err(|source| does_not_run(&entry.name, source))?;
     check_version(entry, &base)?;
-    ask(&base).map_err(does_not_run)
+    ask(&base).map_err(|source| does_not_run(&entry.name, source))
+}
+
+pub(super) fn does_not_run(name: &str, source: dbdyno_provision::Error) -> Error {
+    Error::DoesNotRun { name: name.to_owned(), source: Box::new(source) }
 }
 
 /// Compares what the program says with what the entry promises.

@@ -65,10 +65,8 @@ fn card_names(servers_dir: &Path) -> Vec<String> {
 
 fn known(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -> Known {
     let promised = entry.map(|entry| (entry.product.clone(), entry.version.clone())).unwrap_or_default();
-    let (reported, mut here) = match is_here {
-        true => look(servers_dir, name),
-        false => (None, None),
-    };
+    let (reported, mut here) = is_here.then(|| look(servers_dir, name)).unzip();
+    let reported = reported.flatten();
     let (product, version) = reported.unwrap_or(promised);
     if let (Some(entry), Some(here)) = (entry, &mut here)
         && !(product == entry.product && entry.means(&version))
@@ -80,7 +78,7 @@ fn known(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -
 }
 
 /// Product and version, if they are known, and what is there.
-fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Option<Here>) {
+fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
     let place = servers_dir.join(name);
     let (card, mut problem) = match Card::read(servers_dir, name) {
         Ok(card) => (card, None),
@@ -98,7 +96,7 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Option<Her
         },
     };
     let base_dir = place.canonicalize().unwrap_or_else(|_| std::fs::read_link(&place).unwrap_or(place));
-    (reported, Some(Here { base_dir, origin: card.map(|card| card.origin), answer, problem }))
+    (reported, Here { base_dir, origin: card.map(|card| card.origin), answer, problem })
 }
 
 #[cfg(test)]

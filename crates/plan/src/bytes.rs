@@ -1,12 +1,11 @@
 //! Sizes of memory as a plan writes them: `"2 GB"`, `"512 MiB"`.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::schema::inline_schema;
 use crate::units::decimal;
 use crate::{Error, Given, scalar};
 
@@ -69,19 +68,10 @@ impl<'de> Deserialize<'de> for PlanBytes {
     }
 }
 
-impl JsonSchema for PlanBytes {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Bytes".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$" })
-    }
-}
+inline_schema!(PlanBytes, {
+    "type": "string",
+    "pattern": r"^[0-9]+(\.[0-9]+)? ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+});
 
 #[cfg(test)]
 mod tests {

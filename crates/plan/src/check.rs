@@ -5,20 +5,13 @@ use std::path::Path;
 
 use crate::check_address::address_problem;
 use crate::check_clients::clients_problem;
-use crate::check_report::{figure_problem, section_problem};
-use crate::document::Segment;
+use crate::check_report::{published_problem, section_problem};
+use crate::document::{Problem, Segment};
 use crate::experiment::experiment_problem;
 use crate::load::load_problem;
 use crate::model::spin_problem;
 use crate::variant_keys::STARTED;
-use crate::{DataMode, Kinds, Mistake, Plan, PlanBytes, Published, TlsMode, Variant, VariantKind, Workloads};
-
-/// One mistake, and the path of the value that it is about.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Problem<'a> {
-    pub(crate) path: Vec<Segment<'a>>,
-    pub(crate) message: String,
-}
+use crate::{DataMode, Kinds, Mistake, Plan, PlanBytes, TlsMode, Variant, Workloads};
 
 /// More blocks than this are a typing error: each takes minutes.
 const MAX_BLOCKS: u32 = 10_000;
@@ -31,40 +24,26 @@ const NAME_HELP: &str = "use 1 to 64 letters, digits, `-`, `_` and `.`, not begi
 /// The first mistake of the plan, in the order of the file's parts.
 pub(crate) fn first_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>> {
     top_problem(plan)
-        .or_else(|| host_problem(plan))
-        .or_else(|| {
-            let (key, message) = load_problem(&plan.load)?;
-            problem(&[Segment::Key("load"), Segment::Key(key)], message)
-        })
+        .or_else(|| in_table("host", host_problem(plan)))
+        .or_else(|| in_table("load", load_problem(&plan.load)))
         .or_else(|| (0..plan.variants.len()).find_map(|index| variant_problem(plan, index)))
         .or_else(|| base_problem(plan))
         .or_else(|| (0..plan.setups.len()).find_map(|index| setup_problem(plan, index)))
         .or_else(|| workload_problem(plan, kinds))
-        .or_else(|| {
-            let (key, message) = clients_problem(plan)?;
-            problem(&[Segment::Key("clients"), Segment::Key(key)], message)
-        })
-        .or_else(|| section_problem(plan).map(|(path, message)| Problem { path, message }))
-        .or_else(|| match &plan.report.published {
-            Some(Published::Figures(published)) => {
-                problem(&[Segment::Key("report"), Segment::Key("published")], figure_problem(published)?)
-            }
-            _ => None,
-        })
+        .or_else(|| in_table("clients", clients_problem(plan)))
+        .or_else(|| section_problem(plan))
+        .or_else(|| in_table("report", published_problem(plan)))
 }
 
 /// Doubtful but legal: each a sentence to show before a run.
 pub fn warnings(plan: &Plan) -> Vec<String> {
     let mut found = Vec::new();
     let host = &plan.host;
-    if let (Some(server), Some(client)) = (&host.server_cpus, &host.client_cpus) {
-        let both: Vec<u32> = server.0.iter().copied().filter(|cpu| client.0.contains(cpu)).collect();
-        if !both.is_empty() {
-            let both = crate::CpuList(both).named();
-            found.push(format!(
-                "server and client share {both} (host.server_cpus, host.client_cpus): each slows the other down"
-            ));
-        }
+    if let Some(both) = host.shared_cpus() {
+        found.push(format!(
+            "server and client share {} (host.server_cpus, host.client_cpus): each slows the other down",
+            both.named()
+        ));
     }
     if let (Some(threads), Some(client)) = (host.client_threads, &host.client_cpus)
         && threads as usize > client.0.len()
@@ -80,6 +59,12 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
 
 fn problem<'a>(path: &[Segment<'a>], message: impl Into<String>) -> Option<Problem<'a>> {
     Some(Problem { path: path.to_vec(), message: message.into() })
+}
+
+/// The mistake in the plan's table `table`, whose key it names.
+fn in_table(table: &'static str, mistake: Option<Mistake>) -> Option<Problem<'static>> {
+    let (key, message) = mistake?;
+    problem(&[Segment::Key(table), Segment::Key(key)], message)
 }
 
 fn top_problem(plan: &Plan) -> Option<Problem<'_>> {
@@ -99,39 +84,32 @@ fn top_problem(plan: &Plan) -> Option<Problem<'_>> {
     None
 }
 
-fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
-    if plan.host.client_threads == Some(0) {
-        let path = [Segment::Key("host"), Segment::Key("client_threads")];
-        return problem(
-            &path,
-            "client_threads must be at least 1; leave it out to have as many as are needed",
-        );
+fn host_problem(plan: &Plan) -> Option<Mistake> {
+    let host = &plan.host;
+    if host.client_threads == Some(0) {
+        let message = "client_threads must be at least 1; leave it out to have as many as are needed";
+        return Some(("client_threads", message.to_owned()));
     }
     if let Some(message) = spin_problem(plan) {
-        return problem(&[Segment::Key("host"), Segment::Key("client_wait")], message);
+        return Some(("client_wait", message));
     }
     let timeouts = [
-        ("start_timeout", plan.host.start_timeout),
-        ("stop_timeout", plan.host.stop_timeout),
-        ("statement_timeout", plan.host.statement_timeout),
+        ("start_timeout", host.start_timeout),
+        ("stop_timeout", host.stop_timeout),
+        ("statement_timeout", host.statement_timeout),
     ];
     if let Some((key, _)) = timeouts.into_iter().find(|(_, timeout)| timeout.0.is_zero()) {
-        let path = [Segment::Key("host"), Segment::Key(key)];
-        return problem(&path, format!("{key} must be longer than 0s"));
+        return Some((key, format!("{key} must be longer than 0s")));
     }
-    let memory = plan.host.server_memory?;
-    let path = [Segment::Key("host"), Segment::Key("server_memory")];
-    memory_problem(memory).and_then(|message| problem(&path, message)).or_else(|| {
+    let message = memory_problem(host.server_memory?).or_else(|| {
         let variant = plan.variants.iter().find(|variant| !variant.kind().is_started())?;
-        problem(
-            &path,
-            format!(
-                "server_memory limits servers that dbdyno starts, and variant `{}` is not one: set it in the variants \
-                 that need it",
-                variant.name
-            ),
-        )
-    })
+        Some(format!(
+            "server_memory limits servers that dbdyno starts, and variant `{}` is not one: set it in the variants \
+             that need it",
+            variant.name
+        ))
+    });
+    Some(("server_memory", message?))
 }
 
 /// A server with less does not start, and says so at length.
@@ -184,8 +162,7 @@ fn workload_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>>
 fn existing_problem(plan: &Plan) -> Option<(&str, Mistake)> {
     let all = || plan.workload.iter().map(|(name, options)| (name, options.needs().existing_tables));
     let (workload, _) = all().find(|(_, on_existing)| *on_existing)?;
-    let is_address = |kind| matches!(kind, VariantKind::Address(_));
-    if let Some(variant) = plan.variants.iter().find(|variant| !is_address(variant.kind())) {
+    if let Some(variant) = plan.variants.iter().find(|variant| !variant.kind().is_address()) {
         let message = format!(
             "use_existing is for tables on an external server; variant {} has no address, so it begins with fresh data",
             variant.name
@@ -252,7 +229,7 @@ fn server_problem(variant: &Variant) -> Found {
 fn option_problem(variant: &Variant) -> Found {
     let kind = variant.kind();
     let is_started = kind.is_started();
-    let is_address = matches!(kind, VariantKind::Address(_));
+    let is_address = kind.is_address();
     let is_embedded = kind.is_embedded();
     let is_server = is_started || is_address;
     let of_all = [
@@ -289,19 +266,7 @@ fn option_problem(variant: &Variant) -> Found {
     if let Some(message) = variant.server_memory.and_then(memory_problem) {
         return Some(("server_memory", format!("has a limit that does not fit: {message}")));
     }
-    charset_problem(variant).or_else(|| tls_problem(variant)).or_else(|| text_problem(variant))
-}
-
-/// It becomes a word of a statement.
-fn charset_problem(variant: &Variant) -> Found {
-    let charset = variant.client_charset.as_ref()?;
-    let is_word = |text: &str| text.chars().all(|one| one.is_ascii_alphanumeric() || one == '_');
-    if !charset.is_empty() && is_word(charset) {
-        return None;
-    }
-    let message = "has a client_charset that is no name of a character set: write utf8mb4, latin1, or another of the server's \
-                   SHOW CHARACTER SET";
-    Some(("client_charset", message.to_owned()))
+    tls_problem(variant).or_else(|| text_problem(variant))
 }
 
 /// Files that would not be used are a misunderstanding.
@@ -319,6 +284,11 @@ fn tls_problem(variant: &Variant) -> Found {
 
 /// Texts that end up in SQL or in the environment hold nothing but word characters.
 fn text_problem(variant: &Variant) -> Found {
+    if variant.client_charset.as_deref().is_some_and(|charset| !is_word(charset)) {
+        let help = "write utf8mb4, latin1, or another of the server's SHOW CHARACTER SET";
+        let message = format!("has a client_charset that is no name of a character set: {help}");
+        return Some(("client_charset", message));
+    }
     if variant.engine.as_deref().is_some_and(|engine| !is_word(engine)) {
         return Some(("engine", "has an engine that is not a plain name such as innodb".to_owned()));
     }
@@ -353,7 +323,7 @@ fn is_name(text: &str) -> bool {
 /// variant cannot do: only a server that dbdyno starts, or an embedded database, can be stopped and
 /// given other data.
 fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<String> {
-    if !matches!(variant.kind(), VariantKind::Address(_)) {
+    if !variant.kind().is_address() {
         return None;
     }
     workloads.names().into_iter().find_map(|name| {

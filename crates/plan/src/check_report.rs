@@ -1,51 +1,42 @@
 //! Checks sections, and published figures.
 
-use crate::document::Segment;
+use crate::document::{Problem, Segment};
 use crate::report::PublishedFigures;
-use crate::{Plan, Published};
+use crate::{Mistake, Plan, Published};
 
-/// The first mistake in sections: where, and what to write.
-pub(crate) fn section_problem(plan: &Plan) -> Option<(Vec<Segment<'_>>, String)> {
+/// The first mistake in sections.
+pub(crate) fn section_problem(plan: &Plan) -> Option<Problem<'_>> {
     let variants: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
     let setups: Vec<&str> = plan.setups.iter().map(|setup| setup.name.as_str()).collect();
     let steps: Vec<String> =
         plan.workload.iter().flat_map(|(_, options)| options.steps()).map(|step| step.name).collect();
     let unknown = |name: &String, known: &[&str]| !known.contains(&name.as_str());
     for (index, section) in plan.sections.iter().enumerate() {
-        let at = |key| vec![Segment::Key("section"), Segment::Index(index), Segment::Key(key)];
+        let at = |key, message: String| {
+            let path = vec![Segment::Key("section"), Segment::Index(index), Segment::Key(key)];
+            Some(Problem { path, message })
+        };
         let title = &section.title;
         if title.is_empty() {
-            return Some((at("title"), "a section needs a title".to_owned()));
+            return at("title", "a section needs a title".to_owned());
         }
         if let Some(name) = section.variants.iter().chain(&section.base).find(|name| unknown(name, &variants))
         {
             let key = if section.variants.contains(name) { "variants" } else { "base" };
             let known = variants.join(", ");
-            return Some((
-                at(key),
-                format!("section `{title}` names the variant `{name}`; variants: {known}"),
-            ));
+            return at(key, format!("section `{title}` names the variant `{name}`; variants: {known}"));
         }
-        if let Some(base) = section
-            .base
-            .as_ref()
-            .filter(|base| !section.variants.is_empty() && !section.variants.contains(base))
-        {
-            return Some((
-                at("base"),
-                format!("the base `{base}` of section `{title}` is none of its variants"),
-            ));
+        let is_outside = |base: &&String| !section.variants.is_empty() && !section.variants.contains(base);
+        if let Some(base) = section.base.as_ref().filter(is_outside) {
+            return at("base", format!("the base `{base}` of section `{title}` is none of its variants"));
         }
         if let Some(name) = section.setups.iter().find(|name| unknown(name, &setups)) {
             let known = if setups.is_empty() { "the plan has none".to_owned() } else { setups.join(", ") };
-            return Some((
-                at("setups"),
-                format!("section `{title}` names the set-up `{name}`; set-ups: {known}"),
-            ));
+            return at("setups", format!("section `{title}` names the set-up `{name}`; set-ups: {known}"));
         }
         let fits = |pattern: &str| steps.iter().any(|step| pattern_fits(pattern, step));
         if let Some(pattern) = section.steps.iter().find(|pattern| !steps.is_empty() && !fits(pattern)) {
-            return Some((at("steps"), format!("`{pattern}` of section `{title}` is no step of this plan")));
+            return at("steps", format!("`{pattern}` of section `{title}` is no step of this plan"));
         }
     }
     None
@@ -58,6 +49,14 @@ fn pattern_fits(pattern: &str, name: &str) -> bool {
         Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
             (0..=name.len()).filter(|at| name.is_char_boundary(*at)).any(|at| pattern_fits(rest, &name[at..]))
         }),
+    }
+}
+
+/// The first mistake in published figures: the key inside `[report]`, and what to write.
+pub(crate) fn published_problem(plan: &Plan) -> Option<Mistake> {
+    match &plan.report.published {
+        Some(Published::Figures(published)) => Some(("published", figure_problem(published)?)),
+        _ => None,
     }
 }
 

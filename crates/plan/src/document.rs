@@ -16,6 +16,13 @@ pub(crate) enum Segment<'a> {
     Index(usize),
 }
 
+/// One mistake, and the path of the value that it is about.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Problem<'a> {
+    pub(crate) path: Vec<Segment<'a>>,
+    pub(crate) message: String,
+}
+
 /// The texts that a document is made of. Positions run through all of them: first the file, then
 /// the overrides, each after a gap of one byte.
 pub(crate) struct Texts<'a> {

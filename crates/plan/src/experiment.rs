@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{DataMode, Design, Plan, PlanDuration, VariantKind};
+use crate::{DataMode, Design, Plan, PlanDuration};
 
 /// Ends the name of the variant that is the base under a second name. Names of other variants
 /// cannot hold a `~`.
@@ -54,9 +54,7 @@ fn design_problem(plan: &Plan) -> Option<String> {
         return None;
     }
     let refused = |why: String| Some(format!("design = \"alternate\" does not fit: {why}; leave it out"));
-    if let Some(outside) =
-        plan.variants.iter().find(|variant| matches!(variant.kind(), VariantKind::Address(_)))
-    {
+    if let Some(outside) = plan.variants.iter().find(|variant| variant.kind().is_address()) {
         return refused(format!("variant {} is an external server, and dbdyno must start all", outside.name));
     }
     let mut workloads = plan.workload.iter();

@@ -27,6 +27,7 @@ mod overrides;
 mod parse;
 mod report;
 mod scalar;
+mod schema;
 mod setup;
 mod size;
 mod table;

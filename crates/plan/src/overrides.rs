@@ -5,6 +5,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::setup::text;
+
 /// Sets the value at dotted path `key`, making tables on the way that are absent.
 ///
 /// `variant.NAME.KEY` means the variant of that name, `setup.NAME.KEY` the set-up; names may hold
@@ -61,9 +63,7 @@ fn entry<'t, 'a>(
         _ => return Err(format!("the plan has no [[{list}]] to set a key of")),
     };
     for (index, table) in entries.iter().enumerate() {
-        let Some(name) = table.get_ref().get("name").and_then(|name| name.get_ref().as_str()) else {
-            continue;
-        };
+        let Some(name) = table.get_ref().as_table().and_then(|table| text(table, "name")) else { continue };
         let fits = rest.strip_prefix(name).is_some_and(|after| after.starts_with('.'));
         if fits && best.is_none_or(|(_, length)| name.len() > length) {
             best = Some((index, name.len()));

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schema::demand;
+
 /// The report's own words, in Markdown. What is left out is drafted from the findings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -57,7 +59,7 @@ pub enum Colours {
 /// A part of the report with tables of its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(transform = needs_title)]
+#[schemars(transform = |schema: &mut schemars::Schema| demand(schema, "title"))]
 pub struct Section {
     pub title: String,
     /// The variant that the others of the section are compared with; its first one when left out.
@@ -173,13 +175,6 @@ pub enum Relation {
     Above,
     Below,
     Same,
-}
-
-fn needs_title(schema: &mut schemars::Schema) {
-    schema.insert("required".to_owned(), serde_json::json!(["title"]));
-    if let Some(title) = schema.pointer_mut("/properties/title").and_then(serde_json::Value::as_object_mut) {
-        title.remove("default");
-    }
 }
 
 /// A size of the plan. All keys of a plan may be in it, and are laid over the plan's; `variant` and

@@ -5,7 +5,7 @@
 //! folders and findings.
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 /// Between the name of a workload and that of its set-up.
 const AT: char = '@';
@@ -33,17 +33,17 @@ pub(crate) fn take_workloads<'a>(root: &mut DeTable<'a>) -> Vec<(Spanned<String>
     let (mut done, plain): (Vec<_>, Vec<_>) =
         all.drain(..).partition(|(name, _)| name.get_ref().contains(AT));
     for (setup, tables) in overlays {
-        let mut overlay: Vec<_> = tables.into_iter().map(named).collect();
-        for (name, table) in &plain {
-            let mut table = table.clone();
-            if let Some(place) = overlay.iter().position(|(other, _)| other.get_ref() == name.get_ref()) {
-                lay_over(&mut table, overlay.swap_remove(place).1);
+        let mut of_setup = plain.clone();
+        for (name, table) in tables.into_iter().map(named) {
+            match of_setup.iter_mut().find(|(other, _)| other.get_ref() == name.get_ref()) {
+                Some((_, below)) => lay_over(below, table),
+                None => of_setup.push((name, table)),
             }
-            done.push((Spanned::new(name.span(), format!("{}{AT}{setup}", name.get_ref())), table));
         }
-        for (name, table) in overlay {
-            done.push((Spanned::new(name.span(), format!("{}{AT}{setup}", name.get_ref())), table));
-        }
+        let at_setup = |(name, table): (Spanned<String>, _)| {
+            (Spanned::new(name.span(), format!("{}{AT}{setup}", name.get_ref())), table)
+        };
+        done.extend(of_setup.into_iter().map(at_setup));
     }
     done
 }
@@ -54,9 +54,7 @@ fn take_overlays<'a>(root: &mut DeTable<'a>) -> Vec<(String, DeTable<'a>)> {
     let mut all = Vec::new();
     for setup in setups.iter_mut() {
         let DeValue::Table(setup) = setup.get_mut() else { continue };
-        let Some(name) = setup.get("name").and_then(|name| name.get_ref().as_str()).map(str::to_owned) else {
-            continue;
-        };
+        let Some(name) = text(setup, "name").map(str::to_owned) else { continue };
         all.push((name, take(setup, "workload")));
     }
     all
@@ -75,17 +73,25 @@ pub(crate) fn lay_over<'a>(below: &mut Spanned<DeValue<'a>>, above: Spanned<DeVa
     let span = above.span();
     match (below.get_mut(), above.into_inner()) {
         (DeValue::Table(below), DeValue::Table(above)) => {
-            for (key, value) in above {
-                match below.get_mut(&**key.get_ref()) {
-                    Some(below) => lay_over(below, value),
-                    None => {
-                        below.insert(key, value);
-                    }
-                }
-            }
+            above.into_iter().for_each(|(key, value)| lay_key(below, key, value));
         }
         (_, above) => *below = Spanned::new(span, above),
     }
+}
+
+/// The same of one key of a table.
+pub(crate) fn lay_key<'a>(below: &mut DeTable<'a>, key: Spanned<DeString<'a>>, value: Spanned<DeValue<'a>>) {
+    match below.get_mut(&**key.get_ref()) {
+        Some(below) => lay_over(below, value),
+        None => {
+            below.insert(key, value);
+        }
+    }
+}
+
+/// The text at `key` of a table.
+pub(crate) fn text<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
+    table.get(key)?.get_ref().as_str()
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use crate::setup::lay_over;
+use crate::overrides;
+use crate::setup::{lay_key, text};
 
 /// The key of an override that names a size.
 pub(crate) const KEY: &str = "size";
@@ -47,27 +48,11 @@ pub(crate) fn apply(root: &mut DeTable<'_>, name: &str) -> Result<(), String> {
                     }
                 }
             }
-            _ => match root.get_mut(&**key.get_ref()) {
-                Some(below) => lay_over(below, value),
-                None => {
-                    root.insert(key, value);
-                }
-            },
+            _ => lay_key(root, key, value),
         }
     }
     let said = format!("{name}: {about}");
-    let value = Spanned::new(0..0, DeValue::String(said.into()));
-    if !root.contains_key("report") {
-        root.insert(Spanned::new(0..0, "report".into()), Spanned::new(0..0, DeValue::Table(DeTable::new())));
-    }
-    if let Some(DeValue::Table(report)) = root.get_mut("report").map(Spanned::get_mut) {
-        report.insert(Spanned::new(0..0, "size".into()), value);
-    }
-    Ok(())
-}
-
-fn text<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
-    table.get(key)?.get_ref().as_str()
+    overrides::set(root, "report.size", 0..0, Spanned::new(0..0, DeValue::String(said.into())))
 }
 
 /// Every table of the list `[[list]]`.
@@ -89,12 +74,7 @@ fn lay_over_keys<'a>(below: &mut DeTable<'a>, above: &Spanned<DeValue<'a>>) {
             below.remove(&**key.get_ref());
             continue;
         }
-        match below.get_mut(&**key.get_ref()) {
-            Some(below) => lay_over(below, value),
-            None => {
-                below.insert(key, value);
-            }
-        }
+        lay_key(below, key, value);
     }
 }
 

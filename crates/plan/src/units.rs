@@ -1,13 +1,12 @@
 //! Values with units as a plan writes them: `"30s"`, `"0-1,4"`.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::schema::inline_schema;
 use crate::{Error, Given, scalar};
 
 /// A length of time in a plan, written with its unit: `"500ms"`, `"30s"`, `"5m"`, `"2h"`.
@@ -194,55 +193,19 @@ impl<'de> Deserialize<'de> for CpuList {
     }
 }
 
-impl JsonSchema for PlanDuration {
-    fn inline_schema() -> bool {
-        true
-    }
+inline_schema!(PlanDuration, { "type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)$" });
 
-    fn schema_name() -> Cow<'static, str> {
-        "Duration".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)$" })
-    }
-}
-
-impl JsonSchema for CpuList {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "CpuList".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": ["string", "integer"],
-            "pattern": "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$",
-            "minimum": 0
-        })
-    }
-}
+inline_schema!(CpuList, {
+    "type": ["string", "integer"],
+    "pattern": "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$",
+    "minimum": 0
+});
 
 /// Stands in the schema for a time that may be `"auto"`; the plan that is read has a time.
 #[derive(Debug)]
 pub struct TimeOrAuto;
 
-impl JsonSchema for TimeOrAuto {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "TimeOrAuto".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": r"^([0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)|auto)$" })
-    }
-}
+inline_schema!(TimeOrAuto, { "type": "string", "pattern": r"^([0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)|auto)$" });
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Plan, Variant, VariantKind};
+use crate::{Plan, Variant};
 
 /// Whose a key of a variant is.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ impl Variant {
     /// Those that the variant has.
     pub fn product_keys(&self) -> impl Iterator<Item = ProductKey> {
         let kind = self.kind();
-        let is_address = matches!(kind, VariantKind::Address(_));
+        let is_address = kind.is_address();
         let is_server = kind.is_started() || is_address;
         let of_mysql = [
             ("engine", self.engine.is_some(), MYSQL, is_server),

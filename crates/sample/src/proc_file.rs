@@ -34,6 +34,16 @@ impl ProcFile {
         Ok(String::from_utf8_lossy(&self.buffer[..length]))
     }
 
+    /// What `parse` makes of the text. Where it makes nothing of it, `missing` was not found.
+    pub(crate) fn parsed<T>(
+        &mut self,
+        missing: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Error> {
+        let parsed = parse(&self.text()?);
+        parsed.ok_or_else(|| self.format_error(missing))
+    }
+
     /// The error for a text in which `missing` was not found.
     pub(crate) fn format_error(&self, missing: &'static str) -> Error {
         Error::Format { path: self.path.clone(), missing }

@@ -294,7 +294,8 @@ fn a_server_that_accepts_and_never_answers_costs_the_status_and_nothing_else() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let connecting = Duration::from_secs(60);
-    let options = mysql::Options::tcp("127.0.0.1", port, "root").with_connect_timeout(connecting);
+    let options =
+        mysql::Options { connect_timeout: connecting, ..mysql::Options::tcp("127.0.0.1", port, "root") };
     let endpoint =
         Endpoint { target: Target::Mysql(options), capabilities: mysql::capabilities("InnoDB", true) };
     let recording = Recording::new();

@@ -45,7 +45,7 @@ pub(crate) async fn read_back(
     let Some(asked) = &capabilities.engine else { return Ok(()) };
     let looking = Error::during("asking for the engine of the tables");
     let engines = table_engines(session, tables).await.map_err(looking)?;
-    if let Some((table, found)) = engines.iter().find(|(_, found)| !is_engine(asked, found)) {
+    if let Some((table, found)) = engines.iter().find(|(_, found)| !is_engine(session, asked, found)) {
         let (table, asked, found) = (table.clone(), asked.clone(), found.clone());
         return Err(match origin {
             Origin::Made => Error::Substituted { table, asked, found },

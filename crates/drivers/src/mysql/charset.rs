@@ -1,6 +1,7 @@
 //! Has a session speak the character set of the texts of a table.
 
-use crate::{Class, DbError, Session};
+use crate::product::permitted;
+use crate::{DbError, Session};
 
 /// Has the server take the texts of statements for what the columns of `table`, a name without
 /// quotes, hold, so that it converts none of them. For texts of ASCII only, which are the same
@@ -12,24 +13,18 @@ pub(crate) async fn as_the_table(session: &mut impl Session, table: &str) -> Res
         "SELECT DISTINCT character_set_name FROM information_schema.columns WHERE table_schema = DATABASE() \
          AND table_name = '{table}' AND character_set_name IS NOT NULL"
     );
-    let cells = match session.rows(&asked).await {
-        Err(error) if error.class == Class::Lost => return Err(error),
-        reported => reported.unwrap_or_default(),
-    };
+    let cells = permitted(session.rows(&asked).await)?.unwrap_or_default();
     let [row] = cells.as_slice() else { return Ok(()) };
     let Some(Some(charset)) = row.first() else { return Ok(()) };
     // Both are meant: what statements are written in, and what their texts are taken for.
     let set = format!("SET SESSION character_set_client = {charset}, character_set_connection = {charset}");
-    match session.query(set.as_bytes()).await {
-        Err(error) if error.class == Class::Lost => Err(error),
-        Ok(_) | Err(_) => Ok(()),
-    }
+    permitted(session.query(set.as_bytes()).await).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, Cells, Param, Statement};
+    use crate::{Answer, Cells, Class, Param, Statement};
 
     /// A session whose table has columns of these character sets, and which refuses to speak any.
     struct Refusing {

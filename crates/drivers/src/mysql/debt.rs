@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Mysql;
 use super::status::{counters, variables, version_numbers};
-use crate::product::{Asked, Debt, cell, numbers, permitted};
-use crate::{Capabilities, DbError, Session, first_i64};
+use crate::product::{Asked, Debt, LEAST_BOUND_COUNT, cell, numbers, permitted};
+use crate::{Bounds, Capabilities, DbError, Session, first_i64};
 
 /// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for
 /// it is in vain.
@@ -31,6 +31,21 @@ pub(super) async fn read(
     }
 }
 
+/// The most of a level that a quiet server has.
+pub(super) fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
+    match level {
+        "dirty_bytes" => debt.share_bytes(bounds.dirty_share, "buffer_pool_bytes"),
+        "checkpoint_age_bytes" => debt.share_bytes(bounds.redo_share, "redo_capacity_bytes"),
+        "history_list_length" => Some(bounds.history_length),
+        "change_buffer_pages" => {
+            let merges_by_itself = debt.capacities.get("merges_by_itself") == Some(&1);
+            merges_by_itself.then_some(LEAST_BOUND_COUNT)
+        }
+        "flushes_pending" | "compactions_pending" | "compactions_running" => Some(0),
+        _ => None,
+    }
+}
+
 async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), DbError> {
     let Some(counters) = permitted(counters(session).await)?.map(numbers) else { return Ok(()) };
     let counter = |name: &str| counters.get(name).copied();
@@ -43,11 +58,9 @@ async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), D
     if let Some(settings) = permitted(variables(session, "innodb%log%").await)? {
         debt.capacity("redo_capacity_bytes", redo_capacity(&counters, &settings));
     }
-    let report = permitted(session.rows("SHOW ENGINE INNODB STATUS").await)?;
-    let text = report.and_then(|rows| rows.into_iter().next()?.into_iter().nth(2)?).unwrap_or_default();
+    let text = permitted(innodb_report(session).await)?.unwrap_or_default();
     debt.level("checkpoint_age_bytes", counter("Innodb_checkpoint_age").or_else(|| checkpoint_age(&text)));
-    let history = number_after(&text, "History list length ");
-    debt.level("history_list_length", counter("Innodb_history_list_length").or(history));
+    debt.level("history_list_length", history_length(&counters, &text));
     // The change buffer's tree has a root page when it is empty.
     debt.level("change_buffer_pages", number_after(&text, "Ibuf: size ").map(|pages| pages - 1));
     if !text.is_empty() {
@@ -55,6 +68,19 @@ async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), D
         debt.capacity("merges_by_itself", Some(i64::from(merges_by_itself(&version))));
     }
     Ok(())
+}
+
+/// The engine's own report; its answer is one row of type, name and text.
+pub(super) async fn innodb_report(session: &mut Asked<'_, Mysql>) -> Result<String, DbError> {
+    let rows = session.rows("SHOW ENGINE INNODB STATUS").await?;
+    Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(2)?).unwrap_or_default())
+}
+
+/// Transactions whose old rows InnoDB has still to purge: MariaDB and Percona Server have a counter
+/// of them. `None` where it is not reported.
+pub(super) fn history_length(counters: &BTreeMap<String, i64>, report: &str) -> Option<i64> {
+    let counted = counters.get("Innodb_history_list_length").copied();
+    counted.or_else(|| number_after(report, "History list length "))
 }
 
 /// From its tables in `information_schema`.
@@ -102,6 +128,7 @@ fn number_after(report: &str, label: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::product::TEST_BOUNDS;
 
     const REPORT: &str = "History list length 17\n---\nIbuf: size 3, free list len 0, seg size 5, 9 merges\n---\nLOG\n---\n\
                           Log sequence number          19643184\nLog flushed up to 19643184\n\
@@ -113,6 +140,23 @@ mod tests {
         assert_eq!(number_after(REPORT, "History list length "), Some(17));
         assert_eq!(number_after(REPORT, "Ibuf: size "), Some(3));
         assert_eq!((checkpoint_age(""), number_after("Ibuf: size x", "Ibuf: size ")), (None, None));
+    }
+
+    #[test]
+    fn bounds_are_shares_of_what_the_server_has_and_never_less_than_an_idle_one_needs() {
+        let capacities = |pairs: &[(&str, i64)]| Debt {
+            capacities: pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            ..Debt::default()
+        };
+        let of = |debt: &Debt| {
+            ["dirty_bytes", "checkpoint_age_bytes", "change_buffer_pages", "memtable_bytes"]
+                .map(|level| quiet_at(level, debt, &TEST_BOUNDS))
+        };
+        let big = [("buffer_pool_bytes", 1 << 30), ("redo_capacity_bytes", 1 << 30), ("merges_by_itself", 1)];
+        assert_eq!(of(&capacities(&big)), [Some(21_474_836), Some(107_374_182), Some(1000), None]);
+        let small = [("buffer_pool_bytes", 1 << 20), ("redo_capacity_bytes", 1 << 20)];
+        assert_eq!(of(&capacities(&small)), [Some(1 << 20), Some(1 << 20), None, None]);
+        assert_eq!(of(&capacities(&[])), [None; 4], "without the whole there is no share");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use mysql_common::proto::MyDeserialize;
 use super::fault::Fault;
 use super::packet;
 use crate::excerpt::said;
+use crate::product::version_numbers;
 
 /// Bytes of a nonce in every authentication plugin that is spoken here.
 pub(super) const NONCE: usize = 20;
@@ -70,10 +71,9 @@ impl Greeting {
 
     /// The version's first three numbers, 0 where they cannot be read.
     pub(super) fn numbers(&self) -> (u16, u16, u16) {
-        let mut parts =
-            self.version.split(|sign: char| !sign.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
-        let mut next = || parts.next().unwrap_or(0);
-        (next(), next(), next())
+        let [major, minor, patch] =
+            version_numbers(&self.version).map(|number| u16::try_from(number).unwrap_or(0));
+        (major, minor, patch)
     }
 }
 

@@ -76,30 +76,9 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
     }
 }
 
-/// Whether `found`, as a server spells it, is the engine that was asked for as `asked`.
-pub fn is_engine(asked: &str, found: &str) -> bool {
-    // Words that stand for another one in CREATE TABLE.
-    let word = match asked.to_ascii_lowercase().as_str() {
-        "heap" => "memory",
-        "innobase" => "innodb",
-        "merge" => "mrg_myisam",
-        "ndb" => "ndbcluster",
-        _ => asked,
-    };
-    word.eq_ignore_ascii_case(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn engines_are_the_same_under_each_of_their_names() {
-        for (asked, found) in [("rocksdb", "ROCKSDB"), ("innodb", "InnoDB"), ("heap", "MEMORY")] {
-            assert!(is_engine(asked, found), "{asked}");
-        }
-        assert!(!is_engine("rocksdb", "InnoDB"));
-    }
 
     #[test]
     fn capabilities_follow_the_engine() {

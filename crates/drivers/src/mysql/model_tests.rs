@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::super::packet::Form;
 use super::*;
+use crate::Class;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 /// The largest payload of one packet.

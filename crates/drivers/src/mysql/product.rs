@@ -7,7 +7,7 @@ use super::{Mysql, MysqlSession, Options, capabilities, charset, debt, keys, loc
 use crate::exchange::Exchange;
 use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Work, name_value_pairs};
 use crate::roster::Ticket;
-use crate::{Answer, Capabilities, DbError, Encryption, Session};
+use crate::{Answer, Bounds, Capabilities, DbError, Encryption, Session};
 
 impl Connection for MysqlSession {
     fn exchange(&self) -> Option<&Exchange> {
@@ -43,6 +43,7 @@ impl Product for Mysql {
     const ROOM: Option<(&'static str, &'static str)> = Some(("SELECT @@max_connections", "max_connections"));
     const PREPARED_ROOM: Option<(&'static str, &'static str)> =
         Some(("SELECT @@max_prepared_stmt_count", "max_prepared_stmt_count"));
+    const WRITTEN_WHEN_ASKED: &'static [&'static str] = &["dirty_bytes", "checkpoint_age_bytes"];
 
     type Options = Options;
     type Session = MysqlSession;
@@ -87,6 +88,10 @@ impl Product for Mysql {
         debt::read(session, capabilities, debt).await
     }
 
+    fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
+        debt::quiet_at(level, debt, bounds)
+    }
+
     async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<(), DbError> {
         upkeep::run(work, tables).await
     }
@@ -107,6 +112,18 @@ impl Product for Mysql {
         let mut engines = name_value_pairs(session, &sql).await?;
         engines.retain(|table, _| tables.contains(table));
         Ok(engines)
+    }
+
+    fn is_engine(asked: &str, found: &str) -> bool {
+        // Words that stand for another one in CREATE TABLE.
+        let word = match asked.to_ascii_lowercase().as_str() {
+            "heap" => "memory",
+            "innobase" => "innodb",
+            "merge" => "mrg_myisam",
+            "ndb" => "ndbcluster",
+            _ => asked,
+        };
+        word.eq_ignore_ascii_case(found)
     }
 
     fn locks(database: &str) -> Option<Locks> {
@@ -132,4 +149,17 @@ fn is_ours(row: &[Option<String>], login: &Options) -> bool {
     let column = |number: usize| row.get(number).and_then(Option::as_deref).unwrap_or_default();
     let database = login.database.as_deref().unwrap_or_default();
     column(1) == login.user && column(3).eq_ignore_ascii_case(database) && column(4) != "Sleep"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_the_same_under_each_of_their_names() {
+        for (asked, found) in [("rocksdb", "ROCKSDB"), ("innodb", "InnoDB"), ("heap", "MEMORY")] {
+            assert!(Mysql::is_engine(asked, found), "{asked}");
+        }
+        assert!(!Mysql::is_engine("rocksdb", "InnoDB"));
+    }
 }

@@ -19,7 +19,11 @@ pub(super) async fn secured(
     let Some(tls) = options.wanted_tls() else { return Ok((wire, Channel::new(options, false))) };
     if !greeting.capabilities.contains(CapabilityFlags::CLIENT_SSL) {
         if tls.is_required() {
-            return Err(no_tls());
+            return Err(Fault::Tls(
+                "the server offers no TLS, which was demanded; give it certificates (ssl_ca, ssl_cert, ssl_key in its \
+                 option file), or leave tls out"
+                    .to_owned(),
+            ));
         }
         return Ok((wire, Channel::new(options, false)));
     }
@@ -28,14 +32,6 @@ pub(super) async fn secured(
     let (stream, sequence) = wire.into_stream()?;
     let stream = tls.secure(stream, &options.address).await?;
     Ok((Wire::resumed(stream, sequence), Channel::new(options, true)))
-}
-
-fn no_tls() -> Fault {
-    Fault::Tls(
-        "the server offers no TLS, which was demanded; give it certificates (ssl_ca, ssl_cert, ssl_key in its option \
-         file), or leave tls out"
-            .to_owned(),
-    )
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use super::packet::{self, Reader};
 use super::scan::{Scanner, Step};
 use super::secure::secured;
 use super::wire::Wire;
-use super::{Address, Options, cells};
+use super::{Options, cells};
 use crate::allowance::Allowance;
 use crate::excerpt::excerpt;
-use crate::exchange::{Exchange, connected};
+use crate::exchange::{Exchange, NO_DATABASE, NO_PASSWORD, NO_ROOM, connected};
 use crate::roster::Ticket;
 use crate::stream::{ByteStream, Stream};
-use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
+use crate::{Answer, Cells, DbError, Encryption, Param, Session, Statement};
 
 /// First bytes of the commands.
 const QUIT: u8 = 0x01;
@@ -45,44 +45,7 @@ impl MysqlSession {
     /// statement until asked otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3) or the
     /// options' `client_charset`.
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
-        let place = options.place();
-        let context = format!("connecting to {place}");
-        let attempt = Self::open(options, place);
-        connected(attempt, (options, "MySQL"), hint).await?.set_up(options, &context).await
-    }
-
-    /// Sets in the session what the server's own settings do not: to commit after each statement,
-    /// and the character set of the options.
-    async fn set_up(mut self, options: &Options, context: &str) -> Result<Self, DbError> {
-        if options.manner.sets_autocommit {
-            self.configure(AUTOCOMMIT, options, context, "").await?;
-        }
-        if let Some(charset) = &options.manner.client_charset {
-            let advice =
-                "; client_charset must be a name from the server's SHOW CHARACTER SET that clients may use";
-            self.configure(&format!("SET NAMES {charset}"), options, context, advice).await?;
-        }
-        Ok(self)
-    }
-
-    async fn configure(
-        &mut self,
-        sql: &str,
-        options: &Options,
-        context: &str,
-        advice: &str,
-    ) -> Result<(), DbError> {
-        match tokio::time::timeout(options.connect_timeout, self.query(sql.as_bytes())).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => {
-                Err(DbError { message: format!("{context}: {}{advice}", error.message), ..error })
-            }
-            Err(_) => Err(DbError::new(
-                Class::Lost,
-                "io",
-                format!("{context}: no answer to {sql} within {:?}", options.connect_timeout),
-            )),
-        }
+        connected(Self::open(options), (options, "MySQL"), hint).await
     }
 
     /// The server's version as it reports it, without the prefix that MariaDB before 11 puts in
@@ -123,21 +86,17 @@ impl MysqlSession {
     }
 }
 
-fn hint(fault: &Fault, options: &Options) -> &'static str {
-    match (fault, &options.address) {
-        (Fault::Said(Said::Server { code: 1045 | 1698, .. }), _) if options.password.is_empty() => {
-            "; no password was given: set password_env or an option file"
+fn hint(said: &Said, options: &Options) -> &'static str {
+    let Said::Server { code, .. } = said else { return "" };
+    match code {
+        1045 | 1698 if options.password.is_empty() => NO_PASSWORD,
+        1044 | 1045 | 1698 => "; check the user and where its password comes from",
+        1049 => NO_DATABASE,
+        1115 | 1231 if options.manner.client_charset.is_some() => {
+            "; client_charset must be a name from the server's SHOW CHARACTER SET that clients may use"
         }
-        (Fault::Said(Said::Server { code: 1044 | 1045 | 1698, .. }), _) => {
-            "; check the user and where its password comes from"
-        }
-        (Fault::Said(Said::Server { code: 1049, .. }), _) => "; create the database first or name another",
-        (Fault::Said(Said::Server { code: 3159, .. }), _) => "; set tls = { mode = \"require\" }",
-        (Fault::Said(Said::Server { code: 1040 | 1203 | 1226, .. }), _) => {
-            "; raise max_connections or use fewer clients"
-        }
-        (Fault::Io(_), Address::Socket(_)) => "; is the server running, and is this its socket?",
-        (Fault::Io(_), Address::Tcp { .. }) => "; is the server running, and are host and port right?",
+        3159 => "; set tls = { mode = \"require\" }",
+        1040 | 1203 | 1226 => NO_ROOM,
         _ => "",
     }
 }
@@ -150,14 +109,27 @@ impl<S> fmt::Debug for MysqlSession<S> {
 }
 
 impl MysqlSession {
-    async fn open(options: &Options, place: String) -> Result<Self, Fault> {
+    async fn open(options: &Options) -> Result<Self, Fault> {
         let mut wire = Wire::new(Stream::connect(&options.address).await?);
         let greeting = greeted(&mut wire).await?;
         let (mut wire, channel) = secured(wire, &greeting, options).await?;
         let agreed = login(&mut wire, greeting, options, channel).await?;
         let ticket = Ticket { id: agreed.connection_id, key: 0 };
-        let exchange = Exchange::entered(place, &options.manner.roster, ticket);
-        Ok(Self { wire, agreed, statements: Vec::new(), exchange })
+        let exchange = Exchange::entered(options.place(), &options.manner.roster, ticket);
+        let mut session = Self { wire, agreed, statements: Vec::new(), exchange };
+        if options.manner.sets_autocommit {
+            session.set(AUTOCOMMIT).await?;
+        }
+        if let Some(charset) = &options.manner.client_charset {
+            session.set(&format!("SET NAMES {charset}")).await?;
+        }
+        Ok(session)
+    }
+
+    /// Sets what the server's own settings do not, before the first statement.
+    async fn set(&mut self, sql: &str) -> Result<(), Fault> {
+        self.wire.send_command(QUERY, sql.as_bytes()).await?;
+        self.answer().await.map(drop)
     }
 }
 
@@ -195,9 +167,6 @@ impl<S: ByteStream> Session for MysqlSession<S> {
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
         self.exchange.begin()?;
-        let message = self.wire.message();
-        message.push(PREPARE);
-        message.extend_from_slice(sql.as_bytes());
         let outcome = self.prepared(sql).await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
@@ -215,10 +184,7 @@ impl<S: ByteStream> Session for MysqlSession<S> {
 
     async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
         self.exchange.begin()?;
-        let message = self.wire.message();
-        message.push(QUERY);
-        message.extend_from_slice(sql.as_bytes());
-        let outcome = self.collected().await;
+        let outcome = self.collected(sql).await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
@@ -289,15 +255,15 @@ impl<S: ByteStream> MysqlSession<S> {
         }
     }
 
-    async fn collected(&mut self) -> Result<Cells, Fault> {
+    async fn collected(&mut self, sql: &str) -> Result<Cells, Fault> {
         self.wire.allow(Allowance::ANSWER);
-        self.wire.send().await?;
+        self.wire.send_command(QUERY, sql.as_bytes()).await?;
         cells::collect(&mut self.wire, self.agreed.form).await
     }
 
     async fn prepared(&mut self, sql: &str) -> Result<Statement, Fault> {
         self.wire.allow(Allowance::ANSWER);
-        self.wire.send().await?;
+        self.wire.send_command(PREPARE, sql.as_bytes()).await?;
         let mut payload = Vec::new();
         self.wire.read(&mut payload).await?;
         let mut reader = Reader(&payload);

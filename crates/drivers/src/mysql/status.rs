@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Mysql;
-use crate::product::{self, Asked, Description, cell, name_value_pairs};
+use crate::product::{self, Asked, Description, cell, name_value_pairs, permitted};
 use crate::{Class, DbError, Session};
 
 /// A counter of MySQL from 5.6 on, whose performance schema counts what is done with files, and one
@@ -57,12 +57,8 @@ const SOURCES: [&str; 2] = [
 pub(super) async fn counters(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<String, String>, DbError> {
     let mut counters = name_value_pairs(session, "SHOW GLOBAL STATUS").await?;
     if counters.contains_key(HAS_FILE_COUNTS) && !counters.contains_key(HAS_GROUP_COUNTS) {
-        match name_value_pairs(session, BINLOG_OPERATIONS).await {
-            Ok(operations) => counters.extend(operations),
-            Err(error) if error.class == Class::Lost => return Err(error),
-            // The session has not the right to ask.
-            Err(_) => {}
-        }
+        let operations = permitted(name_value_pairs(session, BINLOG_OPERATIONS).await)?;
+        counters.extend(operations.unwrap_or_default());
     }
     Ok(counters)
 }

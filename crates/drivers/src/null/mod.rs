@@ -11,10 +11,7 @@ pub use journal::{Asked, Journal};
 
 use affected::Affected;
 
-use crate::{
-    Answer, Capabilities, Cells, DbError, DeleteForm, IndexDdl, IndexHint, KeySource, Param, RowStream,
-    Session, Statement,
-};
+use crate::{Answer, Capabilities, Cells, DbError, Param, Session, Statement, mysql};
 
 #[derive(Debug)]
 pub(crate) struct Null;
@@ -38,33 +35,10 @@ pub struct NullSession {
 /// A null database wants what MySQL wants, so that a workload builds the same text for it.
 pub fn capabilities() -> Capabilities {
     Capabilities {
-        auto_key: "bigint not null auto_increment primary key",
-        int_key: "INTEGER NOT NULL AUTO_INCREMENT",
-        big_key: "BIGINT NOT NULL AUTO_INCREMENT",
-        big_int: "BIGINT",
-        unsigned: true,
-        begin_write: "BEGIN",
-        datetime: "datetime",
         engine: None,
         table_suffix: String::new(),
-        index_hint: IndexHint::Force,
-        delete_form: DeleteForm::OrderLimit,
-        index_ddl: IndexDdl::OneAlter,
-        int_param: "?",
-        text_writes_by_default: true,
-        text_queries_by_default: true,
-        blocking: false,
-        row_stream: RowStream::LocalInfile,
-        parallel_writers: true,
-        keeps_arrival_order: false,
-        drops_binlog: false,
-        key_source: KeySource::TableCounter,
-        contiguous_keys: true,
-        gather_statistics: "ANALYZE TABLE",
-        typed_values: true,
-        foreign_keys: true,
-        ordered_join: (" STRAIGHT_JOIN ", ""),
         stores_data: false,
+        ..mysql::capabilities("innodb", false)
     }
 }
 

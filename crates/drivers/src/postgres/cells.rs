@@ -12,48 +12,14 @@ use crate::{Cells, Rows};
 /// Reads the whole answer to a text that was just sent. Where it holds several statements, the rows
 /// of the first one that has columns are returned.
 pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>) -> Result<Cells, Fault> {
-    let mut body = Vec::new();
-    let mut found: Option<Cells> = None;
-    let mut columns = None;
-    let mut fault = None;
-    let mut answered = false;
-    let mut refused_copy = false;
-    loop {
-        match (read(wire, &mut body, &mut fault).await?, columns) {
-            (b'T', None) if found.is_none() => {
-                columns = Some(Reader(&body).u16()?);
-                found = Some(Cells::new());
-            }
-            (b'D', Some(count)) => {
-                wire.keep_row(usize::from(count))?;
-                let row = row(&body, count)?;
-                found.get_or_insert_default().push(row);
-            }
-            // Rows of later statements, and of a COPY out.
-            (b'T' | b'D' | b'H' | b'd' | b'c', None) => {}
-            (b'C' | b'I', _) => (columns, answered) = (None, true),
-            (b'E', _) => (columns, answered) = (None, true),
-            (b'G', None) => {
-                refused_copy = true;
-                put_no_rows(wire.message());
-                wire.reply().await?;
-            }
-            (b'Z', _) if !answered => return Err(Fault::Malformed("an end without an answer")),
-            (b'Z', _) => break,
-            _ => return Err(Fault::Malformed("a message that belongs to another answer")),
-        }
-    }
-    match fault {
-        Some(_) if refused_copy => Err(super::copy::no_copy_here()),
-        Some(fault) => Err(fault),
-        None => Ok(found.unwrap_or_default()),
-    }
+    Ok(results(wire).await?.into_iter().next().map(|rows| rows.cells).unwrap_or_default())
 }
 
 /// Reads the whole answer to what was just sent: the rows of every statement in it that has
 /// columns.
 pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Rows>, Fault> {
-    let (mut body, mut fault, mut refused_copy) = (Vec::new(), None, false);
+    let (mut body, mut fault) = (Vec::new(), None);
+    let (mut answered, mut refused_copy) = (false, false);
     let mut found: Vec<Rows> = Vec::new();
     loop {
         match (read(wire, &mut body, &mut fault).await?, found.last_mut()) {
@@ -62,13 +28,15 @@ pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Row
                 wire.keep_row(rows.columns.len())?;
                 rows.cells.push(row(&body, rows.columns.len() as u16)?);
             }
-            (b'1' | b'2' | b'n' | b'C' | b'I' | b'E' | b'H' | b'd' | b'c', _) => {}
+            (b'C' | b'I' | b'E', _) => answered = true,
+            (b'1' | b'2' | b'n' | b'H' | b'd' | b'c', _) => {}
             (b'G', _) => {
                 refused_copy = true;
                 put_no_rows(wire.message());
                 wire.reply().await?;
             }
-            (b'Z', _) => break,
+            (b'Z', _) if answered => break,
+            (b'Z', _) => return Err(Fault::Malformed("an end without an answer")),
             _ => return Err(Fault::Malformed("a message that belongs to another answer")),
         }
     }

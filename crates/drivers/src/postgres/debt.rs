@@ -2,8 +2,8 @@
 
 use super::Postgres;
 use super::status::major;
-use crate::DbError;
-use crate::product::{Asked, Debt, name_value_pairs, permitted};
+use crate::product::{Asked, Debt, LEAST_BOUND_COUNT, name_value_pairs, permitted};
+use crate::{Bounds, DbError};
 
 /// The version in which the write-ahead log's functions lost their `xlog`, and processes got a
 /// type.
@@ -24,6 +24,19 @@ pub(super) async fn read(session: &mut Asked<'_, Postgres>, debt: &mut Debt) -> 
         }
     }
     Ok(())
+}
+
+/// The most of a level that a quiet server has.
+pub(super) fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
+    match level {
+        "wal_since_checkpoint_bytes" => debt.share_bytes(bounds.redo_share, "redo_capacity_bytes"),
+        "dead_rows" => {
+            let live_rows = *debt.capacities.get("live_rows")?;
+            Some(((bounds.dead_rows_share * live_rows as f64) as i64).max(LEAST_BOUND_COUNT))
+        }
+        "vacuums_running" | "autovacuum_workers" | "checkpoints_running" => Some(0),
+        _ => None,
+    }
 }
 
 /// Several statements, so that one that is not allowed takes only its own levels away.
@@ -58,6 +71,19 @@ fn queries(major: u32) -> [&'static str; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::product::TEST_BOUNDS;
+
+    #[test]
+    fn dead_rows_are_a_share_of_the_live_ones_and_work_has_ended() {
+        let debt = |live_rows| {
+            let mut debt = Debt::default();
+            debt.capacity("live_rows", Some(live_rows));
+            debt
+        };
+        let of = |level: &str, live_rows| quiet_at(level, &debt(live_rows), &TEST_BOUNDS);
+        assert_eq!((of("dead_rows", 50_000), of("dead_rows", 200_000)), (Some(1000), Some(2000)));
+        assert_eq!((of("vacuums_running", 1), of("other", 1)), (Some(0), None));
+    }
 
     #[test]
     fn version_9_6_is_asked_in_its_own_words() {

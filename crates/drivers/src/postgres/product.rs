@@ -10,7 +10,7 @@ use super::{Options, Postgres, PostgresSession, capabilities, debt, status};
 use crate::exchange::Exchange;
 use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Unreported, Work, column};
 use crate::roster::Ticket;
-use crate::{Answer, Capabilities, DbError, Encryption, Rows, Sent};
+use crate::{Answer, Bounds, Capabilities, DbError, Encryption, Rows, Sent};
 
 const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
                        AND datname = current_database()";
@@ -65,6 +65,7 @@ impl Product for Postgres {
         "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int",
         "max_connections without superuser_reserved_connections",
     ));
+    const WRITTEN_WHEN_ASKED: &'static [&'static str] = &["wal_since_checkpoint_bytes"];
 
     type Options = Options;
     type Session = PostgresSession;
@@ -103,6 +104,10 @@ impl Product for Postgres {
         debt: &mut Debt,
     ) -> Result<(), DbError> {
         debt::read(session, debt).await
+    }
+
+    fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
+        debt::quiet_at(level, debt, bounds)
     }
 
     async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<(), DbError> {

@@ -12,7 +12,7 @@ use super::placeholders::numbered;
 use super::scan::{Asked, Scanner, Step};
 use super::secure::{Secured, connected};
 use super::wire::Wire;
-use super::{Address, Options, cells};
+use super::{Options, cells};
 use crate::allowance::Allowance;
 use crate::excerpt::excerpt;
 use crate::exchange::{self, Exchange};
@@ -37,8 +37,7 @@ impl PostgresSession {
     /// statement until asked otherwise, and speaks UTF-8. Without a database the server takes the
     /// one that is named like the user.
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
-        let place = options.place();
-        exchange::connected(Self::open(options, place), (options, "PostgreSQL"), hint).await
+        exchange::connected(Self::open(options), (options, "PostgreSQL"), hint).await
     }
 
     /// One more session with the same login.
@@ -62,22 +61,13 @@ impl PostgresSession {
     }
 }
 
-fn hint(fault: &Fault, options: &Options) -> &'static str {
-    let state = match fault {
-        Fault::Said(Said::Server(report)) => report.state.as_str(),
-        Fault::Io(_) if matches!(options.address, Address::Socket(_)) => {
-            return "; is the server running, and is this its socket?";
-        }
-        Fault::Io(_) => return "; is the server running, and are host and port right?",
-        _ => return "",
-    };
-    match state {
-        "28P01" if options.password.is_empty() => {
-            "; no password was given: set password_env or an option file"
-        }
+fn hint(said: &Said, options: &Options) -> &'static str {
+    let Said::Server(report) = said else { return "" };
+    match report.state.as_str() {
+        "28P01" if options.password.is_empty() => exchange::NO_PASSWORD,
         "28P01" | "28000" => "; check the user, where its password comes from, and the server's pg_hba.conf",
-        "3D000" => "; create the database first or name another",
-        "53300" => "; raise max_connections or use fewer clients",
+        "3D000" => exchange::NO_DATABASE,
+        "53300" => exchange::NO_ROOM,
         _ => "",
     }
 }
@@ -90,12 +80,12 @@ impl<S> fmt::Debug for PostgresSession<S> {
 }
 
 impl PostgresSession {
-    async fn open(options: &Options, place: String) -> Result<Self, Fault> {
+    async fn open(options: &Options) -> Result<Self, Fault> {
         let Secured { stream, channel, binding } = connected(options).await?;
         let mut wire = Wire::new(stream);
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
-        let exchange = Exchange::entered(place, &options.manner.roster, ticket);
+        let exchange = Exchange::entered(options.place(), &options.manner.roster, ticket);
         let options = options.clone();
         Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, exchange, options })
     }

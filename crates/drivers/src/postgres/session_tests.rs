@@ -326,7 +326,7 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
     let path = folder.path().join("sock");
     let _listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let limit = std::time::Duration::from_millis(50);
-    let options = Options::socket(&path, "bench").with_connect_timeout(limit);
+    let options = Options { connect_timeout: limit, ..Options::socket(&path, "bench") };
     let reported = PostgresSession::connect(&options).await.expect_err("silence");
     assert_eq!(reported.class, Class::Lost);
     assert!(reported.message.contains("no answer within 50ms"), "{reported}");

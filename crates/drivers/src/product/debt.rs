@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::{Class, DbError};
 
+/// Pages and log that any idle server has, which a share of a small pool or log would forbid.
+const LEAST_BOUND_BYTES: f64 = 1_048_576.0;
+/// The same of dead rows and of change buffer pages.
+pub(crate) const LEAST_BOUND_COUNT: i64 = 1_000;
+
 /// What a server owed at one moment.
 ///
 /// Levels by product (a level that a version or the session's rights do not report is absent, not
@@ -41,6 +46,12 @@ impl Debt {
         if let Some(value) = value {
             self.capacities.insert(name.to_owned(), value);
         }
+    }
+
+    /// A bound of bytes: a share of the capacity `of`.
+    pub(crate) fn share_bytes(&self, share: f64, of: &str) -> Option<i64> {
+        let whole = *self.capacities.get(of)? as f64;
+        Some((share * whole).max(LEAST_BOUND_BYTES).min(i64::MAX as f64) as i64)
     }
 }
 

@@ -14,11 +14,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 pub use debt::Debt;
-pub(crate) use debt::permitted;
+pub(crate) use debt::{LEAST_BOUND_COUNT, permitted};
 pub(crate) use limited::Limited;
 pub use status::column;
 pub use status::{Description, Unreported};
 pub(crate) use status::{cell, name_value_pairs, numbers, version_numbers};
+#[cfg(test)]
+pub(crate) use upkeep::TEST_BOUNDS;
 pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport};
 pub(crate) use upkeep::{Work, settle};
 
@@ -97,6 +99,8 @@ pub(crate) trait Product: Debug + Sized + 'static {
     /// Asks how many prepared statements it holds for all connections together, and the setting
     /// that says so.
     const PREPARED_ROOM: Option<(&'static str, &'static str)> = None;
+    /// Levels of [`Product::debt`] that a server may keep for ever until it is asked to write them.
+    const WRITTEN_WHEN_ASKED: &'static [&'static str] = &[];
 
     type Options: Clone + Debug;
     type Session: Connection;
@@ -148,6 +152,12 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(())
     }
 
+    /// The most of a level that a quiet server has; `None` where it says nothing of rest. Work that
+    /// goes on must have ended.
+    fn quiet_at(_level: &str, _debt: &Debt, _bounds: &Bounds) -> Option<i64> {
+        None
+    }
+
     /// Brings `tables` to rest after the load.
     async fn upkeep(_work: &mut Work<'_, Self>, _tables: &[String]) -> Result<(), DbError> {
         Ok(())
@@ -164,6 +174,11 @@ pub(crate) trait Product: Debug + Sized + 'static {
         _tables: &[String],
     ) -> Result<BTreeMap<String, String>, DbError> {
         Ok(BTreeMap::new())
+    }
+
+    /// Whether `found`, as a server spells it, is the engine that was asked for as `asked`.
+    fn is_engine(asked: &str, found: &str) -> bool {
+        asked.eq_ignore_ascii_case(found)
     }
 
     /// How `database` is locked; `None` where it cannot be.

@@ -11,6 +11,8 @@ mod rest;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
+pub(crate) use rest::TEST_BOUNDS;
 pub use rest::{Bounds, DeviceGauge, Quiet, Rest, Settling};
 
 use super::{Asked, Limited, Product};

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{Options, Sqlite, SqliteSession, capabilities};
 use crate::product::{Asked, Connection, Debt, Description, Product, Work, cell, permitted, version_numbers};
-use crate::{Capabilities, DbError, Session};
+use crate::{Bounds, Capabilities, DbError, Session};
 
 /// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and
 /// a number that moves when another connection commits.
@@ -90,6 +90,10 @@ impl Product for Sqlite {
             debt.level("wal_bytes", Some((frames - done) * bytes));
         }
         Ok(())
+    }
+
+    fn quiet_at(level: &str, debt: &Debt, _bounds: &Bounds) -> Option<i64> {
+        if level == "wal_bytes" { debt.capacities.get("autocheckpoint_bytes").copied() } else { None }
     }
 
     async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<(), DbError> {

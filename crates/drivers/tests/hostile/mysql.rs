@@ -58,10 +58,10 @@ fn end(number: u8) -> Vec<u8> {
 }
 
 fn options(server: &Hostile, server_key: ServerKey) -> Options {
-    Options::tcp("127.0.0.1", server.port, "bench")
+    let options = Options::tcp("127.0.0.1", server.port, "bench")
         .with_password(Secret::new(PASSWORD))
-        .with_connect_timeout(Duration::from_secs(20))
-        .with_manner(Manner { server_key, ..Manner::default() })
+        .with_manner(Manner { server_key, ..Manner::default() });
+    Options { connect_timeout: Duration::from_secs(20), ..options }
 }
 
 fn refused(options: &Options) -> DbError {

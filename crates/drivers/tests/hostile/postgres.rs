@@ -40,9 +40,8 @@ fn end() -> Vec<u8> {
 }
 
 fn options(server: &Hostile) -> Options {
-    Options::tcp("127.0.0.1", server.port, "bench")
-        .with_password(Secret::new(PASSWORD))
-        .with_connect_timeout(Duration::from_secs(20))
+    let options = Options::tcp("127.0.0.1", server.port, "bench").with_password(Secret::new(PASSWORD));
+    Options { connect_timeout: Duration::from_secs(20), ..options }
 }
 
 fn refused(server: &Hostile) -> DbError {

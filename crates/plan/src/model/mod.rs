@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(crate) use client_wait::spin_problem;
 pub use client_wait::{ClientWait, WaitChoice};
@@ -25,6 +25,7 @@ pub use workload::{
     Kinds, Needs, StepOutline, Values, WorkloadKind, WorkloadOptions, Workloads, json_schema,
 };
 
+use crate::schema::demand;
 use crate::{
     Clients, Config, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section, named, with_defaults,
 };
@@ -376,6 +377,11 @@ impl VariantKind {
     pub fn is_embedded(&self) -> bool {
         *self == Self::Embedded
     }
+
+    /// Others run its server.
+    pub fn is_address(&self) -> bool {
+        matches!(self, Self::Address(_))
+    }
 }
 
 impl Variant {
@@ -427,15 +433,10 @@ impl Plan {
 /// Names of plans and variants in the schema, as they are checked.
 const NAME_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$";
 
-/// The types have an empty name where a variant has none, so that the message can number it; the
-/// schema says that it must be there.
 fn needs_name_and_server(schema: &mut Schema) {
-    schema.insert("required".to_owned(), json!(["name"]));
+    demand(schema, "name");
     let servers = ["server", "basedir", "address"].map(|key| json!({ "required": [key] }));
     schema.insert("oneOf".to_owned(), json!(servers));
-    if let Some(name) = schema.pointer_mut("/properties/name").and_then(Value::as_object_mut) {
-        name.remove("default");
-    }
 }
 
 fn one() -> u32 {

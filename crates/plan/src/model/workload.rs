@@ -7,9 +7,8 @@ use std::fmt;
 
 use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{self, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::data::{Cold, DataMode};
@@ -134,7 +133,8 @@ pub type Kinds<'a> = &'a [&'a dyn WorkloadKind];
 pub(crate) type Named = (String, Box<dyn WorkloadOptions>);
 
 /// The workloads of a plan; each is a table `[workload.NAME]`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(from = "NoTables")]
 pub struct Workloads(Vec<Named>);
 
 impl Workloads {
@@ -217,24 +217,13 @@ fn without_nulls(value: Value) -> Value {
 }
 
 /// The tables inside are read by their kinds, before this is: it finds none.
-impl<'de> Deserialize<'de> for Workloads {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tables;
-        impl<'de> Visitor<'de> for Tables {
-            type Value = Workloads;
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoTables {}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut tables: A) -> Result<Workloads, A::Error> {
-                match tables.next_entry::<String, IgnoredAny>()? {
-                    None => Ok(Workloads::default()),
-                    Some((name, _)) => Err(de::Error::custom(format!("nothing here reads workload {name}"))),
-                }
-            }
-        }
-        deserializer.deserialize_map(Tables)
+impl From<NoTables> for Workloads {
+    fn from(_: NoTables) -> Self {
+        Self::default()
     }
 }
 

@@ -71,24 +71,18 @@ impl Source for Group {
 
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        let usage = self.usage.text()?.trim().parse().ok();
-        values.set("memory_bytes", usage.ok_or_else(|| self.usage.format_error("a number"))?);
+        let number = |text: &str| text.trim().parse().ok();
+        values.set("memory_bytes", self.usage.parsed("a number", number)?);
         let stat = self.stat.text()?;
         for (v1, v2, key) in STAT {
-            if let Some(value) = value_of(&stat, if self.is_v2 { v2 } else { v1 }) {
-                values.set(key, value);
-            }
+            values.set_known(key, value_of(&stat, if self.is_v2 { v2 } else { v1 }));
         }
-        let hits = self.hits.text()?;
-        let hits = if self.is_v2 { value_of(&hits, "max") } else { hits.trim().parse().ok() };
-        values.set("limit_hits", hits.ok_or_else(|| self.hits.format_error("the number of hits"))?);
+        let is_v2 = self.is_v2;
+        let hits = |text: &str| if is_v2 { value_of(text, "max") } else { number(text) };
+        values.set("limit_hits", self.hits.parsed("the number of hits", hits)?);
         if let Some(cpu) = &mut self.cpu {
             let text = cpu.text()?;
-            CPU.iter().for_each(|(name, key)| {
-                if let Some(value) = value_of(&text, name) {
-                    values.set(key, value);
-                }
-            });
+            CPU.iter().for_each(|(name, key)| values.set_known(key, value_of(&text, name)));
         }
         if let Some(io) = &mut self.io {
             let text = io.text()?;

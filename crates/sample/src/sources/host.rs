@@ -95,8 +95,7 @@ impl Host {
     /// Opens the files. Pressure is left out where the kernel has none or was booted with `psi=0`.
     pub(crate) fn open() -> Result<Self, Error> {
         let mut stat = ProcFile::open("/proc/stat")?;
-        let cpus = parse_stat(&stat.text()?).map(|stat| stat.cpus);
-        let cpus = cpus.ok_or_else(|| stat.format_error("line `cpu`"))?;
+        let cpus = stat.parsed("line `cpu`", parse_stat)?.cpus;
         let pressures = ["cpu", "io", "memory"].into_iter().filter_map(open_pressure).collect();
         Ok(Self { stat, loadavg: ProcFile::open("/proc/loadavg")?, pressures, cpus })
     }
@@ -116,23 +115,18 @@ impl Source for Host {
 
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        let stat = parse_stat(&self.stat.text()?);
-        let stat = stat.ok_or_else(|| self.stat.format_error("line `cpu`"))?;
+        let stat = self.stat.parsed("line `cpu`", parse_stat)?;
         for (key, ticks) in CPU_KEYS.into_iter().zip(stat.cpu_ticks) {
             values.set(key, ticks * TICK_US);
         }
         values.set("context_switches", stat.context_switches);
         values.set("procs_running", stat.procs_running);
         values.set("procs_blocked", stat.procs_blocked);
-        if let Some(load1_milli) = parse_load1_milli(&self.loadavg.text()?) {
-            values.set("load1_milli", load1_milli);
-        }
+        values.set_known("load1_milli", parse_load1_milli(&self.loadavg.text()?));
         for pressure in &mut self.pressures {
             let text = pressure.file.text()?;
             for (kind, key) in [("some", &pressure.some_key), ("full", &pressure.full_key)] {
-                if let Some(total_us) = parse_pressure_us(&text, kind) {
-                    values.set(key, total_us);
-                }
+                values.set_known(key, parse_pressure_us(&text, kind));
             }
         }
         Ok(Some(at))

@@ -78,9 +78,7 @@ impl Source for Interrupts {
 
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        let counts = parse(&self.file.text()?);
-        let missing = || self.file.format_error("lines of rescheduling and function call interrupts");
-        let counts = counts.ok_or_else(missing)?;
+        let counts = self.file.parsed("lines of rescheduling and function call interrupts", parse)?;
         for side in &mut self.sides {
             side.add(&counts);
             side.keys.iter().zip(side.sums).for_each(|(key, sum)| values.set(key, sum));

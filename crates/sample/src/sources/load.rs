@@ -59,8 +59,7 @@ impl Load {
     /// read.
     pub(crate) fn open(polled_ns: Option<Arc<[AtomicU64]>>) -> Result<Self, Error> {
         // A kernel without scheduler statistics says so here and not in mid-step.
-        parse(&ProcFile::open("/proc/self/schedstat")?.text()?)
-            .ok_or(Error::Format { path: "/proc/self/schedstat".into(), missing: "three numbers" })?;
+        ProcFile::open("/proc/self/schedstat")?.parsed("three numbers", parse)?;
         Ok(Self { threads: Vec::new(), polled_ns })
     }
 
@@ -113,9 +112,7 @@ impl Source for Load {
             if let Some([cpu_key, delay_key, polled_key]) = &thread.keys {
                 values.set(cpu_key, thread.last.cpu_us);
                 values.set(delay_key, thread.last.run_delay_us);
-                if let Some(polled_us) = polled_us {
-                    values.set(polled_key, polled_us);
-                }
+                values.set_known(polled_key, polled_us);
             }
         }
         if self.polled_ns.is_some() {

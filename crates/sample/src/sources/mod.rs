@@ -79,6 +79,13 @@ impl Values {
         }
     }
 
+    /// Sets `key` where there is a value.
+    pub(crate) fn set_known(&mut self, key: &str, value: Option<i64>) {
+        if let Some(value) = value {
+            self.set(key, value);
+        }
+    }
+
     /// Sets `key` to `value`, unless it is higher already.
     pub(crate) fn raise(&mut self, key: &str, value: i64) {
         let value = self.0.get(key).map_or(value, |known| value.max(*known));

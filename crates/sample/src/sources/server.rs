@@ -44,8 +44,8 @@ impl Server {
     }
 
     pub(super) fn stat(&mut self) -> Result<ProcessStat, Error> {
-        let stat = parse_process_stat(&self.stat.text().map_err(|error| gone(self.pid, error))?);
-        stat.ok_or_else(|| self.stat.format_error("fields up to cstime"))
+        let stat = self.stat.parsed("fields up to cstime", parse_process_stat);
+        stat.map_err(|error| gone(self.pid, error))
     }
 }
 

@@ -54,15 +54,9 @@ impl Source for Size {
             None => None,
         };
         let data_dir = self.data_dir.as_deref().map(walk).transpose()?;
-        if let Some(total) = data_dir {
-            values.set("data_dir_bytes", total.bytes);
-        }
-        if let Some(total) = database {
-            values.set("database_bytes", total.bytes);
-        }
-        if let Some(total) = data_dir.or(database) {
-            values.set("files", total.files);
-        }
+        values.set_known("data_dir_bytes", data_dir.map(|total| total.bytes));
+        values.set_known("database_bytes", database.map(|total| total.bytes));
+        values.set_known("files", data_dir.or(database).map(|total| total.files));
         Ok(Some(at))
     }
 }

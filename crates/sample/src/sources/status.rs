@@ -118,9 +118,7 @@ impl Source for Status {
         let answer = runtime.block_on(async { timeout(ANSWER_LIMIT, ask(endpoint, session)).await });
         let (at, counters) = answer.map_err(|_| Error::StatusSlow { limit: ANSWER_LIMIT })??;
         values.replace(counters);
-        if let Some(left) = left {
-            values.set(LOAD_SESSIONS, left);
-        }
+        values.set_known(LOAD_SESSIONS, left);
         if !std::mem::replace(&mut self.was_read, true) {
             self.count_before();
         }

@@ -210,9 +210,7 @@ impl Source for Scheduling {
         let Some(scheduled) = self.sum() else { return Ok(None) };
         values.set("voluntary_switches", scheduled.switches.voluntary);
         values.set("involuntary_switches", scheduled.switches.involuntary);
-        if let Some(run_delay_us) = scheduled.run_delay_us() {
-            values.set("run_delay_us", run_delay_us);
-        }
+        values.set_known("run_delay_us", scheduled.run_delay_us());
         Ok(Some(at))
     }
 }

@@ -8,6 +8,7 @@ use super::super::testing::{eof, error, greeting, ok, ok_and_more, packet, packe
 use super::super::{Manner, Secret};
 use super::model_tests::{connection, preparation};
 use super::*;
+use crate::Class;
 use crate::fuzz::{Conversation, Draws, fuzz};
 use crate::options::Channel;
 use crate::scripted::{Scripted, block_on};

@@ -1,12 +1,12 @@
 //! Rest for MySQL's family: InnoDB's dirty pages written out, MyRocks compacted, statistics
 //! collected.
 
-mod history;
 mod myrocks;
 
 use std::time::Instant;
 
 use super::Mysql;
+use super::debt::{history_length, innodb_report};
 use super::status::{counters, variables, version_numbers};
 use crate::product::{Asked, Work, cell, numbers};
 use crate::{Cells, Class, DbError, Session};
@@ -107,8 +107,8 @@ impl Work<'_, Mysql> {
         let counters = numbers(counters(&mut self.session).await?);
         let dirty = counters.get("Innodb_buffer_pool_pages_dirty").copied();
         self.fact(&format!("dirty_pages_{when}"), dirty);
-        let history = history::history_length(&mut self.session, &counters).await?;
-        self.fact(&format!("history_list_length_{when}"), history);
+        let report = innodb_report(&mut self.session).await?;
+        self.fact(&format!("history_list_length_{when}"), history_length(&counters, &report));
         Ok(())
     }
 

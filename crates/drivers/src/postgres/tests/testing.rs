@@ -38,9 +38,11 @@ pub(super) fn parameter(name: &str, value: &str) -> Vec<u8> {
     message(b'S', format!("{name}\0{value}\0").as_bytes())
 }
 
-/// The description of two columns; only their number matters here.
+/// The description of two columns.
 pub(super) fn two_columns() -> Vec<u8> {
-    message(b'T', b"\0\x02one\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0two...")
+    let column =
+        |name: &str| [name.as_bytes(), b"\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0"].concat();
+    message(b'T', &[b"\0\x02".to_vec(), column("one"), column("two")].concat())
 }
 
 /// A row of these values.

@@ -15,15 +15,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Looks in a row at which every bound has to hold: a queue that is empty for a moment is not rest.
 const CALM_SAMPLES: u32 = 2;
-/// Pages and log that any idle server has, which a share of a small pool or log would forbid.
-const LEAST_BOUND_BYTES: f64 = 1_048_576.0;
-/// The same of dead rows and of change buffer pages.
-const LEAST_BOUND_COUNT: i64 = 1_000;
 /// More requests at the device than this are not counted as an idle one's.
 const DEVICE_REQUESTS_MAX: i64 = 4;
-
-/// What a server may keep for ever until it is asked to write it, which a server of others is not.
-const WRITTEN_WHEN_ASKED: [&str; 3] = ["dirty_bytes", "checkpoint_age_bytes", "wal_since_checkpoint_bytes"];
 
 /// Name of a level that is the device's and not the server's.
 const DEVICE_QUEUE: &str = "device_requests_in_flight";
@@ -69,6 +62,15 @@ pub struct Bounds {
     /// What the device may write.
     pub device_bytes_per_second: i64,
 }
+
+#[cfg(test)]
+pub(crate) const TEST_BOUNDS: Bounds = Bounds {
+    dirty_share: 0.02,
+    redo_share: 0.1,
+    history_length: 1000,
+    dead_rows_share: 0.01,
+    device_bytes_per_second: 1_000_000,
+};
 
 /// Reads the counters of a block device: requests in flight now, and bytes written so far.
 #[derive(Clone)]
@@ -159,8 +161,9 @@ async fn settle_down<P: Product>(
     let mut calm = 0;
     loop {
         let owed = look::<P>(session, capabilities).await?;
-        settling.bounds = bounds(&owed, &quiet.bounds, quiet.device.is_some());
-        settling.bounds.retain(|level, _| owned || !WRITTEN_WHEN_ASKED.contains(&level.as_str()));
+        settling.bounds = bounds::<P>(&owed, &quiet.bounds, quiet.device.is_some());
+        // A server of others is not asked to write.
+        settling.bounds.retain(|level, _| owned || !P::WRITTEN_WHEN_ASKED.contains(&level.as_str()));
         let mut levels = owed.levels;
         device.read(&mut levels);
         settling.missed = missed(&levels, &settling.bounds);
@@ -191,34 +194,12 @@ async fn look<P: Product>(session: &mut Asked<'_, P>, capabilities: &Capabilitie
     answered.map(|()| owed)
 }
 
-/// The bound of each level that has one and was read. Work that goes on must have ended.
-fn bounds(debt: &Debt, bounds: &Bounds, sees_device: bool) -> BTreeMap<String, i64> {
-    let capacity = |name: &str| debt.capacities.get(name).copied();
-    let share = |share: f64, of: &str| {
-        Some((share * capacity(of)? as f64).max(LEAST_BOUND_BYTES).min(i64::MAX as f64) as i64)
-    };
-    let dead = capacity("live_rows").map(|live| (bounds.dead_rows_share * live as f64) as i64);
-    let bound = |level: &str| match level {
-        "dirty_bytes" => share(bounds.dirty_share, "buffer_pool_bytes"),
-        "checkpoint_age_bytes" | "wal_since_checkpoint_bytes" => {
-            share(bounds.redo_share, "redo_capacity_bytes")
-        }
-        "wal_bytes" => capacity("autocheckpoint_bytes"),
-        "history_list_length" => Some(bounds.history_length),
-        "change_buffer_pages" if capacity("merges_by_itself") == Some(1) => Some(LEAST_BOUND_COUNT),
-        "dead_rows" => dead.map(|dead| dead.max(LEAST_BOUND_COUNT)),
-        "flushes_pending"
-        | "compactions_pending"
-        | "compactions_running"
-        | "vacuums_running"
-        | "autovacuum_workers"
-        | "checkpoints_running" => Some(0),
-        _ => None,
-    };
-    let of_server = debt.levels.keys().filter_map(|level| Some((level.clone(), bound(level)?)));
+/// The bound of each level that has one and was read.
+fn bounds<P: Product>(debt: &Debt, bounds: &Bounds, sees_device: bool) -> BTreeMap<String, i64> {
+    let bound = |level: &String| Some((level.clone(), P::quiet_at(level, debt, bounds)?));
     let of_device = [(DEVICE_QUEUE, DEVICE_REQUESTS_MAX), (DEVICE_WRITES, bounds.device_bytes_per_second)]
         .map(|(name, bound)| (name.to_owned(), bound));
-    of_server.chain(of_device.into_iter().filter(|_| sees_device)).collect()
+    debt.levels.keys().filter_map(bound).chain(of_device.into_iter().filter(|_| sees_device)).collect()
 }
 
 fn missed(levels: &BTreeMap<String, i64>, bounds: &BTreeMap<String, i64>) -> Vec<String> {
@@ -249,43 +230,13 @@ mod tests {
     use super::*;
     use crate::{Endpoint, Target, null, settle};
 
-    const BOUNDS: Bounds = Bounds {
-        dirty_share: 0.02,
-        redo_share: 0.1,
-        history_length: 1000,
-        dead_rows_share: 0.01,
-        device_bytes_per_second: 1_000_000,
-    };
-
-    fn map(pairs: &[(&str, i64)]) -> BTreeMap<String, i64> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
-    }
-
     #[test]
-    fn bounds_are_shares_of_what_the_server_has_and_never_less_than_an_idle_one_needs() {
-        let levels = map(&[("dirty_bytes", 5), ("checkpoint_age_bytes", 5), ("change_buffer_pages", 9)]);
-        let big =
-            map(&[("buffer_pool_bytes", 1 << 30), ("redo_capacity_bytes", 1 << 30), ("merges_by_itself", 1)]);
-        let of = |capacities: &BTreeMap<String, i64>| {
-            bounds(&Debt { levels: levels.clone(), capacities: capacities.clone() }, &BOUNDS, false)
-        };
-        let expected = [
-            ("dirty_bytes", 21_474_836),
-            ("checkpoint_age_bytes", 107_374_182),
-            ("change_buffer_pages", 1000),
-        ];
-        assert_eq!(of(&big), map(&expected));
-        let small = map(&[("buffer_pool_bytes", 1 << 20), ("redo_capacity_bytes", 1 << 20)]);
-        assert_eq!(of(&small), map(&[("dirty_bytes", 1 << 20), ("checkpoint_age_bytes", 1 << 20)]));
-        assert_eq!(of(&map(&[])), map(&[]), "without the whole there is no share");
-    }
-
-    #[test]
-    fn work_that_goes_on_and_levels_above_their_bounds_are_missed() {
-        let levels =
-            map(&[("dead_rows", 1001), ("vacuums_running", 1), ("checkpoints_running", 0), ("other", 9)]);
-        let debt = Debt { levels: levels.clone(), capacities: map(&[("live_rows", 50_000)]) };
-        assert_eq!(missed(&levels, &bounds(&debt, &BOUNDS, false)), ["dead_rows", "vacuums_running"]);
+    fn levels_above_their_bounds_are_missed() {
+        let map =
+            |pairs: [(&str, i64); 3]| BTreeMap::from(pairs.map(|(name, value)| (name.to_owned(), value)));
+        let levels = map([("dead_rows", 1001), ("vacuums_running", 1), ("other", 9)]);
+        let bounds = map([("dead_rows", 1000), ("vacuums_running", 1), ("absent", 0)]);
+        assert_eq!(missed(&levels, &bounds), ["dead_rows"]);
     }
 
     async fn settled_by_gauge(gauge: DeviceGauge, cap: Duration) -> Settling {
@@ -293,7 +244,7 @@ mod tests {
         let target = Target::Null(null::Options::default());
         let endpoint = Endpoint { target, capabilities: capabilities.clone() };
         let mut session = endpoint.connect().await.unwrap();
-        let rest = Quiet { cap, bounds: BOUNDS, device: Some(gauge) };
+        let rest = Quiet { cap, bounds: TEST_BOUNDS, device: Some(gauge) };
         let report = settle(&mut session, &capabilities, &[], Rest::Quiet(rest), true).await.unwrap();
         report.settling.unwrap()
     }
