@@ -3,6 +3,7 @@
 
 use std::f64::consts::PI;
 
+use crate::oltp::scramble::mixed;
 use crate::{Philox, draw_below_u64};
 
 /// Least parameter of a gaussian, and the range of a zipfian's.
@@ -174,10 +175,7 @@ impl Xoroshiro {
     fn new(mut seed: u64) -> Self {
         let mut next = || {
             seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut value = seed;
-            value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            value ^ (value >> 31)
+            mixed(seed)
         };
         let (first, second) = (next(), next());
         Self(first, second)
