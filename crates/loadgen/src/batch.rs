@@ -70,6 +70,14 @@ impl Times {
     }
 }
 
+/// Puts `value` under `key`, or has it added to what is there.
+pub(crate) fn merge<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V, add: impl FnOnce(&mut V, V)) {
+    match map.entry(key) {
+        Entry::Vacant(place) => _ = place.insert(value),
+        Entry::Occupied(mut sum) => add(sum.get_mut(), value),
+    }
+}
+
 /// What a worker hands over at a cut: one interval a client and kind, histograms of each kind.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Batch {
@@ -97,12 +105,7 @@ impl Batch {
         self.intervals.extend(more.intervals);
         self.statements.add(&more.statements);
         for (kind, times) in more.times {
-            match self.times.entry(kind) {
-                Entry::Vacant(place) => {
-                    place.insert(times);
-                }
-                Entry::Occupied(mut sum) => sum.get_mut().add(&times),
-            }
+            merge(&mut self.times, kind, times, |sum, times| sum.add(&times));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Takes what the load threads hand over, merges it by time and kind, and writes it down.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use dbdyno_record::{Clock, ErrorClass, Interval, MOST_OUTAGE_EVENTS, StepEvent, 
 use hdrhistogram::Histogram;
 
 use crate::arrivals::to_us;
-use crate::batch::Batch;
+use crate::batch::{Batch, merge};
 use crate::control::{Control, StopReason};
 use crate::histogram::histogram;
 use crate::message::{Inbox, Message};
@@ -267,16 +266,11 @@ impl<'a> Collector<'a> {
 
     fn take_batch(&mut self, batch: Batch) {
         let key = (batch.to_ns, batch.from_ns);
-        let from = match self.pending.entry(key) {
-            Entry::Vacant(place) => place.insert((1, batch)).0,
-            Entry::Occupied(mut place) => {
-                let (from, sum) = place.get_mut();
-                sum.join(batch);
-                *from += 1;
-                *from
-            }
-        };
-        if from == self.workers
+        merge(&mut self.pending, key, (1, batch), |(from, sum), (more, batch)| {
+            *from += more;
+            sum.join(batch);
+        });
+        if self.pending[&key].0 == self.workers
             && let Some((_, batch)) = self.pending.remove(&key)
         {
             self.write(batch);
@@ -292,12 +286,7 @@ impl<'a> Collector<'a> {
         };
         let mut joined: BTreeMap<(u64, u64), Batch> = BTreeMap::new();
         for batch in pending.filter(|batch| batch.from_ns < end_ns).map(|batch| batch.ended(end_ns)) {
-            match joined.entry((batch.to_ns, batch.from_ns)) {
-                Entry::Vacant(place) => {
-                    place.insert(batch);
-                }
-                Entry::Occupied(mut sum) => sum.get_mut().join(batch),
-            }
+            merge(&mut joined, (batch.to_ns, batch.from_ns), batch, Batch::join);
         }
         joined.into_values().collect()
     }
@@ -345,12 +334,7 @@ impl<'a> Collector<'a> {
         }
         let mut intervals: BTreeMap<(u32, usize), Interval> = BTreeMap::new();
         for (kind, interval) in batch.intervals {
-            match intervals.entry((interval.client, kind)) {
-                Entry::Vacant(place) => {
-                    place.insert(interval);
-                }
-                Entry::Occupied(mut sum) => *sum.get_mut() += &interval,
-            }
+            merge(&mut intervals, (interval.client, kind), interval, |sum, more| *sum += &more);
         }
         let is_last = self.control.end_ns().is_some_and(|end_ns| end_ns <= batch.to_ns);
         for (key, interval) in &mut intervals {

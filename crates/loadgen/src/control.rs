@@ -8,6 +8,7 @@ use dbdyno_record::WindowRule;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::notified::wait;
 use crate::{LaneSpec, Role};
 
 /// Why a step was stopped before its lanes were done.
@@ -306,20 +307,6 @@ impl Control {
     pub(crate) async fn wait_for_end(&self) -> u64 {
         wait(&self.ended, || self.end_ns().is_some()).await;
         self.end_ns().unwrap_or(0)
-    }
-}
-
-/// Waits on `notify` until `condition` holds, registering before each look so that no change is
-/// missed.
-async fn wait(notify: &Notify, condition: impl Fn() -> bool) {
-    loop {
-        let changed = notify.notified();
-        tokio::pin!(changed);
-        changed.as_mut().enable();
-        if condition() {
-            return;
-        }
-        changed.await;
     }
 }
 

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
+use crate::notified::wait;
+
 /// Its number is its place in the pairs of [`Coupling`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
@@ -34,16 +36,7 @@ impl Coupling {
 
     /// Waits until operation `number` of `side` may be sent.
     pub(crate) async fn wait(&self, side: Side, number: u64) {
-        loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            // Registered before the check, so that a change between check and wait is not missed.
-            changed.as_mut().enable();
-            if self.may_send(side, number) {
-                return;
-            }
-            changed.await;
-        }
+        wait(&self.changed, || self.may_send(side, number)).await;
     }
 
     pub(crate) fn answered(&self, side: Side) {

@@ -20,6 +20,7 @@ mod hosts;
 mod lane;
 mod lane_task;
 mod message;
+mod notified;
 mod opening;
 mod pace;
 mod part;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use dbdyno_plan::PlanDuration;
 use dbdyno_record::Deviation;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::settle::{Settle, SettleAfter, SettleWait};
 
 /// Rows that several workloads have.
 const SHARED: &str = include_str!("deviations.toml");
@@ -140,6 +142,22 @@ fn holding(all: &[Row], options: &Map<String, Value>) -> Vec<Deviation> {
         }
     }
     list
+}
+
+/// The values of options, and where the server is not brought to rest as the original does it:
+/// `rest`, in place of what; `cleans_each`, after each step that writes. `shown` is a pause.
+pub(crate) fn with_rest(
+    mut values: Map<String, Value>,
+    settle: &Settle,
+    shown: impl FnOnce(PlanDuration) -> String,
+) -> Map<String, Value> {
+    let rest = settle.in_place_of_a_pause().or_else(|| match settle.wait {
+        SettleWait::Fixed(wait) => Some(shown(wait)),
+        SettleWait::Original => None,
+    });
+    let cleans_each = settle.after_steps() == Some(SettleAfter::EachWrite);
+    values.extend([("rest".to_owned(), json!(rest)), ("cleans_each".to_owned(), json!(cleans_each))]);
+    values
 }
 
 pub(crate) fn deviation(topic: &str, original: &str, here: &str) -> Deviation {

@@ -1,10 +1,12 @@
 //! Options that several workloads have, and checks of them.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use dbdyno_plan::{Mistake, PlanDuration};
-use schemars::JsonSchema;
+use dbdyno_plan::{Mistake, PlanDuration, Values};
+use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// How statements travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,6 +15,17 @@ pub enum Protocol {
     Auto,
     Text,
     Prepared,
+}
+
+impl Protocol {
+    /// Whether statements are prepared; `auto` says whether [`Protocol::Auto`] prepares them.
+    pub(crate) const fn prepares(self, auto: bool) -> bool {
+        match self {
+            Self::Auto => auto,
+            Self::Text => false,
+            Self::Prepared => true,
+        }
+    }
 }
 
 /// When table contents are checked.
@@ -38,16 +51,44 @@ impl Verify {
     }
 }
 
-/// A whole number of a plan: its key, its value, the least and the greatest allowed one.
-pub(crate) type Number = (&'static str, u64, u64, u64);
+/// The first whole number outside the range that the plan schema has for it.
+pub(crate) fn range_problem<T: JsonSchema + Values>(options: &T) -> Option<Mistake> {
+    let schema = schema_for!(T).to_value();
+    let (key, message) = outside(&schema, &options.values(), "", &schema["$defs"])?;
+    // A mistake names a key that lives as long as the process; no plan has more than one.
+    let key: &'static str = key.leak();
+    Some((key, message))
+}
 
-/// The first number outside its range.
-pub(crate) fn number_problem(numbers: impl IntoIterator<Item = Number>) -> Option<Mistake> {
-    let outside = |(_, value, least, greatest): &Number| value < least || value > greatest;
-    let (key, value, least, greatest) = numbers.into_iter().find(outside)?;
-    let range =
-        if greatest == u64::MAX { format!("at least {least}") } else { format!("{least} to {greatest}") };
-    Some((key, format!("{key} is {value}, but must be {range}")))
+/// As [`range_problem`], of a table with this schema whose keys begin with `prefix`.
+fn outside(
+    schema: &Value,
+    values: &Map<String, Value>,
+    prefix: &str,
+    tables: &Value,
+) -> Option<(String, String)> {
+    schema["properties"].as_object()?.iter().find_map(|(key, schema)| {
+        let (value, key) = (values.get(key)?, format!("{prefix}{key}"));
+        if let Value::Object(inner) = value {
+            let table = schema["$ref"].as_str()?.strip_prefix("#/$defs/")?;
+            return outside(&tables[table], inner, &format!("{key}."), tables);
+        }
+        let bound = |name: &str| schema[name].as_u64();
+        let range = bound("minimum").unwrap_or(0)..=bound("maximum").unwrap_or(u64::MAX);
+        number_problem(&key, value.as_u64()?, &range).map(|message| (key, message))
+    })
+}
+
+/// What to write when `value` is outside `range`.
+pub(crate) fn number_problem(key: &str, value: u64, range: &RangeInclusive<u64>) -> Option<String> {
+    if range.contains(&value) {
+        return None;
+    }
+    let wanted = match (range.start(), range.end()) {
+        (least, &u64::MAX) => format!("at least {least}"),
+        (least, greatest) => format!("{least} to {greatest}"),
+    };
+    Some(format!("{key} is {value}, but must be {wanted}"))
 }
 
 /// The first of these that is so: its key, and what to write.

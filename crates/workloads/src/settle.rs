@@ -88,9 +88,10 @@ impl<'de> Deserialize<'de> for SettleWait {
 }
 
 impl Settle {
-    /// A fixed pause, as the short form `settle_wait` asks for.
-    pub fn fixed(wait: SettleWait) -> Self {
-        Self { by: SettleBy::Wait, wait, ..Self::default() }
+    /// What `settle`, or its short form `settle_wait`, asks for: a fixed pause.
+    pub(crate) fn chosen(settle: Option<&Self>, wait: Option<SettleWait>) -> Self {
+        let fixed = |wait| Self { by: SettleBy::Wait, wait, ..Self::default() };
+        settle.cloned().unwrap_or_else(|| wait.map_or_else(Self::default, fixed))
     }
 
     /// After which steps; `None` where nothing at all is done between steps.

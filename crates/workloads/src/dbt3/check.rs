@@ -10,18 +10,12 @@ use crate::dbt3::options::{Dbt3, Part};
 use crate::dbt3::queries::{COUNT, joined_tables};
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{LOAD_STEPS, names};
-use crate::options::{first_problem, number_problem, repeated, table_options_problem};
+use crate::options::{first_problem, range_problem, repeated, table_options_problem};
 
 impl WorkloadOptions for Dbt3 {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         scale_problem(self)
-            .or_else(|| {
-                number_problem([
-                    ("repetitions", self.repetitions.into(), 1, 1_000),
-                    ("streams", self.streams.into(), 1, 10),
-                    ("load_connections", self.load_connections.into(), 1, 1_024),
-                ])
-            })
+            .or_else(|| range_problem(self))
             .or_else(|| queries_problem(self))
             .or_else(|| words_problem(self))
             .or_else(|| orders_problem(self))

@@ -114,18 +114,13 @@ pub(crate) fn scripts(kind: &StepKind, options: &Options) -> Vec<Vec<Operation>>
     }
 }
 
-/// Statements of the index step by table: those without foreign keys, and the foreign keys, which
-/// need the keys of all tables.
-pub(crate) fn index_statements(setup: &Setup) -> Vec<(Table, Vec<String>)> {
+/// Statements of the index step. Foreign keys come last: they need the keys of all tables.
+pub(crate) fn index_statements(setup: &Setup) -> Vec<String> {
     let capabilities = &setup.context.endpoint.capabilities;
-    Table::ALL.into_iter().rev().map(|table| (table, schema::index(table, capabilities))).collect()
-}
-
-/// As [`index_statements`], for the keys that come after all others.
-pub(crate) fn foreign_key_statements(setup: &Setup) -> Vec<String> {
-    let wanted = setup.options.foreign_keys && setup.context.endpoint.capabilities.foreign_keys;
-    let tables = Table::ALL.into_iter().filter(|_| wanted);
-    tables.flat_map(schema::foreign_keys).collect()
+    let indexes = Table::ALL.into_iter().rev().flat_map(|table| schema::index(table, capabilities));
+    let has_foreign_keys = setup.options.foreign_keys && capabilities.foreign_keys;
+    let referring = Table::ALL.into_iter().filter(|_| has_foreign_keys);
+    indexes.chain(referring.flat_map(schema::foreign_keys)).collect()
 }
 
 /// The statement that gathers statistics of `table`.
@@ -197,10 +192,7 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
 fn statement(step: &StepPlan, setup: &Setup) -> String {
     match &step.kind {
         StepKind::Load => load_sql(Table::LineItem, setup.context.endpoint.capabilities.row_stream),
-        StepKind::Index => {
-            let all = index_statements(setup).into_iter().flat_map(|(_, statements)| statements);
-            all.chain(foreign_key_statements(setup)).collect::<Vec<_>>().join("; ")
-        }
+        StepKind::Index => index_statements(setup).join("; "),
         StepKind::Statistics => statistics_statement(Table::LineItem, setup),
         StepKind::Query { number, .. } => shape(*number),
         StepKind::Power | StepKind::Throughput => (1..=COUNT).map(shape).collect::<Vec<_>>().join("; "),

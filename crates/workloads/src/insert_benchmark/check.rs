@@ -6,20 +6,16 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, Work
 use crate::insert_benchmark::estimate;
 use crate::insert_benchmark::options::InsertBenchmark;
 use crate::options::{
-    Number, Protocol, first_problem, number_problem, repeated, table_options_problem, time_cap_problem,
-    time_problem,
+    Protocol, first_problem, range_problem, repeated, table_options_problem, time_cap_problem, time_problem,
 };
 use crate::settle::both_problem;
 
 /// The column `data` is a varchar of this many characters.
 const MAX_DATA_LENGTH: u32 = 4000;
 
-/// A bigint key must not run out in the middle of a run.
-const MAX_FIRST_ID: u64 = 1 << 62;
-
 impl WorkloadOptions for InsertBenchmark {
     fn check(&self, plan: &Plan) -> Option<Mistake> {
-        number_problem(numbers(self))
+        range_problem(self)
             .or_else(|| rates_problem(self))
             .or_else(|| data_length_problem(self))
             .or_else(|| fraction_problem(self))
@@ -65,32 +61,6 @@ impl WorkloadOptions for InsertBenchmark {
     fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
         estimate::estimate(self, speed, size)
     }
-}
-
-/// Key, value, least and greatest allowed value of every whole number.
-fn numbers(benchmark: &InsertBenchmark) -> [Number; 18] {
-    let commit = &benchmark.rows_per_commit;
-    let any = u64::from(u32::MAX);
-    [
-        ("clients", benchmark.clients.into(), 1, 4096),
-        ("load_rows", benchmark.load_rows, 1, 1 << 50),
-        ("write_rows", benchmark.write_rows, 0, 1 << 50),
-        ("rows_per_commit.load", commit.load.into(), 1, 100_000),
-        ("rows_per_commit.write_1", commit.write_1.into(), 1, 100_000),
-        ("rows_per_commit.write_2", commit.write_2.into(), 1, 100_000),
-        ("rows_per_commit.read_write", commit.read_write.into(), 1, 100_000),
-        ("query_connections", benchmark.query_connections.into(), 1, 1024),
-        ("rows_per_query", benchmark.rows_per_query.into(), 1, 1_000_000),
-        ("points_per_query", benchmark.points_per_query.into(), 1, 10_000),
-        ("max_id_every", benchmark.max_id_every.into(), 1, any),
-        ("cashregisters", benchmark.cashregisters.into(), 1, i32::MAX as u64),
-        ("products", benchmark.products.into(), 1, i32::MAX as u64),
-        ("customers", benchmark.customers.into(), 1, i32::MAX as u64),
-        ("max_price", benchmark.max_price.into(), 1, i32::MAX as u64),
-        ("data_random_percent", benchmark.data_random_percent.into(), 0, 100),
-        ("secondary_indexes", benchmark.secondary_indexes.into(), 1, 3),
-        ("first_id", benchmark.first_id, 1, MAX_FIRST_ID),
-    ]
 }
 
 fn rates_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {

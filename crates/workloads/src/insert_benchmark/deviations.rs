@@ -1,13 +1,12 @@
 //! Every respect in which this implementation differs from the original, for the record and the
 //! report.
 
-use dbdyno_plan::Values;
+use dbdyno_plan::{PlanDuration, Values};
 use dbdyno_record::Deviation;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::deviations::{deviation, of_rows};
+use crate::deviations::{deviation, of_rows, with_rest};
 use crate::insert_benchmark::options::InsertBenchmark as Options;
-use crate::settle::{SettleAfter, SettleWait};
 
 /// Keys that set-ups of the original vary too.
 const VARIED: [&str; 5] = ["clients", "load_rows", "write_rows", "read_write_time", "rates"];
@@ -27,14 +26,8 @@ const REPORTED: [&str; 11] = [
 ];
 
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
-    let settle = options.settling();
-    let rest = settle.in_place_of_a_pause().or(match settle.wait {
-        SettleWait::Fixed(fixed) => Some(format!("{} s", fixed.0.as_secs_f64())),
-        SettleWait::Original => None,
-    });
-    let mut values = options.values();
-    values.insert("rest".to_owned(), json!(rest));
-    values.insert("cleans_each".to_owned(), json!(settle.after_steps() == Some(SettleAfter::EachWrite)));
+    let seconds = |wait: PlanDuration| format!("{} s", wait.0.as_secs_f64());
+    let values = with_rest(options.values(), &options.settling(), seconds);
     let mut list = of_rows(include_str!("deviations.toml"), &values);
     list.extend(of_profile(options));
     list

@@ -4,7 +4,7 @@
 use dbdyno_loadgen::{Coupling, StepEnd};
 use serde::{Deserialize, Serialize};
 
-use crate::insert_benchmark::steps::StepPlan;
+use crate::insert_benchmark::steps::{LaneKind, StepPlan, kinds};
 
 /// INSERT statements of one client in one step that were sent, in the order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ impl History {
 
     /// Takes over what step `index` did.
     pub(crate) fn add(&mut self, index: usize, step: &StepPlan, end: &StepEnd) {
-        let kinds = super::steps::kinds(step);
+        let kinds = kinds(step);
         let sent = |statements| Inserted {
             step: index,
             statements,
@@ -108,19 +108,24 @@ impl History {
             (1..).take(self.clients.len()).map(|client| self.in_table(client) >= lead).collect();
         for lane in &end.lanes {
             let table = &mut self.clients[lane.client as usize - 1];
-            table.lost |= kinds[lane.kind] != "query" && !lane.unknown_numbers.is_empty();
+            let is_unknown = !lane.unknown_numbers.is_empty();
             match kinds[lane.kind] {
-                "insert" => {
+                LaneKind::Insert => {
+                    table.lost |= is_unknown;
                     table.gaps |= lane.retries > 0 || !lane.failed_numbers.is_empty();
                     let (failed, unlisted) = (lane.failed_numbers.clone(), lane.unlisted());
                     table.inserted.push(Inserted { failed, unlisted, ..sent(lane.started) });
                 }
-                // The index step inserts one full statement before it builds.
-                "index" if lane.started > 0 => {
-                    table.gaps |= lane.retries > 0;
-                    table.inserted.push(sent(1));
+                LaneKind::Index => {
+                    table.lost |= is_unknown;
+                    // The index step inserts one full statement before it builds.
+                    if lane.started > 0 {
+                        table.gaps |= lane.retries > 0;
+                        table.inserted.push(sent(1));
+                    }
                 }
-                "delete" => {
+                LaneKind::Delete => {
+                    table.lost |= is_unknown;
                     table.strays |= lane.rows != lane.started * u64::from(step.rows_per_commit);
                     table.deleted += lane.rows;
                     if never_empty[lane.client as usize - 1] {
@@ -128,7 +133,7 @@ impl History {
                         table.deletes.done += lane.rows;
                     }
                 }
-                _ => {}
+                LaneKind::Range | LaneKind::Point => {}
             }
         }
     }

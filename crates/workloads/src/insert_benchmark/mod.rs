@@ -62,12 +62,10 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// `auto` is text where the original sends text.
     fn new(protocol: Protocol, capabilities: &Capabilities) -> Self {
-        let [writes, queries] = match protocol {
-            Protocol::Auto => [!capabilities.text_writes_by_default, !capabilities.text_queries_by_default],
-            Protocol::Text => [false; 2],
-            Protocol::Prepared => [true; 2],
-        };
-        Self { writes, queries }
+        Self {
+            writes: protocol.prepares(!capabilities.text_writes_by_default),
+            queries: protocol.prepares(!capabilities.text_queries_by_default),
+        }
     }
 }
 

@@ -103,6 +103,7 @@ with_defaults! {
         pub sla_share: f64 = 0.95,
         /// The first id that tables give out; above 2147483647 it proves that ids of more than 31
         /// bits work.
+        // A bigint key must not run out in the middle of a run.
         #[schemars(range(min = 1, max = 4_611_686_018_427_387_904_u64))]
         pub first_id: u64 = 1,
     }
@@ -182,8 +183,7 @@ impl InsertBenchmark {
 
     /// How the server is brought to rest, in the long form.
     pub fn settling(&self) -> Settle {
-        let short = || self.settle_wait.map_or_else(Settle::default, Settle::fixed);
-        self.settle.clone().unwrap_or_else(short)
+        Settle::chosen(self.settle.as_ref(), self.settle_wait)
     }
 
     /// The original's pause between l.i2 and the first read-write step, counted from the start of

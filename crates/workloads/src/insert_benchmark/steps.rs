@@ -20,6 +20,28 @@ pub(crate) enum StepKind {
     Point,
 }
 
+/// What a connection does in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LaneKind {
+    Insert,
+    Index,
+    Delete,
+    Range,
+    Point,
+}
+
+impl LaneKind {
+    /// Its name in records.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Index => "index",
+            Self::Delete => "delete",
+            Self::Range | Self::Point => "query",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepPlan {
     pub(crate) name: String,
@@ -99,29 +121,23 @@ pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &StepPlan, client: 
 pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
     let options = &setup.options;
     let (kind, unit, label) = match step.kind {
-        StepKind::Load | StepKind::Write => ("insert", Unit::Rows, "inserts/s"),
-        StepKind::Index => ("index", Unit::Rows, "indexed rows/s"),
-        StepKind::Range | StepKind::Point => ("query", Unit::Operations, "queries/s"),
+        StepKind::Load | StepKind::Write => (LaneKind::Insert, Unit::Rows, "inserts/s"),
+        StepKind::Index => (LaneKind::Index, Unit::Rows, "indexed rows/s"),
+        StepKind::Range => (LaneKind::Range, Unit::Operations, "queries/s"),
+        StepKind::Point => (LaneKind::Point, Unit::Operations, "queries/s"),
     };
     let target = step.rate.map(|rate| Target {
-        kind: "insert".to_owned(),
+        kind: LaneKind::Insert.name().to_owned(),
         rows_per_second: f64::from(rate) * f64::from(options.clients),
         share: options.sla_share,
     });
     StepSpec {
         name: step.name.clone(),
         clients: options.clients,
-        headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
+        headline: Headline { kind: kind.name().to_owned(), unit, label: label.to_owned() },
         window: if step.kind == StepKind::Index { WindowRule::LastEnded } else { WindowRule::FirstEnded },
         target,
-        kinds: kinds(step)
-            .iter()
-            .map(|kind| {
-                let is_paced = matches!(*kind, "insert" | "delete");
-                let pace = if is_paced { writer_pace(setup, index, step, 1) } else { Pace::Closed };
-                kind_spec(kind, step, setup, &pace)
-            })
-            .collect(),
+        kinds: kinds(step).into_iter().map(|kind| kind_spec(kind, (index, step), setup)).collect(),
         options: Map::from_iter([
             ("rows_per_commit".to_owned(), json!(step.rows_per_commit)),
             ("insert_statements_per_client".to_owned(), json!(step.inserts)),
@@ -133,28 +149,28 @@ pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
     }
 }
 
-fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup, pace: &Pace) -> KindSpec {
-    let options = &setup.options;
-    let capabilities = &setup.context.endpoint.capabilities;
-    let rows = match kind {
-        "query" if step.kind == StepKind::Range => options.rows_per_query,
-        "query" => options.points_per_query,
-        _ => step.rows_per_commit,
+fn kind_spec(kind: LaneKind, (index, step): (usize, &StepPlan), setup: &Setup) -> KindSpec {
+    let (options, prepared) = (&setup.options, setup.prepared);
+    let pace = match kind {
+        LaneKind::Insert | LaneKind::Delete => writer_pace(setup, index, step, 1),
+        LaneKind::Index | LaneKind::Range | LaneKind::Point => Pace::Closed,
     };
-    let is_prepared = match kind {
-        "index" => false,
-        "query" => setup.prepared.queries,
-        _ => setup.prepared.writes,
+    let (connections_per_client, rows_per_operation, is_prepared) = match kind {
+        LaneKind::Insert | LaneKind::Delete => (1, step.rows_per_commit, prepared.writes),
+        LaneKind::Index => (1, step.rows_per_commit, false),
+        LaneKind::Range => (options.query_connections, options.rows_per_query, prepared.queries),
+        LaneKind::Point => (options.query_connections, options.points_per_query, prepared.queries),
     };
+    let inserted = if kind == LaneKind::Insert { f64::from(rows_per_operation) } else { 0.0 };
     KindSpec {
-        kind: kind.to_owned(),
-        connections_per_client: if kind == "query" { options.query_connections } else { 1 },
+        kind: kind.name().to_owned(),
+        connections_per_client,
         pace: pace.to_string(),
         protocol: if is_prepared { "prepared" } else { "text" }.to_owned(),
-        rows_per_operation: rows,
+        rows_per_operation,
         statements_per_operation: 1,
-        user_bytes_per_operation: if kind == "insert" { f64::from(rows) * row_bytes(options) } else { 0.0 },
-        statement: statement(kind, step, capabilities, options),
+        user_bytes_per_operation: inserted * row_bytes(options),
+        statement: statement(kind, step, &setup.context.endpoint.capabilities, options),
     }
 }
 
@@ -165,35 +181,36 @@ fn row_bytes(options: &Options) -> f64 {
     NUMBERS + f64::from(options.data_length_min + options.data_length_max) / 2.0
 }
 
-fn statement(kind: &str, step: &StepPlan, capabilities: &Capabilities, options: &Options) -> String {
+fn statement(kind: LaneKind, step: &StepPlan, capabilities: &Capabilities, options: &Options) -> String {
     let table = "pi?";
     match kind {
-        "insert" => format!("{}(?,?,?,?,?,?), ... {} rows", sql::insert_prefix(table), step.rows_per_commit),
-        "delete" => {
+        LaneKind::Insert => {
+            format!("{}(?,?,?,?,?,?), ... {} rows", sql::insert_prefix(table), step.rows_per_commit)
+        }
+        LaneKind::Delete => {
             let [head, middle, tail] = sql::delete_parts(table, capabilities);
             format!("{head}?{middle}{}{tail}", step.rows_per_commit)
         }
-        "index" => sql::create_indexes(table, capabilities, options.secondary_indexes).join("; "),
-        _ if step.kind == StepKind::Range => RANGES
+        LaneKind::Index => sql::create_indexes(table, capabilities, options.secondary_indexes).join("; "),
+        LaneKind::Range => RANGES
             .iter()
             .take(options.secondary_indexes as usize)
             .map(|kind| sql::range_parts(table, kind, capabilities, options.rows_per_query).join("?"))
             .collect::<Vec<_>>()
             .join(" | "),
-        _ => sql::prepared_point(table, capabilities, options.points_per_query, false),
+        LaneKind::Point => sql::prepared_point(table, capabilities, options.points_per_query, false),
     }
 }
 
-/// Operation kinds of a step, in the order in which records number them.
-pub(crate) fn kinds(step: &StepPlan) -> Vec<&'static str> {
-    let mut kinds = vec![if step.kind == StepKind::Index { "index" } else { "insert" }];
-    if step.deletes {
-        kinds.push("delete");
-    }
-    if step.rate.is_some() {
-        kinds.push("query");
-    }
-    kinds
+/// Kinds of connections of a step, in the order in which records number them.
+pub(crate) fn kinds(step: &StepPlan) -> Vec<LaneKind> {
+    let (first, query) = match step.kind {
+        StepKind::Load | StepKind::Write => (LaneKind::Insert, None),
+        StepKind::Index => (LaneKind::Index, None),
+        StepKind::Range => (LaneKind::Insert, Some(LaneKind::Range)),
+        StepKind::Point => (LaneKind::Insert, Some(LaneKind::Point)),
+    };
+    [Some(first), step.deletes.then_some(LaneKind::Delete), query].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -55,8 +55,8 @@ fn acceptance_check_1_statements_of_an_operation() {
     let split = |name: &str| {
         with_step(name, |_, places| {
             let count = |wanted: fn(Kind) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
-            let (reads, others) = (count(Kind::is_read), count(Kind::is_bracket));
-            (places.len(), [reads, places.len() - reads - others, others])
+            let (writes, others) = (count(Kind::is_write), count(Kind::is_bracket));
+            (places.len(), [places.len() - writes - others, writes, others])
         })
     };
     for name in ["read-only_range=10", "read-only_range=100", "read-only_range=10000"] {

@@ -14,20 +14,14 @@ use crate::oltp::check_tables::tables_problem;
 use crate::oltp::mix::prepared;
 use crate::oltp::options::existing_warning;
 use crate::options::{
-    self, Protocol, exponent_problem, first_problem, number_problem, time_cap_problem, warmup_problem,
+    self, Protocol, exponent_problem, first_problem, range_problem, time_cap_problem, warmup_problem,
 };
 use crate::settle::both_problem;
-
-/// Ids in a list that every product takes in one statement.
-const MOST_IDS: u64 = 10_000;
 
 impl WorkloadOptions for Microbenchmarks {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         tables_problem(&self.tables_part())
-            .or_else(|| {
-                let ids = ("update_inlist_ids", self.update_inlist_ids.into(), 1, MOST_IDS);
-                number_problem([ids, ("operations", self.operations.unwrap_or(1), 1, u64::MAX)])
-            })
+            .or_else(|| range_problem(self))
             .or_else(|| ladder_problem("connections", &self.connections, MOST_CONNECTIONS))
             .or_else(|| steps_problem(self))
             .or_else(|| hot_problem(self))

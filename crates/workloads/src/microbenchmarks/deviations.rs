@@ -3,22 +3,13 @@
 
 use dbdyno_plan::Values;
 use dbdyno_record::Deviation;
-use serde_json::json;
 
-use crate::deviations::{of_rows, of_table_rows};
+use crate::deviations::{of_rows, of_table_rows, with_rest};
 use crate::microbenchmarks::options::Microbenchmarks as Options;
 use crate::oltp;
-use crate::settle::{SettleAfter, SettleWait};
 
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
-    let settle = options.settling();
-    let rest = settle.in_place_of_a_pause().or(match settle.wait {
-        SettleWait::Fixed(fixed) => Some(fixed.to_string()),
-        SettleWait::Original => None,
-    });
-    let mut values = options.values();
-    values.insert("rest".to_owned(), json!(rest));
-    values.insert("cleans_each".to_owned(), json!(settle.after_steps() == Some(SettleAfter::EachWrite)));
+    let values = with_rest(options.values(), &options.settling(), |wait| wait.to_string());
     let mut list = of_table_rows(oltp::deviations::ROWS, &options.tables_part().values());
     list.extend(of_rows(include_str!("deviations.toml"), &values));
     list

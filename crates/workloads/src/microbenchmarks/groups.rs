@@ -21,7 +21,7 @@ pub(crate) fn of_step(step: &MicroStep) -> BTreeMap<String, String> {
     if step.moment.is_warm_up() {
         return BTreeMap::new();
     }
-    let by_kind = if step.moment == Moment::Pre { None } else { by_kind(step.test) };
+    let by_kind = (step.moment != Moment::Pre).then(|| by_kind(step.test));
     [(BY_PART, by_part(step.test)), (BY_KIND, by_kind), (BY_SEQUENCE, Some(by_sequence(step)))]
         .into_iter()
         .filter_map(|(grouping, group)| Some((grouping.to_owned(), group?.to_owned())))
@@ -35,18 +35,18 @@ fn by_part(test: Test) -> Option<&'static str> {
         (Test::ReadOnly, _) => Some("range, part 2"),
         (Test::ReadOnlyCount, _) | (_, Family::Transactions) => None,
         (_, Family::Ranges) => Some("range, part 1"),
-        (_, Family::Writes) => Some("writes"),
+        (_, Family::Writes(_)) => Some("writes"),
     }
 }
 
 /// read-only-simple counts as aggregation there, though it has none.
-fn by_kind(test: Test) -> Option<&'static str> {
-    Some(match by_part(test) {
-        Some("point, part 1" | "point, part 2") => "point",
-        Some("range, part 1") => "range without aggregation",
-        Some("writes") => "writes",
-        _ => "range with aggregation",
-    })
+fn by_kind(test: Test) -> &'static str {
+    match test.family() {
+        Family::Points => "point",
+        Family::Ranges if test != Test::ReadOnlyCount => "range without aggregation",
+        Family::Ranges | Family::Transactions => "range with aggregation",
+        Family::Writes(_) => "writes",
+    }
 }
 
 fn by_sequence(step: &MicroStep) -> &'static str {

@@ -3,11 +3,12 @@
 use dbdyno_plan::named;
 
 use crate::oltp::options::OltpTest;
+use crate::oltp::steps::labels;
 
 named! {
     /// One microbenchmark, in the order of families. Names are the original's; what some of them
     /// hide is in `words.toml`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum MicroTest {
         PointQuery = "point-query",
         RandomPoints = "random-points",
@@ -48,22 +49,33 @@ pub(crate) enum Family {
     Ranges,
     /// Ten point selects and ranges.
     Transactions,
-    /// Rows change.
-    Writes,
+    /// Rows change, as this classic test changes them.
+    Writes(OltpTest),
 }
 
 impl MicroTest {
-    pub(crate) fn family(self) -> Family {
+    pub(crate) const fn family(self) -> Family {
         match self {
-            _ if self <= Self::PointsNotcoveredSi => Family::Points,
-            _ if self <= Self::Scan => Family::Ranges,
-            _ if self <= Self::ReadOnlyDistinct => Family::Transactions,
-            _ => Family::Writes,
+            Self::PointQuery | Self::RandomPoints | Self::HotPoints => Family::Points,
+            Self::PointsCoveredPk | Self::PointsNotcoveredPk => Family::Points,
+            Self::PointsCoveredSi | Self::PointsNotcoveredSi => Family::Points,
+            Self::RangeCoveredPk | Self::RangeNotcoveredPk => Family::Ranges,
+            Self::RangeCoveredSi | Self::RangeNotcoveredSi => Family::Ranges,
+            Self::ReadOnlyCount | Self::Scan => Family::Ranges,
+            Self::ReadOnly | Self::ReadOnlySimple | Self::ReadOnlySum => Family::Transactions,
+            Self::ReadOnlyOrder | Self::ReadOnlyDistinct => Family::Transactions,
+            Self::UpdateInlist | Self::UpdateNonindex => Family::Writes(OltpTest::UpdateNonIndex),
+            Self::UpdateOne | Self::UpdateZipf => Family::Writes(OltpTest::UpdateNonIndex),
+            Self::UpdateIndex => Family::Writes(OltpTest::UpdateIndex),
+            Self::WriteOnly => Family::Writes(OltpTest::WriteOnly),
+            Self::ReadWrite => Family::Writes(OltpTest::ReadWrite),
+            Self::Delete => Family::Writes(OltpTest::Delete),
+            Self::Insert => Family::Writes(OltpTest::Insert),
         }
     }
 
-    pub fn writes(self) -> bool {
-        self.family() == Family::Writes
+    pub const fn writes(self) -> bool {
+        matches!(self.family(), Family::Writes(_))
     }
 
     /// It runs with several ranges, so that its step's name must say which.
@@ -72,31 +84,19 @@ impl MicroTest {
     }
 
     /// What it does to the contents of tables, said by the classic test that does the same.
-    pub(crate) fn effect(self) -> OltpTest {
-        match self {
-            Self::UpdateIndex => OltpTest::UpdateIndex,
-            Self::WriteOnly => OltpTest::WriteOnly,
-            Self::ReadWrite => OltpTest::ReadWrite,
-            Self::Delete => OltpTest::Delete,
-            Self::Insert => OltpTest::Insert,
-            Self::UpdateInlist | Self::UpdateNonindex | Self::UpdateOne | Self::UpdateZipf => {
-                OltpTest::UpdateNonIndex
-            }
-            _ => OltpTest::PointSelect,
+    pub(crate) const fn effect(self) -> OltpTest {
+        match self.family() {
+            Family::Points | Family::Ranges => OltpTest::PointSelect,
+            Family::Transactions => OltpTest::ReadOnly,
+            Family::Writes(test) => test,
         }
     }
 
     /// What an operation is called, and the label of its rate.
-    pub(crate) fn labels(self) -> (&'static str, &'static str) {
-        match (self, self.family()) {
-            (Self::WriteOnly | Self::ReadWrite, _) | (_, Family::Transactions) => {
-                ("transaction", "transactions/s")
-            }
-            (Self::Scan, _) => ("scan", "rows/s"),
-            (Self::Delete, _) => ("delete", "deletes/s"),
-            (Self::Insert, _) => ("insert", "inserts/s"),
-            (_, Family::Writes) => ("update", "updates/s"),
-            (_, Family::Points | Family::Ranges) => ("query", "queries/s"),
+    pub(crate) const fn labels(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Scan => ("scan", "rows/s"),
+            test => labels(test.effect()),
         }
     }
 }

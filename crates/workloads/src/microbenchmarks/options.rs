@@ -54,6 +54,7 @@ with_defaults! {
         #[schemars(range(min = 1))]
         pub operations: Option<u64> = None,
         /// Ids in the list of update-inlist. Its published name says 100, the original sends 10.
+        // Every product takes so many in one statement.
         #[schemars(range(min = 1, max = 10_000))]
         pub update_inlist_ids: u32 = 10,
         /// Exponent of update-zipf.

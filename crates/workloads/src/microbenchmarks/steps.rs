@@ -4,8 +4,6 @@
 use std::sync::Arc;
 
 use crate::microbenchmarks::options::{MicroLength, MicroRung, MicroTest, Microbenchmarks as Options};
-use crate::oltp::options::OltpTest;
-use crate::options::Protocol;
 use dbdyno_loadgen::{LaneSpec, Limit, Pace};
 use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
@@ -59,24 +57,20 @@ impl<'a> Step<'a> {
             | MicroTest::ReadOnlySimple
             | MicroTest::ReadOnlySum
             | MicroTest::ReadOnlyOrder
-            | MicroTest::ReadOnlyDistinct => return self.classic(OltpTest::ReadOnly),
-            MicroTest::WriteOnly | MicroTest::ReadWrite | MicroTest::Insert => {
-                return self.classic(self.rung.step.test.effect());
+            | MicroTest::ReadOnlyDistinct
+            | MicroTest::WriteOnly
+            | MicroTest::ReadWrite
+            | MicroTest::Insert => {
+                let classic = self.rung.step.test.effect();
+                return places(classic, &self.setup.options, self.setup.client_ids());
             }
         };
         vec![Slot { kind, group: 0 }]
     }
 
-    fn classic(&self, test: OltpTest) -> Vec<Slot> {
-        places(test, &self.setup.options, self.setup.client_ids())
-    }
-
     pub(crate) fn is_prepared(&self) -> bool {
-        match self.options.protocol {
-            Protocol::Auto => !matches!(self.rung.step.test, MicroTest::Insert | MicroTest::Scan),
-            Protocol::Text => false,
-            Protocol::Prepared => true,
-        }
+        let auto = !matches!(self.rung.step.test, MicroTest::Insert | MicroTest::Scan);
+        self.options.protocol.prepares(auto)
     }
 
     /// What ends the connection's part.
@@ -121,17 +115,10 @@ impl<'a> Step<'a> {
         let (step, connections) = (&self.rung.step, self.rung.connections);
         let (kind, label) = step.test.labels();
         let clients = oltp::steps::clients(connections, None);
-        let places = self.places();
         let unit = if step.test == MicroTest::Scan { Unit::Rows } else { Unit::Operations };
         let kind = KindSpec {
-            kind: kind.to_owned(),
             connections_per_client: connections / clients,
-            pace: Pace::Closed.to_string(),
-            protocol: if self.is_prepared() { "prepared" } else { "text" }.to_owned(),
-            rows_per_operation: oltp::steps::rows(&places, &self.setup.options),
-            statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
-            user_bytes_per_operation: oltp::steps::user_bytes(&places, &self.setup.options),
-            statement: oltp::steps::statements(&places, &self.setup),
+            ..oltp::steps::test_kind(kind, &self.places(), self.is_prepared(), &self.setup)
         };
         let is_timed = self.options.length(step).is_some();
         let spec = step_spec((&self.rung.name, clients), (unit, label), is_timed, kind, self.options_map());

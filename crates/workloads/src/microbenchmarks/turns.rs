@@ -9,8 +9,7 @@ use crate::settle::{Settle, SettleAfter};
 impl Microbenchmarks {
     /// How the server is brought to rest, in the long form.
     pub fn settling(&self) -> Settle {
-        let short = || self.settle_wait.map_or_else(Settle::default, Settle::fixed);
-        self.settle.clone().unwrap_or_else(short)
+        Settle::chosen(self.settle.as_ref(), self.settle_wait)
     }
 
     /// The original's pause, counted from the start of cleanup: min(1200, 60 + loaded rows /

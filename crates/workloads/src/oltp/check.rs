@@ -8,20 +8,18 @@ use crate::oltp::estimate;
 use crate::oltp::mix::{places, prepared};
 use crate::oltp::options::{Distribution, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
 use crate::options::{
-    Number, Protocol, exponent_problem, first_problem, number_problem, pareto_problem, repeated,
-    time_cap_problem, time_problem, warmup_problem,
+    Protocol, exponent_problem, first_problem, pareto_problem, range_problem, repeated, time_cap_problem,
+    time_problem, warmup_problem,
 };
 use crate::settle::both_problem;
 
-/// More than any range is worth.
-const MOST_RANGE: u64 = i32::MAX as u64;
 /// More connections than a server of any product takes.
 pub(crate) const MOST_CONNECTIONS: u32 = 65_536;
 
 impl WorkloadOptions for Oltp {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         tables_problem(self)
-            .or_else(|| number_problem(numbers(self)))
+            .or_else(|| range_problem(self))
             .or_else(|| ladder_problem("connections", &self.connections, MOST_CONNECTIONS))
             .or_else(|| tests_problem(self))
             .or_else(|| statements_problem(self))
@@ -72,27 +70,6 @@ impl WorkloadOptions for Oltp {
     fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
         estimate::estimate(self, speed, size)
     }
-}
-
-/// Key, value, least and greatest allowed value of every whole number.
-fn numbers(oltp: &Oltp) -> [Number; 14] {
-    let statements = 10_000;
-    [
-        ("range_size", oltp.range_size.into(), 1, MOST_RANGE),
-        ("point_selects", oltp.point_selects.into(), 0, statements),
-        ("simple_ranges", oltp.simple_ranges.into(), 0, statements),
-        ("sum_ranges", oltp.sum_ranges.into(), 0, statements),
-        ("order_ranges", oltp.order_ranges.into(), 0, statements),
-        ("distinct_ranges", oltp.distinct_ranges.into(), 0, statements),
-        ("count_ranges", oltp.count_ranges.into(), 0, statements),
-        ("events", oltp.events.unwrap_or(1), 1, u64::MAX),
-        ("index_updates", oltp.index_updates.into(), 0, statements),
-        ("non_index_updates", oltp.non_index_updates.into(), 0, statements),
-        ("delete_inserts", oltp.delete_inserts.into(), 0, statements),
-        ("special_iterations", oltp.special_iterations.into(), 1, 1000),
-        ("special_percent", oltp.special_percent.into(), 1, 100),
-        ("special_share", oltp.special_share.into(), 0, 99),
-    ]
 }
 
 pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<Mistake> {

@@ -25,13 +25,11 @@ pub(crate) fn tables_problem(oltp: &Oltp) -> Option<Mistake> {
 
 fn table_number_problem(oltp: &Oltp) -> Option<Mistake> {
     let most = most_id(oltp);
-    let of_table = [("table_size", oltp.table_size, 1, most), ("first_id", oltp.first_id, 1, most)];
-    let is_wider = |key: &str| of_table.iter().any(|(own, value, ..)| *own == key && *value > most);
-    let tables = ("tables", oltp.tables.into(), 1, 10_000);
-    let connections = ("load_connections", oltp.load_connections.into(), 1, 1024);
-    let (key, message) = number_problem([tables, of_table[0], of_table[1], connections])?;
-    let help = if most == MOST_ID && is_wider(key) { WIDER } else { "" };
-    Some((key, message + help))
+    [("table_size", oltp.table_size), ("first_id", oltp.first_id)].into_iter().find_map(|(key, value)| {
+        let message = number_problem(key, value, &(1..=most))?;
+        let help = if most == MOST_ID && value > most { WIDER } else { "" };
+        Some((key, message + help))
+    })
 }
 
 const WIDER: &str = "; with id = \"bigint\" it may be greater";

@@ -95,8 +95,8 @@ mod tests {
     fn split(test: Test, options: &Options) -> (usize, usize, usize) {
         let places = places(test, options, false);
         let count = |wanted: fn(Kind) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
-        let (reads, others) = (count(Kind::is_read), count(Kind::is_bracket));
-        (reads, places.len() - reads - others, others)
+        let (writes, others) = (count(Kind::is_write), count(Kind::is_bracket));
+        (places.len() - writes - others, writes, others)
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) mod operation;
 mod option_words;
 pub mod options;
 pub(crate) mod rows;
-mod scramble;
+pub(crate) mod scramble;
 pub(crate) mod sql;
 pub(crate) mod steps;
 mod tables;

@@ -229,17 +229,12 @@ impl Oltp {
 
     /// How the server is brought to rest, in the long form.
     pub fn settling(&self) -> Settle {
-        let fixed = |wait| Settle::fixed(SettleWait::Fixed(wait));
-        self.settle.clone().unwrap_or_else(|| self.settle_wait.map_or_else(Settle::default, fixed))
+        Settle::chosen(self.settle.as_ref(), self.settle_wait.map(SettleWait::Fixed))
     }
 
     /// Whether the statements of `test` are prepared; the original sends inserts as text.
     pub(crate) fn prepares(&self, test: OltpTest) -> bool {
-        match self.protocol {
-            Protocol::Auto => test != OltpTest::Insert,
-            Protocol::Text => false,
-            Protocol::Prepared => true,
-        }
+        self.protocol.prepares(test != OltpTest::Insert)
     }
 
     /// Connections of the step that has the most.

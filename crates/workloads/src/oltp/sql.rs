@@ -82,9 +82,15 @@ impl Kind {
         )
     }
 
-    /// It fetches rows.
-    pub(crate) fn is_read(self) -> bool {
-        self > Self::Begin && self < Self::IndexUpdate
+    /// It changes rows.
+    pub(crate) fn is_write(self) -> bool {
+        match self {
+            Self::IndexUpdate | Self::NonIndexUpdate | Self::ListUpdate(_) => true,
+            Self::Delete | Self::Insert | Self::NewRow | Self::NewRowWithId => true,
+            Self::Begin | Self::Commit | Self::Point | Self::Points(..) | Self::HotPoints(_) => false,
+            Self::Range(..) | Self::Scan | Self::SimpleRange | Self::SumRange => false,
+            Self::OrderRange | Self::DistinctRange | Self::CountRange => false,
+        }
     }
 }
 

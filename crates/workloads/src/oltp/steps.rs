@@ -133,14 +133,14 @@ pub(crate) fn schedule(
     }
 }
 
-/// What an operation of `test` is called.
-pub(crate) fn kind_name(test: Test) -> &'static str {
+/// What an operation of `test` is called, and the label of its rate.
+pub(crate) const fn labels(test: Test) -> (&'static str, &'static str) {
     match test {
-        Test::PointSelect => "query",
-        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => "transaction",
-        Test::UpdateIndex | Test::UpdateNonIndex => "update",
-        Test::Insert => "insert",
-        Test::Delete => "delete",
+        Test::PointSelect => ("query", "queries/s"),
+        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => ("transaction", "transactions/s"),
+        Test::UpdateIndex | Test::UpdateNonIndex => ("update", "updates/s"),
+        Test::Insert => ("insert", "inserts/s"),
+        Test::Delete => ("delete", "deletes/s"),
     }
 }
 
@@ -148,13 +148,9 @@ pub(crate) fn kind_name(test: Test) -> &'static str {
 /// none of updates.
 fn rate_label(test: Test, options: &Options) -> &'static str {
     match test {
-        Test::PointSelect => "queries/s",
-        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => "transactions/s",
         Test::UpdateIndex if options.index_updates > 1 => "operations/s",
         Test::UpdateNonIndex if options.non_index_updates > 1 => "operations/s",
-        Test::UpdateIndex | Test::UpdateNonIndex => "updates/s",
-        Test::Insert => "inserts/s",
-        Test::Delete => "deletes/s",
+        test => labels(test).1,
     }
 }
 
@@ -209,16 +205,25 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
             let places = places(test, &setup.options, setup.client_ids());
             let paces = paces(&step.name, (connections, rate), &setup.options, setup.context.seed);
             KindSpec {
-                kind: kind_name(test).to_owned(),
                 connections_per_client: connections / clients(connections, rate),
                 pace: paces.first().map_or_else(String::new, ToString::to_string),
-                protocol: if setup.options.prepares(test) { "prepared" } else { "text" }.to_owned(),
-                rows_per_operation: rows(&places, &setup.options),
-                statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
-                user_bytes_per_operation: user_bytes(&places, &setup.options),
-                statement: statements(&places, setup),
+                ..test_kind(labels(test).0, &places, setup.options.prepares(test), setup)
             }
         }
+    }
+}
+
+/// Operations of `places`, each sent when the one before is answered, over one connection a client.
+pub(crate) fn test_kind(name: &str, places: &[Slot], is_prepared: bool, setup: &Setup) -> KindSpec {
+    KindSpec {
+        kind: name.to_owned(),
+        connections_per_client: 1,
+        pace: Pace::Closed.to_string(),
+        protocol: if is_prepared { "prepared" } else { "text" }.to_owned(),
+        rows_per_operation: rows(places, &setup.options),
+        statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
+        user_bytes_per_operation: user_bytes(places, &setup.options),
+        statement: statements(places, setup),
     }
 }
 
@@ -259,7 +264,7 @@ fn column_bytes(options: &Options) -> u64 {
 
 /// Rows that the statements of an operation ask for or change; a range near a table's end has
 /// fewer.
-pub(crate) fn rows(places: &[Slot], options: &Options) -> u32 {
+fn rows(places: &[Slot], options: &Options) -> u32 {
     let rows = |place: &Slot| match place.kind {
         Kind::Begin | Kind::Commit => 0,
         Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => options.range_size,
@@ -273,7 +278,7 @@ pub(crate) fn rows(places: &[Slot], options: &Options) -> u32 {
 
 /// Bytes of the columns that the statements of an operation insert or set; those of deleted rows
 /// are none.
-pub(crate) fn user_bytes(places: &[Slot], options: &Options) -> f64 {
+fn user_bytes(places: &[Slot], options: &Options) -> f64 {
     let k = (column_bytes(options) - (C_LENGTH + PAD_LENGTH) as u64) / 2;
     let bytes = |place: &Slot| match place.kind {
         Kind::IndexUpdate => k,
@@ -287,7 +292,7 @@ pub(crate) fn user_bytes(places: &[Slot], options: &Options) -> f64 {
 
 /// Each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
 pub(crate) fn statements(places: &[Slot], setup: &Setup) -> String {
-    let writes = places.iter().any(|place| !place.kind.is_read() && !place.kind.is_bracket());
+    let writes = places.iter().any(|place| place.kind.is_write());
     let mut kinds: Vec<(Kind, u32)> = Vec::new();
     for place in places {
         match kinds.iter_mut().find(|entry| entry.0 == place.kind) {

@@ -13,7 +13,7 @@ use super::options::{Pgbench, QueryMode};
 use super::variables::is_name_sign;
 use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::oltp::estimate::OPERATIONS_PER_SECOND;
-use crate::options::{first_problem, number_problem};
+use crate::options::{first_problem, range_problem};
 use crate::sql_checks;
 
 /// Letters of `init_steps`.
@@ -75,15 +75,10 @@ impl WorkloadOptions for Pgbench {
 
 /// The first value out of its range, or that does not go with another.
 pub(crate) fn values_problem(options: &Pgbench) -> Option<Mistake> {
-    number_problem([
-        ("scale", options.scale.into(), 1, 20_000_000),
-        ("fillfactor", options.fillfactor.into(), 10, 100),
-        ("max_tries", options.max_tries.into(), 1, u32::MAX.into()),
-        ("transactions", options.transactions.unwrap_or(1), 1, u32::MAX.into()),
-    ])
-    .or_else(|| words_problem(options))
-    .or_else(|| check::ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
-    .or_else(|| check::pace_problem(&options.shared()))
+    range_problem(options)
+        .or_else(|| words_problem(options))
+        .or_else(|| check::ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
+        .or_else(|| check::pace_problem(&options.shared()))
 }
 
 fn words_problem(options: &Pgbench) -> Option<Mistake> {

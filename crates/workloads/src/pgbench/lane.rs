@@ -57,12 +57,6 @@ pub struct ScriptLane {
     sum: Done,
 }
 
-/// Where an action leads, and whether it was an exchange with the server.
-enum Next {
-    Following,
-    To(usize),
-}
-
 impl ScriptLane {
     pub(crate) fn new(setup: Arc<Setup>, part: Part, client: u32) -> Self {
         let scripts = setup.scripts.as_ref().ok();
@@ -132,8 +126,7 @@ impl ScriptLane {
         while let Some(command) = source.script.commands.get(at) {
             has_waited |= matches!(command.action, Action::Sql(_) | Action::Sleep(..));
             match self.act(&command.action, (script, at)).await {
-                Ok(Next::Following) => at += 1,
-                Ok(Next::To(to)) => at = to,
+                Ok(to) => at = to.unwrap_or(at + 1),
                 Err(failure) => {
                     let message =
                         format!("script {}, line {}: {}", source.given, command.line, failure.message);
@@ -155,29 +148,23 @@ impl ScriptLane {
         Ok(())
     }
 
-    async fn act(&mut self, action: &Action, place: (usize, usize)) -> Result<Next, Failure> {
+    /// Does what a command says; where the script goes on, unless with the next one.
+    async fn act(&mut self, action: &Action, place: (usize, usize)) -> Result<Option<usize>, Failure> {
+        let began = self.setup.times_all.then(Instant::now);
         match action {
             Action::Set(variable, value) => {
-                let began = self.setup.times_all.then(Instant::now);
                 let value = value.value(&self.variables, &mut self.draws).map_err(fatal)?;
                 self.variables.set(*variable, value);
-                if let Some(began) = began {
-                    self.count(place, began, 0);
-                }
             }
             Action::Unless(condition, to) => {
                 let value = condition.value(&self.variables, &mut self.draws).map_err(fatal)?;
-                return Ok(if value.is_true() { Next::Following } else { Next::To(*to) });
+                return Ok((!value.is_true()).then_some(*to));
             }
-            Action::Jump(to) => return Ok(Next::To(*to)),
+            Action::Jump(to) => return Ok(Some(*to)),
             Action::Sleep(amount, unit_us) => {
-                let began = self.setup.times_all.then(Instant::now);
                 let amount = amount.value(&self.variables, &mut self.draws).and_then(Value::to_int);
                 let amount = u64::try_from(amount.map_err(fatal)?).unwrap_or(0);
                 tokio::time::sleep(Duration::from_micros(amount.saturating_mul(*unit_us))).await;
-                if let Some(began) = began {
-                    self.count(place, began, 0);
-                }
             }
             Action::StartPipeline => {
                 if self.setup.options.protocol == QueryMode::Simple {
@@ -195,7 +182,10 @@ impl ScriptLane {
             Action::Sql(sql) => self.sql(sql, place).await?,
             Action::Nothing => {}
         }
-        Ok(Next::Following)
+        if let (Action::Set(..) | Action::Sleep(..), Some(began)) = (action, began) {
+            self.count(place, began, 0);
+        }
+        Ok(None)
     }
 
     async fn sql(&mut self, sql: &Sql, place: (usize, usize)) -> Result<(), Failure> {

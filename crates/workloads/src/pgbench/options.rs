@@ -65,7 +65,7 @@ with_defaults! {
         /// Length of each step, without its warm-up.
         pub time: PlanDuration = PlanDuration::from_secs(10),
         /// Transactions of each connection, in place of `time`; the warm-up is left out then.
-        #[schemars(range(min = 1))]
+        #[schemars(range(min = 1, max = 4_294_967_295_u64))]
         pub transactions: Option<u64> = None,
         /// Load before the clock counts, in whole seconds.
         pub warmup: PlanDuration = PlanDuration::from_secs(0),

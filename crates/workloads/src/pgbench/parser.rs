@@ -135,20 +135,24 @@ impl Parser<'_> {
         self.tokens.get(self.at)
     }
 
-    fn takes_sign(&mut self, sign: &str) -> bool {
-        let is_next = matches!(self.peek(), Some(Token::Sign(next)) if *next == sign);
+    /// The sign or word that comes next.
+    fn next_text(&self) -> Option<&str> {
+        match self.peek()? {
+            Token::Sign(sign) => Some(sign),
+            Token::Word(word) => Some(word),
+            Token::Number(_) | Token::Double(_) | Token::Variable(_) => None,
+        }
+    }
+
+    /// Takes the next token if it is this sign or word; whether it is.
+    fn takes(&mut self, text: &str) -> bool {
+        let is_next = self.next_text() == Some(text);
         self.at += usize::from(is_next);
         is_next
     }
 
-    fn takes_word(&mut self, word: &str) -> bool {
-        let is_next = matches!(self.peek(), Some(Token::Word(next)) if next == word);
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    fn expects(&mut self, took: bool) -> Result<(), String> {
-        if took { Ok(()) } else { Err(unexpected(self.peek())) }
+    fn expects(&mut self, text: &str) -> Result<(), String> {
+        if self.takes(text) { Ok(()) } else { Err(unexpected(self.peek())) }
     }
 
     /// Operands joined by operators that bind at least as tightly as `least`.
@@ -180,11 +184,7 @@ impl Parser<'_> {
 
     /// The row of the operator that comes next.
     fn operator(&self) -> Option<(&'static str, u8, Function, bool)> {
-        let next = match self.peek()? {
-            Token::Sign(sign) => sign,
-            Token::Word(word) => word.as_str(),
-            _ => return None,
-        };
+        let next = self.next_text()?;
         OPERATORS.into_iter().find(|(operator, ..)| *operator == next)
     }
 
@@ -194,7 +194,7 @@ impl Parser<'_> {
             "isnull" => (false, Value::Null),
             "notnull" => (true, Value::Null),
             _ => {
-                let negated = self.takes_word("not");
+                let negated = self.takes("not");
                 let value = match self.peek() {
                     Some(Token::Word(word)) => constant(word),
                     _ => None,
@@ -220,8 +220,7 @@ impl Parser<'_> {
             Token::Variable(name) => Ok(Expression::Variable(self.names.place(&name))),
             Token::Sign("(") => {
                 let inner = self.operators(OR)?;
-                let closes = self.takes_sign(")");
-                self.expects(closes).map(|()| inner)
+                self.expects(")").map(|()| inner)
             }
             Token::Sign("+") => self.operators(UNARY),
             Token::Sign("-") if self.peek() == Some(&Token::Number(BEYOND)) => {
@@ -254,35 +253,33 @@ impl Parser<'_> {
 
     fn case(&mut self) -> Result<Expression, String> {
         let mut arguments = Vec::new();
-        while self.takes_word("when") {
+        while self.takes("when") {
             arguments.push(self.operators(OR)?);
-            let then = self.takes_word("then");
-            self.expects(then)?;
+            self.expects("then")?;
             arguments.push(self.operators(OR)?);
         }
-        self.expects(!arguments.is_empty())?;
-        arguments.push(if self.takes_word("else") {
+        if arguments.is_empty() {
+            return Err(unexpected(self.peek()));
+        }
+        arguments.push(if self.takes("else") {
             self.operators(OR)?
         } else {
             Expression::Constant(Value::Null)
         });
-        let ends = self.takes_word("end");
-        self.expects(ends).map(|()| Expression::Call(Function::Case, arguments))
+        self.expects("end").map(|()| Expression::Call(Function::Case, arguments))
     }
 
     fn call(&mut self, name: &str) -> Result<Expression, String> {
-        let opens = self.takes_sign("(");
-        self.expects(opens)?;
+        self.expects("(")?;
         let known = NAMED.iter().find(|(own, ..)| *own == name);
         let (_, function, numbers) = known.ok_or_else(|| {
             let names = NAMED.iter().map(|(own, ..)| *own).collect::<Vec<_>>().join(", ");
             format!("unexpected function name \"{name}\"; there are {names}")
         })?;
         let mut arguments = Vec::new();
-        while !self.takes_sign(")") {
+        while !self.takes(")") {
             if !arguments.is_empty() {
-                let goes_on = self.takes_sign(",");
-                self.expects(goes_on)?;
+                self.expects(",")?;
             }
             arguments.push(self.operators(OR)?);
         }

@@ -3,55 +3,39 @@
 
 use std::f64::consts::PI;
 
-use crate::{Philox, draw_below_u64};
+use crate::Philox;
+use crate::oltp::draws;
+use crate::oltp::scramble::mixed;
 
 /// Least parameter of a gaussian, and the range of a zipfian's.
 const LEAST_GAUSSIAN: f64 = 2.0;
 const ZIPFIAN: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
 
 /// The draws of one transaction, in their order.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Draws {
     stream: Philox,
-    client: u32,
-    number: u64,
-    /// Of the next 64 bits.
-    index: u32,
+    draws: draws::Draws,
 }
 
 impl Draws {
     pub(crate) fn new(stream: Philox) -> Self {
-        Self { stream, client: 0, number: 0, index: 0 }
+        Self { draws: draws::Draws::new(&stream, 0, 0), stream }
     }
 
     /// Goes to the first draw of transaction `number` of `client`.
     pub(crate) fn begin(&mut self, client: u32, number: u64) {
-        (self.client, self.number, self.index) = (client, number, 0);
-    }
-
-    fn words(&mut self) -> (u32, u32) {
-        let block = self.stream.at(self.client, self.number, self.index / 2);
-        let half = if self.index.is_multiple_of(2) { (block[0], block[1]) } else { (block[2], block[3]) };
-        self.index = self.index.wrapping_add(1);
-        half
+        self.draws = draws::Draws::new(&self.stream, client, number);
     }
 
     /// In `[0, 1)`.
     fn fraction(&mut self) -> f64 {
-        let (high, low) = self.words();
-        let bits = (u64::from(high) << 32 | u64::from(low)) >> 11;
-        bits as f64 / (1_u64 << 53) as f64
+        self.draws.fraction()
     }
 
-    /// From `low` to `high`, both included.
+    /// From `low` to `high`, both included; a range in which [`range_problem`] finds none.
     pub(crate) fn uniform(&mut self, low: i64, high: i64) -> i64 {
-        let count = (high as u64).wrapping_sub(low as u64).wrapping_add(1);
-        let (first, second) = self.words();
-        let offset = match count {
-            0 => u64::from(first) << 32 | u64::from(second),
-            count => draw_below_u64(first, second, count),
-        };
-        low.wrapping_add(offset as i64)
+        low.wrapping_add_unsigned(self.draws.below(high.abs_diff(low).saturating_add(1)))
     }
 
     pub(crate) fn exponential(&mut self, low: i64, high: i64, parameter: f64) -> Result<i64, String> {
@@ -174,10 +158,7 @@ impl Xoroshiro {
     fn new(mut seed: u64) -> Self {
         let mut next = || {
             seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut value = seed;
-            value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            value ^ (value >> 31)
+            mixed(seed)
         };
         let (first, second) = (next(), next());
         Self(first, second)

@@ -71,11 +71,6 @@ impl Sysbench {
         self.init(0).await
     }
 
-    /// Runs the script's `done`.
-    pub async fn end(&mut self) -> Result<(), Error> {
-        self.done().await
-    }
-
     /// Hands `stat` to the script's hook `report_intermediate` or `report_cumulative`; whether it
     /// has one.
     pub fn report(&self, kind: &str, stat: &Stat) -> Result<bool, String> {

@@ -13,7 +13,7 @@ use super::offers::Offers;
 use super::options::{PsMode, Sysbench};
 use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::oltp::estimate::OPERATIONS_PER_SECOND;
-use crate::options::{exponent_problem, first_problem, number_problem, pareto_problem, repeated};
+use crate::options::{exponent_problem, first_problem, pareto_problem, range_problem, repeated};
 use crate::sql_checks;
 
 /// What a command such as `prepare` is taken to last.
@@ -76,17 +76,11 @@ impl WorkloadOptions for Sysbench {
 
 /// The first number out of its range, or that does not go with another.
 pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
-    number_problem([
-        ("prepare_connections", options.prepare_connections.into(), 1, 1024),
-        ("memory_mb", options.memory_mb.into(), 1, 1_000_000),
-        ("rand_spec_iter", options.rand_spec_iter.into(), 1, 1000),
-        ("rand_spec_pct", options.rand_spec_pct.into(), 1, 100),
-        ("rand_spec_res", options.rand_spec_res.into(), 0, 99),
-    ])
-    .or_else(|| pareto_problem("rand_pareto_h", options.rand_pareto_h))
-    .or_else(|| exponent_problem("rand_zipfian_exp", options.rand_zipfian_exp))
-    .or_else(|| check::ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
-    .or_else(|| check::pace_problem(&options.shared()))
+    range_problem(options)
+        .or_else(|| pareto_problem("rand_pareto_h", options.rand_pareto_h))
+        .or_else(|| exponent_problem("rand_zipfian_exp", options.rand_zipfian_exp))
+        .or_else(|| check::ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
+        .or_else(|| check::pace_problem(&options.shared()))
 }
 
 fn commands_problem(options: &Sysbench) -> Option<Mistake> {

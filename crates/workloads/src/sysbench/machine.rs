@@ -89,6 +89,21 @@ pub(crate) struct Machine {
 impl Machine {
     /// A new state in which the script has been loaded, and its options set.
     pub(crate) fn new(setup: &Arc<Setup>, script: &Script, place: StateIdentity<'_>) -> Result<Self, String> {
+        let own = Self::loaded(setup, script, place)?;
+        own.set_options(place.threads)?;
+        // What loading has left would stay until the state has doubled, in each of thousands.
+        let collect = || own.lua.gc_collect().and_then(|()| own.lua.gc_collect());
+        collect().map_err(|error| said(&error))?;
+        own.lua.gc_set_pause(GARBAGE_PERCENT);
+        Ok(own)
+    }
+
+    /// A new state in which the script has been loaded; it has no options yet.
+    pub(crate) fn loaded(
+        setup: &Arc<Setup>,
+        script: &Script,
+        place: StateIdentity<'_>,
+    ) -> Result<Self, String> {
         let host = Rc::new(Host {
             setup: Arc::clone(setup),
             script: script.clone(),
@@ -102,7 +117,7 @@ impl Machine {
             over: RefCell::default(),
         });
         let (lua, api) = host.loaded().map_err(|error| said(&error))?;
-        let own = Self {
+        Ok(Self {
             lua,
             api,
             host,
@@ -111,16 +126,11 @@ impl Machine {
             thread: None,
             tally: Tally::default(),
             failure: None,
-        };
-        own.set_options(place.threads)?;
-        // What loading has left would stay until the state has doubled, in each of thousands.
-        let collect = || own.lua.gc_collect().and_then(|()| own.lua.gc_collect());
-        collect().map_err(|error| said(&error))?;
-        own.lua.gc_set_pause(GARBAGE_PERCENT);
-        Ok(own)
+        })
     }
 
-    fn set_options(&self, threads: u32) -> Result<(), String> {
+    /// Sets the script's options as the plan says; what is wrong with one of them, if one is.
+    pub(crate) fn set_options(&self, threads: u32) -> Result<(), String> {
         let set = || -> mlua::Result<Option<String>> {
             let builtin = option_table(&self.lua, &self.host.setup, threads)?;
             let given = self.lua.create_table()?;

@@ -136,7 +136,7 @@ impl Sysbench {
     }
 
     /// Runs the script's `done`, and forgets the state.
-    async fn done(&mut self) -> Result<(), Error> {
+    pub async fn end(&mut self) -> Result<(), Error> {
         let Some(mut machine) = self.main.take() else { return Ok(()) };
         let turn = machine.start("finish", Reply::Nothing).await;
         machine.close().await;
@@ -253,7 +253,7 @@ impl Workload for Sysbench {
     }
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
-        self.done().await?;
+        self.end().await?;
         let printed = self.printed();
         let settle = self.setup.options.settling();
         let settle = (index + 1 == self.load_steps()).then_some(&settle);

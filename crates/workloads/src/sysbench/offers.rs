@@ -38,18 +38,13 @@ impl Offers {
         let script = Script::find(&options.script, options.allows_files())
             .map_err(|error| ("script", error.to_string()))?;
         let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
-        let machine = Machine::new(setup, &script, place).map_err(|problem| {
-            let key = if problem.contains("option ") || problem.contains(", but must be ") {
-                "options"
-            } else {
-                "script"
-            };
-            (key, format!("script {}: {problem}", script.given))
-        })?;
+        let mistake = |key, problem: String| (key, format!("script {}: {problem}", script.given));
+        let machine = Machine::loaded(setup, &script, place).map_err(|problem| mistake("script", problem))?;
+        machine.set_options(place.threads).map_err(|problem| mistake("options", problem))?;
         let (list, commands): (Vec<Table>, BTreeMap<String, bool>) = machine
             .options_part()
             .and_then(|(_, offers)| offers.call(()))
-            .map_err(|error| ("script", format!("script {}: {}", script.given, said(&error))))?;
+            .map_err(|error| mistake("script", said(&error)))?;
         let option = |entry: Table| -> mlua::Result<OwnOption> {
             Ok(OwnOption {
                 name: entry.get(1)?,

@@ -36,6 +36,9 @@ fn a_mistake_is_named_with_its_line_before_anything_runs() {
     assert!(said.contains("own.lua:2:") && said.contains("unexpected symbol"), "{said}");
     let said = mistake(&script("local x = nil + 1\nfunction event() end\n"));
     assert!(said.contains("own.lua:1:") && said.contains("arithmetic"), "{said}");
+    // At the script's line of the plan, though its own words are those of a wrong option.
+    let said = mistake(&script("error('option a is b, but must be c')"));
+    assert!(said.starts_with("p.toml:6:10: ") && said.contains("option a is b"), "{said}");
     let said = mistake(&script("x = 1"));
     assert!(said.contains("has no command run"), "{said}");
     let said = plan(&stock("no_such_script", "")).unwrap_err();

@@ -47,15 +47,7 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> L
                 planned(spec, move || AnyLane::Load(load::LoadLane::new(&setup, portions)))
             })
             .collect(),
-        StepKind::Index => {
-            let statements =
-                steps::index_statements(setup).into_iter().flat_map(|(_, statements)| statements);
-            one_after_the_other(
-                setup,
-                "index",
-                statements.chain(steps::foreign_key_statements(setup)).collect(),
-            )
-        }
+        StepKind::Index => one_after_the_other(setup, "index", steps::index_statements(setup)),
         StepKind::Statistics => {
             let statements = Table::ALL.map(|table| steps::statistics_statement(table, setup));
             one_after_the_other(setup, "analyse", statements.to_vec())

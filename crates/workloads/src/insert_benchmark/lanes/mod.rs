@@ -14,7 +14,7 @@ use dbdyno_loadgen::{
 };
 
 use crate::any_lane::any_lane;
-use crate::insert_benchmark::steps::{StepKind, StepPlan, kinds, writer_pace};
+use crate::insert_benchmark::steps::{LaneKind, StepPlan, kinds, writer_pace};
 use crate::insert_benchmark::{Setup, sql};
 use crate::{Lanes, planned};
 
@@ -48,46 +48,47 @@ any_lane! {
 }
 
 pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Lanes<AnyLane> {
-    let kinds = kinds(step);
-    let kind = |name: &str| kinds.iter().position(|kind| *kind == name).unwrap_or(0);
-    if step.kind == StepKind::Index {
-        let setup = &client.setup;
-        let capabilities = &setup.context.endpoint.capabilities;
-        let statements = sql::create_indexes(&client.table(), capabilities, setup.options.secondary_indexes);
-        let spec = LaneSpec::in_turn(client.number, statements.len() as u64);
-        let of = client.clone();
-        return vec![planned(spec, move || AnyLane::Index(index::IndexLane::new(&of, statements)))];
-    }
-    let pace = writer_pace(&client.setup, client.step, step, client.number);
+    let setup = &client.setup;
+    let pace = writer_pace(setup, client.step, step, client.number);
     let writes = Limit::Operations(step.inserts);
     let coupling = step.deletes.then(|| Arc::new(Coupling::new(Coupling::ORIGINAL_LEAD)));
     let side = |side| coupling.as_ref().map(|coupling| (Arc::clone(coupling), side));
     // The deleter's cursor; point queries draw from it upwards. 0 until the first delete, as in the
     // original.
     let cursor = Arc::new(AtomicI64::new(0));
-
-    let of = client.clone();
-    let inserts = LaneSpec::new(client.number, pace.clone(), writes);
-    let spec = LaneSpec { kind: kind("insert"), coupling: side(Side::Left), ..inserts };
-    let mut lanes = vec![planned(spec, move || AnyLane::Insert(insert::InsertLane::new(&of)))];
-    if step.deletes {
-        let (of, cursor) = (client.clone(), Arc::clone(&cursor));
-        // Deletes keep within a few statements of the inserts, and the rate is one of inserts: were
-        // a deleter's end the window's, a short step could count none.
-        let deletes = LaneSpec::new(client.number, pace, writes);
-        let (kind, coupling) = (kind("delete"), side(Side::Right));
-        let spec = LaneSpec { kind, role: Role::Follows, coupling, ..deletes };
-        lanes.push(planned(spec, move || AnyLane::Delete(delete::DeleteLane::new(&of, cursor))));
-    }
-    if step.rate.is_some() {
-        for connection in 0..client.setup.options.query_connections {
-            let (of, cursor, queries) = (client.clone(), Arc::clone(&cursor), step.kind);
-            let reads = LaneSpec::new(client.number, Pace::Closed, Limit::UntilClientEnds);
-            let spec = LaneSpec { kind: kind("query"), role: Role::Follows, ..reads };
-            lanes.push(planned(spec, move || match queries {
-                StepKind::Range => AnyLane::Range(range::RangeLane::new(&of, connection)),
-                _ => AnyLane::Point(point::PointLane::new(&of, connection, cursor)),
-            }));
+    let mut lanes = Vec::new();
+    for (number, kind) in kinds(step).into_iter().enumerate() {
+        let of = client.clone();
+        let lane = |pace, limit| LaneSpec { kind: number, ..LaneSpec::new(client.number, pace, limit) };
+        let reads = || LaneSpec { role: Role::Follows, ..lane(Pace::Closed, Limit::UntilClientEnds) };
+        match kind {
+            LaneKind::Index => {
+                let (capabilities, count) =
+                    (&setup.context.endpoint.capabilities, setup.options.secondary_indexes);
+                let statements = sql::create_indexes(&client.table(), capabilities, count);
+                let spec = lane(Pace::Closed, Limit::Operations(statements.len() as u64));
+                lanes.push(planned(spec, move || AnyLane::Index(index::IndexLane::new(&of, statements))));
+            }
+            LaneKind::Insert => {
+                let spec = LaneSpec { coupling: side(Side::Left), ..lane(pace.clone(), writes) };
+                lanes.push(planned(spec, move || AnyLane::Insert(insert::InsertLane::new(&of))));
+            }
+            LaneKind::Delete => {
+                // Deletes keep within a few statements of the inserts, and the rate is one of
+                // inserts: were a deleter's end the window's, a short step could count none.
+                let deletes = lane(pace.clone(), writes);
+                let spec = LaneSpec { role: Role::Follows, coupling: side(Side::Right), ..deletes };
+                let cursor = Arc::clone(&cursor);
+                lanes.push(planned(spec, move || AnyLane::Delete(delete::DeleteLane::new(&of, cursor))));
+            }
+            LaneKind::Range => lanes.extend((0..setup.options.query_connections).map(|connection| {
+                let of = of.clone();
+                planned(reads(), move || AnyLane::Range(range::RangeLane::new(&of, connection)))
+            })),
+            LaneKind::Point => lanes.extend((0..setup.options.query_connections).map(|connection| {
+                let (of, cursor) = (of.clone(), Arc::clone(&cursor));
+                planned(reads(), move || AnyLane::Point(point::PointLane::new(&of, connection, cursor)))
+            })),
         }
     }
     lanes

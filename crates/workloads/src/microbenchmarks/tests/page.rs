@@ -27,7 +27,7 @@ fn page() -> String {
         write_sequence(&mut out, title, sequence);
     }
     out.push_str(GROUPS);
-    for family in MicroTest::ALL.chunk_by(|one, next| one.family() == next.family()) {
+    for family in MicroTest::ALL.chunk_by(|one, next| title(one.family()) == title(next.family())) {
         let _ = writeln!(out, "\n## {}", title(family[0].family()));
         let mut before = Words::default();
         for test in family {
@@ -45,7 +45,7 @@ fn title(family: Family) -> &'static str {
         Family::Points => "Points",
         Family::Ranges => "Ranges",
         Family::Transactions => "Transactions that read",
-        Family::Writes => "Writes",
+        Family::Writes(_) => "Writes",
     }
 }
 

@@ -86,7 +86,7 @@ impl TestLane {
             first_new_id,
             scanned_rows: found.unwrap_or(setup.options.table_size),
             in_transaction: places.iter().any(|place| place.kind == Kind::Begin),
-            writes: places.iter().any(|place| !place.kind.is_read() && !place.kind.is_bracket()),
+            writes: places.iter().any(|place| place.kind.is_write()),
             prepared,
             senders: Vec::new(),
             places: Vec::new(),
