@@ -240,7 +240,11 @@ impl JsonSchema for TimeOrAuto {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": r"^([0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)|auto)$" })
+        json_schema!({
+            "type": "string",
+            "pattern": r"^([0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)|auto)$",
+            "x-auto": true
+        })
     }
 }
 
