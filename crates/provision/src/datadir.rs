@@ -132,7 +132,7 @@ pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
     Folder::open(path)?.write_mark(&text).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
-/// Fills the prepared `data_dir` from another one, sharing blocks where the filesystem can, and lets
+/// Fills the prepared `data_dir` from another, sharing blocks where the filesystem can, and lets
 /// the writes reach the disk, so that they are not charged to what is measured next.
 pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
     let copied = copy_tree(from, data_dir, MARK, cancel)?;

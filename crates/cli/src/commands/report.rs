@@ -141,7 +141,7 @@ fn part(args: &ReportArgs) -> Part {
     }
 }
 
-/// The format that the ending of a file asks for; `plain`, without a file or an ending. A file whose
+/// The format that the ending of a file asks for; `plain` without a file or an ending. A file whose
 /// ending is of no format would hold what no one expects in it.
 pub(super) fn of_ending<T: Copy>(
     output: Option<&Path>,
