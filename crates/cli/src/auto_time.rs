@@ -1,15 +1,14 @@
-//! `time = "auto"` and `read_time = "auto"` of a plan: the length of steps that gives most
-//! information a minute.
+//! `"auto"` as a time of a plan: the length of steps that gives most information a minute.
 
 use std::path::Path;
 
 use dbdyno_plan::Plan;
+use dbdyno_workloads::plans::{self, marked};
 use toml::Table;
 
 use crate::exit::Ended;
 use crate::{power, terminal};
 
-const KEYS: [&str; 2] = ["time", "read_time"];
 const AUTO: &str = "auto";
 /// Where nothing is known of the noise.
 const USUAL_SECONDS: u64 = 10;
@@ -47,17 +46,23 @@ fn keys(text: &str, overrides: &[(String, String)]) -> Vec<String> {
     let plan: Table = text.parse().unwrap_or_default();
     let workloads = plan.get("workload").and_then(|workloads| workloads.as_table());
     for (name, workload) in workloads.into_iter().flatten() {
-        let is_auto = |key: &str| workload.get(key).and_then(|value| value.as_str()) == Some(AUTO);
-        all.extend(KEYS.iter().filter(|key| is_auto(key)).map(|key| format!("workload.{name}.{key}")));
+        let is_auto = |key: &String| workload.get(key).and_then(|value| value.as_str()) == Some(AUTO);
+        let keys = marked(name, plans::AUTO).into_iter().filter(is_auto);
+        all.extend(keys.map(|key| format!("workload.{name}.{key}")));
     }
     for (key, value) in overrides {
-        let takes = key.starts_with("workload.") && KEYS.iter().any(|own| key.ends_with(&format!(".{own}")));
         all.retain(|known| known != key);
-        if takes && value.trim_matches('"') == AUTO {
+        if value.trim_matches('"') == AUTO && takes_auto(key) {
             all.push(key.clone());
         }
     }
     all
+}
+
+/// Whether the dotted path is that of an option that may be `auto`.
+fn takes_auto(path: &str) -> bool {
+    let option = path.strip_prefix("workload.").and_then(|path| path.split_once('.'));
+    option.is_some_and(|(workload, key)| marked(workload, plans::AUTO).iter().any(|own| own == key))
 }
 
 #[cfg(test)]

@@ -33,18 +33,33 @@ impl VariantConfig {
     }
 }
 
-/// The config of `variant` for the build `base`; `None` without one.
-pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantConfig>, String> {
+/// The option file that a variant names.
+pub(crate) struct OwnFile {
+    pub(crate) text: String,
+    /// Names with underscores and values, as the server reads them.
+    pub(crate) settings: Vec<(String, Option<String>)>,
+}
+
+/// The own option file of `variant`, whose server is `base`, if it names one.
+pub(crate) fn own_file(variant: &Variant, base: &Base) -> Result<Option<OwnFile>, String> {
+    let Some(path) = variant.own_option_file() else { return Ok(None) };
+    let (key, _) = base.family().facts().option_file;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {key} {}: {error}", path.display()))?;
+    let settings = base.native_settings(path).map_err(|error| error.to_string())?;
+    Ok(Some(OwnFile { text, settings }))
+}
+
+/// The config of `variant` for the build `base`; `None` without one. What its own file sets wins.
+pub(crate) fn for_base(
+    variant: &Variant,
+    base: &Base,
+    own: Option<&OwnFile>,
+) -> Result<Option<VariantConfig>, String> {
     let Some(intents) = intents(variant)? else { return Ok(None) };
     let rendered = rendered(&ConfigServer::of_base(base, engine(variant)), &intents)?;
-    let Some(path) = variant.own_option_file() else {
-        return Ok(Some(config(intents, rendered, None, Vec::new())));
-    };
-    let native = base.native_settings(path).map_err(|error| error.to_string())?;
-    let text =
-        std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let overridden = rendered.overridden(&native);
-    Ok(Some(config(intents, rendered, Some(&text), overridden)))
+    let overridden = own.map(|own| rendered.overridden(&own.settings)).unwrap_or_default();
+    Ok(Some(config(intents, rendered, own.map(|own| own.text.as_str()), overridden)))
 }
 
 /// The config of a variant on the embedded product; its own settings win.
@@ -73,11 +88,14 @@ pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> 
         VariantKind::Named(name) => find_named(&name),
         VariantKind::Address(_) | VariantKind::Null => return Ok(None),
     };
+    let Some(intents) = intents(variant)? else { return Ok(None) };
     let error = match base {
-        Ok(base) => return Ok(for_base(variant, &base)?.map(Predicted::Config)),
+        Ok(base) => {
+            let own = own_file(variant, &base)?;
+            return Ok(for_base(variant, &base, own.as_ref())?.map(Predicted::Config));
+        }
         Err(error) => error.to_string(),
     };
-    let Some(intents) = intents(variant)? else { return Ok(None) };
     let by_name = variant.server.as_deref().and_then(|name| ConfigServer::named(name, engine(variant)));
     let Some(server) = by_name else { return Ok(Some(Predicted::UnknownServer(error))) };
     let rendered = rendered(&server, &intents)?;

@@ -31,14 +31,8 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
     Ok(words)
 }
 
-/// How prepared variants would be set; `None` when the plan does not want to know.
-pub(crate) fn of_prepared(plan: &Plan, variants: &[Prepared]) -> Result<Option<Parity>, Ended> {
-    let predicted = variants.iter().map(|variant| (variant.info.clone(), build_of(&variant.info.server)));
-    predict(plan, predicted.collect())
-}
-
-/// The same for a plan of which nothing was prepared: servers that are not here are known by their
-/// names.
+/// How the variants of a plan would be set, without preparing any; `None` when the plan does not
+/// want to know. Servers that are not here are known by their names.
 pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Vec<Absent>), Ended> {
     let runtime = host::event_loop()?;
     let mut absent = Vec::new();
@@ -161,7 +155,8 @@ fn build_by_name(name: &str) -> Option<Build> {
 
 /// Before a run: reports what is predicted, or refuses.
 pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), Ended> {
-    let Some(parity) = of_prepared(plan, variants)? else { return Ok(()) };
+    let variants = variants.iter().map(|variant| (variant.info.clone(), build_of(&variant.info.server)));
+    let Some(parity) = predict(plan, variants.collect())? else { return Ok(()) };
     let is_sure = parity.variants.iter().all(|variant| {
         matches!(variant.knowledge, Knowledge::Effective | Knowledge::Predicted { assumed_from: None })
     });

@@ -138,28 +138,22 @@ fn owned(
         VariantKind::Named(name) => name,
         _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    let (option_file_key, _) = base.family().facts().option_file;
     check_keys(variant, base.family(), &title)?;
-    let own = variant.own_option_file();
-    let config = match own {
-        None => String::new(),
-        Some(path) => std::fs::read_to_string(path)
-            .map_err(|error| refuse(format!("cannot read {option_file_key} {}: {error}", path.display())))?,
-    };
     // What the server will be given is a copy; its faults are reported with the name of the user's
     // file.
-    let native = own.map(|path| base.native_settings(path)).transpose();
-    let native = native.map_err(|error| refuse(error.to_string()))?.unwrap_or_default();
-    let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
-    let configured = Configured { own: &native, config: rendered.as_deref() };
+    let own = configs::own_file(variant, &base).map_err(refuse)?;
+    let rendered = configs::for_base(variant, &base, own.as_ref()).map_err(refuse)?.map(Box::new);
+    let settings = own.as_ref().map(|own| &own.settings[..]).unwrap_or_default();
+    let configured = Configured { own: settings, config: rendered.as_deref() };
     preflight::check_connections(plan, variant, &base, &configured).map_err(refuse)?;
     if let Some(doubt) = preflight::check_engine(variant, &base, &configured).map_err(refuse)? {
         terminal::warning(&format!("variant {}: {doubt}", variant.name));
     }
-    let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());
+    let is_configured = own.is_some() || rendered.is_some();
+    let own = own.map(|own| own.text).unwrap_or_default();
+    let config = rendered.as_ref().map_or(own, |rendered| rendered.text.clone());
     let (tls, certificates) = owned_tls(variant, &base, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
-    let is_configured = own.is_some() || rendered.is_some();
     let driver = base.family().facts().name;
     let source = Source::Owned { base, is_configured, config: rendered, engine };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };

@@ -205,7 +205,11 @@ inline_schema!(CpuList, {
 #[derive(Debug)]
 pub struct TimeOrAuto;
 
-inline_schema!(TimeOrAuto, { "type": "string", "pattern": r"^([0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)|auto)$" });
+inline_schema!(TimeOrAuto, {
+    "type": "string",
+    "pattern": r"^([0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)|auto)$",
+    "x-auto": true
+});
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 
 use crate::Error;
-use crate::copy::{copy_tree, keep_owner, sync};
+use crate::copy::{Copied, copy_tree, keep_owner, sync};
 use crate::process::{is_alive, parent_of, processes, started};
 
 /// The file that says a data directory is dbdyno's to wipe.
@@ -132,13 +132,14 @@ pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
     Folder::open(path)?.write_mark(&text).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
-/// Fills the prepared `data_dir` from `template`, sharing blocks where the filesystem can, and lets
+/// Fills the prepared `data_dir` from another, sharing blocks where the filesystem can, and lets
 /// the writes reach the disk, so that they are not charged to what is measured next.
-pub(crate) fn fill(template: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<(), Error> {
-    copy_tree(template, data_dir, MARK, cancel)?;
-    let metadata = fs::metadata(template).map_err(Error::io("cannot look at", template))?;
+pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
+    let copied = copy_tree(from, data_dir, MARK, cancel)?;
+    let metadata = fs::metadata(from).map_err(Error::io("cannot look at", from))?;
     keep_owner(data_dir, &metadata)?;
-    sync(data_dir)
+    sync(data_dir)?;
+    Ok(copied)
 }
 
 /// Makes sure that `path` is a data directory that dbdyno made, and that nothing runs on it.

@@ -182,18 +182,17 @@ impl Running {
 
     /// [`Running::stop`] with another limit; a large buffer pool of dirty pages may need it.
     pub fn stop_within(self, limit: Duration) -> Result<Stopped, Error> {
+        self.end(limit)
+    }
+
+    fn end(&self, limit: Duration) -> Result<Stopped, Error> {
         self.process.stop(limit, &self.cancel).map_err(Error::io("cannot stop the server on", &self.data_dir))
     }
-}
 
-impl Running {
     /// Stops the server so that another start can go on with its data, in the same home, under the
     /// same socket. An error when it ended in another way than by a clean stop.
     pub fn halt(mut self, limit: Duration) -> Result<(Stopped, Home), Error> {
-        let stopped = self
-            .process
-            .stop(limit, &self.cancel)
-            .map_err(Error::io("cannot stop the server on", &self.data_dir))?;
+        let stopped = self.end(limit)?;
         let server = self.title.clone();
         if stopped.killed {
             return Err(Error::Killed { server, limit });
@@ -201,13 +200,8 @@ impl Running {
         match self.home.take() {
             Some(home) if stopped.code == Some(0) && !stopped.had_ended => Ok((stopped, home)),
             _ => {
-                let log_tail = self.last_words();
-                Err(Error::NotAtRest {
-                    server,
-                    stopped: stopped.to_string(),
-                    log: self.log.clone(),
-                    log_tail,
-                })
+                let (stopped, log, log_tail) = (stopped.to_string(), self.log.clone(), self.last_words());
+                Err(Error::NotAtRest { server, stopped, log, log_tail })
             }
         }
     }

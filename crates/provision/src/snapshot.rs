@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::copy::{Copied, copy_tree, files_below, forget_cached, keep_owner, sync};
+use crate::copy::{Copied, files_below, forget_cached, sync};
 use crate::{Error, datadir};
 
 /// The data in a snapshot's folder.
@@ -88,20 +88,13 @@ impl Snapshot {
     /// written.
     pub fn restore(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
         let data = self.folder.join(DATA);
-        self.check(&data)?;
+        // What a failing disk or a stray hand does shows there most often, and reading all of the
+        // data before each copy would cost as much as the copy.
+        compare(&data, &self.info.files)?;
         datadir::prepare(data_dir, cancel)?;
-        let copied = copy_tree(&data, data_dir, datadir::MARK, cancel)?;
-        let metadata = fs::metadata(&data).map_err(Error::io("cannot look at", data.clone()))?;
-        keep_owner(data_dir, &metadata)?;
-        sync(data_dir)?;
+        let copied = datadir::fill(&data, data_dir, cancel)?;
         forget_cached(data_dir)?;
         Ok(copied)
-    }
-
-    /// Compares names and lengths: what a failing disk or a stray hand does shows there most often,
-    /// and reading all of the data before each copy would cost as much as the copy.
-    fn check(&self, data: &Path) -> Result<(), Error> {
-        compare(data, &self.info.files)
     }
 
     fn write_info(&self) -> Result<(), Error> {

@@ -3,9 +3,17 @@
 use std::path::Path;
 
 use dbdyno_plan::{Error, Plan, WorkloadKind};
+use schemars::SchemaGenerator;
 use serde_json::Value;
 
-use crate::ALL;
+use crate::{ALL, kind_of};
+
+/// An option's mark in its schema: it is the length of steps, which `--time` sets.
+pub const STEP_TIME: &str = "x-step-time";
+/// The mark of an option that `dbdyno init` asks for.
+pub const ASKED: &str = "x-asked";
+/// The mark of a time that may be `"auto"`.
+pub const AUTO: &str = "x-auto";
 
 fn kinds() -> Vec<&'static dyn WorkloadKind> {
     ALL.iter().map(|kind| *kind as &dyn WorkloadKind).collect()
@@ -29,4 +37,15 @@ pub fn parse(text: &str, origin: &str) -> Result<Plan, Error> {
 /// [`dbdyno_plan::json_schema`].
 pub fn json_schema() -> Value {
     dbdyno_plan::json_schema(&kinds())
+}
+
+/// The options of a workload whose schema has `mark`, in their order; none of a workload that is
+/// not known.
+pub fn marked(workload: &str, mark: &str) -> Vec<String> {
+    let Some(kind) = kind_of(workload) else { return Vec::new() };
+    let mut generator = SchemaGenerator::default();
+    kind.schema(&mut generator);
+    let tables = generator.take_definitions(false);
+    let options = tables.values().filter_map(|table| table["properties"].as_object()).flatten();
+    options.filter(|(_, option)| option.get(mark).is_some()).map(|(key, _)| key.clone()).collect()
 }

@@ -9,14 +9,22 @@ use dbdyno_report::{history_html, history_json, history_markdown, history_termin
 
 use crate::args::{Gate, HistoryArgs, HistoryFailOn, HistoryFormat};
 use crate::commands::list::{is_run, run_dirs};
-use crate::commands::report::{directory, unknown_ending};
+use crate::commands::report::{directory, of_ending};
 use crate::exit::{Ended, SLOWER};
 use crate::terminal;
+
+/// Of files, and the format that each asks for.
+const ENDINGS: [(&str, HistoryFormat); 4] = [
+    ("txt", HistoryFormat::Terminal),
+    ("md", HistoryFormat::Md),
+    ("html", HistoryFormat::Html),
+    ("json", HistoryFormat::Json),
+];
 
 pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     let format = match args.format {
         Some(format) => format,
-        None => from_ending(args.output.as_deref())?,
+        None => of_ending(args.output.as_deref(), &ENDINGS, HistoryFormat::Terminal, "--format")?,
     };
     let mut runs: Vec<Run> = Vec::new();
     for place in &args.runs {
@@ -120,18 +128,6 @@ fn of_one_plan(runs: &[Run]) -> Result<(), Ended> {
     let plans = counts.iter().map(|(plan, count)| format!("{plan} ({})", numbered(*count, "run")));
     let plans = plans.collect::<Vec<_>>().join(", ");
     Err(Ended::usage(format!("these runs are of several plans: {plans}; choose one with --plan")))
-}
-
-/// The format that the ending of a file asks for, as for a report.
-fn from_ending(output: Option<&Path>) -> Result<HistoryFormat, Ended> {
-    use HistoryFormat::{Html, Json, Md, Terminal};
-    const ENDINGS: [(&str, HistoryFormat); 4] =
-        [("txt", Terminal), ("md", Md), ("html", Html), ("json", Json)];
-    let Some(ending) = output.and_then(Path::extension) else { return Ok(Terminal) };
-    let found = ENDINGS.iter().find(|(known, _)| ending == *known);
-    found
-        .map(|(_, format)| *format)
-        .ok_or_else(|| unknown_ending(ending, ENDINGS.iter().map(|known| known.0), "--format"))
 }
 
 /// The run directory itself, or all runs that lie in the folder.

@@ -3,15 +3,13 @@
 use std::path::Path;
 
 use dbdyno_workloads::ALL;
+use dbdyno_workloads::plans::{ASKED, marked};
 use toml::{Table, Value};
 
 use crate::args::InitArgs;
 use crate::exit::Ended;
 use crate::plan_source::{self, options, resolved, save, table};
 use crate::terminal;
-
-/// Options that are asked for, where the workload has them.
-const ASKED: [&str; 4] = ["tests", "connections", "clients", "time"];
 
 pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
     if args.file.exists() {
@@ -58,13 +56,14 @@ fn asked(blocks: u32) -> Result<Table, Ended> {
     let mut plan = plan_source::plan_of(variants, &workload, Table::new());
     let defaults = options(&resolved(&plan)?, &workload);
     let mut chosen = Table::new();
-    for (key, default) in ASKED.iter().filter_map(|key| Some((*key, defaults.get(*key)?))) {
+    for key in marked(&workload, ASKED) {
+        let Some(default) = defaults.get(&key) else { continue };
         let shown = match default {
             Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
             other => plain(other),
         };
-        let answer = ask(key, &shown)?;
-        chosen.insert(key.to_owned(), like(default, &answer));
+        let answer = ask(&key, &shown)?;
+        chosen.insert(key, like(default, &answer));
     }
     plan.insert("workload".to_owned(), Table::from_iter([(workload, chosen.into())]).into());
     let blocks = ask("Blocks; verdicts need three or more", &blocks.to_string())?;

@@ -15,6 +15,7 @@ use crate::commands::site::Site;
 use crate::exit::Ended;
 use crate::terminal;
 
+const TERMINAL: &str = "terminal";
 /// Not one text.
 const PARQUET: &str = "parquet";
 /// Runs whose rows are in memory at a time.
@@ -43,14 +44,17 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     if args.style == Style::Published {
         return as_published(&dirs, args);
     }
-    let name = match &args.format {
-        Some(name) => name.clone(),
-        None => from_ending(args.output.as_deref())?,
+    let name = match args.format.as_deref() {
+        Some(name) => name,
+        None => {
+            let endings: Vec<_> = ALL.iter().map(|format| (format.extension, format.name)).collect();
+            of_ending(args.output.as_deref(), &endings, TERMINAL, "--format, as for parquet")?
+        }
     };
-    let format = find(&name)?;
+    let format = find(name)?;
     let (run, findings) = analysed(&dirs, args)?;
     let text = match (&args.output, format.name) {
-        (None, "terminal") => {
+        (None, TERMINAL) => {
             let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
             let (part, steps, run) = (part(args), args.steps.clone(), names.join(" "));
             run_terminal(&findings, &TerminalOptions { part, steps, run, ..terminal::options() })?
@@ -137,20 +141,19 @@ fn part(args: &ReportArgs) -> Part {
     }
 }
 
-/// The format that the ending of a file asks for; text as on a terminal without a file or an
-/// ending.
-fn from_ending(output: Option<&Path>) -> Result<String, Ended> {
-    let Some(ending) = output.and_then(Path::extension) else { return Ok("terminal".to_owned()) };
-    let format = ALL.iter().find(|format| ending == format.extension);
-    let endings = ALL.iter().map(|format| format.extension);
-    let flag = "--format, as for parquet";
-    format.map(|format| format.name.to_owned()).ok_or_else(|| unknown_ending(ending, endings, flag))
-}
-
-/// A file whose ending is of no format would hold what no one expects in it.
-pub(super) fn unknown_ending<'a>(ending: &OsStr, known: impl Iterator<Item = &'a str>, flag: &str) -> Ended {
-    let known = known.map(|ending| format!(".{ending}")).collect::<Vec<_>>().join(", ");
-    let ending = ending.to_string_lossy();
-    let message = format!("no format has the ending .{ending}; there are {known}, or use {flag}");
-    Ended::usage(message)
+/// The format that the ending of a file asks for; `plain` without a file or an ending. A file whose
+/// ending is of no format would hold what no one expects in it.
+pub(super) fn of_ending<T: Copy>(
+    output: Option<&Path>,
+    endings: &[(&str, T)],
+    plain: T,
+    flag: &str,
+) -> Result<T, Ended> {
+    let Some(ending) = output.and_then(Path::extension) else { return Ok(plain) };
+    let found = endings.iter().find(|(known, _)| ending == *known);
+    found.map(|(_, format)| *format).ok_or_else(|| {
+        let known: Vec<String> = endings.iter().map(|(known, _)| format!(".{known}")).collect();
+        let (ending, known) = (ending.to_string_lossy(), known.join(", "));
+        Ended::usage(format!("no format has the ending .{ending}; there are {known}, or use {flag}"))
+    })
 }

@@ -54,7 +54,7 @@ impl Conductor<'_> {
 
     /// What the connections to the cell's variant agreed on since this was last asked.
     pub(super) fn connections(&self, id: &CellId) -> Vec<ConnectionClass> {
-        let variant = self.variants.iter().find(|variant| variant.info.name == id.variant);
+        let variant = self.prepared(id).ok();
         let log = variant.and_then(|variant| variant.manner.tls.as_ref()).map(Tls::log);
         let classes = log.map_or_else(Vec::new, ConnectionLog::take);
         classes
@@ -122,30 +122,11 @@ impl Conductor<'_> {
         snapshot: Option<&Snapshot>,
     ) -> Result<Database, Stop> {
         self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
-        let provided = self.attempted(id, writer, snapshot);
+        let provided = self.provide(id, writer, snapshot);
         let has_waited = self.has_waited_for_stop()?;
         if provided.is_err() && has_waited && !self.cancelled() {
             // Two servers may have been too much for the machine.
-            return self.attempted(id, writer, snapshot);
-        }
-        provided
-    }
-
-    /// What a failed start leaves is removed.
-    fn attempted(
-        &mut self,
-        id: &CellId,
-        writer: &mut CellWriter,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<Database, Stop> {
-        let provided = self.provide(id, writer, snapshot);
-        if provided.is_err() && !self.plan.host.keep_data {
-            let left = match dbdyno_provision::remove_data(&self.data_dir(id)) {
-                // It stays; that the cell failed because of it is said already.
-                Ok(()) | Err(dbdyno_provision::Error::NotOurs { .. }) => None,
-                Err(error) => Some(error.to_string()),
-            };
-            self.warn(writer, left)?;
+            return self.provide(id, writer, snapshot);
         }
         provided
     }
@@ -163,13 +144,7 @@ impl Conductor<'_> {
             return Ok(());
         }
         self.progress.busy("stopping");
-        let is_wanted = !self.cancelled();
-        let (stop, left) = database.end(self.plan.host.keep_data, self.plan.host.stop_timeout.0);
-        // That a server was killed at the user's wish is no fault of its.
-        if let Some(text) = stop.filter(|_| is_wanted) {
-            writer.event(&CellEvent::Warning { at: time::now(), text })?;
-        }
-        self.warn(writer, left)
+        self.end_of(database).into_iter().try_for_each(|text| self.warn(writer, Some(text)))
     }
 
     /// An ending with what the server says of it.
@@ -199,7 +174,7 @@ impl Conductor<'_> {
             .ok_or_else(|| Ended::ours(format!("the run names a variant {} that its plan lacks", id.variant)))
     }
 
-    fn data_dir(&self, id: &CellId) -> PathBuf {
+    pub(super) fn data_dir(&self, id: &CellId) -> PathBuf {
         self.data_root.join(format!("{}-{}-{}", id.block, id.variant, id.workload))
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, DbError, DeviceGauge, Endpoint, Manner, Session, Target, null};
@@ -230,8 +230,9 @@ impl Database {
     }
 
     /// Stops what was started and removes the data, unless it is to be kept. Returns what is odd
-    /// about the end, and what could not be removed.
-    pub(crate) fn end(self, keep_data: bool, limit: Duration) -> (Option<String>, Option<String>) {
+    /// about the end, and what could not be removed. That a server was killed at the user's wish,
+    /// which sets `cancel`, is no fault of its.
+    pub(crate) fn end(self, keep_data: bool, limit: Duration, cancel: &AtomicBool) -> Vec<String> {
         let mut warning = None;
         if let Some(server) = self.server {
             match server.stop_within(limit) {
@@ -249,7 +250,8 @@ impl Database {
             }
         }
         let removed = self.data_dir.as_deref().filter(|_| !keep_data).map_or(Ok(()), remove_data);
-        (warning, removed.err().map(|error| error.to_string()))
+        let warning = warning.filter(|_| !cancel.load(Ordering::Relaxed));
+        warning.into_iter().chain(removed.err().map(|error| error.to_string())).collect()
     }
 }
 

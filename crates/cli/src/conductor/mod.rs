@@ -90,15 +90,14 @@ impl Conductor<'_> {
                 if self.cancelled() {
                     break;
                 }
-                if alternates {
-                    self.round(chunk, &mut up, &mut tally)?;
-                    continue;
-                }
-                let next = chunks.peek().and_then(|cells| cells.first());
-                for cell in chunk {
-                    let mut writer = self.begun(cell)?;
-                    let ending = ending(self.cell(cell, next, &mut writer))?;
-                    self.ended(cell, writer, ending, &mut tally)?;
+                match chunk {
+                    [cell] if !alternates => {
+                        let next = chunks.peek().and_then(|cells| cells.first());
+                        let mut writer = self.begun(cell)?;
+                        let ending = ending(self.cell(cell, next, &mut writer))?;
+                        self.ended(cell, writer, ending, &mut tally)?;
+                    }
+                    block => self.round(block, &mut up, &mut tally)?,
                 }
             }
             self.has_waited_for_stop()?;

@@ -114,7 +114,26 @@ impl Conductor<'_> {
     }
 
     /// A database for the cell: on a copy of the snapshot where there is one, else on fresh data.
+    /// What a failed start leaves is removed.
     pub(crate) fn provide(
+        &mut self,
+        id: &CellId,
+        writer: &mut CellWriter,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Database, Stop> {
+        let provided = self.fresh_or_copied(id, writer, snapshot);
+        if provided.is_err() && !self.plan.host.keep_data {
+            let left = match dbdyno_provision::remove_data(&self.data_dir(id)) {
+                // It stays; that the cell failed because of it is said already.
+                Ok(()) | Err(dbdyno_provision::Error::NotOurs { .. }) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            self.warn(writer, left)?;
+        }
+        provided
+    }
+
+    fn fresh_or_copied(
         &mut self,
         id: &CellId,
         writer: &mut CellWriter,

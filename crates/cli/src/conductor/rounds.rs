@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_plan::further_cells;
-use dbdyno_record::{CellEvent, CellId, CellWriter, Outcome, RunEvent, ServerInfo};
+use dbdyno_record::{CellEvent, CellId, CellWriter, Outcome, ServerInfo};
 use dbdyno_workloads::AnyWorkload;
 
 use crate::conductor::cell::Described;
@@ -147,24 +147,16 @@ impl Conductor<'_> {
     fn given_up(&mut self, cell: &mut Open<'_>, stop: Stop, database: Database) -> Result<(), Ended> {
         let ended = ending(Err(stop))?;
         cell.ended = Some(self.explained(ended, &mut cell.writer, &database)?);
-        self.take_down(database)
+        let odd = self.end_of(database);
+        self.warn_of_run(odd)
     }
 
     pub(super) fn all_down(&mut self, up: Up) -> Result<(), Ended> {
         for server in up.0.into_values() {
             self.progress.busy("stopping");
             self.runtime.block_on(server.session.close());
-            self.take_down(server.database)?;
-        }
-        Ok(())
-    }
-
-    fn take_down(&mut self, database: Database) -> Result<(), Ended> {
-        let (stop, left) = database.end(self.plan.host.keep_data, self.plan.host.stop_timeout.0);
-        let stop = stop.filter(|_| !self.cancelled());
-        for text in stop.into_iter().chain(left) {
-            self.progress.line(&format!("warning: {text}"));
-            self.writer.event(&RunEvent::Warning { at: time::now(), text })?;
+            let odd = self.end_of(server.database);
+            self.warn_of_run(odd)?;
         }
         Ok(())
     }

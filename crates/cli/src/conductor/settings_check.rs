@@ -56,6 +56,6 @@ async fn read_back(variant: &Prepared, place: &CellPaths, stop_limit: Duration) 
     };
     let server = described.await.map(|described| server_info(described, &database));
     // What goes wrong at its end is reported when it is measured.
-    let _ = database.end(false, stop_limit);
+    let _ = database.end(false, stop_limit, &place.cancel);
     Ok(server?)
 }

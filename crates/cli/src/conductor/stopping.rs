@@ -1,6 +1,7 @@
 //! The server of a cell that is over stops while that of the next cell starts: nothing is measured
 //! meanwhile.
 
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use dbdyno_record::{CellId, RunEvent};
@@ -27,25 +28,34 @@ impl Conductor<'_> {
         is_fresh && self.plan.host.rest.0.is_zero() && !self.cancelled() && is_half_free(&HostFiles::here())
     }
 
-    /// Stops the server of a cell, and does not wait for it.
+    /// Ends a database, which takes a while. Returns what is odd about it.
+    pub(super) fn end_of(&self, database: Database) -> Vec<String> {
+        database.end(self.plan.host.keep_data, self.plan.host.stop_timeout.0, &self.cancel)
+    }
+
+    /// [`Conductor::end_of`] without waiting for it.
     pub(super) fn begin_to_stop(&mut self, cell: &CellId, database: Database) {
         let (keep_data, limit) = (self.plan.host.keep_data, self.plan.host.stop_timeout.0);
-        let thread = std::thread::spawn(move || {
-            let (stop, left) = database.end(keep_data, limit);
-            stop.into_iter().chain(left).collect()
-        });
+        let cancel = Arc::clone(&self.cancel);
+        let thread = std::thread::spawn(move || database.end(keep_data, limit, &cancel));
         self.stopping = Some(Stopping { cell: cell.clone(), thread });
     }
 
     /// Waits for the server that stops. Whether there was one.
     pub(crate) fn has_waited_for_stop(&mut self) -> Result<bool, Ended> {
         let Some(Stopping { cell, thread }) = self.stopping.take() else { return Ok(false) };
-        for text in thread.join().unwrap_or_else(|_| vec!["the server may not have stopped".into()]) {
-            let text = format!("{cell}: {text}");
+        let odd = thread.join().unwrap_or_else(|_| vec!["the server may not have stopped".into()]);
+        self.warn_of_run(odd.into_iter().map(|text| format!("{cell}: {text}")))?;
+        Ok(true)
+    }
+
+    /// Reports and records what belongs to no cell that goes on.
+    pub(super) fn warn_of_run(&mut self, texts: impl IntoIterator<Item = String>) -> Result<(), Ended> {
+        for text in texts {
             self.progress.line(&format!("warning: {text}"));
             self.writer.event(&RunEvent::Warning { at: time::now(), text })?;
         }
-        Ok(true)
+        Ok(())
     }
 }
 

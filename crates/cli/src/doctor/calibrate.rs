@@ -2,7 +2,6 @@
 //! only answer.
 
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use dbdyno_analyse::{Findings, StepRun, Validity};
 use dbdyno_plan::{CpuList, Plan, estimate};
-use dbdyno_provision::calling;
+use dbdyno_provision::{Home, calling};
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, RunWriter};
 use dbdyno_workloads::plans::parse;
 
@@ -31,53 +30,31 @@ const FULL: f64 = 0.90;
 const LEAST_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
-/// A folder that only this user can look into, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make() -> Result<Self, Ended> {
-        // The path of a unix socket has at most 107 bytes, so it begins here and not in a run
-        // directory.
-        let path = std::env::temp_dir().join(format!("dbdyno-doctor-{}", std::process::id()));
-        std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
-            Ended::machine(format!(
-                "cannot make folder {}: {error}; name another with TMPDIR",
-                path.display()
-            ))
-        })?;
-        Ok(Self(path))
-    }
-
-    fn socket(&self, driver: &str) -> PathBuf {
-        self.0.join(driver)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// Where the server of a driver listens: a socket, or for PostgreSQL its folder.
+fn socket(home: &Home, driver: &str) -> PathBuf {
+    home.path().join(driver)
 }
 
 /// Calibrates the client as `args` say. Takes their time for each number of connections and
 /// protocol.
 pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
-    let folder = Folder::make()?;
-    let plan = plan(args, &folder)?;
+    // The path of a unix socket has at most 107 bytes, so it does not begin in a run directory.
+    let home = Home::new().map_err(Ended::machine)?;
+    let plan = plan(args, &home)?;
     // Servers end with the thread that starts them, and inherit its CPUs: first of all, and from
     // this one.
     let cancel = signals::watch(signals::RUN_STOPS)?;
-    host::check(&plan, &folder.0, 0)?;
+    host::check(&plan, home.path(), 0)?;
     limits::check(&plan)?;
     let server_cpus = host::server_cpus(&plan);
     let listed = server_cpus.clone().map(CpuList);
-    std::fs::create_dir(folder.socket("postgres")).map_err(Ended::machine)?;
-    let servers = DRIVERS.map(|driver| Answering::start(driver, &folder.socket(driver), listed.as_ref()));
+    std::fs::create_dir(socket(&home, "postgres")).map_err(Ended::machine)?;
+    let servers = DRIVERS.map(|driver| Answering::start(driver, &socket(&home, driver), listed.as_ref()));
     let servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let runtime = host::event_loop()?;
     let variants = prepare(&plan, &runtime)?;
-    let manifest = manifest(&plan, &variants, &folder.0)?;
-    let writer = RunWriter::create(&folder.0, &manifest)?;
+    let manifest = manifest(&plan, &variants, home.path())?;
+    let writer = RunWriter::create(home.path(), &manifest)?;
     let dir = writer.dir().to_owned();
     host::pin_client(&plan)?;
     let progress = Progress::new(&estimate(&plan), &manifest.order);
@@ -108,7 +85,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
 }
 
 /// The plan of the calibration. Its tables are as small as can be: the server looks into none.
-fn plan(args: &DoctorArgs, folder: &Folder) -> Result<Plan, Ended> {
+fn plan(args: &DoctorArgs, home: &Home) -> Result<Plan, Ended> {
     if args.time.0 < LEAST_TIME {
         return Err(Ended::usage(format!("--time is {}, but must be at least 1s", args.time)));
     }
@@ -122,7 +99,7 @@ fn plan(args: &DoctorArgs, folder: &Folder) -> Result<Plan, Ended> {
         [cpus("client_cpus", &args.client_cpus), cpus("server_cpus", &args.server_cpus), threads, wait]
             .concat();
     let variants = DRIVERS.map(|driver| {
-        let socket = escaped(&folder.socket(driver));
+        let socket = escaped(&socket(home, driver));
         format!(
             "[[variant]]\nname = \"{driver}\"\naddress = \"{driver}://any@localhost/any?socket={socket}\"\n"
         )

@@ -45,6 +45,11 @@ pub(crate) fn note(found: impl Into<String>, advice: &'static str) -> Finding {
     Finding::new(Verdict::Note, found, advice)
 }
 
+/// A note where there is something to be noted.
+pub(crate) fn note_if(is_noted: bool, found: impl Into<String>, advice: &'static str) -> Finding {
+    if is_noted { note(found, advice) } else { good(found) }
+}
+
 pub(crate) fn bad(found: impl Into<String>, advice: &'static str) -> Finding {
     Finding::new(Verdict::Bad, found, advice)
 }

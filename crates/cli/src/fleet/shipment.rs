@@ -163,7 +163,8 @@ impl Fleet<'_> {
         if names.is_empty() || self.cancelled() {
             return Ok(None);
         }
-        self.progress.line(&format!("files travel to {names}: not all that the run needs is known to be there"));
+        self.progress
+            .line(&format!("files travel to {names}: not all that the run needs is known to be there"));
         Shipment::of(&mut plan).map(Some)
     }
 }

@@ -11,64 +11,25 @@ pub(super) struct Words {
     pub(super) own: BTreeMap<String, String>,
 }
 
-const TAKEN: [&str; 38] = [
-    "threads",
-    "num_threads",
-    "events",
-    "max_requests",
-    "time",
-    "max_time",
-    "warmup_time",
-    "rate",
-    "report_interval",
-    "percentile",
-    "histogram",
-    "forced_shutdown",
-    "thread_init_timeout",
-    "rand_type",
-    "rand_seed",
-    "rand_spec_iter",
-    "rand_spec_pct",
-    "rand_spec_res",
-    "rand_pareto_h",
-    "rand_zipfian_exp",
-    "db_driver",
-    "db_ps_mode",
-    "mysql_host",
-    "mysql_port",
-    "mysql_socket",
-    "mysql_user",
-    "mysql_password",
-    "mysql_db",
-    "mysql_ssl",
-    "mysql_ignore_errors",
-    "mysql_dry_run",
-    "pgsql_host",
-    "pgsql_port",
-    "pgsql_user",
-    "pgsql_password",
-    "pgsql_db",
-    "pgsql_sslmode",
-    "test",
-];
+const TAKEN: &str = "
+    threads num_threads events max_requests time max_time warmup_time rate
+    report_interval percentile histogram forced_shutdown thread_init_timeout
+    rand_type rand_seed rand_spec_iter rand_spec_pct rand_spec_res rand_pareto_h rand_zipfian_exp
+    db_driver db_ps_mode
+    mysql_host mysql_port mysql_socket mysql_user mysql_password mysql_db mysql_ssl
+    mysql_ignore_errors mysql_dry_run
+    pgsql_host pgsql_port pgsql_user pgsql_password pgsql_db pgsql_sslmode
+    test";
 
 /// sysbench's options without one; their use is said.
-const IGNORED: [&str; 14] = [
-    "luajit_cmd",
-    "thread_stack_size",
-    "report_checkpoints",
-    "verbosity",
-    "debug",
-    "validate",
-    "config_file",
-    "db_debug",
-    "mysql_debug",
-    "mysql_compression",
-    "mysql_compression_algorithms",
-    "mysql_ssl_key",
-    "mysql_ssl_cert",
-    "mysql_ssl_cipher",
-];
+const IGNORED: &str = "
+    luajit_cmd thread_stack_size report_checkpoints verbosity debug validate config_file
+    db_debug mysql_debug mysql_compression mysql_compression_algorithms
+    mysql_ssl_key mysql_ssl_cert mysql_ssl_cipher";
+
+fn is_in(options: &str, name: &str) -> bool {
+    options.split_whitespace().any(|own| own == name)
+}
 
 pub(super) fn read(words: &[String]) -> Result<Words, String> {
     let mut read = Words::default();
@@ -83,11 +44,8 @@ pub(super) fn read(words: &[String]) -> Result<Words, String> {
         };
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let name = name.replace('-', "_");
-        let list = if TAKEN.contains(&name.as_str()) || IGNORED.contains(&name.as_str()) {
-            &mut read.general
-        } else {
-            &mut read.own
-        };
+        let is_general = is_in(TAKEN, &name) || is_in(IGNORED, &name);
+        let list = if is_general { &mut read.general } else { &mut read.own };
         list.insert(name, value.to_owned());
     }
     // Before version 1.0 the script was an option.
@@ -100,7 +58,7 @@ pub(super) fn read(words: &[String]) -> Result<Words, String> {
 
 impl Words {
     pub(super) fn ignored(&self) -> Vec<String> {
-        let given = self.general.keys().filter(|name| IGNORED.contains(&name.as_str()));
+        let given = self.general.keys().filter(|name| is_in(IGNORED, name));
         given.map(|name| format!("--{}", name.replace('_', "-"))).collect()
     }
 

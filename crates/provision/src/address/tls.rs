@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dbdyno_drivers::TlsSettings;
 
-use super::decoded;
+use super::{decoded, wrong};
 use crate::Error;
 use crate::product::{Family, TlsWord};
 use crate::tls_words::{SYSTEM_ROOTS, Said};
@@ -42,10 +42,6 @@ pub fn tls_settings(
         (None, None, Some(path)) => family.tls_of_file(path),
         (None, None, None) => Ok(None),
     }
-}
-
-fn wrong(why: impl Into<String>) -> Error {
-    Error::Address { why: why.into() }
 }
 
 fn of_address(family: &dyn Family, address: &str) -> Result<Option<TlsSettings>, Error> {

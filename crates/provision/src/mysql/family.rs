@@ -157,7 +157,7 @@ impl Build for BaseDir {
     }
 
     fn native_settings(&self, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
-        Ok(MyCnf::read(path, self)?.into_settings())
+        Ok(MyCnf::read(path, self)?.settings)
     }
 
     fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {

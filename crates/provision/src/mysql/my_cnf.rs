@@ -50,7 +50,8 @@ const MAX_DEPTH: usize = 10;
 pub(super) struct MyCnf {
     /// Absolute path of the file; `None` for a server without one.
     pub(super) path: Option<PathBuf>,
-    settings: Vec<(String, Option<String>)>,
+    /// Names with underscores, and values.
+    pub(super) settings: Vec<(String, Option<String>)>,
 }
 
 impl MyCnf {
@@ -99,11 +100,6 @@ impl MyCnf {
             None => format!("--{name}"),
         };
         self.settings.iter().filter(|(name, _)| wanted(name)).map(option).collect()
-    }
-
-    /// The settings, names with underscores, in the order of the file.
-    pub(super) fn into_settings(self) -> Vec<(String, Option<String>)> {
-        self.settings
     }
 
     fn outside_path(&self) -> Option<&str> {

@@ -26,8 +26,7 @@ pub(super) struct PgBase {
 
 impl PgBase {
     /// Looks into `path` and asks the server program in it for its version.
-    pub(super) fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let given = path.as_ref();
+    pub(super) fn open(given: &Path) -> Result<Self, Error> {
         let no_server = || Error::NoServer { path: given.to_path_buf(), looked_for: looked_for() };
         let path = given.canonicalize().map_err(|_| no_server())?;
         let programs = find_programs(&path).ok_or_else(no_server)?;

@@ -43,7 +43,7 @@ pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) ->
 
     let mut options = start_options(&data_dir, home.path(), tls_port.unwrap_or(PORT));
     if data == Data::Cold {
-        options.extend(["-c".to_owned(), "pg_prewarm.autoprewarm=off".to_owned()]);
+        options.extend(settings([("pg_prewarm.autoprewarm", "off".to_owned())]));
     }
     let mut notes = runner.notes();
     if let Some(tls) = &tls {
@@ -76,18 +76,19 @@ pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) ->
 fn start_options(data_dir: &Path, run_dir: &Path, port: u16) -> Vec<String> {
     let mut options = vec!["-D".to_owned(), data_dir.display().to_string()];
     let folder = run_dir.display().to_string();
-    let port = port.to_string();
-    for (name, value) in [
-        ("unix_socket_directories", folder.as_str()),
-        ("unix_socket_permissions", "0700"),
-        ("listen_addresses", ""),
-        ("port", port.as_str()),
-        ("logging_collector", "off"),
-        ("log_destination", "stderr"),
-    ] {
-        options.extend(["-c".to_owned(), format!("{name}={value}")]);
-    }
+    options.extend(settings([
+        ("unix_socket_directories", folder),
+        ("unix_socket_permissions", "0700".to_owned()),
+        ("listen_addresses", String::new()),
+        ("port", port.to_string()),
+        ("logging_collector", "off".to_owned()),
+        ("log_destination", "stderr".to_owned()),
+    ]));
     options
+}
+
+fn settings<const N: usize>(named: [(&str, String); N]) -> impl Iterator<Item = String> {
+    named.map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).into_iter().flatten()
 }
 
 /// Over TCP only a client with its certificate is let in, and only over TLS: other users of this
@@ -101,18 +102,15 @@ fn tls_options(tls: &HomeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<Str
     for path in [&folder, authority, certificate, key, &hba] {
         runner.own(path)?;
     }
-    let mut options = Vec::new();
-    for (name, value) in [
+    let named = [
         ("listen_addresses", TLS_HOST.to_owned()),
         ("ssl", "on".to_owned()),
         ("ssl_ca_file", authority.display().to_string()),
         ("ssl_cert_file", certificate.display().to_string()),
         ("ssl_key_file", key.display().to_string()),
         ("hba_file", hba.display().to_string()),
-    ] {
-        options.extend(["-c".to_owned(), format!("{name}={value}")]);
-    }
-    Ok(options)
+    ];
+    Ok(settings(named).collect())
 }
 
 #[cfg(test)]

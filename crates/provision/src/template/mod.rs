@@ -91,7 +91,7 @@ impl Template {
     /// is there must be dbdyno's.
     pub(crate) fn copy_to(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         datadir::prepare(data_dir, cancel)?;
-        datadir::fill(&self.data(), data_dir, cancel)
+        datadir::fill(&self.data(), data_dir, cancel).map(drop)
     }
 
     fn data(&self) -> PathBuf {

@@ -16,7 +16,7 @@ with_defaults! {
     #[serde(deny_unknown_fields, default)]
     pub struct InsertBenchmark {
         /// Clients; each has its own table and its own insert, delete and query connections.
-        #[schemars(range(min = 1, max = 4_096))]
+        #[schemars(range(min = 1, max = 4_096), extend("x-asked" = true))]
         pub clients: u32 = 1,
         /// Rows that l.i0 loads into each table.
         #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
@@ -25,6 +25,7 @@ with_defaults! {
         #[schemars(range(min = 0, max = 1_125_899_906_842_624_u64))]
         pub write_rows: u64 = 20_000_000,
         /// Length of each read-write step.
+        #[schemars(extend("x-step-time" = true))]
         pub read_write_time: PlanDuration = PlanDuration::from_secs(1800),
         /// Background inserts per second and client of the read-write steps; each rate gives a qr
         /// and a qp step.

@@ -37,13 +37,14 @@ with_defaults! {
         /// Numbers of connections: a ladder, in its order; each step runs on all of its rungs
         /// before the next step begins.
         #[serde(deserialize_with = "ladder")]
-        #[schemars(with = "Ladder")]
+        #[schemars(with = "Ladder", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
         /// Length of most steps that read, without the warm-up, or `"auto"`: what decides most in
         /// the same time.
-        #[schemars(with = "TimeOrAuto")]
+        #[schemars(with = "TimeOrAuto", extend("x-step-time" = true))]
         pub read_time: PlanDuration = PlanDuration::from_secs(600),
         /// Length of most steps that write, without the warm-up.
+        #[schemars(extend("x-step-time" = true))]
         pub write_time: PlanDuration = PlanDuration::from_secs(900),
         /// Length of scan.warmpre and scan.warm, which fill caches.
         pub warm_scan_time: PlanDuration = PlanDuration::from_secs(60),

@@ -27,7 +27,7 @@ with_defaults! {
         pub profile: OltpProfile = OltpProfile::Sysbench1,
         /// Tests in the order in which they run; each gives a step for every number of connections
         /// and every rate.
-        #[schemars(extend("uniqueItems" = true))]
+        #[schemars(extend("uniqueItems" = true, "x-asked" = true))]
         pub tests: Vec<OltpTest> = vec![OltpTest::PointSelect, OltpTest::ReadOnly, OltpTest::ReadWrite],
         #[schemars(range(min = 1, max = 10_000))]
         pub tables: u32 = 1,
@@ -36,11 +36,11 @@ with_defaults! {
         pub table_size: u64 = 10_000,
         /// Numbers of connections: a ladder, in its order.
         #[serde(deserialize_with = "ladder")]
-        #[schemars(with = "Ladder")]
+        #[schemars(with = "Ladder", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
         /// Length of each step, without its warm-up, or `"auto"`: what decides most in the same
         /// time.
-        #[schemars(with = "TimeOrAuto")]
+        #[schemars(with = "TimeOrAuto", extend("x-step-time" = true, "x-asked" = true))]
         pub time: PlanDuration = PlanDuration::from_secs(10),
         /// Operations of each step, all connections together, in place of `time`; the warm-up is
         /// left out then.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_loadgen::Failure;
-use dbdyno_plan::{Cold, DataMode, PlanDuration, Values, with_defaults};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, TimeOrAuto, Values, with_defaults};
 use dbdyno_record::ErrorClass;
 use mlua::{Lua, Table};
 use schemars::JsonSchema;
@@ -54,12 +54,13 @@ with_defaults! {
         pub commands: Vec<String> = vec!["prepare".to_owned(), "run".to_owned()],
         /// Numbers of connections of `run`: a ladder, in its order.
         #[serde(deserialize_with = "ladder")]
-        #[schemars(with = "Ladder")]
+        #[schemars(with = "Ladder", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
         /// Connections of commands that the script runs in parallel, such as `prepare`.
         #[schemars(range(min = 1, max = 1_024))]
         pub prepare_connections: u32 = 4,
-        /// Length of each `run`, without its warm-up.
+        /// Length of each `run`, without its warm-up, or `"auto"`.
+        #[schemars(with = "TimeOrAuto", extend("x-step-time" = true, "x-asked" = true))]
         pub time: PlanDuration = PlanDuration::from_secs(10),
         /// Events of each `run`, all connections together, in place of `time`; the warm-up is left
         /// out then.

@@ -79,10 +79,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {
             let to = to.display().to_string();
-            if let Some(text) = lost_load(&record, cell, &data_root, &to) {
-                terminal::warning(&text);
-                writer.event(&RunEvent::Warning { at: time::now(), text })?;
-            }
+            record_warnings(&mut writer, lost_load(&record, cell, &data_root, &to).as_slice())?;
             writer.event(&RunEvent::CellSetAside { at: time::now(), cell: cell.clone(), to })?;
         }
     }

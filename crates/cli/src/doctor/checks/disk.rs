@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dbdyno_plan::grouped;
 use dbdyno_sample::Device;
 
-use crate::doctor::finding::{Finding, bad, good, note};
+use crate::doctor::finding::{Finding, bad, good, note, note_if};
 use crate::host_files::HostFiles;
 use crate::time;
 
@@ -52,11 +52,9 @@ pub(crate) fn filesystem(files: &HostFiles, device: Option<&Device>, kind: &str)
     let Some(device) = device else { return good(kind) };
     let options = mount_options(files, &device.mount_point);
     let found = format!("{kind} at {} ({options})", device.mount_point.display());
-    if options.split(", ").any(|option| option == "nobarrier" || option == "barrier=0") {
-        let advice = "without barriers an fsync does not reach the disk; mount with barriers";
-        return note(found, advice);
-    }
-    good(found)
+    let has_no_barriers = options.split(", ").any(|option| option == "nobarrier" || option == "barrier=0");
+    let advice = "without barriers an fsync does not reach the disk; mount with barriers";
+    note_if(has_no_barriers, found, advice)
 }
 
 /// Of the mount and of its filesystem (proc(5), mountinfo), but for paths: `rw, relatime,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_plan::grouped;
 
-use crate::doctor::finding::{Finding, good, note};
+use crate::doctor::finding::{Finding, good, note, note_if};
 use crate::host_files::HostFiles;
 
 /// A timer that is later than this is seen in paced loads.
@@ -43,12 +43,9 @@ pub(crate) fn measure_timers() -> (Duration, Duration) {
 pub(crate) fn timers((median, worst): (Duration, Duration)) -> Finding {
     let found =
         format!("a sleep of 1 ms is late by {} µs, {} µs at worst", median.as_micros(), worst.as_micros());
-    if median > LATE {
-        let advice =
-            "paced loads will be late; end other programs, or look for power saving (idle states) of the CPU";
-        return note(found, advice);
-    }
-    good(found)
+    let advice =
+        "paced loads will be late; end other programs, or look for power saving (idle states) of the CPU";
+    note_if(median > LATE, found, advice)
 }
 
 pub(crate) fn schedstat(files: &HostFiles) -> Finding {
@@ -91,11 +88,8 @@ pub(crate) fn aio(files: &HostFiles) -> Finding {
         return good("not visible");
     };
     let found = format!("{} of {} requests reserved", grouped(used), grouped(most));
-    if most.saturating_sub(used) < AIO_LEFT_MIN {
-        let advice = "servers will start without native AIO, or not at all; sysctl fs.aio-max-nr=1048576";
-        return note(found, advice);
-    }
-    good(found)
+    let advice = "servers will start without native AIO, or not at all; sysctl fs.aio-max-nr=1048576";
+    note_if(most.saturating_sub(used) < AIO_LEFT_MIN, found, advice)
 }
 
 #[cfg(test)]

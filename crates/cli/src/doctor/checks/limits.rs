@@ -5,7 +5,7 @@ use dbdyno_plan::grouped;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
 
-use crate::doctor::finding::{Finding, bad, good, note};
+use crate::doctor::finding::{Finding, bad, good, note, note_if};
 use crate::host_files::HostFiles;
 use crate::time;
 
@@ -31,14 +31,10 @@ pub(crate) fn open_files(most: Option<u64>) -> Finding {
 }
 
 pub(crate) fn threads(most: Option<u64>) -> Finding {
-    match most {
-        None => good("no limit"),
-        Some(most @ ..MANY_THREADS) => note(
-            format!("at most {}", grouped(most)),
-            "a server with many connections needs more; raise ulimit -u, or pids.max of the control group",
-        ),
-        Some(most) => good(format!("at most {}", grouped(most))),
-    }
+    let Some(most) = most else { return good("no limit") };
+    let advice =
+        "a server with many connections needs more; raise ulimit -u, or pids.max of the control group";
+    note_if(most < MANY_THREADS, format!("at most {}", grouped(most)), advice)
 }
 
 /// Reported, not judged: only servers with large pages or locked memory need more than any system

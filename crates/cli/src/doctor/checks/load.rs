@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::doctor::finding::{Finding, bad, good, note};
+use crate::doctor::finding::{Finding, bad, good, note, note_if};
 use crate::host_files::HostFiles;
 
 /// Of one CPU; less is any idle system's.
@@ -34,10 +34,8 @@ pub(crate) fn average(files: &HostFiles, cpus: usize) -> Finding {
     let minute = text.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
     let Some(minute) = minute else { return good("not visible") };
     let found = format!("{minute:.2} in the last minute, {cpus} CPUs");
-    if minute > f64::max(0.5, 0.1 * cpus as f64) {
-        return note(found, "other programs run; end them before you measure");
-    }
-    good(found)
+    let is_busy = minute > f64::max(0.5, 0.1 * cpus as f64);
+    note_if(is_busy, found, "other programs run; end them before you measure")
 }
 
 /// Reads the ticks of all CPUs and processes but this one.

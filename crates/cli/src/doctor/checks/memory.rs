@@ -1,6 +1,6 @@
 //! Memory: how much is free, in which pages, and whether it may be swapped out.
 
-use crate::doctor::finding::{Finding, bad, good, note};
+use crate::doctor::finding::{Finding, bad, good, note, note_if};
 use crate::host_files::HostFiles;
 use crate::time;
 
@@ -39,11 +39,8 @@ pub(crate) fn swap(files: &HostFiles) -> Finding {
     let eager = swappiness.is_some_and(|value| value > SWAPPINESS_MAX);
     let reported = swappiness.map_or(String::new(), |value| format!(", vm.swappiness = {value}"));
     let found = format!("{} used of {}{reported}", time::bytes(used), time::bytes(total));
-    if used > 0 || eager {
-        let advice = "a swapped-out server measures the disk; swapoff -a, or sysctl vm.swappiness=1";
-        return note(found, advice);
-    }
-    good(found)
+    let advice = "a swapped-out server measures the disk; swapoff -a, or sysctl vm.swappiness=1";
+    note_if(used > 0 || eager, found, advice)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use dbdyno_record::ClientCalibration;
 
 use crate::doctor::checks::disk::existing;
-use crate::doctor::finding::{Finding, good, note};
+use crate::doctor::finding::{Finding, good, note, note_if};
 
 pub(crate) fn build(is_debug: bool) -> Finding {
     if is_debug {
@@ -28,10 +28,8 @@ pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
     }
     let info = dbdyno_sample::host_info(&nearest, None, None);
     let found = format!("{} on {}", folder.display(), info.data_filesystem);
-    if ["tmpfs", "ramfs"].contains(&info.data_filesystem.as_str()) {
-        return note(found, "it is in memory: its content is lost at the next boot");
-    }
-    good(found)
+    let is_in_memory = ["tmpfs", "ramfs"].contains(&info.data_filesystem.as_str());
+    note_if(is_in_memory, found, "it is in memory: its content is lost at the next boot")
 }
 
 pub(crate) fn servers() -> Finding {
