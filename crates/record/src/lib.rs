@@ -17,9 +17,11 @@ mod interval;
 mod layout;
 mod lines;
 mod manifest;
+mod operation;
 pub mod parallel;
 mod plausible;
 mod reader;
+mod recorded_before;
 mod run_event;
 mod server_info;
 mod settling;
@@ -42,6 +44,7 @@ pub use interval::{ErrorCounts, Interval};
 pub use manifest::{
     CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup,
 };
+pub use operation::{OperationClass, StatementClass};
 pub use reader::{CellRecord, Run};
 pub use run_event::RunEvent;
 pub use server_info::ServerInfo;

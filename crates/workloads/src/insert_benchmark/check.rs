@@ -17,6 +17,9 @@ const MAX_DATA_LENGTH: u32 = 4000;
 /// A bigint key must not run out in the middle of a run.
 const MAX_FIRST_ID: u64 = 1 << 62;
 
+/// Bytes of a row with its indexes in the steady state, by published data on InnoDB.
+const ROW_BYTES: u64 = 225;
+
 impl WorkloadOptions for InsertBenchmark {
     fn check(&self, plan: &Plan) -> Option<Mistake> {
         number_problem(numbers(self))
@@ -51,6 +54,7 @@ impl WorkloadOptions for InsertBenchmark {
         let queries = if self.rates.is_empty() { 0 } else { self.query_connections };
         Needs {
             connections: self.clients.saturating_mul(1 + u32::from(self.deletes) + queries),
+            data_bytes: Some(self.loaded_rows().saturating_mul(ROW_BYTES)),
             data: self.data,
             cold: self.cold.clone(),
             prepares: self.protocol == Protocol::Prepared,

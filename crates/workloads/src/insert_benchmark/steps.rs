@@ -3,7 +3,7 @@
 use crate::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
 use dbdyno_drivers::Capabilities;
 use dbdyno_loadgen::{Arrivals, Draws, Pace};
-use dbdyno_record::{Headline, KindSpec, StepSpec, Target, Unit, WindowRule};
+use dbdyno_record::{Headline, KindSpec, OperationClass, StepSpec, Target, Unit, WindowRule};
 use serde_json::{Map, json};
 use std::time::Duration;
 
@@ -128,8 +128,7 @@ pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
             ("deletes".to_owned(), json!(step.deletes)),
             ("seed".to_owned(), json!(setup.context.seed)),
         ]),
-        groups: std::collections::BTreeMap::new(),
-        is_warm_up: false,
+        ..StepSpec::default()
     }
 }
 
@@ -148,6 +147,12 @@ fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup, pace: &Pace) -> KindSpe
     };
     KindSpec {
         kind: kind.to_owned(),
+        class: Some(match kind {
+            "insert" => OperationClass::Insert,
+            "delete" => OperationClass::Delete,
+            "index" => OperationClass::Index,
+            _ => OperationClass::Query,
+        }),
         connections_per_client: if kind == "query" { options.query_connections } else { 1 },
         pace: pace.to_string(),
         protocol: if is_prepared { "prepared" } else { "text" }.to_owned(),

@@ -1,6 +1,7 @@
 //! The microbenchmarks: their names, families, and what each is called and does.
 
 use dbdyno_plan::named;
+use dbdyno_record::OperationClass;
 
 use crate::oltp::options::OltpTest;
 
@@ -86,17 +87,17 @@ impl MicroTest {
         }
     }
 
-    /// What an operation is called, and the label of its rate.
-    pub(crate) fn labels(self) -> (&'static str, &'static str) {
+    /// What an operation is called, what it does, and the label of its rate.
+    pub(crate) fn labels(self) -> (&'static str, OperationClass, &'static str) {
         match (self, self.family()) {
             (Self::WriteOnly | Self::ReadWrite, _) | (_, Family::Transactions) => {
-                ("transaction", "transactions/s")
+                ("transaction", OperationClass::Other, "transactions/s")
             }
-            (Self::Scan, _) => ("scan", "rows/s"),
-            (Self::Delete, _) => ("delete", "deletes/s"),
-            (Self::Insert, _) => ("insert", "inserts/s"),
-            (_, Family::Writes) => ("update", "updates/s"),
-            (_, Family::Points | Family::Ranges) => ("query", "queries/s"),
+            (Self::Scan, _) => ("scan", OperationClass::Scan, "rows/s"),
+            (Self::Delete, _) => ("delete", OperationClass::Delete, "deletes/s"),
+            (Self::Insert, _) => ("insert", OperationClass::Insert, "inserts/s"),
+            (_, Family::Writes) => ("update", OperationClass::Other, "updates/s"),
+            (_, Family::Points | Family::Ranges) => ("query", OperationClass::Query, "queries/s"),
         }
     }
 }

@@ -119,12 +119,13 @@ impl<'a> Step<'a> {
 
     pub(crate) fn spec(&self) -> StepSpec {
         let (step, connections) = (&self.rung.step, self.rung.connections);
-        let (kind, label) = step.test.labels();
+        let (kind, class, label) = step.test.labels();
         let clients = oltp::steps::clients(connections, None);
         let places = self.places();
         let unit = if step.test == MicroTest::Scan { Unit::Rows } else { Unit::Operations };
         let kind = KindSpec {
             kind: kind.to_owned(),
+            class: Some(class),
             connections_per_client: connections / clients,
             pace: Pace::Closed.to_string(),
             protocol: if self.is_prepared() { "prepared" } else { "text" }.to_owned(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::oltp::options::{IdType, Oltp as Options, OltpPace, OltpTest as Test, Think};
 use dbdyno_drivers::RowStream;
 use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, ThinkTime};
-use dbdyno_record::{KindSpec, StepSpec, Unit};
+use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::Philox;
@@ -134,13 +134,13 @@ pub(crate) fn schedule(
 }
 
 /// What an operation of `test` is called.
-pub(crate) fn kind_name(test: Test) -> &'static str {
+pub(crate) fn kind_of(test: Test) -> (&'static str, OperationClass) {
     match test {
-        Test::PointSelect => "query",
-        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => "transaction",
-        Test::UpdateIndex | Test::UpdateNonIndex => "update",
-        Test::Insert => "insert",
-        Test::Delete => "delete",
+        Test::PointSelect => ("query", OperationClass::Query),
+        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => ("transaction", OperationClass::Other),
+        Test::UpdateIndex | Test::UpdateNonIndex => ("update", OperationClass::Other),
+        Test::Insert => ("insert", OperationClass::Insert),
+        Test::Delete => ("delete", OperationClass::Delete),
     }
 }
 
@@ -197,6 +197,7 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
         StepKind::Load => load_kind(&LoadPlan::new(setup), &setup.options),
         StepKind::Index => KindSpec {
             kind: "index".to_owned(),
+            class: Some(OperationClass::Index),
             connections_per_client: 1,
             pace: Pace::Closed.to_string(),
             protocol: "text".to_owned(),
@@ -208,8 +209,10 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
         StepKind::Test { test, connections, rate } => {
             let places = places(test, &setup.options, setup.client_ids());
             let paces = paces(&step.name, (connections, rate), &setup.options, setup.context.seed);
+            let (kind, class) = kind_of(test);
             KindSpec {
-                kind: kind_name(test).to_owned(),
+                kind: kind.to_owned(),
+                class: Some(class),
                 connections_per_client: connections / clients(connections, rate),
                 pace: paces.first().map_or_else(String::new, ToString::to_string),
                 protocol: if setup.options.prepares(test) { "prepared" } else { "text" }.to_owned(),
@@ -241,6 +244,7 @@ fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
     };
     KindSpec {
         kind: "insert".to_owned(),
+        class: Some(OperationClass::Insert),
         connections_per_client: 1,
         pace: Pace::Closed.to_string(),
         protocol: protocol.to_owned(),

@@ -32,7 +32,7 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, first_new_id: i64) ->
         StepKind::Test { test, connections, rate } => {
             let per_client = connections / steps::clients(connections, rate);
             let script = Script {
-                kind: steps::kind_name(test),
+                kind: steps::kind_of(test).0,
                 places: places(test, &setup.options, setup.client_ids()),
                 prepared: setup.options.prepares(test),
                 stream: steps::stream(&step.name, setup.context.seed),
