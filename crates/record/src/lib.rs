@@ -4,7 +4,6 @@
 //! the end of each step, and never stores a rate, a ratio or a percentile: those are computed by
 //! `analyse`.
 
-mod base64;
 mod calibration;
 mod checksum;
 mod counter_lines;
@@ -46,7 +45,7 @@ pub use manifest::{
 };
 pub use operation::{OperationClass, StatementClass};
 pub use reader::{CellRecord, Run};
-pub use run_event::RunEvent;
+pub use run_event::{RunEvent, is_load_kept, load_kept};
 pub use server_info::ServerInfo;
 pub use settling::{SETTLING, Settling, SettlingSample};
 pub use step_reader::StepRecord;
