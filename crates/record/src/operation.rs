@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{KindSpec, StepSpec, Unit, recorded_before};
-
 /// What the operations of a kind do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -20,39 +18,6 @@ pub enum OperationClass {
     /// Anything else, such as transactions of several statements.
     #[default]
     Other,
-}
-
-impl OperationClass {
-    /// What the rate of a kind counts that is not the step's headline.
-    pub fn unit(self) -> Unit {
-        if self == Self::Query { Unit::Operations } else { Unit::Rows }
-    }
-}
-
-impl KindSpec {
-    /// What its operations do.
-    pub fn class(&self) -> OperationClass {
-        self.class.unwrap_or_else(|| recorded_before::class_of(&self.kind))
-    }
-
-    /// They write, so that each of them commits.
-    pub fn writes(&self) -> bool {
-        let changes_rows = matches!(self.class(), OperationClass::Insert | OperationClass::Delete);
-        self.user_bytes_per_operation > 0.0 || changes_rows
-    }
-}
-
-impl StepSpec {
-    /// What the operations of `kind` do.
-    pub fn class_of(&self, kind: &str) -> OperationClass {
-        let known = self.kinds.iter().find(|known| known.kind == kind);
-        known.map_or_else(|| recorded_before::class_of(kind), KindSpec::class)
-    }
-
-    /// What the operations do that the step's figure counts.
-    pub fn headline_class(&self) -> OperationClass {
-        self.class_of(&self.headline.kind)
-    }
 }
 
 /// What a statement within an operation does.

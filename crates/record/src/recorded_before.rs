@@ -1,12 +1,12 @@
-//! What records from before a field was recorded mean by names: of kinds of operations, and of
-//! workloads' options.
+//! What a record says of a step's operations and of a workload's size. Records from before these
+//! fields say it by names: of kinds of operations, and of options.
 
 use serde_json::{Map, Value};
 
-use crate::{OperationClass, WorkloadInfo};
+use crate::{KindSpec, OperationClass, StepSpec, WorkloadInfo};
 
 /// Of operations, by the name of their kind.
-pub(crate) fn class_of(kind: &str) -> OperationClass {
+fn class_of(kind: &str) -> OperationClass {
     match kind {
         "query" => OperationClass::Query,
         "scan" => OperationClass::Scan,
@@ -14,6 +14,32 @@ pub(crate) fn class_of(kind: &str) -> OperationClass {
         "delete" => OperationClass::Delete,
         "index" => OperationClass::Index,
         _ => OperationClass::Other,
+    }
+}
+
+impl KindSpec {
+    /// What its operations do.
+    pub fn class(&self) -> OperationClass {
+        self.class.unwrap_or_else(|| class_of(&self.kind))
+    }
+
+    /// They write, so that each of them commits.
+    pub fn writes(&self) -> bool {
+        let changes_rows = matches!(self.class(), OperationClass::Insert | OperationClass::Delete);
+        self.user_bytes_per_operation > 0.0 || changes_rows
+    }
+}
+
+impl StepSpec {
+    /// What the operations of `kind` do.
+    pub fn class_of(&self, kind: &str) -> OperationClass {
+        let known = self.kinds.iter().find(|known| known.kind == kind);
+        known.map_or_else(|| class_of(kind), KindSpec::class)
+    }
+
+    /// What the operations do that the step's figure counts.
+    pub fn headline_class(&self) -> OperationClass {
+        self.class_of(&self.headline.kind)
     }
 }
 
@@ -44,7 +70,7 @@ fn most_of_ladder(options: &Map<String, Value>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KindSpec, StatementClass};
+    use crate::StatementClass;
 
     fn workload(options: &str, more: &str) -> WorkloadInfo {
         let text = format!(

@@ -181,10 +181,10 @@ pub(crate) fn notice(run: &Run) -> Option<Notice> {
         cell.steps.iter().any(|step| sampled(&step.counters) && !binlog.is_counted(&step.counters))
     };
     let variants = run.manifest.variants.iter().map(|variant| variant.name.as_str());
-    let names =
-        variants.filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)));
-    let places: Vec<String> = names.map(str::to_owned).collect();
-    (!places.is_empty()).then(|| Notice { places, ..Notice::new(Code::FsyncsUncounted) })
+    let names: Vec<&str> = variants
+        .filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)))
+        .collect();
+    (!names.is_empty()).then(|| Notice::new(Code::FsyncsUncounted).at_all(names))
 }
 
 #[cfg(test)]

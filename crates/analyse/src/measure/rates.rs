@@ -1,7 +1,7 @@
 //! Rates over the common window: headline, background, each second, and the seconds that kept the
 //! target.
 
-use dbdyno_record::{Interval, StepSpec, Target, Unit};
+use dbdyno_record::{Interval, OperationClass, StepSpec, Target, Unit};
 
 use crate::measure::counted::{all_at_work, is_too_sparse};
 use crate::measure::scans;
@@ -16,7 +16,7 @@ pub(crate) fn unit_of(spec: &StepSpec, kind: &str) -> Unit {
     if kind == spec.headline.kind {
         return spec.headline.unit;
     }
-    spec.class_of(kind).unit()
+    if spec.class_of(kind) == OperationClass::Query { Unit::Operations } else { Unit::Rows }
 }
 
 /// Which of the two counts a figure in `unit` is of.
