@@ -21,9 +21,6 @@ pub struct OperationHistogram {
     pub counts: Vec<(u64, u64, u64)>,
 }
 
-const CLOCKS: [(Clock, &str); 3] =
-    [(Clock::Service, "service"), (Clock::Response, "response"), (Clock::Lag, "lag")];
-
 /// All of a run, in the order of cells and steps. What cannot be unpacked is left out: the findings
 /// say so.
 pub fn operation_histograms(run: &Run) -> Vec<OperationHistogram> {
@@ -35,7 +32,7 @@ pub fn operation_histograms(run: &Run) -> Vec<OperationHistogram> {
 fn of_step(cell: &CellRecord, step: &StepRecord) -> Vec<OperationHistogram> {
     let Some((from_us, to_us)) = step.window() else { return Vec::new() };
     let window = Span::new(from_us, to_us);
-    let of = |kind: &str, (clock, name): (Clock, &'static str)| {
+    let of = |kind: &str, clock: Clock| {
         let histogram = merge(&step.histograms, kind, clock, window).ok()??;
         let counts = histogram.iter_recorded().map(|value| {
             let at = value.value_iterated_to();
@@ -48,12 +45,12 @@ fn of_step(cell: &CellRecord, step: &StepRecord) -> Vec<OperationHistogram> {
             variant: cell.id.variant.clone(),
             block: cell.id.block,
             kind: kind.to_owned(),
-            clock: name,
+            clock: clock.name(),
             counts,
         })
     };
     let kinds = step.spec.kinds.iter().map(|spec| spec.kind.as_str());
-    kinds.flat_map(|kind| CLOCKS.into_iter().filter_map(move |clock| of(kind, clock))).collect()
+    kinds.flat_map(|kind| Clock::ALL.into_iter().filter_map(move |clock| of(kind, clock))).collect()
 }
 
 #[cfg(test)]

@@ -51,6 +51,8 @@ fn manifest() -> Manifest {
         plan_toml: "name = \"pair\"\n".to_owned(),
         variants: vec![variant("a"), variant("b")],
         workloads: vec![WorkloadInfo {
+            data_bytes: None,
+            connections: None,
             load_steps: 0,
             name: "ib".to_owned(),
             version: 1,
@@ -66,6 +68,7 @@ fn manifest() -> Manifest {
 fn spec() -> StepSpec {
     let kind = |kind: &str, pace: &str| KindSpec {
         kind: kind.to_owned(),
+        class: None,
         connections_per_client: 1,
         pace: pace.to_owned(),
         protocol: "prepared".to_owned(),

@@ -39,6 +39,8 @@ fn manifest() -> Manifest {
         plan_toml: String::new(),
         variants: vec![variant("rollback"), variant("wal")],
         workloads: vec![WorkloadInfo {
+            data_bytes: None,
+            connections: None,
             load_steps: 0,
             name: "ib".to_owned(),
             version: 1,
@@ -60,6 +62,7 @@ fn spec() -> StepSpec {
         target: None,
         kinds: vec![KindSpec {
             kind: "insert".to_owned(),
+            class: None,
             connections_per_client: 1,
             pace: "closed".to_owned(),
             protocol: "prepared".to_owned(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::server_info::ServerInfo;
-use crate::{Execution, QueryPlan};
+use crate::{Execution, OperationClass, QueryPlan};
 
 /// How a step or cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -278,9 +278,10 @@ mod wide {
 }
 
 /// What a headline counts, or how it takes time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
+    #[default]
     Operations,
     Rows,
     /// No rate: the median of the seconds that its executions took ([`Execution`]). Less is better.
@@ -298,11 +299,12 @@ impl Unit {
 }
 
 /// When the common window ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowRule {
     /// When the first connection that decides the step's length is done: until then all clients
     /// were at work.
+    #[default]
     FirstEnded,
     /// When the last one is done: for steps that are one piece of work, such as building an index.
     LastEnded,
@@ -310,7 +312,7 @@ pub enum WindowRule {
 
 /// Everything that analysis must know of a step, so that records can be read without the program
 /// that made them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepSpec {
     /// `l.i0`, `qr100`, ...
     pub name: String,
@@ -333,7 +335,7 @@ pub struct StepSpec {
 }
 
 /// The one figure that a step is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headline {
     pub kind: String,
     pub unit: Unit,
@@ -354,6 +356,9 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindSpec {
     pub kind: String,
+    /// `None` in records from before it was recorded: by the kind's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<OperationClass>,
     pub connections_per_client: u32,
     /// `closed`, `constant 2/s`, `burst 2/s`
     pub pace: String,

@@ -52,15 +52,16 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Names of the files in a folder, sorted; none when there is no such folder.
-pub(crate) fn file_names(dir: &Path) -> std::io::Result<Vec<String>> {
+/// Names of what is in a folder, sorted; none when there is no such folder.
+pub(crate) fn names_in(dir: &Path) -> Result<Vec<String>, Error> {
+    let read_error = |source| Error::Read { path: dir.into(), source };
     let entries = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
+        entries => entries.map_err(read_error)?,
     };
     let mut names = Vec::new();
     for entry in entries {
-        names.extend(entry?.file_name().into_string());
+        names.extend(entry.map_err(read_error)?.file_name().into_string());
     }
     names.sort();
     Ok(names)

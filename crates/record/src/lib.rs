@@ -4,7 +4,6 @@
 //! the end of each step, and never stores a rate, a ratio or a percentile: those are computed by
 //! `analyse`.
 
-mod base64;
 mod calibration;
 mod checksum;
 mod counter_lines;
@@ -17,9 +16,11 @@ mod interval;
 mod layout;
 mod lines;
 mod manifest;
+mod operation;
 pub mod parallel;
 mod plausible;
 mod reader;
+mod recorded_before;
 mod run_event;
 mod server_info;
 mod settling;
@@ -42,8 +43,9 @@ pub use interval::{ErrorCounts, Interval};
 pub use manifest::{
     CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup,
 };
+pub use operation::{OperationClass, StatementClass};
 pub use reader::{CellRecord, Run};
-pub use run_event::RunEvent;
+pub use run_event::{RunEvent, is_load_kept, load_kept};
 pub use server_info::ServerInfo;
 pub use settling::{SETTLING, Settling, SettlingSample};
 pub use step_reader::StepRecord;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::layout::{CELLS, EVENTS, MANIFEST, cell_path};
+use crate::layout::{CELLS, EVENTS, MANIFEST, cell_path, names_in};
 use crate::lines::{self, read_json_lines};
 use crate::step_reader::read_step;
 use crate::{
@@ -213,20 +213,7 @@ fn cell_folders(cells: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// The folders in a folder, sorted; none when it is absent.
 fn folders_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    let read_error = |source| Error::Read { path: dir.into(), source };
-    let entries = match std::fs::read_dir(dir) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(read_error)?,
-    };
-    let mut folders = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(read_error)?.path();
-        if path.is_dir() {
-            folders.push(path);
-        }
-    }
-    folders.sort();
-    Ok(folders)
+    Ok(names_in(dir)?.into_iter().map(|name| dir.join(name)).filter(|path| path.is_dir()).collect())
 }
 
 /// A cell whose steps are not yet read.

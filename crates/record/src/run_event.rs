@@ -85,3 +85,20 @@ pub enum RunEvent {
         outcome: Outcome,
     },
 }
+
+/// What [`RunEvent::Warning`] says of a cell whose load was complete before the run was stopped: it
+/// is not repeated, and its figures are only in `aside`. Records hold it as text.
+pub fn load_kept(cell: &CellId, aside: &str) -> String {
+    let begin = load_kept_begin(cell);
+    format!("{begin}complete before the run was stopped and is not repeated; its figures are only in {aside}")
+}
+
+/// Whether a warning is that of [`load_kept`], in the words of today or of the oldest records.
+pub fn is_load_kept(warning: &str, cell: &CellId) -> bool {
+    let rest = warning.strip_prefix(&load_kept_begin(cell));
+    rest.is_some_and(|rest| rest.starts_with("complete before") || rest.starts_with("done before"))
+}
+
+fn load_kept_begin(cell: &CellId) -> String {
+    format!("the load of {cell} was ")
+}

@@ -3,17 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::Map;
-
 use crate::checksum::Checksums;
 use crate::counter_lines::{self, together};
-use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, file_names};
+use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, names_in};
 use crate::lines::{parse_json, parse_lines, read_file};
 use crate::plausible::{self, Events, Intervals};
-use crate::{
-    Check, CounterSeries, Error, Headline, HistogramSpan, Interval, Outcome, StepEvent, StepSpec, Unit,
-    WindowRule, histogram,
-};
+use crate::{Check, CounterSeries, Error, HistogramSpan, Interval, Outcome, StepEvent, StepSpec, histogram};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepRecord {
@@ -103,13 +98,13 @@ pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> S
     let counters = read_counters(&mut files);
     let spec = match events.first() {
         Some(StepEvent::Started { spec, .. }) => spec.clone(),
-        // Killed before its first line: it has no end either.
-        None => unknown_spec(name),
-        Some(_) => {
-            files
-                .damages
-                .push(format!("{} does not begin with a `started` event", dir.join(EVENTS).display()));
-            unknown_spec(name)
+        first => {
+            // Without any line it was killed before its first: it has no end either.
+            if first.is_some() {
+                let path = dir.join(EVENTS);
+                files.damages.push(format!("{} does not begin with a `started` event", path.display()));
+            }
+            StepSpec { name: name.into(), ..StepSpec::default() }
         }
     };
     let missing = files.sums.missing(dir);
@@ -160,8 +155,8 @@ impl Files<'_> {
 fn read_counters(files: &mut Files<'_>) -> BTreeMap<String, CounterSeries> {
     let mut counters = BTreeMap::new();
     let dir = files.dir.join(COUNTERS);
-    let names = file_names(&dir).unwrap_or_else(|source| {
-        files.damages.push(Error::Read { path: dir.clone(), source }.to_string());
+    let names = names_in(&dir).unwrap_or_else(|error| {
+        files.damages.push(error.to_string());
         Vec::new()
     });
     for file in names {
@@ -182,18 +177,4 @@ fn read_counters(files: &mut Files<'_>) -> BTreeMap<String, CounterSeries> {
         }
     }
     counters
-}
-
-fn unknown_spec(name: &str) -> StepSpec {
-    StepSpec {
-        name: name.into(),
-        clients: 0,
-        headline: Headline { kind: String::new(), unit: Unit::Operations, label: String::new() },
-        window: WindowRule::FirstEnded,
-        target: None,
-        kinds: Vec::new(),
-        options: Map::new(),
-        groups: BTreeMap::new(),
-        is_warm_up: false,
-    }
 }

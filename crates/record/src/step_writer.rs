@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 
 use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, create_folder};
-use crate::layout::{file_names, folder_name, sync_folder};
+use crate::layout::{folder_name, names_in, sync_folder};
 use crate::lines::LineWriter;
 use crate::{CounterHeader, CounterLine, Error, Interval, StepEvent, checksum, histogram};
 
@@ -91,8 +91,7 @@ impl StepWriter {
         if counters.exists() {
             sync_folder(&counters)?;
         }
-        let sources = file_names(&counters).map_err(|source| Error::Read { path: counters, source })?;
-        let sources = sources.into_iter().map(|file| format!("{COUNTERS}/{file}"));
+        let sources = names_in(&counters)?.into_iter().map(|file| format!("{COUNTERS}/{file}"));
         let files = [EVENTS, INTERVALS, HISTOGRAMS].map(str::to_owned).into_iter().chain(sources);
         checksum::write(&self.dir, &files.collect::<Vec<_>>())?;
         sync_folder(&self.dir)

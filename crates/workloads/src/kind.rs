@@ -68,7 +68,7 @@ impl<W: Workload> Kind for Entry<W> {
     fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo> {
         let options: &W::Options = (options as &dyn Any).downcast_ref()?;
         let around = of_surroundings(&W::ORIGINAL, around);
-        let steps = options.steps();
+        let (steps, needs) = (options.steps(), options.needs());
         Some(WorkloadInfo {
             name: name.to_owned(),
             version: W::VERSION,
@@ -77,6 +77,8 @@ impl<W: Workload> Kind for Entry<W> {
             deviations: W::deviations(options).into_iter().chain(around).collect(),
             load_steps: steps.iter().filter(|step| step.loads).count(),
             steps: steps.into_iter().map(|step| step.name).collect(),
+            data_bytes: needs.data_bytes,
+            connections: Some(needs.connections),
         })
     }
 

@@ -1,6 +1,5 @@
 //! What the descriptions of steps have in common.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
@@ -20,11 +19,9 @@ pub(crate) fn step_spec(
         clients,
         headline: Headline { kind: kind.kind.clone(), unit, label: label.to_owned() },
         window: if is_timed { WindowRule::FirstEnded } else { WindowRule::LastEnded },
-        target: None,
         kinds: vec![kind],
         options,
-        groups: BTreeMap::new(),
-        is_warm_up: false,
+        ..StepSpec::default()
     }
 }
 

@@ -126,8 +126,7 @@ fn is_wanted(section: &SectionText, step: &StepFindings) -> bool {
 
 /// A step with some of its variants, not yet judged against another base.
 fn rebased(step: &StepFindings, variants: &[&str], base: &str) -> StepFindings {
-    let of_base = step.variants.iter().find(|variant| variant.variant == base);
-    let base_runs: &[StepRun] = of_base.map_or(&[], |variant| &variant.runs);
+    let base_runs = step.runs_of(base);
     let kept = step.variants.iter().filter(|variant| variants.contains(&variant.variant.as_str()));
     let compared = |variant: &VariantStep| {
         let is_base = variant.variant == base;

@@ -2,6 +2,7 @@
 
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
 
+use crate::measure::span::covered_us;
 use crate::model::TimeBreakdown;
 
 /// Work that brings a server to rest.
@@ -11,6 +12,7 @@ const SETTLE: &str = "cleanup";
 pub(crate) fn time_breakdown(run: &Run) -> Option<TimeBreakdown> {
     let total_us = run.events.iter().filter_map(elapsed_us).max()?;
     let mut account = TimeBreakdown { total_seconds: seconds(total_us), ..TimeBreakdown::default() };
+    // Cells that alternate share their time.
     let mut spans = Vec::new();
     for cell in &run.cells {
         let Some(span) = span_us(run, cell) else { continue };
@@ -64,18 +66,6 @@ fn span_us(run: &Run, cell: &CellRecord) -> Option<(u64, u64)> {
         _ => None,
     })?;
     Some((started, ended))
-}
-
-/// Time within any of the spans: cells that alternate share theirs.
-fn covered_us(mut spans: Vec<(u64, u64)>) -> u64 {
-    spans.sort_unstable();
-    let mut until = 0;
-    let mut covered = 0;
-    for (from, to) in spans {
-        covered += to.saturating_sub(from.max(until));
-        until = until.max(to);
-    }
-    covered
 }
 
 fn add_step(account: &mut TimeBreakdown, step: &StepRecord, loads: bool) {

@@ -1,7 +1,5 @@
 //! All variants and blocks of one workload: its steps in order, each with rates, ratio and runs.
 
-use std::collections::BTreeMap;
-
 use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo, parallel};
 
 use hdrhistogram::Histogram;
@@ -83,7 +81,8 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     // it as well.
     let is_whole = |step: &&StepRecord| step.damaged.is_none() && !step.events.is_empty();
     let described = records().find(is_whole).or_else(|| records().next());
-    let spec = described.map(|step| &step.spec);
+    let unknown = StepSpec::default();
+    let spec = described.map_or(&unknown, |step| &step.spec);
     let mut runs: Vec<VariantRuns<'_>> =
         run.manifest.variants.iter().map(|variant| runs_of(run, cells, variant, name)).collect();
     check_answers(&mut runs, rules.base);
@@ -100,31 +99,29 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     };
     StepFindings {
         name: name.to_owned(),
-        headline_kind: spec.map_or_else(String::new, |spec| spec.headline.kind.clone()),
-        rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
-        less_is_better: spec.is_some_and(|spec| spec.headline.unit.is_time()),
-        connections: spec.map_or(0, connections),
+        headline_kind: spec.headline.kind.clone(),
+        headline_class: spec.headline_class(),
+        rate_label: spec.headline.label.clone(),
+        less_is_better: spec.headline.unit.is_time(),
+        connections: connections(spec),
         margin: rules.margins.of(name),
-        statements: spec.map_or_else(Vec::new, statements),
-        groups: spec.map_or_else(BTreeMap::new, |spec| spec.groups.clone()),
-        is_warm_up: spec.is_some_and(|spec| spec.is_warm_up),
-        target: spec
-            .and_then(|spec| spec.target.as_ref())
-            .map(|target| (target.rows_per_second, target.share)),
+        statements: statements(spec),
+        groups: spec.groups.clone(),
+        is_warm_up: spec.is_warm_up,
+        target: spec.target.as_ref().map(|target| (target.rows_per_second, target.share)),
         variants: runs
             .iter()
-            .map(|VariantRuns { variant, runs, latency }| {
+            .map(|VariantRuns { variant, executions, runs, latency }| {
                 let found = variant_step(&variant.name, runs, base_runs, spec);
                 // It takes a rate apart.
-                let is_rate = spec.is_some_and(|spec| !spec.headline.unit.is_time());
-                let ratio = found.ratio.as_ref().filter(|_| is_rate);
+                let ratio = found.ratio.as_ref().filter(|_| !spec.headline.unit.is_time());
                 let cost_breakdown = ratio.and_then(|ratio| cost_breakdown(variant, runs, ratio));
                 let is_base = variant.name == rules.base;
                 let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
-                let p99 = if is_base { None } else { p99_ratio(runs, base_runs, headline(spec)) };
-                let steps = of_variant(cells, &variant.name, name);
-                let query_plans = plans_of(steps.iter().copied());
-                let executed_plans = executed_plans(steps.into_iter());
+                let p99 = if is_base { None } else { p99_ratio(runs, base_runs, &spec.headline.kind) };
+                let steps = executions.iter().map(|(cell, step)| (cell.id.block, *step));
+                let query_plans = plans_of(steps.clone());
+                let executed_plans = executed_plans(steps);
                 let latency = latency.clone();
                 VariantStep { cost_breakdown, relative, query_plans, executed_plans, latency, p99, ..found }
             })
@@ -146,10 +143,6 @@ fn check_answers(runs: &mut [VariantRuns<'_>], base: &str) {
             run.validity = found.fold(run.validity.clone(), add_reason);
         }
     }
-}
-
-fn headline(spec: Option<&StepSpec>) -> &str {
-    spec.map_or("", |spec| &spec.headline.kind)
 }
 
 fn connections(spec: &StepSpec) -> u32 {
@@ -187,12 +180,13 @@ pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> V
 /// A variant's runs of one step, in the order of blocks, and the response times of the valid ones.
 struct VariantRuns<'a> {
     variant: &'a VariantInfo,
+    executions: Vec<(&'a CellRecord, &'a StepRecord)>,
     runs: Vec<StepRun>,
     latency: Option<Latency>,
 }
 
 /// One run for each block in which the variant began the step.
-fn runs_of<'a>(run: &Run, cells: &[&CellRecord], variant: &'a VariantInfo, name: &str) -> VariantRuns<'a> {
+fn runs_of<'a>(run: &Run, cells: &[&'a CellRecord], variant: &'a VariantInfo, name: &str) -> VariantRuns<'a> {
     let figures = |cell: &CellRecord, step: &StepRecord| {
         let around = step_context(&run.manifest, variant, step);
         let around = StepContext { block: cell.id.block, syncs: syncs_of(cell), ..around };
@@ -200,34 +194,23 @@ fn runs_of<'a>(run: &Run, cells: &[&CellRecord], variant: &'a VariantInfo, name:
         let of_cell = cell.invalid_reasons().map(Notice::quoted);
         (StepRun { validity: of_cell.fold(run.validity, add_reason), ..run }, times)
     };
-    let mut runs: Vec<(StepRun, Option<Histogram<u64>>)> = cells
+    let mut executions: Vec<(&CellRecord, &StepRecord)> = cells
         .iter()
         .filter(|cell| cell.id.variant == variant.name)
-        .flat_map(|cell| cell.steps.iter().map(move |step| (cell, step)))
+        .flat_map(|cell| cell.steps.iter().map(move |step| (*cell, step)))
         .filter(|(_, step)| step.name == name)
-        .map(|(cell, step)| figures(cell, step))
         .collect();
-    runs.sort_by_key(|(run, _)| run.block);
+    executions.sort_by_key(|(cell, _)| cell.id.block);
+    let runs: Vec<(StepRun, Option<Histogram<u64>>)> =
+        executions.iter().map(|(cell, step)| figures(cell, step)).collect();
     let is_valid = |found: &&(StepRun, _)| found.0.validity == Validity::Valid;
     let latency = pooled(runs.iter().filter(is_valid).filter_map(|(_, times)| times.as_ref()));
-    VariantRuns { variant, runs: runs.into_iter().map(|(run, _)| run).collect(), latency }
+    VariantRuns { variant, executions, runs: runs.into_iter().map(|(run, _)| run).collect(), latency }
 }
 
-/// The variant's executions of the step, in the order of blocks.
-fn of_variant<'a>(cells: &[&'a CellRecord], variant: &str, name: &str) -> Vec<(u32, &'a StepRecord)> {
-    let mut steps: Vec<(u32, &StepRecord)> = cells
-        .iter()
-        .filter(|cell| cell.id.variant == variant)
-        .flat_map(|cell| cell.steps.iter().map(move |step| (cell.id.block, step)))
-        .filter(|(_, step)| step.name == name)
-        .collect();
-    steps.sort_by_key(|(block, _)| *block);
-    steps
-}
-
-fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<&StepSpec>) -> VariantStep {
+fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: &StepSpec) -> VariantStep {
     let rates: Vec<f64> = valid(runs).map(|run| run.rate).collect();
-    let target = spec.and_then(|spec| spec.target.as_ref());
+    let target = spec.target.as_ref();
     let background: Vec<f64> = target.map_or_else(Vec::new, |target| {
         valid(runs).filter_map(|run| rows_per_second(run, &target.kind)).collect()
     });

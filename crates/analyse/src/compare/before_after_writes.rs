@@ -13,7 +13,7 @@ pub(crate) fn before_after_writes(steps: &[StepFindings]) -> Vec<BeforeAfterWrit
         let name = step_after(&before.name)?;
         let after = steps.iter().find(|step| step.name == name)?;
         let in_both = |later: &VariantStep| {
-            let earlier = before.variants.iter().find(|earlier| earlier.variant == later.variant)?;
+            let earlier = before.variant(&later.variant)?;
             Some(of_variant(earlier, later))
         };
         Some(BeforeAfterWrites {

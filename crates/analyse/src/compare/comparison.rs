@@ -4,8 +4,8 @@ use dbdyno_record::Run;
 
 use crate::compare::comparability::{differences, small_differences, started_otherwise, unchecked_note};
 use crate::compare::exclusions::left_out;
-use crate::compare::inference::{adjust, paired, unpaired, verdict};
-use crate::compare::interim_analyses::{Compared, Look, judge_at, looks, looks_apart_notes, looks_note};
+use crate::compare::inference::{paired, unpaired};
+use crate::compare::interim_analyses::{Compared, Look, judge_family, looks, looks_apart_notes, looks_note};
 use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio, p99_ratio_apart};
 use crate::compare::margins::Margins;
 use crate::compare::targets::with_fewer_writes;
@@ -148,15 +148,11 @@ fn debug_builds(base: &Run, new: &Run) -> Option<Notice> {
     debug.then(|| Notice::new(Code::DebugBuildCompared))
 }
 
-fn variant_of<'a>(step: &'a StepFindings, name: &str) -> Option<&'a VariantStep> {
-    step.variants.iter().find(|variant| variant.variant == name)
-}
-
 fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<ComparedStep> {
     let seed = findings.run.seed;
     let compared = |workload: &str, step: &StepFindings| {
-        let base = variant_of(step, &findings.run.base)?;
-        let new = variant_of(step, new)?;
+        let base = step.variant(&findings.run.base)?;
+        let new = step.variant(new)?;
         let blocks = new.ratio.as_ref().map_or_else(Vec::new, |ratio| ratio.blocks.clone());
         let ratios: Vec<f64> = blocks.iter().map(|(_, ratio)| *ratio).collect();
         let in_block = |block: u32| valid(&new.runs).any(|run| run.block == block);
@@ -199,9 +195,9 @@ fn apart(
         valid(&variant.runs).map(|run| run.rate).filter(|rate| *rate > 0.0).collect()
     };
     let compared = |workload: &str, step: &StepFindings| {
-        let base = variant_of(step, base_name)?;
+        let base = step.variant(base_name)?;
         let new_step = other(workload, &step.name)?;
-        let new = variant_of(new_step, new_name)?;
+        let new = new_step.variant(new_name)?;
         let (base_rates, new_rates) = (rates(base), rates(new));
         Some(ComparedStep {
             base_blocks: base_rates.len(),
@@ -291,17 +287,7 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
     for step in steps.iter_mut().filter(|step| step.is_fixed_rate) {
         step.inference = None;
     }
-    if looks.is_empty() {
-        adjust(&mut steps.iter_mut().filter_map(|step| step.inference.as_mut()).collect::<Vec<_>>());
-        for step in steps.iter_mut() {
-            if let Some(ratio) = step.ratio {
-                step.verdict =
-                    step.inference.as_ref().map(|inference| verdict(ratio, inference, step.margin));
-            }
-        }
-    } else {
-        judge_at(looks, &mut steps.iter_mut().filter_map(at_looks).collect::<Vec<_>>());
-    }
+    judge_family(looks, &mut steps.iter_mut().filter_map(compared).collect::<Vec<_>>());
     for step in steps.iter_mut().filter(|step| step.less_is_better) {
         step.verdict = step.verdict.map(Verdict::of_time);
     }
@@ -326,9 +312,10 @@ fn missed_note(steps: &[ComparedStep]) -> Option<Notice> {
     (!names.is_empty()).then(|| Notice::new(Code::NewMissedTarget).at_all(names))
 }
 
-fn at_looks(step: &mut ComparedStep) -> Option<Compared<'_>> {
-    let ComparedStep { ratios, margin, inference, verdict, decided, .. } = step;
-    Some(Compared { blocks: ratios, margin: *margin, inference: inference.as_mut()?, verdict, decided })
+fn compared(step: &mut ComparedStep) -> Option<Compared<'_>> {
+    let ComparedStep { ratio, ratios, margin, inference, verdict, decided, .. } = step;
+    let (ratio, margin, inference) = ((*ratio)?, *margin, inference.as_mut()?);
+    Some(Compared { ratio, blocks: ratios, margin, inference, verdict, decided: Some(decided) })
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ const FIGURES: [Figure; 3] = [
 /// Fills in what differs from `base` in each step.
 pub(crate) fn fill(steps: &mut [StepFindings], base: &str, parity: Option<&Parity>) {
     for step in steps {
-        let Some(of_base) = step.variants.iter().find(|variant| variant.variant == base).cloned() else {
+        let Some(of_base) = step.variant(base).cloned() else {
             continue;
         };
         for variant in step.variants.iter_mut().filter(|variant| variant.variant != base) {

@@ -46,8 +46,7 @@ impl Comparison {
 
 /// Of one side and step, in the order of blocks; empty when each of its blocks can be compared.
 pub(crate) fn left_out(side: Side<'_>, workload: &str, step: &StepFindings) -> Vec<Exclusion> {
-    let variant = step.variants.iter().find(|variant| variant.variant == side.variant);
-    let runs = variant.map_or(&[][..], |variant| variant.runs.as_slice());
+    let runs = step.runs_of(side.variant);
     let is_own = |id: &dbdyno_record::CellId| id.variant == side.variant && id.workload == workload;
     let cells: Vec<&CellRecord> = side.run.cells.iter().filter(|cell| is_own(&cell.id)).collect();
     let mut blocks: Vec<u32> = cells.iter().map(|cell| cell.id.block).collect();

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_record::{VariantInfo, parallel};
 
-use crate::compare::inference::{adjust, paired, verdict};
-use crate::compare::interim_analyses::{Compared, Look, judge_at};
+use crate::compare::inference::paired;
+use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::model::runs::valid;
 use crate::model::{Effect, Ratio, StepFindings, Verdict};
 
@@ -138,18 +138,15 @@ pub(crate) fn judge_effects(
     for (step, effects) in steps.iter_mut().zip(effects) {
         step.effects = effects;
     }
-    if !looks.is_empty() {
-        judge_at_looks(steps, looks);
-        return open_unlike(steps);
-    }
-    let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
-    adjust(&mut effects.filter_map(|effect| effect.ratio.inference.as_mut()).collect::<Vec<_>>());
+    let mut family: Vec<Compared<'_>> = Vec::new();
     for step in steps.iter_mut() {
-        for effect in &mut step.effects {
-            let inference = effect.ratio.inference.as_ref();
-            effect.verdict = inference.map(|inference| verdict(effect.ratio.value, inference, step.margin));
-        }
+        let margin = step.margin;
+        family.extend(step.effects.iter_mut().filter_map(|effect| {
+            let Effect { ratio, verdict, .. } = effect;
+            Compared::of(ratio, margin, verdict, None)
+        }));
     }
+    judge_family(looks, &mut family);
     open_unlike(steps);
 }
 
@@ -167,32 +164,13 @@ fn open_unlike(steps: &mut [&mut StepFindings]) {
     }
 }
 
-/// A run that was looked at while it went on spends its error on effects as on ratios.
-fn judge_at_looks(steps: &mut [&mut StepFindings], looks: &[Look]) {
-    let mut effects: Vec<(f64, &mut Effect)> = steps
-        .iter_mut()
-        .flat_map(|step| {
-            let margin = step.margin;
-            step.effects.iter_mut().map(move |effect| (margin, effect))
-        })
-        .collect();
-    let mut decided = vec![None; effects.len()];
-    let compared = effects.iter_mut().zip(&mut decided).filter_map(|((margin, effect), decided)| {
-        let Effect { ratio, verdict, .. } = &mut **effect;
-        let inference = ratio.inference.as_mut()?;
-        Some(Compared { blocks: &ratio.blocks, margin: *margin, inference, verdict, decided })
-    });
-    judge_at(looks, &mut compared.collect::<Vec<_>>());
-}
-
 /// Over the blocks in which every variant of the contrast is valid; `None` when there is no such
 /// block.
 fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect> {
     // Logarithm of the effect in one block: −∞, ∞ or no number where a variant answered nothing.
     let in_block = |block: u32| -> Option<f64> {
         let log = |(variant, weight): &(String, f64)| {
-            let step = step.variants.iter().find(|step| step.variant == *variant)?;
-            let rate = valid(&step.runs).find(|run| run.block == block)?.rate;
+            let rate = valid(step.runs_of(variant)).find(|run| run.block == block)?.rate;
             Some(weight * rate.ln())
         };
         contrast.iter().map(log).sum()

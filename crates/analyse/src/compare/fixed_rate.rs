@@ -85,7 +85,7 @@ impl StepFindings {
     }
 
     fn pace_of(&self, name: &str) -> Option<Pace> {
-        self.pace(self.variants.iter().find(|variant| variant.variant == name)?)
+        self.pace(self.variant(name)?)
     }
 
     /// Whether `base` kept the step's schedule: its rate is then the plan's, and no measure of what

@@ -42,7 +42,7 @@ pub fn forecast(deviation: f64, blocks: u32, comparisons: usize, wanted: f64, ma
 }
 
 /// Number of blocks that show as much when it is fixed beforehand as up to `most` blocks do with an
-/// analysis after each: docs/concepts/ information.md has the simulations.
+/// analysis after each: docs/concepts/information.md has the simulations.
 pub fn fixed_blocks(most: u32) -> u32 {
     (f64::from(most) / 1.3).round() as u32
 }

@@ -12,8 +12,8 @@
 
 use dbdyno_record::{Run, RunEvent};
 
-use crate::compare::inference::{is_within, p_of_telling, verdict};
-use crate::model::{CONFIDENCE, Code, Decided, Inference, LEVEL, Notice, Verdict};
+use crate::compare::inference::{adjust, is_within, p_of_telling, verdict};
+use crate::model::{CONFIDENCE, Code, Decided, Inference, LEVEL, Notice, Ratio, Verdict};
 use crate::statistics::equivalence::{bounds, p_of_equivalence};
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::repeated_t::{self, At};
@@ -40,14 +40,29 @@ pub(crate) enum Spends {
     ByTime(f64),
 }
 
-/// A comparison that is judged at looks.
+/// A comparison that is judged together with others.
 pub(crate) struct Compared<'a> {
+    pub(crate) ratio: f64,
     /// (block, ratio)
     pub(crate) blocks: &'a [(u32, f64)],
     pub(crate) margin: f64,
     pub(crate) inference: &'a mut Inference,
     pub(crate) verdict: &'a mut Option<Verdict>,
-    pub(crate) decided: &'a mut Option<Decided>,
+    /// Where it is kept at which look that was.
+    pub(crate) decided: Option<&'a mut Option<Decided>>,
+}
+
+impl<'a> Compared<'a> {
+    /// `None` for a ratio of one block, or one that is a bound.
+    pub(crate) fn of(
+        ratio: &'a mut Ratio,
+        margin: f64,
+        verdict: &'a mut Option<Verdict>,
+        decided: Option<&'a mut Option<Decided>>,
+    ) -> Option<Self> {
+        let inference = ratio.inference.as_mut()?;
+        Some(Self { ratio: ratio.value, blocks: &ratio.blocks, margin, inference, verdict, decided })
+    }
 }
 
 /// The looks that were made at a run; none at one without a budget.
@@ -105,16 +120,29 @@ struct SoFar {
     estimate: Option<Estimate>,
     p_difference: f64,
     p_same: f64,
+    decided: Option<Decided>,
+}
+
+/// Adjusts the p-values of comparisons that are made at once, at one end or at several looks, and
+/// finds the words.
+pub(crate) fn judge_family(looks: &[Look], all: &mut [Compared<'_>]) {
+    if !looks.is_empty() {
+        return judge_at(looks, all);
+    }
+    adjust(&mut all.iter_mut().map(|compared| &mut *compared.inference).collect::<Vec<_>>());
+    for compared in all {
+        *compared.verdict = Some(verdict(compared.ratio, compared.inference, compared.margin));
+    }
 }
 
 /// Fills in adjusted p-values, verdicts and, where they are corrected, intervals. Of each
 /// comparison the first verdict holds.
-pub(crate) fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
+fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
     for compared in all.iter_mut() {
         (compared.inference.q_difference, compared.inference.q_same) = (1.0, 1.0);
-        (*compared.verdict, *compared.decided) = (Some(Verdict::Undecided), None);
+        *compared.verdict = Some(Verdict::Undecided);
     }
-    let nothing = SoFar { first: None, estimate: None, p_difference: 1.0, p_same: 1.0 };
+    let nothing = SoFar { first: None, estimate: None, p_difference: 1.0, p_same: 1.0, decided: None };
     let mut so_far = vec![nothing; all.len()];
     let mut before = 0;
     for (look, number) in looks.iter().zip(1..) {
@@ -135,11 +163,16 @@ pub(crate) fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
             inference.q_difference = inference.q_difference.min(differences[index]);
             inference.q_same = inference.q_same.min(same[index]);
             let word = verdict(estimate.value.exp(), inference, compared.margin);
-            if compared.decided.is_none() && word != Verdict::Undecided {
-                (*compared.verdict, *compared.decided) = (Some(word), Some(decided));
+            if so_far[index].decided.is_none() && word != Verdict::Undecided {
+                (*compared.verdict, so_far[index].decided) = (Some(word), Some(decided));
             }
         }
         before = look.blocks;
+    }
+    for (compared, so_far) in all.iter_mut().zip(so_far) {
+        if let Some(decided) = &mut compared.decided {
+            **decided = so_far.decided;
+        }
     }
 }
 

@@ -24,7 +24,7 @@ impl Simulated {
 
     fn compared(&mut self, margin: f64) -> Compared<'_> {
         let Self { blocks, inference, verdict, decided, .. } = self;
-        Compared { blocks, margin, inference, verdict, decided }
+        Compared { ratio: 1.0, blocks, margin, inference, verdict, decided: Some(decided) }
     }
 
     fn is_different(&self) -> bool {

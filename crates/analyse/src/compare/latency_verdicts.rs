@@ -1,8 +1,8 @@
 //! Verdicts for response times: the 99th percentile against the base's, by block, judged as rates
 //! are.
 
-use crate::compare::inference::{adjust, paired, unpaired, verdict};
-use crate::compare::interim_analyses::{Compared, Look, judge_at};
+use crate::compare::inference::{paired, unpaired};
+use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::ratio::of_blocks;
 use crate::compare::verdicts::Rules;
 use crate::model::runs::valid;
@@ -65,26 +65,11 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
 
 /// Fills in the verdicts of percentiles that are compared at once, each with its margin.
 pub(crate) fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], looks: &[Look]) {
-    if looks.is_empty() {
-        adjust(
-            &mut family
-                .iter_mut()
-                .filter_map(|(found, _)| found.ratio.inference.as_mut())
-                .collect::<Vec<_>>(),
-        );
-        for (found, margin) in family.iter_mut() {
-            let inference = found.ratio.inference.as_ref();
-            found.verdict = inference.map(|inference| verdict(found.ratio.value, inference, *margin));
-        }
-    } else {
-        let mut decided = vec![None; family.len()];
-        let judged = family.iter_mut().zip(&mut decided).filter_map(|((found, margin), decided)| {
-            let PercentileRatio { ratio, verdict } = &mut **found;
-            let inference = ratio.inference.as_mut()?;
-            Some(Compared { blocks: &ratio.blocks, margin: *margin, inference, verdict, decided })
-        });
-        judge_at(looks, &mut judged.collect::<Vec<_>>());
-    }
+    let compared = family.iter_mut().filter_map(|(found, margin)| {
+        let PercentileRatio { ratio, verdict } = &mut **found;
+        Compared::of(ratio, *margin, verdict, None)
+    });
+    judge_family(looks, &mut compared.collect::<Vec<_>>());
     for (found, _) in family {
         found.verdict = found.verdict.map(Verdict::of_time);
     }

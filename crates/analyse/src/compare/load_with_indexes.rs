@@ -1,5 +1,7 @@
 //! The load and the building of its indexes as one rate, as published load rates are.
 
+use dbdyno_record::OperationClass;
+
 use crate::compare::ratio::{interval_of_blocks, of_blocks};
 use crate::model::runs::valid;
 use crate::model::{LoadVariant, LoadWithIndexes, StepFindings, StepRun, VariantStep};
@@ -9,8 +11,9 @@ use crate::statistics::describe::median;
 /// Both rates are in rows a second, so a row takes the sum of both times.
 pub(crate) fn load_with_indexes(steps: &[StepFindings], base: &str) -> Option<LoadWithIndexes> {
     let is_pair = |pair: &&[StepFindings]| {
-        let kinds = [pair[0].headline_kind.as_str(), pair[1].headline_kind.as_str()];
-        kinds == ["insert", "index"] && pair.iter().all(|step| !step.less_is_better)
+        let classes = [pair[0].headline_class, pair[1].headline_class];
+        classes == [OperationClass::Insert, OperationClass::Index]
+            && pair.iter().all(|step| !step.less_is_better)
     };
     let [load, index] = steps.windows(2).find(is_pair)? else { return None };
     let of_base = rates(load, index, base);
@@ -38,15 +41,11 @@ pub(crate) fn load_with_indexes(steps: &[StepFindings], base: &str) -> Option<Lo
 /// By block, where both steps are valid.
 fn rates(load: &StepFindings, index: &StepFindings, variant: &str) -> Vec<(u32, f64)> {
     let of_block = |run: &StepRun| {
-        let index = valid(runs(index, variant)).find(|other| other.block == run.block)?;
+        let index = valid(index.runs_of(variant)).find(|other| other.block == run.block)?;
         let rate = 1.0 / (1.0 / run.rate + 1.0 / index.rate);
         (rate > 0.0).then_some((run.block, rate))
     };
-    valid(runs(load, variant)).filter_map(of_block).collect()
-}
-
-fn runs<'a>(step: &'a StepFindings, variant: &str) -> &'a [StepRun] {
-    step.variants.iter().find(|found| found.variant == variant).map_or(&[], |found| &found.runs)
+    valid(load.runs_of(variant)).filter_map(of_block).collect()
 }
 
 #[cfg(test)]

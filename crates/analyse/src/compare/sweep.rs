@@ -40,7 +40,7 @@ fn sweep(test: String, mut rungs: Vec<&StepFindings>) -> Sweep {
 }
 
 fn rung(step: &StepFindings, variant: &str) -> Option<SweepPoint> {
-    let found = step.variants.iter().find(|found| found.variant == variant)?;
+    let found = step.variant(variant)?;
     let latency = found.latency.as_ref().filter(|latency| latency.count > 0);
     let time = |of: fn(&Latency) -> u64| latency.map(|latency| of(latency) as f64);
     let of_block = |run: &StepRun, of: fn(&Latency) -> u64| {

@@ -16,9 +16,9 @@ impl StepFindings {
     /// Whether the variant of this name did not keep a background rate that `base` kept: its ratio
     /// to the base is that of rates with unequal writes.
     pub fn misses_target_of(&self, base: &str, variant: &str) -> bool {
-        let named = |name: &str| self.variants.iter().find(|variant| variant.variant == name);
         let base_keeps = |base: &VariantStep| base.background_rate.is_some() && !self.misses(base);
-        named(base).is_some_and(base_keeps) && named(variant).is_some_and(|variant| self.misses(variant))
+        self.variant(base).is_some_and(base_keeps)
+            && self.variant(variant).is_some_and(|variant| self.misses(variant))
     }
 }
 

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use dbdyno_record::parallel;
 
 use crate::compare::fixed_rate;
-use crate::compare::inference::{adjust, paired, verdict};
-use crate::compare::interim_analyses::{Compared, Look, judge_at};
+use crate::compare::inference::paired;
+use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::margins::Margins;
 use crate::compare::targets::with_fewer_writes;
 use crate::model::runs::valid;
 use crate::model::{Bound, Code, LEVEL, Notice, Ratio, StepFindings, VariantStep, Verdict, WorkloadFindings};
-use crate::statistics::describe::geometric_mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::kendall::{Trend, trend};
 
@@ -60,13 +59,13 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
             .iter_mut()
             .flat_map(|step| {
                 let margin = step.margin;
-                step.variants
-                    .iter_mut()
-                    .filter(of_family)
-                    .filter_map(move |variant| compared(variant, margin))
+                step.variants.iter_mut().filter(of_family).filter_map(move |variant| {
+                    let VariantStep { ratio, verdict, decided, .. } = variant;
+                    Compared::of(ratio.as_mut()?, margin, verdict, Some(decided))
+                })
             })
             .collect();
-        judge_family(&mut family, rules.looks);
+        judge_family(rules.looks, &mut family);
     }
     for step in steps.iter_mut() {
         judge_times(step);
@@ -150,32 +149,6 @@ fn ratios_of(steps: &[&mut StepFindings], base: &str) -> Vec<(Vec<f64>, f64)> {
             .collect::<Vec<_>>()
     };
     steps.iter().filter(|step| !step.is_fixed_rate(base)).flat_map(|step| of_step(step)).collect()
-}
-
-fn compared(variant: &mut VariantStep, margin: f64) -> Option<Compared<'_>> {
-    let ratio = variant.ratio.as_mut()?;
-    let inference = ratio.inference.as_mut()?;
-    Some(Compared {
-        blocks: &ratio.blocks,
-        margin,
-        inference,
-        verdict: &mut variant.verdict,
-        decided: &mut variant.decided,
-    })
-}
-
-/// Adjusts the p-values of comparisons that are made at once, at one end or at several looks, and
-/// finds the words.
-fn judge_family(all: &mut [Compared<'_>], looks: &[Look]) {
-    if !looks.is_empty() {
-        return judge_at(looks, all);
-    }
-    adjust(&mut all.iter_mut().map(|compared| &mut *compared.inference).collect::<Vec<_>>());
-    for compared in all {
-        let ratios: Vec<f64> = compared.blocks.iter().map(|(_, ratio)| *ratio).collect();
-        let ratio = geometric_mean(&ratios).unwrap_or(1.0);
-        *compared.verdict = Some(verdict(ratio, compared.inference, compared.margin));
-    }
 }
 
 /// Rates that rise or fall from block to block, adjusted over all steps and variants of the run.

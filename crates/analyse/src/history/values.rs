@@ -137,10 +137,7 @@ impl RunValues {
 /// The value of one step of one variant in one run: 0 as soon as one of its valid blocks stalled,
 /// as the geometric mean is. A block in which the base stalled has no ratio.
 fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
-    let base = || step.variants.iter().find(|other| other.variant == base);
-    let base_ran = |block: u32| {
-        base().is_some_and(|base| valid(&base.runs).any(|run| run.block == block && run.rate > 0.0))
-    };
+    let base_ran = |block: u32| valid(step.runs_of(base)).any(|run| run.block == block && run.rate > 0.0);
     let mut stood = valid(&variant.runs).filter(|run| run.rate <= 0.0);
     match measure {
         Measure::Rate if stood.next().is_some() => Some(0.0),
@@ -157,13 +154,12 @@ fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure:
     if value(step, variant, base, measure) == Some(0.0) {
         return Some(0.0);
     }
-    let base = step.variants.iter().find(|other| other.variant == base);
     let of_run = |run: &StepRun| {
         let own = step.response_p99_us_in(run)?;
         match measure {
             Measure::Rate => Some(own),
             Measure::Ratio => {
-                let other = valid(&base?.runs).find(|other| other.block == run.block)?;
+                let other = valid(step.runs_of(base)).find(|other| other.block == run.block)?;
                 Some(own / step.response_p99_us_in(other)?)
             }
         }

@@ -1,6 +1,6 @@
 //! CPU, context switches and fsyncs charged to who caused them, for one unit of the headline.
 
-use dbdyno_record::{StepEvent, Unit};
+use dbdyno_record::{StatementClass, StepEvent, Unit};
 
 use crate::measure::counters::{Change, STATUS, change};
 use crate::measure::fsyncs::{self, Binlog};
@@ -12,8 +12,6 @@ use crate::measure::span::Span;
 use crate::measure::{client_hosts, polling, reads};
 use crate::model::Cost;
 
-/// The statement as which a planned reconnection is counted.
-const RECONNECT: &str = "reconnect";
 /// New threads for each connection that was opened again, from which on the switches of those that
 /// ended are missed.
 const NEW_THREADS_SHARE: f64 = 0.01;
@@ -114,7 +112,11 @@ fn loses_switches(step: &Measured<'_>, events: &[StepEvent]) -> bool {
 fn reopened(event: &StepEvent) -> u64 {
     match event {
         StepEvent::Reconnected { .. } => 1,
-        StepEvent::Statement { statement, done, .. } if statement == RECONNECT => *done,
+        StepEvent::Statement { statement, done, .. }
+            if StatementClass::of(statement) == StatementClass::Reconnect =>
+        {
+            *done
+        }
         _ => 0,
     }
 }
@@ -210,7 +212,7 @@ mod tests {
         let step = read_write_step();
         let statement = |done| StepEvent::Statement {
             kind: "query".to_owned(),
-            statement: RECONNECT.to_owned(),
+            statement: "reconnect".to_owned(),
             from_us: 0,
             to_us: 2_500_000,
             done,

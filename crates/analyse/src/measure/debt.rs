@@ -91,11 +91,11 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
 
 fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
     let of_step = |(number, step): (usize, &StepFindings)| {
-        let left = runs_of(step, variant).filter_map(|run| {
+        let left = step.runs_of(variant).iter().filter_map(|run| {
             // The last step of a cell has none to leave it to.
             let mut later = steps[number + 1..].iter();
             let (to, next) = later.find_map(|later| {
-                let next = runs_of(later, variant).find(|next| next.block == run.block)?;
+                let next = later.runs_of(variant).iter().find(|next| next.block == run.block)?;
                 Some((later.name.as_str(), next))
             })?;
             let debt = run.debt.as_ref()?.left_to(next);
@@ -113,11 +113,6 @@ fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
     let named: Vec<DeferredWork> = all.into_iter().take(STEPS_NAMED).map(|(_, left)| left).collect();
     let notice = Notice::new(Code::DeferredWork).at(variant).with("levels", named);
     Some(notice.with_some("more", Some(more).filter(|more| *more > 0)))
-}
-
-fn runs_of<'a>(step: &'a StepFindings, variant: &str) -> impl Iterator<Item = &'a StepRun> {
-    let found = step.variants.iter().filter(move |found| found.variant == variant);
-    found.flat_map(|found| &found.runs)
 }
 
 fn left(debt: &Debt, level: &DebtLevel, (from, to): (&str, &str)) -> DeferredWork {

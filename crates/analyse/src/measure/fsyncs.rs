@@ -1,6 +1,6 @@
 //! How often a server synced its files: redo log and data files, and the binary log.
 
-use dbdyno_record::{CellRecord, Interval, KindSpec, Run, ServerInfo, StepEvent, StepSpec};
+use dbdyno_record::{CellRecord, Interval, KindSpec, Run, ServerInfo, StatementClass, StepEvent, StepSpec};
 
 use crate::measure::counted::is_one_piece;
 use crate::measure::counters::{Change, Counters, greatest};
@@ -35,15 +35,6 @@ const FILE_OPERATIONS: &str = "binlog.COUNT_MISC";
 /// transactions, and others.
 const TRANSACTIONS: [&str; 2] = ["Binlog_cache_use", "Binlog_stmt_cache_use"];
 const GROUPS_SINCE: [u32; 2] = [5, 6];
-
-/// Kinds that write even where a record says nothing of the bytes that they bring.
-const WRITERS: [&str; 2] = ["insert", "delete"];
-
-/// Ends a transaction, which is one commit however many statements it has.
-const COMMIT: &str = "commit";
-/// Statements that write, each a commit of its own outside of a transaction if it has changed a
-/// row.
-const WRITING: [&str; 5] = ["index-update", "non-index-update", "list-update", "delete", "insert"];
 
 /// Engines whose fsyncs are in [`FSYNCS`].
 const COUNTED_ENGINES: [&str; 4] = ["innodb", "xtradb", "rocksdb", "myrocks"];
@@ -137,7 +128,7 @@ pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[S
         let operations = tally(step.intervals, &kind.kind, between).operations;
         operations * commits_per_operation(step, &kind.kind, events)
     };
-    let commits: f64 = step.spec.kinds.iter().filter(|kind| writes(kind)).map(commits).sum();
+    let commits: f64 = step.spec.kinds.iter().filter(|kind| kind.writes()).map(commits).sum();
     (commits > 0.0).then(|| fsyncs / commits)
 }
 
@@ -151,11 +142,7 @@ fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
 
 /// Whether a step has commits that can be counted: it writes, and is not one piece of work.
 fn has_commits(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
-    spec.kinds.iter().any(writes) && !is_one_piece(spec, intervals, window)
-}
-
-fn writes(kind: &KindSpec) -> bool {
-    kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str())
+    spec.kinds.iter().any(KindSpec::writes) && !is_one_piece(spec, intervals, window)
 }
 
 /// Commits of an operation of `kind` that had something to make safe, on average over the window:
@@ -168,12 +155,15 @@ fn commits_per_operation(step: &Measured<'_>, kind: &str, events: &[StepEvent]) 
         if of != kind {
             continue;
         }
-        if statement == COMMIT {
-            changed = Some(*done);
-            break;
-        }
-        if WRITING.contains(&statement.as_str()) {
-            changed = Some(changed.unwrap_or(0) + done.saturating_sub(*empty));
+        match StatementClass::of(statement) {
+            StatementClass::Commit => {
+                changed = Some(*done);
+                break;
+            }
+            StatementClass::Write | StatementClass::Delete => {
+                changed = Some(changed.unwrap_or(0) + done.saturating_sub(*empty));
+            }
+            StatementClass::Reconnect | StatementClass::Other => {}
         }
     }
     let operations = tally(step.intervals, kind, step.window).operations;
@@ -191,10 +181,10 @@ pub(crate) fn notice(run: &Run) -> Option<Notice> {
         cell.steps.iter().any(|step| sampled(&step.counters) && !binlog.is_counted(&step.counters))
     };
     let variants = run.manifest.variants.iter().map(|variant| variant.name.as_str());
-    let names =
-        variants.filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)));
-    let places: Vec<String> = names.map(str::to_owned).collect();
-    (!places.is_empty()).then(|| Notice { places, ..Notice::new(Code::FsyncsUncounted) })
+    let names: Vec<&str> = variants
+        .filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)))
+        .collect();
+    (!names.is_empty()).then(|| Notice::new(Code::FsyncsUncounted).at_all(names))
 }
 
 #[cfg(test)]

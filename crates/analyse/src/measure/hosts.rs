@@ -23,10 +23,7 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
         (Code::NoDatabase, named(Hosting::Nothing)),
         (Code::ExternalServerSeen, seen),
     ];
-    let notice = |(code, names): (Code, Vec<&str>)| Notice {
-        places: names.into_iter().map(str::to_owned).collect(),
-        ..Notice::new(code)
-    };
+    let notice = |(code, names): (Code, Vec<&str>)| Notice::new(code).at_all(names);
     let mut all: Vec<Notice> = of.into_iter().filter(|(_, names)| !names.is_empty()).map(notice).collect();
     if !named(Hosting::Process).is_empty() {
         all.extend(shared_cpus(&run.manifest.host));

@@ -1,11 +1,10 @@
 //! One step with everything its figures are computed from, and the two divisions that all of them
 //! use.
 
-use dbdyno_record::{Interval, StepSpec, Unit, VariantInfo};
+use dbdyno_record::{Interval, OperationClass, StepSpec, Unit, VariantInfo};
 
 use crate::measure::counters::{Change, Counters, change};
 use crate::measure::rates;
-use crate::measure::scans::SCAN;
 use crate::measure::span::Span;
 
 /// Where the database works, and so whose CPU and memory are the server's.
@@ -67,10 +66,12 @@ impl Measured<'_> {
     /// The kind whose rows are inserts: the headline where that counts rows that come in or are
     /// indexed, else the background inserts, if any. A scan's rows are neither.
     pub(crate) fn insert_kind(&self) -> Option<&str> {
-        if self.spec.headline.unit == Unit::Rows && self.spec.headline.kind != SCAN {
-            return Some(&self.spec.headline.kind);
+        let headline = &self.spec.headline;
+        if headline.unit == Unit::Rows && self.spec.headline_class() != OperationClass::Scan {
+            return Some(&headline.kind);
         }
-        self.spec.kinds.iter().map(|kind| kind.kind.as_str()).find(|kind| *kind == "insert")
+        let kind = self.spec.kinds.iter().find(|kind| kind.class() == OperationClass::Insert);
+        kind.map(|kind| kind.kind.as_str())
     }
 
     pub(crate) fn rate_of(&self, kind: &str) -> f64 {

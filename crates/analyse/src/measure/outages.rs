@@ -2,7 +2,7 @@
 
 use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
 
-use crate::measure::span::Span;
+use crate::measure::span::{Span, covered_us};
 use crate::model::{Code, Notice};
 
 /// Losses of connections in one step. Times are seconds.
@@ -44,23 +44,12 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
     let end_us = step.intervals.iter().map(|interval| interval.to_us).max();
     let last = step.intervals.iter().filter(|interval| Some(interval.to_us) == end_us);
     Some(Outage {
-        seconds: union_us(spans) as f64 / 1e6,
+        seconds: covered_us(spans) as f64 / 1e6,
         connection_seconds: step.intervals.iter().map(|interval| interval.down_us).sum::<u64>() as f64 / 1e6,
         reconnects,
         is_cut: losses + reconnects >= u64::from(MOST_OUTAGE_EVENTS),
         down: last.map(|interval| interval.down).sum(),
     })
-}
-
-/// Length of what the spans cover together.
-fn union_us(mut spans: Vec<(u64, u64)>) -> u64 {
-    spans.sort_unstable();
-    let (mut covered, mut end) = (0, 0);
-    for (from, to) in spans {
-        covered += to.saturating_sub(from.max(end));
-        end = end.max(to);
-    }
-    covered
 }
 
 /// What a reader must know of an outage before the step's figures; `None` without one.

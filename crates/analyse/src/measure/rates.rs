@@ -1,11 +1,11 @@
 //! Rates over the common window: headline, background, each second, and the seconds that kept the
 //! target.
 
-use dbdyno_record::{Interval, StepSpec, Target, Unit};
+use dbdyno_record::{Interval, OperationClass, StepSpec, Target, Unit};
 
 use crate::measure::counted::{all_at_work, is_too_sparse};
 use crate::measure::scans;
-use crate::measure::span::{Second, Span, Tally, by_second, tally};
+use crate::measure::span::{Span, Tally, by_second, tally};
 use crate::model::SecondPoint;
 
 /// Throughput percentiles of fewer seconds than this say nothing, and are not given.
@@ -16,20 +16,14 @@ pub(crate) fn unit_of(spec: &StepSpec, kind: &str) -> Unit {
     if kind == spec.headline.kind {
         return spec.headline.unit;
     }
-    if kind == "query" { Unit::Operations } else { Unit::Rows }
+    if spec.class_of(kind) == OperationClass::Query { Unit::Operations } else { Unit::Rows }
 }
 
-fn amount(unit: Unit, sum: &Tally) -> f64 {
+/// Which of the two counts a figure in `unit` is of.
+fn amount(unit: Unit, (operations, rows): (f64, f64)) -> f64 {
     match unit {
-        Unit::Operations | Unit::Seconds | Unit::Elapsed => sum.operations,
-        Unit::Rows => sum.rows,
-    }
-}
-
-fn amount_of_second(unit: Unit, sum: &Second) -> f64 {
-    match unit {
-        Unit::Operations | Unit::Seconds | Unit::Elapsed => sum.operations,
-        Unit::Rows => sum.rows,
+        Unit::Operations | Unit::Seconds | Unit::Elapsed => operations,
+        Unit::Rows => rows,
     }
 }
 
@@ -48,7 +42,8 @@ pub(crate) fn done(spec: &StepSpec, intervals: &[Interval], kind: &str, window: 
 
 /// Units (rows or operations) that `kind` did in the window, for one second of the window.
 pub(crate) fn rate(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span) -> f64 {
-    per_second(amount(unit_of(spec, kind), &done(spec, intervals, kind, window)), window)
+    let done = done(spec, intervals, kind, window);
+    per_second(amount(unit_of(spec, kind), (done.operations, done.rows)), window)
 }
 
 /// Units that `kind` did between two counter samples, so that a cost and the work it paid for cover
@@ -66,7 +61,7 @@ pub(crate) fn work(spec: &StepSpec, intervals: &[Interval], kind: &str, window: 
     } else {
         tally(intervals, kind, between)
     };
-    amount(unit_of(spec, kind), &tally)
+    amount(unit_of(spec, kind), (tally.operations, tally.rows))
 }
 
 /// Rate and greatest times of each whole second, the headline kind first, all clients together.
@@ -82,7 +77,7 @@ pub(crate) fn seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> 
             .map(|(second, sum)| SecondPoint {
                 second: second - first,
                 kind: kind.to_owned(),
-                rate: amount_of_second(unit, &sum),
+                rate: amount(unit, (sum.operations, sum.rows)),
                 service_max_us: sum.service_max_us,
                 response_max_us: sum.response_max_us,
             })
@@ -114,7 +109,7 @@ pub(crate) fn throughput_percentile(
     let kind = spec.headline.kind.as_str();
     let rates = by_second(intervals, kind, Some(1), all_at_work(spec, intervals, window))
         .iter()
-        .map(|(_, sum)| amount_of_second(spec.headline.unit, sum))
+        .map(|(_, sum)| amount(spec.headline.unit, (sum.operations, sum.rows)))
         .collect();
     at_rank(rates, percent)
 }

@@ -1,12 +1,9 @@
 //! Scans of whole tables, which may be long against the window that cuts them: what of them lies in
 //! it.
 
-use dbdyno_record::{Interval, StepSpec, WindowRule};
+use dbdyno_record::{Interval, OperationClass, StepSpec, WindowRule};
 
 use crate::measure::span::{Span, Tally, tally, tally_by_client};
-
-/// The kind of an operation that reads all rows of a table.
-pub(crate) const SCAN: &str = "scan";
 
 /// Scans that take longer come in too few a second for its count to be a rate.
 const LONG_SCAN_US: f64 = 100_000.0;
@@ -14,7 +11,7 @@ const LONG_SCAN_US: f64 = 100_000.0;
 /// Whether `kind` scans over and over until a time is over, which cuts the scans that are then on
 /// their way.
 pub(crate) fn are_cut(spec: &StepSpec, kind: &str) -> bool {
-    kind == SCAN && spec.window == WindowRule::FirstEnded
+    spec.class_of(kind) == OperationClass::Scan && spec.window == WindowRule::FirstEnded
 }
 
 /// Scans and rows in `window`, parts of scans included, with everything else that [`tally`] counts.
@@ -106,7 +103,7 @@ mod tests {
     /// microseconds.
     fn rows_per_second(connections: usize, scan_us: u64, window: (u64, u64)) -> f64 {
         let step = scan_step(&vec![(scan_us, ROWS); connections], window);
-        rate(&step.spec, &step.intervals, SCAN, Span::new(window.0, window.1))
+        rate(&step.spec, &step.intervals, "scan", Span::new(window.0, window.1))
     }
 
     #[test]
@@ -146,7 +143,7 @@ mod tests {
         let window = (0, 600 * SECOND);
         let step = scan_step(&[(37_800_000, ROWS)], window);
         let between = Span { from_us: -1_000, to_us: 599_200_000 };
-        let found = work(&step.spec, &step.intervals, SCAN, Span::new(0, window.1), between);
+        let found = work(&step.spec, &step.intervals, "scan", Span::new(0, window.1), between);
         assert!((found - 599.2e6 / 37.8).abs() < 1.0, "{found}");
     }
 
@@ -157,7 +154,7 @@ mod tests {
         let window = (5 * SECOND, 15 * SECOND);
         let step = scan_step(&[(3 * SECOND, ROWS)], window);
         let between = Span { from_us: -50_000, to_us: 15_040_000 };
-        let found = work(&step.spec, &step.intervals, SCAN, Span::new(window.0, window.1), between);
+        let found = work(&step.spec, &step.intervals, "scan", Span::new(window.0, window.1), between);
         assert!((found - 15.0e6 / 3.0).abs() < 1e-6, "{found}");
     }
 
@@ -170,7 +167,7 @@ mod tests {
             interval.service_sum_us /= 2;
         }
         let window = Span::new(0, 20 * SECOND);
-        let scans = rate(&step.spec, &step.intervals, SCAN, window) / ROWS as f64;
+        let scans = rate(&step.spec, &step.intervals, "scan", window) / ROWS as f64;
         assert!((50.0..=50.05).contains(&scans), "{scans}");
         assert!(!are_long(&step.spec, &step.intervals, window));
     }
@@ -189,7 +186,7 @@ mod tests {
         // Of the 12 scans one was lost, and the connection with it for 50 s.
         let last = step.intervals.iter_mut().rfind(|interval| interval.done == 1).unwrap();
         (last.done, last.rows, last.service_sum_us, last.down_us) = (0, 0, 0, 50 * SECOND);
-        let scans = scanned(&step.spec, &step.intervals, SCAN, Span::new(0, 600 * SECOND));
+        let scans = scanned(&step.spec, &step.intervals, "scan", Span::new(0, 600 * SECOND));
         assert!((scans.operations - 11.0).abs() < 1e-9, "{}", scans.operations);
     }
 
@@ -198,7 +195,7 @@ mod tests {
         let window = (0, 60 * SECOND);
         let of = |connections: &[(u64, u64)]| {
             let step = scan_step(connections, window);
-            scanned(&step.spec, &step.intervals, SCAN, Span::new(0, window.1)).rows / 1e6
+            scanned(&step.spec, &step.intervals, "scan", Span::new(0, window.1)).rows / 1e6
         };
         // Of the large table no scan ends in the window, or one: 0.6 of 100 million rows, 1.5 times
         // 10 million.
@@ -218,7 +215,7 @@ mod tests {
         for interval in &mut step.intervals {
             interval.client = 1;
         }
-        let scans = scanned(&step.spec, &step.intervals, SCAN, Span::new(0, 60 * SECOND)).operations;
+        let scans = scanned(&step.spec, &step.intervals, "scan", Span::new(0, 60 * SECOND)).operations;
         assert!((scans - 2.0 * 60.0 / 90.0).abs() < 1e-9, "{scans}");
     }
 
@@ -231,7 +228,7 @@ mod tests {
             (interval.failed, interval.done, interval.rows, interval.service_sum_us) =
                 (interval.done, 0, 0, 0);
         }
-        let found = scanned(&step.spec, &step.intervals, SCAN, Span::new(0, window.1));
+        let found = scanned(&step.spec, &step.intervals, "scan", Span::new(0, window.1));
         assert!((found.operations - 1.5).abs() < 1e-9 && (found.rows - 1.5e6).abs() < 1e-3, "{found:?}");
     }
 

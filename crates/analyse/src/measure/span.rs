@@ -60,6 +60,17 @@ fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
 
+/// Length of what spans of this begin and end cover together.
+pub(crate) fn covered_us(mut spans: Vec<(u64, u64)>) -> u64 {
+    spans.sort_unstable();
+    let (mut covered, mut end) = (0, 0);
+    for (from, to) in spans {
+        covered += to.saturating_sub(from.max(end));
+        end = end.max(to);
+    }
+    covered
+}
+
 /// What the operations of one kind did in a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Tally {

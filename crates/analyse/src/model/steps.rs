@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_record::OperationClass;
 use serde::Serialize;
 
 use crate::model::context::{ExecutedPlan, RatioContext, StatementPlans};
@@ -16,6 +17,9 @@ pub struct StepFindings {
     pub name: String,
     /// The kind of operation that the rate counts: `insert`, `index`, `query`.
     pub headline_kind: String,
+    /// What it does.
+    #[serde(skip)]
+    pub headline_class: OperationClass,
     /// `inserts/s`, `queries/s`, `seconds`, ...
     pub rate_label: String,
     /// The headline is a time: ratios below 1 are faster.
@@ -41,6 +45,17 @@ pub struct StepFindings {
     /// Of a full factorial design: what each factor, and each two together, do to the rate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+}
+
+impl StepFindings {
+    pub fn variant(&self, name: &str) -> Option<&VariantStep> {
+        self.variants.iter().find(|variant| variant.variant == name)
+    }
+
+    /// What a variant of this name did, block by block; nothing where it is none of the step's.
+    pub(crate) fn runs_of(&self, name: &str) -> &[StepRun] {
+        self.variant(name).map_or(&[], |variant| &variant.runs)
+    }
 }
 
 /// One variant in one step, over all blocks.

@@ -1,7 +1,7 @@
 //! Steps that were to begin with empty caches and read nothing from storage: something had filled
 //! them again.
 
-use dbdyno_record::Run;
+use dbdyno_record::{OperationClass, Run};
 use serde_json::Value;
 
 use crate::model::runs::valid;
@@ -14,7 +14,7 @@ pub(crate) fn notices(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Notice> 
         let info = run.manifest.workloads.iter().find(|info| info.name == workload.name);
         let Some(cold) = info.and_then(|info| info.options.get("cold")) else { continue };
         // Steps that load or build read what they have just written.
-        let steps = workload.steps.iter().filter(|step| step.headline_kind == "query");
+        let steps = workload.steps.iter().filter(|step| step.headline_class == OperationClass::Query);
         for step in steps.filter(|step| holds(cold, &step.name)) {
             for variant in &step.variants {
                 let blocks: Vec<u32> = valid(&variant.runs)

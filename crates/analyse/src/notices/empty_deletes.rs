@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_record::StatementClass;
+
 use crate::model::runs::{RunOfStep, valid_runs};
 use crate::model::{Code, Notice, WorkloadFindings};
 
@@ -35,7 +37,8 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
 fn share(found: &RunOfStep<'_>) -> Option<f64> {
     let kind = found.run.kinds.iter().find(|kind| kind.kind == found.step.headline_kind)?;
     let [delete] = kind.statements.as_slice() else { return None };
-    (delete.statement == "delete" && delete.count > 0).then(|| delete.empty as f64 / delete.count as f64)
+    let deletes = StatementClass::of(&delete.statement) == StatementClass::Delete;
+    (deletes && delete.count > 0).then(|| delete.empty as f64 / delete.count as f64)
 }
 
 fn reported(step: &str, shares: &Shares<'_>) -> Notice {

@@ -13,7 +13,7 @@ mod short_steps;
 
 use std::collections::BTreeMap;
 
-use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
+use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord, is_load_kept};
 
 use crate::again_of;
 use crate::compare::verdicts::drift_notices;
@@ -203,13 +203,9 @@ fn recorded(run: &Run) -> Vec<Notice> {
 }
 
 /// Whether a resume said that it would not run the load of a cell again, and a later one had to:
-/// the load is in the cell then. Records hold it as text, the oldest with another word.
+/// the load is in the cell then.
 fn is_over(run: &Run, text: &str) -> bool {
-    let is_of = |cell: &&CellRecord| {
-        let rest = text.strip_prefix(&format!("the load of {} was ", cell.id));
-        rest.is_some_and(|rest| rest.starts_with("complete before") || rest.starts_with("done before"))
-    };
-    run.cells.iter().find(is_of).is_some_and(|cell| {
+    run.cells.iter().find(|cell| is_load_kept(text, &cell.id)).is_some_and(|cell| {
         let workload = run.manifest.workloads.iter().find(|workload| workload.name == cell.id.workload);
         let first = workload.and_then(|workload| workload.steps.first());
         first.is_some_and(|first| cell.steps.iter().any(|step| step.name == *first))

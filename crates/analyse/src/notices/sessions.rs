@@ -44,32 +44,19 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
 }
 
 /// Session and time of the beginning of each cell whose records are in the run.
-fn begun(run: &Run) -> BTreeMap<CellOrder<'_>, (Session, &str)> {
+fn begun(run: &Run) -> BTreeMap<&CellId, (Session, &str)> {
     let mut session = 0;
     let mut begun = BTreeMap::new();
     for event in &run.events {
         match event {
             RunEvent::Started { resumed: true, .. } => session += 1,
             RunEvent::CellStarted { at, cell, .. } if run.cells.iter().any(|known| known.id == *cell) => {
-                begun.insert(CellOrder::of(cell), (session, at.as_str()));
+                begun.insert(cell, (session, at.as_str()));
             }
             _ => {}
         }
     }
     begun
-}
-
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct CellOrder<'a> {
-    block: u32,
-    variant: &'a str,
-    workload: &'a str,
-}
-
-impl<'a> CellOrder<'a> {
-    fn of(cell: &'a CellId) -> Self {
-        Self { block: cell.block, variant: &cell.variant, workload: &cell.workload }
-    }
 }
 
 /// Where it went on each time.

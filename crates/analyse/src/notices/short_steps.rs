@@ -1,9 +1,10 @@
 //! Steps that were too short for their connections: a closed loop in which not every connection was
 //! answered once.
 
-use crate::measure::scans::SCAN;
+use dbdyno_record::OperationClass;
+
 use crate::model::runs::{RunOfStep, valid_runs};
-use crate::model::{Code, KindResult, Notice, StepRun, WorkloadFindings};
+use crate::model::{Code, KindResult, Notice, WorkloadFindings};
 
 /// A notice for all such runs, which names the worst, and one for those that scan.
 ///
@@ -12,9 +13,12 @@ use crate::model::{Code, KindResult, Notice, StepRun, WorkloadFindings};
 /// rate counts the parts that lie in the window, but by few answers, some of which came after it.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
-    let short = runs.filter_map(|found| Some((found, starved(found.run, &found.step.headline_kind)?)));
+    let short = runs.filter_map(|found| {
+        let kind = starved(&found)?;
+        Some((found, kind))
+    });
     let (scans, others): (Vec<Short<'_>>, Vec<Short<'_>>) =
-        short.partition(|(found, _)| found.step.headline_kind == SCAN);
+        short.partition(|(found, _)| found.step.headline_class == OperationClass::Scan);
     [worst(Code::ShortSteps, &others), worst(Code::ShortScans, &scans)].into_iter().flatten().collect()
 }
 
@@ -28,13 +32,12 @@ fn worst(code: Code, short: &[Short<'_>]) -> Option<Notice> {
     Some(notice.with("operations", kind.operations).with("connections", kind.connections))
 }
 
-fn starved<'a>(run: &'a StepRun, headline_kind: &str) -> Option<&'a KindResult> {
+fn starved<'a>(found: &RunOfStep<'a>) -> Option<&'a KindResult> {
     // A scan that failed is not under way at the end.
-    let ended = |kind: &KindResult| kind.operations + if kind.kind == SCAN { kind.failed } else { 0 };
-    let is_starved = |kind: &&KindResult| {
-        kind.kind == headline_kind && kind.pace == "closed" && ended(kind) < u64::from(kind.connections)
-    };
-    run.kinds.iter().find(is_starved)
+    let scans = found.step.headline_class == OperationClass::Scan;
+    let ended = |kind: &KindResult| kind.operations + if scans { kind.failed } else { 0 };
+    let headline = found.run.kinds.iter().find(|kind| kind.kind == found.step.headline_kind);
+    headline.filter(|kind| kind.pace == "closed" && ended(kind) < u64::from(kind.connections))
 }
 
 #[cfg(test)]

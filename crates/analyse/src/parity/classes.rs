@@ -115,6 +115,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::parity::condition::Condition;
     use crate::parity::products::ALL;
     use crate::parity::testing::effective;
     use crate::parity::traps::{Fires, traps};
@@ -134,8 +135,10 @@ mod tests {
         let differing = traps().iter().filter(|trap| trap.fires == Fires::Differs);
         let remedies = classes().iter().filter(|class| class.across == Across::All).flat_map(|class| {
             let explained = differing.clone().filter(|trap| trap.class.as_ref() == Some(&class.id));
-            let of_products =
-                explained.filter(|trap| trap.when.iter().all(|when| when.starts_with("class.")));
+            let is_of_classes = |when: &Condition| {
+                matches!(when, Condition::Compare { name, .. } if name.starts_with("class."))
+            };
+            let of_products = explained.filter(move |trap| trap.when.iter().all(is_of_classes));
             of_products.map(|trap| &trap.write).chain([&class.write])
         });
         let options =

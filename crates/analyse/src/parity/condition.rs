@@ -5,6 +5,8 @@
 //! setting, `class.ID`, `version`, `product`, `engine`, `run.data` (bytes), `run.connections` or
 //! `run.cpus` (of the server). What is not known makes a condition false.
 
+use serde::Deserialize;
+
 use super::classes::classes;
 use super::defaults::parts;
 use super::effective::Fate;
@@ -22,7 +24,8 @@ pub struct Circumstances {
     pub server_cpus: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
 pub(super) enum Condition {
     Configured(String, bool),
     There(String, bool),
@@ -45,6 +48,14 @@ pub(super) enum Side {
     Words(String),
     /// So many times the value of another name.
     Times(f64, String),
+}
+
+impl TryFrom<String> for Condition {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("{text:?} is no condition"))
+    }
 }
 
 impl Condition {
@@ -79,9 +90,7 @@ impl Condition {
             Self::Compare { name, op, value } => compares(subject, run, name, *op, value),
         }
     }
-}
 
-impl Condition {
     /// Whether it can be said at all that the condition does not hold: `innodb_file_per_table = on`
     /// says nothing of PostgreSQL.
     pub(super) fn applies(&self, subject: &Subject, run: Circumstances) -> bool {

@@ -39,10 +39,6 @@ pub use subject::{Build, Extra, Knowledge, Settings, Subject};
 pub use traps::{Fires, Trap, traps};
 pub use value::{Value, size_text};
 
-/// Bytes that a row of the Insert Benchmark takes with its indexes, and one of the sbtest tables:
-/// of InnoDB, measured.
-const ROW_BYTES: [(&str, &str, u64); 2] = [("clients", "load_rows", 225), ("tables", "table_size", 220)];
-
 /// How a run's variants were configured and what came of it; `None` when the plan does not want to
 /// know, and when no server was ever read back.
 pub(crate) fn of_run(run: &Run) -> Option<Parity> {
@@ -134,21 +130,9 @@ fn circumstances_of(manifest: &Manifest) -> Circumstances {
 /// What the workloads of a run need, as far as traps look at it: the largest of each; and the CPUs
 /// of its servers, as `0-3,8`.
 pub fn circumstances(workloads: &[WorkloadInfo], server_cpus: Option<&str>) -> Circumstances {
-    let number =
-        |workload: &WorkloadInfo, key: &str| workload.options.get(key).and_then(serde_json::Value::as_u64);
-    let data = |workload: &WorkloadInfo| {
-        let of = |(groups, rows, bytes): &(&str, &str, u64)| {
-            Some(number(workload, groups)?.saturating_mul(number(workload, rows)?).saturating_mul(*bytes))
-        };
-        ROW_BYTES.iter().filter_map(of).max()
-    };
-    let connections = |workload: &WorkloadInfo| {
-        let ladder = workload.options.get("connections")?.as_array()?;
-        ladder.iter().filter_map(serde_json::Value::as_u64).max()
-    };
     Circumstances {
-        data_bytes: workloads.iter().filter_map(data).max(),
-        connections: workloads.iter().filter_map(connections).max(),
+        data_bytes: workloads.iter().filter_map(WorkloadInfo::data_bytes).max(),
+        connections: workloads.iter().filter_map(WorkloadInfo::connections).max(),
         server_cpus: server_cpus.and_then(cpu_list).map(|cpus| cpus.len() as u64),
     }
 }

@@ -1,6 +1,6 @@
 //! The catalogue of traps, and which of them a set of variants has walked into.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
@@ -27,17 +27,13 @@ pub struct Trap {
     pub id: String,
     pub title: String,
     pub fires: Fires,
-    pub when: Vec<String>,
+    pub(super) when: Vec<Condition>,
     /// Conditions that a variant must fulfil to be looked at at all.
     #[serde(default)]
-    pub among: Vec<String>,
+    among: Vec<Condition>,
     pub class: Option<String>,
     pub effect: String,
     pub write: String,
-    #[serde(skip)]
-    conditions: OnceLock<Vec<Condition>>,
-    #[serde(skip)]
-    scope: OnceLock<Vec<Condition>>,
 }
 
 /// For which variants a trap fires.
@@ -64,31 +60,22 @@ pub fn traps() -> &'static [Trap] {
 }
 
 impl Trap {
-    fn conditions(&self) -> &[Condition] {
-        self.conditions.get_or_init(|| parsed(&self.when))
-    }
-
-    fn scope(&self) -> &[Condition] {
-        self.scope.get_or_init(|| parsed(&self.among))
-    }
-
     /// `None` when it does not fire.
     pub(super) fn fired<'a>(&'static self, subjects: &'a [Subject], run: Circumstances) -> Option<Fired<'a>> {
         let is_looked_at = |subject: &&Subject| {
-            let fails = self.conditions().iter().find(|condition| !condition.holds(subject, run));
+            let fails = self.when.iter().find(|condition| !condition.holds(subject, run));
             !subject.settings.is_empty()
-                && self.scope().iter().all(|condition| condition.holds(subject, run))
+                && self.among.iter().all(|condition| condition.holds(subject, run))
                 && fails.is_none_or(|condition| condition.applies(subject, run))
         };
         let known: Vec<&Subject> = subjects.iter().filter(is_looked_at).collect();
-        let holds =
-            |subject: &&Subject| self.conditions().iter().all(|condition| condition.holds(subject, run));
+        let holds = |subject: &&Subject| self.when.iter().all(|condition| condition.holds(subject, run));
         let (caught, free): (Vec<&Subject>, Vec<&Subject>) = known.into_iter().partition(holds);
         if caught.is_empty() || (self.fires == Fires::Differs && free.is_empty()) {
             return None;
         }
         let lines = caught.iter().flat_map(|subject| {
-            let fates = self.conditions().iter().filter_map(|condition| match condition {
+            let fates = self.when.iter().filter_map(|condition| match condition {
                 Condition::File(fate) => Some(fate.lines(subject)),
                 _ => None,
             });
@@ -96,10 +83,6 @@ impl Trap {
         });
         Some(Fired { trap: self, lines: lines.collect(), subjects: caught })
     }
-}
-
-fn parsed(texts: &[String]) -> Vec<Condition> {
-    texts.iter().filter_map(|text| Condition::parse(text)).collect()
 }
 
 #[cfg(test)]
@@ -170,8 +153,6 @@ mod tests {
         assert!(traps().len() >= 30, "{}", traps().len());
         for (index, trap) in traps().iter().enumerate() {
             assert!(traps()[..index].iter().all(|other| other.id != trap.id), "{} twice", trap.id);
-            assert_eq!(trap.conditions().len(), trap.when.len(), "{}: {:?}", trap.id, trap.when);
-            assert_eq!(trap.scope().len(), trap.among.len(), "{}: {:?}", trap.id, trap.among);
             assert!(
                 !trap.title.is_empty() && !trap.effect.is_empty() && !trap.write.is_empty(),
                 "{}",

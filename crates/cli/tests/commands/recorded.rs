@@ -100,6 +100,7 @@ fn write_step(step: &mut StepWriter, (name, per_second, p99_us, is_new): (&str, 
 fn spec(name: &str) -> StepSpec {
     let kind = |protocol: &str| KindSpec {
         kind: "query".to_owned(),
+        class: None,
         connections_per_client: 1,
         pace: "closed".to_owned(),
         protocol: protocol.to_owned(),
@@ -147,6 +148,8 @@ fn manifest() -> Manifest {
         plan_toml: String::new(),
         variants: VARIANTS.map(variant).to_vec(),
         workloads: vec![WorkloadInfo {
+            data_bytes: None,
+            connections: None,
             load_steps: 0,
             name: "oltp".to_owned(),
             version: 1,

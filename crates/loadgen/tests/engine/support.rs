@@ -143,6 +143,7 @@ pub(crate) fn lane(client: u32, kind: usize, pace: Pace, limit: Limit) -> LaneSp
 pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
     let kind = |kind: &&str| KindSpec {
         kind: (*kind).to_owned(),
+        class: None,
         connections_per_client: 1,
         pace: String::new(),
         protocol: "text".into(),
@@ -181,6 +182,8 @@ fn manifest() -> Manifest {
         plan_toml: String::new(),
         variants: Vec::new(),
         workloads: vec![WorkloadInfo {
+            data_bytes: None,
+            connections: None,
             load_steps: 0,
             name: "w".into(),
             version: 1,

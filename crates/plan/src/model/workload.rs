@@ -78,6 +78,9 @@ impl<T: Serialize> Values for T {
 pub struct Needs {
     /// Connections that its largest step has open at once.
     pub connections: u32,
+    /// About what its tables take on the disk after the load, whatever the server; `None` where it
+    /// cannot know.
+    pub data_bytes: Option<u64>,
     /// What a measured step finds.
     pub data: DataMode,
     /// Steps that begin with empty caches.

@@ -66,6 +66,8 @@ fn manifest() -> Manifest {
         plan_toml: "name = \"quickstart\"\n".into(),
         variants: vec![variant("rollback", "journal_mode = DELETE"), variant("wal", "journal_mode = WAL")],
         workloads: vec![WorkloadInfo {
+            data_bytes: None,
+            connections: None,
             load_steps: 0,
             name: "insert-benchmark".into(),
             version: 1,
@@ -91,6 +93,7 @@ fn spec(name: &str) -> StepSpec {
         target: Some(Target { kind: "insert".into(), rows_per_second: 100.0, share: 0.95 }),
         kinds: vec![KindSpec {
             kind: "query".into(),
+            class: None,
             connections_per_client: 1,
             pace: "closed".into(),
             protocol: "prepared".into(),

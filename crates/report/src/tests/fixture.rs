@@ -6,7 +6,7 @@ use dbdyno_analyse::{
     RunSummary, Severity, StepFindings, StepRun, Validity, VariantStep, VariantSummary, Verdict,
     WorkloadFindings,
 };
-use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
+use dbdyno_record::{Deviation, ErrorCounts, HostInfo, OperationClass, ToolInfo};
 use serde_json::json;
 
 mod before_after_writes;
@@ -165,6 +165,7 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
     StepFindings {
         name: STEPS[step].into(),
         headline_kind: if load { "insert" } else { "query" }.into(),
+        headline_class: OperationClass::Other,
         less_is_better: false,
         rate_label: if step == 1 { "indexed rows/s" } else { label }.into(),
         connections: 4,

@@ -32,6 +32,7 @@ impl WorkloadOptions for Dbt3 {
         let streams = if self.parts.contains(&Part::Throughput) { self.streams + 1 } else { 1 };
         Needs {
             connections: self.load_connections.max(streams),
+            data_bytes: Some(estimate::table_bytes(self)),
             data: self.data,
             cold: self.cold.clone(),
             row_streams: true,

@@ -24,7 +24,7 @@ const QUERY_ROW_US: f64 = 0.5;
 pub(crate) fn estimate(options: &Dbt3, speed: &Speed, size: &Size) -> Forecast {
     let scale = options.scale_factor;
     let rows: u64 = Table::ALL.iter().map(|table| table.about_rows(scale)).sum();
-    let text: u64 = Table::ALL.iter().map(|table| about_bytes(*table, scale)).sum();
+    let text = text_bytes(options);
     let lanes = options.load_connections.min(speed.parallel_clients).max(1);
     let each = |row_us: f64| seconds(rows as f64 * row_us / 1e6);
     let detail = format!("{} rows", grouped(rows));
@@ -54,8 +54,17 @@ pub(crate) fn estimate(options: &Dbt3, speed: &Speed, size: &Size) -> Forecast {
         }
     }
     let is_kept = size.row_bytes > 0.0;
-    let data = if is_kept { (text as f64 * DISK_FACTOR) as u64 } else { 0 };
+    let data = if is_kept { table_bytes(options) } else { 0 };
     let binlog = if size.binlog_row_bytes > 0 { text } else { 0 };
     let loaded_bytes = data.saturating_add(size.log_bytes);
     Forecast { steps: all, disk_bytes: loaded_bytes.saturating_add(binlog), loaded_bytes }
+}
+
+fn text_bytes(options: &Dbt3) -> u64 {
+    Table::ALL.iter().map(|table| about_bytes(*table, options.scale_factor)).sum()
+}
+
+/// All tables with their indexes.
+pub(crate) fn table_bytes(options: &Dbt3) -> u64 {
+    (text_bytes(options) as f64 * DISK_FACTOR) as u64
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_loadgen::Pace;
-use dbdyno_record::{KindSpec, StepSpec, Unit};
+use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::dbt3::Setup;
@@ -129,18 +129,21 @@ pub(crate) fn statistics_statement(table: Table, setup: &Setup) -> String {
     format!("{words} {}", table.name())
 }
 
+const QUERY: (&str, OperationClass) = ("query", OperationClass::Query);
+
 pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
-    let (unit, kind, clients) = match step.kind {
-        StepKind::Load => (Unit::Elapsed, "insert", assigned(setup).len()),
-        StepKind::Index => (Unit::Elapsed, "index", 1),
-        StepKind::Statistics => (Unit::Elapsed, "analyse", 1),
-        StepKind::Query { .. } => (Unit::Seconds, "query", 1),
+    let (unit, (kind, class), clients) = match step.kind {
+        StepKind::Load => (Unit::Elapsed, ("insert", OperationClass::Insert), assigned(setup).len()),
+        StepKind::Index => (Unit::Elapsed, ("index", OperationClass::Index), 1),
+        StepKind::Statistics => (Unit::Elapsed, ("analyse", OperationClass::Other), 1),
+        StepKind::Query { .. } => (Unit::Seconds, QUERY, 1),
         StepKind::Power | StepKind::Throughput => {
-            (Unit::Elapsed, "query", scripts(&step.kind, &setup.options).len())
+            (Unit::Elapsed, QUERY, scripts(&step.kind, &setup.options).len())
         }
     };
     let kind = KindSpec {
         kind: kind.to_owned(),
+        class: Some(class),
         connections_per_client: 1,
         pace: Pace::Closed.to_string(),
         protocol: "text".to_owned(),

@@ -13,6 +13,9 @@ use crate::settle::both_problem;
 /// The column `data` is a varchar of this many characters.
 const MAX_DATA_LENGTH: u32 = 4000;
 
+/// Bytes of a row with its indexes in the steady state, by published data on InnoDB.
+const ROW_BYTES: u64 = 225;
+
 impl WorkloadOptions for InsertBenchmark {
     fn check(&self, plan: &Plan) -> Option<Mistake> {
         range_problem(self)
@@ -47,6 +50,7 @@ impl WorkloadOptions for InsertBenchmark {
         let queries = if self.rates.is_empty() { 0 } else { self.query_connections };
         Needs {
             connections: self.clients.saturating_mul(1 + u32::from(self.deletes) + queries),
+            data_bytes: Some(self.loaded_rows().saturating_mul(ROW_BYTES)),
             data: self.data,
             cold: self.cold.clone(),
             prepares: self.protocol == Protocol::Prepared,

@@ -3,7 +3,7 @@
 use crate::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
 use dbdyno_drivers::Capabilities;
 use dbdyno_loadgen::{Arrivals, Draws, Pace};
-use dbdyno_record::{Headline, KindSpec, StepSpec, Target, Unit, WindowRule};
+use dbdyno_record::{Headline, KindSpec, OperationClass, StepSpec, Target, Unit, WindowRule};
 use serde_json::{Map, json};
 use std::time::Duration;
 
@@ -144,8 +144,7 @@ pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
             ("deletes".to_owned(), json!(step.deletes)),
             ("seed".to_owned(), json!(setup.context.seed)),
         ]),
-        groups: std::collections::BTreeMap::new(),
-        is_warm_up: false,
+        ..StepSpec::default()
     }
 }
 
@@ -164,6 +163,12 @@ fn kind_spec(kind: LaneKind, (index, step): (usize, &StepPlan), setup: &Setup) -
     let inserted = if kind == LaneKind::Insert { f64::from(rows_per_operation) } else { 0.0 };
     KindSpec {
         kind: kind.name().to_owned(),
+        class: Some(match kind {
+            LaneKind::Insert => OperationClass::Insert,
+            LaneKind::Delete => OperationClass::Delete,
+            LaneKind::Index => OperationClass::Index,
+            LaneKind::Range | LaneKind::Point => OperationClass::Query,
+        }),
         connections_per_client,
         pace: pace.to_string(),
         protocol: if is_prepared { "prepared" } else { "text" }.to_owned(),

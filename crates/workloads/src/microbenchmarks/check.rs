@@ -11,6 +11,7 @@ use crate::microbenchmarks::steps::Step;
 use crate::microbenchmarks::turns::begins_group;
 use crate::oltp::check::{MOST_CONNECTIONS, ladder_problem};
 use crate::oltp::check_tables::tables_problem;
+use crate::oltp::estimate::ROW_BYTES;
 use crate::oltp::mix::prepared;
 use crate::oltp::options::existing_warning;
 use crate::options::{
@@ -48,6 +49,7 @@ impl WorkloadOptions for Microbenchmarks {
     fn needs(&self) -> Needs {
         Needs {
             connections: self.most_connections(),
+            data_bytes: Some(self.loaded_rows().saturating_mul(ROW_BYTES)),
             data: self.data,
             cold: self.cold.clone(),
             prepares: self.protocol != Protocol::Text,

@@ -1,6 +1,7 @@
 //! The microbenchmarks: their names, families, and what each is called and does.
 
 use dbdyno_plan::named;
+use dbdyno_record::OperationClass;
 
 use crate::oltp::options::OltpTest;
 use crate::oltp::steps::labels;
@@ -92,10 +93,10 @@ impl MicroTest {
         }
     }
 
-    /// What an operation is called, and the label of its rate.
-    pub(crate) const fn labels(self) -> (&'static str, &'static str) {
+    /// What an operation is called, what it does, and the label of its rate.
+    pub(crate) const fn labels(self) -> (&'static str, OperationClass, &'static str) {
         match self {
-            Self::Scan => ("scan", "rows/s"),
+            Self::Scan => ("scan", OperationClass::Scan, "rows/s"),
             test => labels(test.effect()),
         }
     }

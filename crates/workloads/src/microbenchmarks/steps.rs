@@ -113,12 +113,12 @@ impl<'a> Step<'a> {
 
     pub(crate) fn spec(&self) -> StepSpec {
         let (step, connections) = (&self.rung.step, self.rung.connections);
-        let (kind, label) = step.test.labels();
+        let (kind, class, label) = step.test.labels();
         let clients = oltp::steps::clients(connections, None);
         let unit = if step.test == MicroTest::Scan { Unit::Rows } else { Unit::Operations };
         let kind = KindSpec {
             connections_per_client: connections / clients,
-            ..oltp::steps::test_kind(kind, &self.places(), self.is_prepared(), &self.setup)
+            ..oltp::steps::test_kind((kind, class), &self.places(), self.is_prepared(), &self.setup)
         };
         let is_timed = self.options.length(step).is_some();
         let spec = step_spec((&self.rung.name, clients), (unit, label), is_timed, kind, self.options_map());

@@ -4,7 +4,7 @@
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
 
 use crate::oltp::check_tables::tables_problem;
-use crate::oltp::estimate;
+use crate::oltp::estimate::{self, ROW_BYTES};
 use crate::oltp::mix::{places, prepared};
 use crate::oltp::options::{Distribution, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
 use crate::options::{
@@ -42,6 +42,7 @@ impl WorkloadOptions for Oltp {
     fn needs(&self) -> Needs {
         Needs {
             connections: self.most_connections(),
+            data_bytes: Some(self.loaded_rows().saturating_mul(ROW_BYTES)),
             data: self.data,
             cold: self.cold.clone(),
             prepares: self.protocol != Protocol::Text,

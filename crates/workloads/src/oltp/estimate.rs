@@ -18,6 +18,8 @@ const COLUMN_BYTES: f64 = 188.0;
 const PAGE_FACTOR: f64 = 1.25;
 /// One row of an index on a whole number.
 const INDEX_BYTES: f64 = 20.0;
+/// Bytes of a row with its index in InnoDB's files, measured.
+pub(crate) const ROW_BYTES: u64 = 220;
 /// Operations that a connection is taken to do a second, for steps that end with their operations.
 pub(crate) const OPERATIONS_PER_SECOND: f64 = 2_000.0;
 /// Rows that tests are taken to write a second, for redo and binary logs.

@@ -246,6 +246,7 @@ pub(crate) fn greatest_id(table: &str) -> String {
 mod tests {
     use crate::oltp::options::Oltp as Options;
     use dbdyno_drivers::{Endpoint, Target, mysql, null, postgres, sqlite};
+    use dbdyno_record::StatementClass;
 
     use super::*;
     use crate::Context;
@@ -300,6 +301,16 @@ mod tests {
         INSERT INTO sbtest2 (id, k, c, pad) VALUES (?, ?, ?, ?)
         COMMIT
         ");
+    }
+
+    #[test]
+    fn records_know_by_its_name_what_a_statement_does() {
+        for kind in KINDS {
+            let class = StatementClass::of(kind.name());
+            let writes = matches!(class, StatementClass::Write | StatementClass::Delete);
+            assert_eq!(writes, !kind.is_read() && !kind.is_bracket(), "{kind:?}");
+            assert_eq!(class == StatementClass::Commit, kind == Kind::Commit, "{kind:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::oltp::options::{IdType, Oltp as Options, OltpPace, OltpTest as Test, Think};
 use dbdyno_drivers::RowStream;
 use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, ThinkTime};
-use dbdyno_record::{KindSpec, StepSpec, Unit};
+use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::Philox;
@@ -133,14 +133,16 @@ pub(crate) fn schedule(
     }
 }
 
-/// What an operation of `test` is called, and the label of its rate.
-pub(crate) const fn labels(test: Test) -> (&'static str, &'static str) {
+/// What an operation of `test` is called, what it does, and the label of its rate.
+pub(crate) const fn labels(test: Test) -> (&'static str, OperationClass, &'static str) {
     match test {
-        Test::PointSelect => ("query", "queries/s"),
-        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => ("transaction", "transactions/s"),
-        Test::UpdateIndex | Test::UpdateNonIndex => ("update", "updates/s"),
-        Test::Insert => ("insert", "inserts/s"),
-        Test::Delete => ("delete", "deletes/s"),
+        Test::PointSelect => ("query", OperationClass::Query, "queries/s"),
+        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => {
+            ("transaction", OperationClass::Other, "transactions/s")
+        }
+        Test::UpdateIndex | Test::UpdateNonIndex => ("update", OperationClass::Other, "updates/s"),
+        Test::Insert => ("insert", OperationClass::Insert, "inserts/s"),
+        Test::Delete => ("delete", OperationClass::Delete, "deletes/s"),
     }
 }
 
@@ -150,7 +152,7 @@ fn rate_label(test: Test, options: &Options) -> &'static str {
     match test {
         Test::UpdateIndex if options.index_updates > 1 => "operations/s",
         Test::UpdateNonIndex if options.non_index_updates > 1 => "operations/s",
-        test => labels(test).1,
+        test => labels(test).2,
     }
 }
 
@@ -193,6 +195,7 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
         StepKind::Load => load_kind(&LoadPlan::new(setup), &setup.options),
         StepKind::Index => KindSpec {
             kind: "index".to_owned(),
+            class: Some(OperationClass::Index),
             connections_per_client: 1,
             pace: Pace::Closed.to_string(),
             protocol: "text".to_owned(),
@@ -204,19 +207,26 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
         StepKind::Test { test, connections, rate } => {
             let places = places(test, &setup.options, setup.client_ids());
             let paces = paces(&step.name, (connections, rate), &setup.options, setup.context.seed);
+            let (name, class, _) = labels(test);
             KindSpec {
                 connections_per_client: connections / clients(connections, rate),
                 pace: paces.first().map_or_else(String::new, ToString::to_string),
-                ..test_kind(labels(test).0, &places, setup.options.prepares(test), setup)
+                ..test_kind((name, class), &places, setup.options.prepares(test), setup)
             }
         }
     }
 }
 
 /// Operations of `places`, each sent when the one before is answered, over one connection a client.
-pub(crate) fn test_kind(name: &str, places: &[Slot], is_prepared: bool, setup: &Setup) -> KindSpec {
+pub(crate) fn test_kind(
+    (name, class): (&str, OperationClass),
+    places: &[Slot],
+    is_prepared: bool,
+    setup: &Setup,
+) -> KindSpec {
     KindSpec {
         kind: name.to_owned(),
+        class: Some(class),
         connections_per_client: 1,
         pace: Pace::Closed.to_string(),
         protocol: if is_prepared { "prepared" } else { "text" }.to_owned(),
@@ -246,6 +256,7 @@ fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
     };
     KindSpec {
         kind: "insert".to_owned(),
+        class: Some(OperationClass::Insert),
         connections_per_client: 1,
         pace: Pace::Closed.to_string(),
         protocol: protocol.to_owned(),

@@ -23,6 +23,10 @@ const INIT_STEPS: &str = "dtgGvpf";
 const ACCOUNT_BYTES: u64 = 150;
 const ACCOUNTS_PER_SECOND: f64 = 150_000.0;
 
+fn accounts(options: &Pgbench) -> u64 {
+    ACCOUNTS * u64::from(options.scale)
+}
+
 impl WorkloadOptions for Pgbench {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         values_problem(self)
@@ -41,6 +45,7 @@ impl WorkloadOptions for Pgbench {
     fn needs(&self) -> Needs {
         Needs {
             connections: self.connections.iter().copied().max().unwrap_or(1),
+            data_bytes: self.has_load().then(|| accounts(self) * ACCOUNT_BYTES),
             data: self.data,
             cold: self.cold.clone(),
             prepares: self.protocol != QueryMode::Simple,
@@ -55,7 +60,7 @@ impl WorkloadOptions for Pgbench {
 
     fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
         let mut steps = vec![StepEstimate::new("prepare", "server", seconds(speed.prepare_seconds))];
-        let accounts = if self.has_load() { ACCOUNTS * u64::from(self.scale) } else { 0 };
+        let accounts = if self.has_load() { accounts(self) } else { 0 };
         if self.has_load() {
             let detail = format!("{accounts} accounts");
             steps.push(StepEstimate::new("load", &detail, seconds(accounts as f64 / ACCOUNTS_PER_SECOND)));

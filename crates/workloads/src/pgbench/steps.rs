@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dbdyno_loadgen::{LaneSpec, Limit, Pace};
-use dbdyno_record::{KindSpec, StepSpec, Unit};
+use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use super::lane::{Part, ScriptLane};
@@ -72,6 +72,7 @@ impl Planned {
         let is_timed = self.run.is_some() && setup.options.transactions.is_none();
         let kind_spec = KindSpec {
             kind: kind.to_owned(),
+            class: Some(OperationClass::Other),
             connections_per_client: connections / clients,
             pace: self.pace(setup).to_string(),
             protocol: if self.run.is_some() { setup.options.protocol.name() } else { "simple" }.to_owned(),

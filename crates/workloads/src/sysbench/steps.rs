@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_loadgen::{LaneSpec, Limit, Pace};
-use dbdyno_record::{KindSpec, StepSpec, Unit};
+use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use super::Setup;
@@ -97,6 +97,7 @@ impl Planned {
         let is_timed = matches!(self.act, Act::Run { .. }) && setup.options.events.is_none();
         let kind_spec = KindSpec {
             kind: kind.to_owned(),
+            class: Some(OperationClass::Other),
             connections_per_client: connections / clients,
             pace,
             protocol: if setup.options.db_ps_mode == PsMode::Auto { "as the script asks" } else { "text" }

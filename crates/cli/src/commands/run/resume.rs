@@ -8,6 +8,7 @@ use dbdyno_plan::Plan;
 use dbdyno_provision::{FAMILIES, Snapshot};
 use dbdyno_record::{
     CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter, VariantInfo,
+    load_kept,
 };
 use tokio::runtime::Runtime;
 
@@ -183,12 +184,7 @@ fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Opti
     Snapshot::open(&snapshot_dir(data_root, cell))?;
     let begun = record.cells.iter().find(|begun| begun.id == *cell)?;
     let is_snapshot = |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "snapshot");
-    begun.events.iter().any(is_snapshot).then(|| {
-        format!(
-            "the load of {cell} was complete before the run was stopped and is not repeated; its \
-             figures are only in {aside}"
-        )
-    })
+    begun.events.iter().any(is_snapshot).then(|| load_kept(cell, aside))
 }
 
 /// What is different about this host when a run goes on that began on one of another class: figures
