@@ -73,7 +73,7 @@ fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     });
     let needed: Vec<u32> = needed.collect();
     let (least, most) = (*needed.iter().min()?, *needed.iter().max()?);
-    let text = |blocks| if blocks == u32::MAX { "over 1000".to_owned() } else { format!("{blocks}") };
+    let text = |blocks: u32| if blocks == u32::MAX { "over 1000".to_owned() } else { blocks.to_string() };
     let range = if least == most { text(most) } else { format!("{} to {}", text(least), text(most)) };
     Some(format!("Undecided: a difference of twice the margin would take {range} blocks (power 80 %)."))
 }

@@ -55,7 +55,7 @@ impl Page {
         match block {
             Block::Heading(heading) => self.heading(heading),
             Block::Text(tone, text) => {
-                self.line(&format!("<p{}>{}</p>", attribute("class", class(*tone)), coded(text)))
+                self.line(&format!("<p{}>{}</p>", attribute("class", class(*tone)), coded(text)));
             }
             Block::List(tone, items) => {
                 let class = if *tone == Tone::Doubt { "problems" } else { "answers" };
