@@ -42,7 +42,8 @@ fn tables(scope: Scope<'_>) -> (Vec<Table>, String) {
             if has_p99(&steps) {
                 tables.push(each(base, names, &steps, (p99, &base_p99, &p99_cell)));
             }
-            (tables, format!("Base: {base}."))
+            let base = format!("Base: {base}.");
+            (tables, std::iter::once(base).chain(blocks_needed(&steps)).collect::<Vec<_>>().join(" "))
         }
     }
 }
@@ -59,6 +60,22 @@ fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
         Some(figure) => headline_text(step, figure, found.cut_off),
         None => word(scope, found).text.to_owned(),
     }
+}
+
+/// What undecided differences take, where that is more blocks than there are.
+fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
+    let is_undecided = |variant: &&VariantStep| variant.verdict == Some(Verdict::Undecided);
+    let variants = steps.iter().flat_map(|step| &step.variants).filter(is_undecided);
+    let ratios = variants.filter_map(|variant| variant.ratio.as_ref());
+    let needed = ratios.filter_map(|ratio| {
+        let blocks = ratio.inference.as_ref()?.paired.as_ref()?.blocks_for_twice_margin;
+        Some(blocks.unwrap_or(u32::MAX)).filter(|needed| *needed as usize > ratio.blocks.len())
+    });
+    let needed: Vec<u32> = needed.collect();
+    let (least, most) = (*needed.iter().min()?, *needed.iter().max()?);
+    let text = |blocks: u32| if blocks == u32::MAX { "over 1000".to_owned() } else { blocks.to_string() };
+    let range = if least == most { text(most) } else { format!("{} to {}", text(least), text(most)) };
+    Some(format!("Undecided: a difference of twice the margin would take {range} blocks (power 80 %)."))
 }
 
 /// Whether any variant has enough operations in any step.
@@ -182,6 +199,7 @@ impl<'a> Pairs<'a> {
         if self.scope.workload.most_ratio_blocks(&self.scope.run.base) == 1 {
             parts.push("One block: differences may be chance; use --blocks 5.".to_owned());
         }
+        parts.extend(blocks_needed(&self.rows.iter().map(|pair| pair.step).collect::<Vec<_>>()));
         let has = |verdict| self.rows.iter().any(|pair| pair.p99_verdict() == Some(verdict));
         if has(Verdict::Faster) || has(Verdict::Slower) {
             parts.push("↓ p99 is lower, ↑ higher than the base's, by verdict.".to_owned());

@@ -16,18 +16,18 @@ use crate::{TerminalOptions, json};
 
 pub use exclusions::exclusion_text;
 
-/// Heads of columns; those of a higher rank make room first on a narrow terminal.
-const HEADS: [(&str, u8); 10] = [
-    ("step", 0),
-    ("base", 2),
-    ("new", 1),
-    ("unit", 3),
-    ("ratio", 0),
-    ("95 % interval", 1),
-    ("verdict", 0),
-    ("adjusted p", 4),
-    ("p99 ms, base → new", 0),
-    ("p99 ratio", 4),
+/// Names and units of columns; those of a higher rank make room first on a narrow terminal.
+const HEADS: [(&str, &str, u8); 10] = [
+    ("step", "", 0),
+    ("base", "", 1),
+    ("new", "", 1),
+    ("unit", "", 3),
+    ("ratio", "", 0),
+    ("95 %", "interval", 1),
+    ("verdict", "", 0),
+    ("adjusted p", "", 4),
+    ("p99", "base → new, ms", 2),
+    ("p99 ratio", "", 4),
 ];
 /// The column that is painted.
 const VERDICT: usize = 6;
@@ -109,7 +109,7 @@ fn notes(comparison: &Comparison, most: usize) -> Option<Block> {
 
 fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
     let note = rates_and_ratios(comparison).to_owned();
-    let columns = HEADS.iter().map(|(head, rank)| Column::ranked(head, "", *rank)).collect();
+    let columns = HEADS.iter().map(|(head, unit, rank)| Column::ranked(head, unit, *rank)).collect();
     let mut table = Table { note, labels: 1, columns, ..Table::default() };
     for step in steps {
         table.push(row(comparison, step));

@@ -30,6 +30,9 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     let mut blocks = vec![Block::heading(1, title(findings))];
     blocks.extend(charts.map(|charts| key(findings, charts)));
     blocks.extend(notices(findings, Severity::Invalid));
+    if findings.workloads.len() > 1 {
+        blocks.push(Block::Link("Contents".to_owned(), "#contents".to_owned()));
+    }
     let workloads = || findings.workloads.iter().enumerate();
     for (number, workload) in workloads() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
@@ -40,6 +43,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
                 .map(|_| Block::Text(Tone::Muted, how_to_read(findings))),
         );
     }
+    blocks.push(Block::Contents);
     blocks.extend(plan_words::prose(findings));
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
     blocks.extend(plan_words::sections(findings, charts));
@@ -56,7 +60,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
         blocks.extend(linked(rates_of(findings, workload), workload, number));
         blocks.extend(charts.and_then(|_| efficiency(findings, workload, number)));
     }
-    blocks.push(Block::Contents);
+    blocks.push(Block::PrintedIfUnfolded);
     blocks.extend(findings.parity.iter().flat_map(parity::blocks));
     for (number, workload) in workloads() {
         for (at, step) in workload.steps.iter().enumerate() {

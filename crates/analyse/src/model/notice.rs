@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_record::CheckPart;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One warning of a run, or one reason why a run of a step is not used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,7 +68,7 @@ pub struct BlockShare {
 macro_rules! codes {
     ($($code:ident),*) => {
         /// What a warning or a reason is about. Each has a row in the report's table of words.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Code {
             $($code),*

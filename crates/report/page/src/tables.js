@@ -261,28 +261,54 @@ function relativeTables(page, relative) {
   return [...page.querySelectorAll("main table")].filter((table) => table.caption && relative.includes(table.caption.textContent));
 }
 
-/** Colours of relative tables: by thresholds of 5 %, or by verdicts where there are any. */
-function coloursField(page, { relative }) {
+/** Class and sign of a ratio, as the report has them. */
+const BY_VERDICT = { faster: ["blue", "+"], slower: ["yellow", "−"], missed: ["grey", ""], stalled: ["red", "▼"] };
+
+function byVerdict(cell) {
+  const small = cell.querySelector("small");
+  return BY_VERDICT[small ? small.textContent.split(" ").pop() : ""] || ["", ""];
+}
+
+/** Of times, by the ratio of their speeds. */
+function byThreshold(cell, isTime) {
+  const ratio = number(cell), percent = Math.round(100 * (isTime ? 1 / ratio : ratio));
+  return !ratio ? ["", ""] : percent >= 105 ? ["green", "▲"] : percent <= 95 ? ["red", "▼"] : ["grey", ""];
+}
+
+/** Colours of relative tables: those of the plan at first. */
+function coloursField(page, { relative, colours }) {
   const select = part("select"), planned = new Map();
-  select.append(new Option("5 % above or below", "thresholds"), new Option("verdicts", "verdicts"));
-  const tones = { faster: "blue", slower: "yellow", missed: "grey", stalled: "yellow" };
+  select.append(new Option("verdicts", "verdicts"), new Option("5 % above or below", "thresholds"));
+  select.value = colours;
   select.addEventListener("change", () => {
-    for (const cell of relativeTables(page, relative).flatMap((table) => [...table.querySelectorAll("td")])) {
-      if (!planned.has(cell)) { planned.set(cell, cell.className); }
-      const small = cell.querySelector("small"), verdict = small ? small.textContent.split(" ").pop() : "";
-      cell.className = select.value === "verdicts" ? tones[verdict] || "" : planned.get(cell);
+    for (const table of relativeTables(page, relative)) {
+      const isTime = table.caption.textContent === relative[1];
+      for (const cell of table.querySelectorAll("td")) {
+        if (!planned.has(cell)) { planned.set(cell, [cell.className, cell.querySelector("i")?.textContent]); }
+        const other = select.value === "verdicts" ? byVerdict(cell) : byThreshold(cell, isTime);
+        paint(cell, select.value === colours ? planned.get(cell) : other);
+      }
     }
   });
   return labelled("Colours", select);
 }
 
+/** Colour and sign of a cell, which begins with its value. */
+function paint(cell, [tone, sign]) {
+  cell.className = tone;
+  cell.querySelector("i")?.remove();
+  if (!sign) { return; }
+  const mark = part("i");
+  mark.textContent = sign;
+  cell.firstChild.after(mark);
+}
+
 function rebase(cell, step, variant, base, variants) {
   const found = ratioOf(step.rates[variant], step.rates[base]);
   const [tone, sign] = !found ? ["", ""] : found.value > 1.05 ? ["blue", "+"] : found.value < 0.95 ? ["yellow", "−"] : ["", ""];
-  cell.className = tone;
   cell.title = "against " + variants[base];
-  cell.textContent = found ? found.value.toFixed(2) : "n/a";
-  if (sign) { const mark = part("i"); mark.textContent = sign; cell.append(" ", mark); }
+  cell.textContent = found ? found.value.toFixed(2) + " " : "n/a";
+  paint(cell, [tone, sign]);
   if (found && found.low && variant !== base) { const small = part("small"); small.textContent = `${found.low.toFixed(3)}–${found.high.toFixed(3)}`; cell.append(small); }
 }
 

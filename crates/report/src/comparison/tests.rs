@@ -75,14 +75,15 @@ fn a_terminal_gets_the_table_and_the_count_last() {
 
     Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the
     blocks. It may differ from the quotient of the two medians.
-    step     base     new       unit  ratio  95 % interval    verdict  p99 ms, base → new
-    ─────────────────────────────────────────────────────────────────────────────────────
-    qr100   9,000   9,360  queries/s  1.040    0.988–1.095  undecided         1.52 → 1.90
-    qp100   9,400  12,220  queries/s  1.300    1.274–1.327     faster         1.52 → 1.90
-    qr500   8,100   7,857  queries/s  0.970    0.921–1.021  undecided         1.52 → 1.90
-    qp500   8,500      NA  queries/s     NA             NA    invalid            1.52 → –
-    qr1000  7,000   5,600  queries/s  0.800    0.784–0.816     slower         1.52 → 1.90
-    qp1000  7,100      NA  queries/s     NA             NA    invalid            1.52 → –
+    step     base     new       unit  ratio         95 %    verdict             p99
+                                                interval             base → new, ms
+    ───────────────────────────────────────────────────────────────────────────────
+    qr100   9,000   9,360  queries/s  1.040  0.988–1.095  undecided     1.52 → 1.90
+    qp100   9,400  12,220  queries/s  1.300  1.274–1.327     faster     1.52 → 1.90
+    qr500   8,100   7,857  queries/s  0.970  0.921–1.021  undecided     1.52 → 1.90
+    qp500   8,500      NA  queries/s     NA           NA    invalid        1.52 → –
+    qr1000  7,000   5,600  queries/s  0.800  0.784–0.816     slower     1.52 → 1.90
+    qp1000  7,100      NA  queries/s     NA           NA    invalid        1.52 → –
     Left out:
     • qp500 of new <b>&": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
     • qr1000, qp1000 of new <b>&": its cell failed in block 2: server <went> away
@@ -93,6 +94,14 @@ fn a_terminal_gets_the_table_and_the_count_last() {
     Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard
     deviation 0.208.
     "#);
+}
+
+#[test]
+fn eighty_columns_have_both_rates_and_the_interval() {
+    let text = comparison_terminal(&comparison(), &TerminalOptions { width: 80, ..TerminalOptions::PLAIN });
+    let head = text.lines().find(|line| line.starts_with("step")).unwrap_or_default();
+    let names: Vec<&str> = head.split_whitespace().collect();
+    assert_eq!(names, ["step", "base", "new", "unit", "ratio", "95", "%", "verdict", "p99"], "{text}");
 }
 
 #[test]
@@ -116,7 +125,7 @@ fn a_pull_request_gets_the_count_first() {
 
     Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks. It may differ from the quotient of the two medians.
 
-    | step | base | new | unit | ratio | 95 % interval | verdict | adjusted p | p99 ms, base → new | p99 ratio |
+    | step | base | new | unit | ratio | 95 % (interval) | verdict | adjusted p | p99 (base → new, ms) | p99 ratio |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
     | qr100 | 9,000 | 9,360 | queries/s | 1.040 | 0.988–1.095 | undecided | 0.123 | 1.52 → 1.90 | 1.250 undecided |
     | qp100 | 9,400 | 12,220 | queries/s | 1.300 | 1.274–1.327 | faster | 0.012 | 1.52 → 1.90 | 1.250 undecided |

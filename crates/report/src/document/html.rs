@@ -5,10 +5,12 @@ use std::fmt::Write;
 
 use dbdyno_analyse::statistics::Interval;
 
-use super::{Block, Cell, Chart, Heading, Table, Tone, prose};
+use super::{Block, Cell, Chart, Column, Heading, Table, Tone, prose};
 
 /// Cells longer than this are broken into lines.
 const LONG: usize = 40;
+/// Columns of this rank and above are left out on a telephone.
+const WIDE: u8 = 3;
 
 /// Sections, each from a heading of level 2 to the next, within one `main`.
 pub fn html(blocks: &[Block]) -> String {
@@ -24,7 +26,7 @@ struct Page {
     /// Made before, because they come before what they lead to.
     contents: String,
     is_in_section: bool,
-    is_after_contents: bool,
+    is_printed_if_unfolded: bool,
     is_in_fold: bool,
     /// Of the last heading.
     level: u8,
@@ -52,7 +54,9 @@ impl Page {
     fn block(&mut self, block: &Block) {
         match block {
             Block::Heading(heading) => self.heading(heading),
-            Block::Text(tone, text) => self.line(&format!("<p{}>{}</p>", class(*tone), coded(text))),
+            Block::Text(tone, text) => {
+                self.line(&format!("<p{}>{}</p>", attribute("class", class(*tone)), coded(text)));
+            }
             Block::List(tone, items) => {
                 let class = if *tone == Tone::Doubt { "problems" } else { "answers" };
                 self.list(class, items);
@@ -82,10 +86,12 @@ impl Page {
             }
             Block::Contents => {
                 let contents = std::mem::take(&mut self.contents);
-                self.is_after_contents = true;
                 self.level = 2;
-                self.line(&format!("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n{contents}</nav>"));
+                self.line(&format!(
+                    "<nav id=\"contents\" aria-label=\"Contents\">\n<h2>Contents</h2>\n{contents}</nav>"
+                ));
             }
+            Block::PrintedIfUnfolded => self.is_printed_if_unfolded = true,
         }
     }
 
@@ -103,8 +109,7 @@ impl Page {
     fn heading(&mut self, heading: &Heading) {
         if heading.level == 2 {
             self.end_section();
-            // A printed page leaves what is folded out after the contents.
-            let more = if self.is_after_contents { " class=\"more\"" } else { "" };
+            let more = if self.is_printed_if_unfolded { " class=\"more\"" } else { "" };
             self.line(&format!("<section{more}>"));
             self.is_in_section = true;
         }
@@ -175,13 +180,17 @@ impl Page {
             let said = [&table.title, &column.name, &column.unit].map(String::clone);
             let meaning =
                 if column.meaning.is_empty() || !self.said.insert(said) { "" } else { &column.meaning };
-            let words = if column.is_words { " class=\"word\"" } else { "" };
+            let kind = match column {
+                Column { is_words: true, .. } => "word",
+                Column { rank: WIDE.., .. } => "wide",
+                _ => "",
+            };
             let unit = match column.unit.as_str() {
                 "" => String::new(),
                 unit => format!("<small>{}</small>", escaped(unit)),
             };
-            let (title, name) = (attribute("title", meaning), escaped(&column.name));
-            let _ = write!(self.out, "<th scope=\"col\"{words}{title}>{name}{unit}</th>");
+            let (kind, title) = (attribute("class", kind), attribute("title", meaning));
+            let _ = write!(self.out, "<th scope=\"col\"{kind}{title}>{}{unit}</th>", escaped(&column.name));
         }
         self.out.push_str("</tr></thead>\n<tbody>\n");
         let reach = reach(table);
@@ -195,7 +204,8 @@ impl Page {
                 .iter()
                 .map(|(tone, meaning)| {
                     let (class, sign) = (class(*tone), tone.sign());
-                    format!("<span class=\"key\"><span{class}>{sign}</span> {}</span> ", escaped(meaning))
+                    let sign = format!("<span class=\"{class}\">{sign}</span>");
+                    format!("<span class=\"key\">{sign} {}</span> ", escaped(meaning))
                 })
                 .collect();
             self.line(&format!("<p class=\"legend\">{}</p>", entries.trim_end()));
@@ -218,14 +228,18 @@ impl Page {
                 let _ = write!(self.out, "<th scope=\"row\">{text}</th>");
                 continue;
             }
-            let class = match () {
+            let kind = match () {
                 () if cell.tone != Tone::Plain => class(cell.tone),
-                () if table.columns[at].is_words => " class=\"word\"",
-                () if cell.text.chars().count() > LONG => " class=\"long\"",
-                () if is_phrase(&cell.text) => " class=\"wrap\"",
+                () if table.columns[at].is_words => "word",
+                () if cell.text.chars().count() > LONG => "long",
+                () if is_phrase(&cell.text) => "wrap",
                 () => "",
             };
-            let _ = write!(self.out, "<td{class}{}>{text}", attribute("title", &cell.note));
+            let kind = match table.columns[at].rank {
+                WIDE.. => attribute("class", format!("{kind} wide").trim_start()),
+                _ => attribute("class", kind),
+            };
+            let _ = write!(self.out, "<td{kind}{}>{text}", attribute("title", &cell.note));
             if !cell.sign.is_empty() {
                 let _ = write!(self.out, " <i>{}</i>", cell.sign);
             }
@@ -283,16 +297,16 @@ fn attribute(name: &str, value: &str) -> String {
 fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "",
-        Tone::Strong => " class=\"strong\"",
-        Tone::Muted => " class=\"facts\"",
-        Tone::Better => " class=\"better\"",
-        Tone::Worse => " class=\"worse\"",
-        Tone::Doubt => " class=\"invalid\"",
-        Tone::Highest => " class=\"green\"",
-        Tone::Lowest => " class=\"red\"",
-        Tone::Missed => " class=\"grey\"",
-        Tone::Above => " class=\"blue\"",
-        Tone::Below => " class=\"yellow\"",
+        Tone::Strong => "strong",
+        Tone::Muted => "facts",
+        Tone::Better => "better",
+        Tone::Worse => "worse",
+        Tone::Doubt => "invalid",
+        Tone::Highest => "green",
+        Tone::Lowest => "red",
+        Tone::Missed => "grey",
+        Tone::Above => "blue",
+        Tone::Below => "yellow",
     }
 }
 

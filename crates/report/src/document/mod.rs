@@ -55,7 +55,9 @@ pub enum Block {
     Key(Vec<(String, String, String)>),
     /// Links to the headings of level 2; for pages only.
     Contents,
-    /// A text that leads to another page, at this address; for pages only.
+    /// Of the sections after this one, a printed page has what is unfolded; for pages only.
+    PrintedIfUnfolded,
+    /// A text that leads to another page or place, at this address; for pages only.
     Link(String, String),
 }
 

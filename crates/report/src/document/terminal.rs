@@ -69,7 +69,11 @@ impl Screen {
                 let tone = if title.is_empty() { Tone::Doubt } else { Tone::Worse };
                 texts.iter().for_each(|text| self.paragraph(tone, &format!("! {text}"), "  "));
             }
-            Block::Chart(_) | Block::Key(_) | Block::Contents | Block::Link(..) => {}
+            Block::Chart(_)
+            | Block::Key(_)
+            | Block::Contents
+            | Block::PrintedIfUnfolded
+            | Block::Link(..) => {}
         }
     }
 

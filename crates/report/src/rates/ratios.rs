@@ -1,6 +1,6 @@
 //! Ratios to the base, with intervals, verdicts, and the words that explain them.
 
-use dbdyno_analyse::{CONFIDENCE, LEVEL, StepFindings, VariantStep, Verdict};
+use dbdyno_analyse::{CONFIDENCE, Colours, LEVEL, StepFindings, VariantStep, Verdict};
 
 use super::cells::{BOTH_CUT_OFF, absent, joined, judged_cell, word};
 use super::{Scope, explained, of_ratios};
@@ -90,6 +90,9 @@ fn note(scope: Scope<'_>) -> String {
         _ => format!("{what}; the geometric mean where there are several blocks."),
     };
     let has = |verdict| variants().any(|variant| variant.verdict == Some(verdict));
+    if scope.run.colours == Colours::Threshold && has(Verdict::Undecided) {
+        text.push_str(" Colours show the ratio alone, also where the verdict is undecided.");
+    }
     if has(Verdict::Missed) {
         text.push_str(" missed: not slower, but it missed the planned rate, which the base kept.");
     }

@@ -12,7 +12,7 @@ mod ratios;
 mod seconds;
 mod sweep;
 
-use dbdyno_analyse::{Findings, StepFindings, VariantSummary, WorkloadFindings};
+use dbdyno_analyse::{Colours, Findings, StepFindings, VariantSummary, WorkloadFindings};
 use serde_json::{Value, json};
 
 pub(crate) use self::history::history_chart;
@@ -119,6 +119,10 @@ impl<'a> Charts<'a> {
             "variants": self.names,
             "base": self.variant(&self.findings.run.base),
             "relative": RATIOS,
+            "colours": match self.findings.run.colours {
+                Colours::Verdict => "verdicts",
+                Colours::Threshold => "thresholds",
+            },
             "steps": steps,
         })
     }
