@@ -1,5 +1,5 @@
-//! Warnings, and reasons why figures are not used, in words: `notices.toml` has a row for each code,
-//! and says how it is filled.
+//! Warnings, and reasons why figures are not used, in words: `notices.toml` has a row for each
+//! code, and says how it is filled.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -60,7 +60,7 @@ async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), D
     }
     let text = permitted(innodb_report(session).await)?.unwrap_or_default();
     debt.level("checkpoint_age_bytes", counter("Innodb_checkpoint_age").or_else(|| checkpoint_age(&text)));
-    debt.level("history_list_length", history_length(&counters, &text));
+    debt.level("history_list_length", counted_history(&counters).or_else(|| reported_history(&text)));
     // The change buffer's tree has a root page when it is empty.
     debt.level("change_buffer_pages", number_after(&text, "Ibuf: size ").map(|pages| pages - 1));
     if !text.is_empty() {
@@ -76,11 +76,14 @@ pub(super) async fn innodb_report(session: &mut Asked<'_, Mysql>) -> Result<Stri
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(2)?).unwrap_or_default())
 }
 
-/// Transactions whose old rows InnoDB has still to purge: MariaDB and Percona Server have a counter
-/// of them. `None` where it is not reported.
-pub(super) fn history_length(counters: &BTreeMap<String, i64>, report: &str) -> Option<i64> {
-    let counted = counters.get("Innodb_history_list_length").copied();
-    counted.or_else(|| number_after(report, "History list length "))
+/// Transactions whose old rows InnoDB has still to purge: MariaDB and Percona Server count them.
+pub(super) fn counted_history(counters: &BTreeMap<String, i64>) -> Option<i64> {
+    counters.get("Innodb_history_list_length").copied()
+}
+
+/// The same from the engine's report. `None` where it is not there.
+pub(super) fn reported_history(report: &str) -> Option<i64> {
+    number_after(report, "History list length ")
 }
 
 /// From its tables in `information_schema`.

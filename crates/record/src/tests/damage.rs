@@ -1,8 +1,5 @@
 //! Files that no crash explains, disks that are full, folders that are not runs.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-
 use super::*;
 
 /// Puts `text` in place of a line, counted from 1.
@@ -348,7 +345,7 @@ fn a_histogram_that_says_it_needs_gigabytes_is_refused_without_them() {
     stored.extend(u32::try_from(payload.len()).unwrap().to_be_bytes());
     stored.extend(payload);
     let mut line = b"Tag=query/service,0.000000,1.000000,5.000,".to_vec();
-    line.extend(BASE64.encode(&stored).into_bytes());
+    crate::base64::encode(&stored, &mut line);
     let span = crate::histogram::parse_line(&line).unwrap().unwrap();
     let error = span.histogram().unwrap_err().to_string();
     assert!(error.contains("no histogram as dbdyno writes it"), "{error}");

@@ -6,9 +6,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-
 use super::draw::{Draw, in_a_small_process};
 use super::*;
 use crate::lines::{parse_json, parse_lines};
@@ -132,7 +129,7 @@ fn packed(plain: &[u8]) -> Vec<u8> {
     stored.extend(u32::try_from(payload.len()).unwrap().to_be_bytes());
     stored.extend(payload);
     let mut line = b"Tag=a/service,0.000000,1.000000,5.000,".to_vec();
-    line.extend(BASE64.encode(&stored).into_bytes());
+    crate::base64::encode(&stored, &mut line);
     line
 }
 

@@ -308,7 +308,7 @@ mod tests {
         for kind in KINDS {
             let class = StatementClass::of(kind.name());
             let writes = matches!(class, StatementClass::Write | StatementClass::Delete);
-            assert_eq!(writes, !kind.is_read() && !kind.is_bracket(), "{kind:?}");
+            assert_eq!(writes, kind.is_write(), "{kind:?}");
             assert_eq!(class == StatementClass::Commit, kind == Kind::Commit, "{kind:?}");
         }
     }

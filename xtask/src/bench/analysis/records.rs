@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::Result;
 use dbdyno_record::{
     CellEvent, CellId, Clock, CounterHeader, Experiment, FORMAT_VERSION, Headline, HostInfo, Interval,
-    KindSpec, Manifest, Outcome, RunWriter, StepEvent, StepSpec, StepWriter, ToolInfo, Unit, VariantInfo,
-    WindowRule, WorkloadInfo,
+    KindSpec, Manifest, OperationClass, Outcome, RunWriter, StepEvent, StepSpec, StepWriter, ToolInfo, Unit,
+    VariantInfo, WindowRule, WorkloadInfo,
 };
 use hdrhistogram::Histogram;
 use serde_json::Map;
@@ -173,6 +173,7 @@ fn spec(number: u32) -> StepSpec {
         target: None,
         kinds: vec![KindSpec {
             kind: "query".to_owned(),
+            class: Some(OperationClass::Query),
             connections_per_client: 16,
             pace: "closed".to_owned(),
             protocol: "prepared".to_owned(),
@@ -227,6 +228,8 @@ fn manifest(size: Size, run: u32) -> Manifest {
             version: 1,
             follows: "nothing".to_owned(),
             options: Map::new(),
+            data_bytes: None,
+            connections: None,
             deviations: Vec::new(),
             steps: (1..=size.steps).map(step_name).collect(),
         }],

@@ -6,7 +6,7 @@ mod myrocks;
 use std::time::Instant;
 
 use super::Mysql;
-use super::debt::{history_length, innodb_report};
+use super::debt::{counted_history, innodb_report, reported_history};
 use super::status::{counters, variables, version_numbers};
 use crate::product::{Asked, Work, cell, numbers};
 use crate::{Cells, Class, DbError, Session};
@@ -107,8 +107,11 @@ impl Work<'_, Mysql> {
         let counters = numbers(counters(&mut self.session).await?);
         let dirty = counters.get("Innodb_buffer_pool_pages_dirty").copied();
         self.fact(&format!("dirty_pages_{when}"), dirty);
-        let report = innodb_report(&mut self.session).await?;
-        self.fact(&format!("history_list_length_{when}"), history_length(&counters, &report));
+        let history = match counted_history(&counters) {
+            None => reported_history(&innodb_report(&mut self.session).await?),
+            counted => counted,
+        };
+        self.fact(&format!("history_list_length_{when}"), history);
         Ok(())
     }
 
