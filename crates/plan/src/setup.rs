@@ -145,6 +145,11 @@ mod tests {
         insta::assert_snapshot!(error("rows = 99", "lines = 1"), @"p.toml:12:19: unknown key `lines`; known keys here: rows, deep");
         insta::assert_snapshot!(error("\"big\"\n", "\"small\"\n"), @"p.toml:11:8: two set-ups are named `small`: give each its own name");
         insta::assert_snapshot!(error("\"big\"\n", "\"a/b\"\n"), @"p.toml:11:8: the set-up's name `a/b` does not fit: use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`");
+        let list = error(
+            "workload.fake = { rows = 99, deep = { two = 3 } }",
+            "workload = [{ fake = { rows = 99 } }]",
+        );
+        assert!(list.contains("table"), "{list}");
         insta::assert_snapshot!(error("workload.fake = {", "workload.fak = {"), @"p.toml:12:10: unknown key `fak` (did you mean `fake`?)");
     }
 }

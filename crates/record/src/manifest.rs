@@ -157,8 +157,8 @@ pub struct WorkloadInfo {
     /// How many of the first steps only make the data; 0 in records that do not say.
     #[serde(default)]
     pub load_steps: usize,
-    /// About what its tables take on the disk after the load, as it forecasts itself; `None` where
-    /// it cannot know, and in records from before it was recorded.
+    /// About the size of its tables on the disk after the load, by the usual size of a row; `None`
+    /// where that is not known, and in records from before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<u64>,
     /// Connections that its largest step has open at once; `None` in records from before it was

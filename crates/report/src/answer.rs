@@ -1,7 +1,9 @@
 //! The answer of a run: a sentence for each variant, and one table of what decides, the same in
 //! every format.
 
-use dbdyno_analyse::{Cause, CostBreakdown, Inference, Latency, Part, StepFindings, VariantStep, Verdict};
+use dbdyno_analyse::{
+    Cause, CostBreakdown, Inference, Latency, Part, StepFindings, VariantStep, Verdict, forecast,
+};
 
 use crate::document::{Block, Cell, Column, Table, Tone};
 use crate::number::{fixed, interval_text, milliseconds};
@@ -62,20 +64,28 @@ fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     }
 }
 
-/// What undecided differences take, where that is more blocks than there are.
+/// About how many blocks decide the noisiest comparison that is undecided. Zero rates stay undecided
+/// after any number.
 fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
-    let is_undecided = |variant: &&VariantStep| variant.verdict == Some(Verdict::Undecided);
-    let variants = steps.iter().flat_map(|step| &step.variants).filter(is_undecided);
-    let ratios = variants.filter_map(|variant| variant.ratio.as_ref());
-    let needed = ratios.filter_map(|ratio| {
-        let blocks = ratio.inference.as_ref()?.paired.as_ref()?.blocks_for_twice_margin;
-        Some(blocks.unwrap_or(u32::MAX)).filter(|needed| *needed as usize > ratio.blocks.len())
-    });
-    let needed: Vec<u32> = needed.collect();
-    let (least, most) = (*needed.iter().min()?, *needed.iter().max()?);
-    let text = |blocks: u32| if blocks == u32::MAX { "over 1000".to_owned() } else { blocks.to_string() };
-    let range = if least == most { text(most) } else { format!("{} to {}", text(least), text(most)) };
-    Some(format!("Undecided: a difference of twice the margin would take {range} blocks (power 80 %)."))
+    let noise = |step: &StepFindings, variant: &VariantStep| {
+        let ratio = variant.ratio.as_ref().filter(|_| variant.verdict == Some(Verdict::Undecided))?;
+        let zero = &variant.zero_rates;
+        let paired = ratio.inference.as_ref()?.paired.as_ref()?;
+        (zero.stalled.is_empty() && zero.base_stalled.is_empty()).then_some((paired.deviation, step.margin))
+    };
+    let all = steps.iter().flat_map(|step| step.variants.iter().filter_map(|variant| noise(step, variant)));
+    let relative = |(deviation, margin): &(f64, f64)| deviation / margin;
+    let (deviation, margin) = all.max_by(|one, other| relative(one).total_cmp(&relative(other)))?;
+    let found = forecast(deviation, 2, 1, 2.0 * margin, margin);
+    let text = |blocks: Option<u32>| match blocks {
+        Some(blocks) => format!("about {blocks}"),
+        None => "over 1000".to_owned(),
+    };
+    let (difference, same) = (text(found.blocks_for_difference), text(found.blocks_for_same));
+    Some(format!(
+        "Undecided: the noisiest step takes {difference} blocks in all to show a difference of twice the \
+         margin, {same} to show equal variants as same (80 % power)."
+    ))
 }
 
 /// Whether any variant has enough operations in any step.

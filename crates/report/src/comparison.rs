@@ -21,7 +21,7 @@ const HEADS: [(&str, &str, u8); 10] = [
     ("step", "", 0),
     ("base", "", 1),
     ("new", "", 1),
-    ("unit", "", 3),
+    ("unit", "", 1),
     ("ratio", "", 0),
     ("95 %", "interval", 1),
     ("verdict", "", 0),
@@ -29,6 +29,8 @@ const HEADS: [(&str, &str, u8); 10] = [
     ("p99", "base → new, ms", 2),
     ("p99 ratio", "", 4),
 ];
+/// The unit of the rates; where all have one, it is in the heads of the rates.
+const UNIT: usize = 3;
 /// The column that is painted.
 const VERDICT: usize = 6;
 /// Notes that a comment on a pull request has.
@@ -117,7 +119,19 @@ fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
             cell.tone = Tone::of(step.verdict);
         }
     }
+    if let Some(unit) = shared_unit(comparison) {
+        table.columns[1..UNIT].iter_mut().for_each(|column| unit.clone_into(&mut column.unit));
+        table.columns.remove(UNIT);
+        table.rows.iter_mut().for_each(|row| drop(row.remove(UNIT)));
+    }
     Block::Table(table)
+}
+
+/// The unit that the rates of all steps have.
+fn shared_unit(comparison: &Comparison) -> Option<&str> {
+    let (first, others) = comparison.steps.split_first()?;
+    let label = first.rate_label.as_str();
+    (!label.is_empty() && others.iter().all(|step| step.rate_label == label)).then_some(label)
 }
 
 fn exclusions(comparison: &Comparison) -> Vec<Block> {

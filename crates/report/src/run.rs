@@ -19,7 +19,11 @@ use crate::{parity, plan_words};
 
 /// Under the answer of a page.
 fn how_to_read(findings: &Findings) -> String {
-    let bar = if findings.run.blocks_planned > 1 { " Bar: 95 % interval, tick: 1." } else { "" };
+    let bar = if findings.run.blocks_planned > 1 {
+        " Bar: 95 % interval, tick: 1 (on a narrow screen see the relative rates)."
+    } else {
+        ""
+    };
     format!(
         "Ratio: new ÷ base in the same block; above 1 is faster (of times, below 1).{bar} Click a step for its details."
     )

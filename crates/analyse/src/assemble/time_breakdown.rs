@@ -97,11 +97,6 @@ mod tests {
     use crate::simulations::close;
 
     #[test]
-    fn time_that_cells_share_counts_once() {
-        assert_eq!(covered_us(vec![(10, 20), (0, 5), (12, 25), (25, 26)]), 5 + 16);
-    }
-
-    #[test]
     fn the_parts_of_a_run_add_up_to_its_time() {
         let mut step = load_step(1_000);
         let (from_us, to_us) = step.window().unwrap();

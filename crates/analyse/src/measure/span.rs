@@ -181,6 +181,11 @@ mod tests {
     }
 
     #[test]
+    fn time_that_spans_share_counts_once() {
+        assert_eq!(covered_us(vec![(10, 20), (0, 5), (12, 25), (25, 26)]), 5 + 16);
+    }
+
+    #[test]
     fn an_interval_that_straddles_the_windows_end_is_prorated_by_time() {
         // 1 s of 40 operations, of which the window has the first 0.25 s: 10 operations, 500 rows.
         let intervals = [interval(0, 1_000_000, 1, 20), interval(1_000_000, 2_000_000, 1, 40)];

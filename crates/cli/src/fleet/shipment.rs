@@ -19,7 +19,7 @@ use crate::engines::{ask_to_end, this_program};
 use crate::exit::Ended;
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
-/// A machine that is free answers in this time. To one that does not, files travel.
+/// A machine that is free answers in this time. One that does not is sent the files.
 const PROBE: Duration = Duration::from_secs(60);
 
 /// Whether a machine has all files that its arguments name.

@@ -7,6 +7,7 @@ use std::fmt;
 
 use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::IgnoredAny;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -137,7 +138,7 @@ pub(crate) type Named = (String, Box<dyn WorkloadOptions>);
 
 /// The workloads of a plan; each is a table `[workload.NAME]`.
 #[derive(Debug, Default, Deserialize)]
-#[serde(from = "NoTables")]
+#[serde(try_from = "BTreeMap<String, IgnoredAny>")]
 pub struct Workloads(Vec<Named>);
 
 impl Workloads {
@@ -220,13 +221,14 @@ fn without_nulls(value: Value) -> Value {
 }
 
 /// The tables inside are read by their kinds, before this is: it finds none.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoTables {}
+impl TryFrom<BTreeMap<String, IgnoredAny>> for Workloads {
+    type Error = String;
 
-impl From<NoTables> for Workloads {
-    fn from(_: NoTables) -> Self {
-        Self::default()
+    fn try_from(tables: BTreeMap<String, IgnoredAny>) -> Result<Self, String> {
+        match tables.into_keys().next() {
+            None => Ok(Self::default()),
+            Some(name) => Err(format!("nothing here reads workload {name}")),
+        }
     }
 }
 

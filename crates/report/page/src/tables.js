@@ -163,7 +163,10 @@ export function filters(page) {
     return box;
   });
   if (boxes.length > 1) { form.append(...boxes.map((box) => labelled(box.value, box))); }
-  if (data.variants.length > 1) { form.append(baseField(page, data), coloursField(page, data)); }
+  if (data.variants.length > 1) {
+    const colours = coloursField(page, data);
+    form.append(baseField(page, data, () => colours.querySelector("select").dispatchEvent(new Event("change"))), colours);
+  }
   const named = new Map(data.steps.map((step) => [step.name, step]));
   const apply = () => {
     const wanted = text.value.trim().toLowerCase(), off = new Set(boxes.filter((box) => !box.checked).map((box) => box.value));
@@ -231,7 +234,7 @@ export function ratioOf(rates, base) {
 }
 
 /** The field that chooses the base of relative tables and of charts of ratios. */
-function baseField(page, { variants, base, relative, steps }) {
+function baseField(page, { variants, base, relative, steps }, repaint) {
   const select = part("select"), note = part("span", "facts"), planned = new Map();
   select.append(...variants.map((name) => new Option(name, name)));
   select.selectedIndex = base;
@@ -249,6 +252,8 @@ function baseField(page, { variants, base, relative, steps }) {
         });
       }
     }
+    // What was kept may have the other colours.
+    if (isPlanned) { repaint(); }
     changeData("ratios", isPlanned ? null : (original) => rebased(original, steps, chosen, variants), (caption) => caption.replace(/Base: .*$/, "Base: " + variants[chosen]));
     note.textContent = isPlanned ? "" : " Relative rates only, without verdicts; `dbdyno report --base` has all.";
   });
@@ -284,6 +289,8 @@ function coloursField(page, { relative, colours }) {
     for (const table of relativeTables(page, relative)) {
       const isTime = table.caption.textContent === relative[1];
       for (const cell of table.querySelectorAll("td")) {
+        // Against another base there are no verdicts.
+        if (cell.title.startsWith("against ")) { continue; }
         if (!planned.has(cell)) { planned.set(cell, [cell.className, cell.querySelector("i")?.textContent]); }
         const other = select.value === "verdicts" ? byVerdict(cell) : byThreshold(cell, isTime);
         paint(cell, select.value === colours ? planned.get(cell) : other);

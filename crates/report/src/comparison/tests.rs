@@ -98,10 +98,20 @@ fn a_terminal_gets_the_table_and_the_count_last() {
 
 #[test]
 fn eighty_columns_have_both_rates_and_the_interval() {
-    let text = comparison_terminal(&comparison(), &TerminalOptions { width: 80, ..TerminalOptions::PLAIN });
+    let mut comparison = comparison();
+    comparison.steps.iter_mut().for_each(|step| step.step = "point-select.c1".to_owned());
+    let text = comparison_terminal(&comparison, &TerminalOptions { width: 80, ..TerminalOptions::PLAIN });
     let head = text.lines().find(|line| line.starts_with("step")).unwrap_or_default();
     let names: Vec<&str> = head.split_whitespace().collect();
-    assert_eq!(names, ["step", "base", "new", "unit", "ratio", "95", "%", "verdict", "p99"], "{text}");
+    assert_eq!(names, ["step", "base", "new", "ratio", "95", "%", "verdict", "p99"], "{text}");
+}
+
+#[test]
+fn rates_of_different_units_have_theirs_in_a_column() {
+    let mut comparison = comparison();
+    comparison.steps[0].rate_label = "inserts/s".to_owned();
+    let text = comparison_terminal(&comparison, &TerminalOptions { width: 80, ..TerminalOptions::PLAIN });
+    assert!(text.contains("inserts/s") && text.contains("queries/s"), "{text}");
 }
 
 #[test]

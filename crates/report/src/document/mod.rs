@@ -182,7 +182,8 @@ pub struct Column {
     pub unit: String,
     /// What the column says, in words; empty where the name does.
     pub meaning: String,
-    /// Columns of a higher rank make room first on a terminal where the table is too wide.
+    /// Columns of a higher rank make room first on a terminal where the table is too wide. From 3
+    /// on they are left out of pages on a telephone.
     pub rank: u8,
     /// Words are aligned at their left.
     pub is_words: bool,

@@ -10,9 +10,6 @@ use crate::options::{
 };
 use crate::settle::both_problem;
 
-/// The column `data` is a varchar of this many characters.
-const MAX_DATA_LENGTH: u32 = 4000;
-
 /// Bytes of a row with its indexes in the steady state, by published data on InnoDB.
 const ROW_BYTES: u64 = 225;
 
@@ -85,12 +82,8 @@ fn rates_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
 
 fn data_length_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
-    let long = format!("data_length_max is {greatest}, but the column holds {MAX_DATA_LENGTH} characters");
     let reversed = format!("data_length_min is {least}, which is more than data_length_max ({greatest})");
-    first_problem([
-        (greatest > MAX_DATA_LENGTH, "data_length_max", &long),
-        (least > greatest, "data_length_min", &reversed),
-    ])
+    first_problem([(least > greatest, "data_length_min", &reversed)])
 }
 
 fn fraction_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {

@@ -64,6 +64,7 @@ with_defaults! {
         #[schemars(range(min = 1, max = 2_147_483_647))]
         pub max_price: u32 = 500,
         /// Least and greatest length of column `data`.
+        // It is a varchar of so many characters.
         #[schemars(range(min = 0, max = 4_000))]
         pub data_length_min: u32 = 10,
         #[schemars(range(min = 0, max = 4_000))]

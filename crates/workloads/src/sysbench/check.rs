@@ -34,8 +34,9 @@ impl WorkloadOptions for Sysbench {
 
     fn needs(&self) -> Needs {
         let most = self.connections.iter().copied().max().unwrap_or(1);
+        let only_runs = self.step_commands().all(|command| command == "run");
         Needs {
-            connections: most.max(self.prepare_connections),
+            connections: if only_runs { most } else { most.max(self.prepare_connections) },
             data: self.data,
             cold: self.cold.clone(),
             prepares: self.db_ps_mode == PsMode::Auto,
