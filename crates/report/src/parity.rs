@@ -34,6 +34,22 @@ pub(crate) fn telling(parity: &Parity) -> String {
     kinds.into_iter().filter_map(counted).collect::<Vec<_>>().join(", ")
 }
 
+/// Why a plan that refuses unequal variants refuses these; `None` when it need not.
+pub fn refusal(parity: &Parity) -> Option<String> {
+    let lines: Vec<String> = parity
+        .of_kind(RemarkKind::Difference)
+        .map(|remark| format!("  {}: {}; to make it equal: {}", remark.id, remark.text, remark.write))
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "the configurations differ, and the plan says parity = \"refuse\":\n{}\nmake them \
+         equal, or list intended differences in differs of the plan",
+        lines.join("\n")
+    ))
+}
+
 fn short_line(remark: &Remark) -> String {
     let word = match remark.kind {
         RemarkKind::Difference => "differs",
@@ -133,6 +149,18 @@ mod tests {
         assert_eq!(telling(&parity), "1 configuration difference, 1 trap");
         parity.remarks.clear();
         assert_eq!(telling(&parity), "");
+    }
+
+    #[test]
+    fn a_refusal_says_what_differs_and_what_to_write() {
+        let mut parity = fixture::parity(&fixture::NAMES);
+        insta::assert_snapshot!(refusal(&parity).unwrap_or_default(), @r#"
+        the configurations differ, and the plan says parity = "refuse":
+          buffer-pool: buffer pool: 2,000 KiB | 1 GiB; to make it equal: PRAGMA cache_size
+        make them equal, or list intended differences in differs of the plan
+        "#);
+        parity.remarks.retain(|remark| remark.kind != RemarkKind::Difference);
+        assert_eq!(refusal(&parity), None, "a trap is no reason");
     }
 
     #[test]

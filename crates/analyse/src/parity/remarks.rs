@@ -116,20 +116,4 @@ impl Parity {
     pub fn unlike(&self) -> Vec<&str> {
         self.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect()
     }
-
-    /// Why a plan that refuses unequal variants refuses these; `None` when it need not.
-    pub fn refusal(&self) -> Option<String> {
-        let lines: Vec<String> = self
-            .of_kind(RemarkKind::Difference)
-            .map(|remark| format!("  {}: {}; to make it equal: {}", remark.id, remark.text, remark.write))
-            .collect();
-        if lines.is_empty() {
-            return None;
-        }
-        Some(format!(
-            "the configurations differ, and the plan says parity = \"refuse\":\n{}\nmake them \
-             equal, or list intended differences in differs of the plan",
-            lines.join("\n")
-        ))
-    }
 }
