@@ -8,6 +8,7 @@ use dbdyno_analyse::{BlockShare, CheckPart, Code, Figure, Notice, numbered, p_te
 
 use crate::levels;
 use crate::number::fixed;
+use crate::parity::class_difference;
 use crate::words::{TIMES_TABLE, blocks_text, listed};
 
 static WORDS: LazyLock<BTreeMap<Code, String>> = LazyLock::new(|| {
@@ -34,13 +35,16 @@ pub fn reasons_text(reasons: &[Notice]) -> String {
     reasons.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON.
+/// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON. Of
+/// a setting that differs there are only the words.
 pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
     for reason in reasons {
         let words = text(reason);
         for figure in reason.figures.values_mut() {
-            if let Figure::Reasons(inner) = figure {
-                add_words(inner);
+            match figure {
+                Figure::Reasons(inner) => add_words(inner),
+                Figure::Setting(found) => *figure = class_difference(found).into(),
+                _ => {}
             }
         }
         reason.figures.insert("text", words.into());
@@ -114,6 +118,7 @@ fn written(figure: &Figure, how: &str) -> String {
         (Figure::Reasons(reasons), _) => reasons_text(reasons),
         (Figure::Restless(levels), _) => levels::restless(levels),
         (Figure::Deferred(work), _) => work.iter().map(levels::deferred).collect::<Vec<_>>().join("; "),
+        (Figure::Setting(found), _) => class_difference(found),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
         (Figure::Count(1), "times") => "once".to_owned(),
@@ -144,6 +149,7 @@ fn share_text(share: &BlockShare) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::parity::ClassDifference;
     use dbdyno_analyse::{DeferredWork, RestlessLevel};
 
     use super::*;
@@ -204,6 +210,15 @@ mod tests {
         assert!(!lines.iter().any(|line| line.contains(['{', '}', '[', '|'])), "{lines:#?}");
         assert_eq!(WORDS.len(), Code::ALL.len(), "every code has a row");
         insta::assert_snapshot!("notices", lines.join("\n"));
+    }
+
+    #[test]
+    fn of_a_setting_that_differs_there_are_the_words_in_json() {
+        let found = ClassDifference { title: "page size".to_owned(), values: Vec::new() };
+        let mut notice = Notice::new(Code::SettingsDiffer).with("difference", found);
+        assert_eq!(text(&notice), "Different settings: page size: .");
+        add_words([&mut notice]);
+        assert_eq!(notice.figures["difference"], "page size: ".into());
     }
 
     #[test]

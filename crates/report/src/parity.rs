@@ -1,7 +1,9 @@
 //! How the variants were configured, in words and as a table that every format shares.
 
 use dbdyno_analyse::numbered;
-use dbdyno_analyse::parity::{ClassRow, Knowledge, Parity, Remark, RemarkKind, Standing};
+use dbdyno_analyse::parity::{
+    ClassDifference, ClassRow, ClassValue, Knowledge, Parity, Remark, RemarkKind, Standing, What,
+};
 
 use crate::document::{Block, Table, Tone};
 
@@ -38,7 +40,7 @@ pub(crate) fn telling(parity: &Parity) -> String {
 pub fn refusal(parity: &Parity) -> Option<String> {
     let lines: Vec<String> = parity
         .of_kind(RemarkKind::Difference)
-        .map(|remark| format!("  {}: {}; to make it equal: {}", remark.id, remark.text, remark.write))
+        .map(|remark| format!("  {}: {}; to make it equal: {}", remark.id, text(remark), remark.write))
         .collect();
     if lines.is_empty() {
         return None;
@@ -58,7 +60,46 @@ fn short_line(remark: &Remark) -> String {
         RemarkKind::Declared => "intended",
         RemarkKind::Unknown => "not known",
     };
-    format!("{word}: {}", remark.text)
+    format!("{word}: {}", text(remark))
+}
+
+/// What it is, in one sentence without its full stop.
+pub(crate) fn text(remark: &Remark) -> String {
+    let variants = remark.variants.join(", ");
+    match &remark.what {
+        What::Class(found) if remark.kind == RemarkKind::Declared => {
+            format!("{}; listed in differs", class_difference(found))
+        }
+        What::Class(found) => class_difference(found),
+        What::Trap { title, lines } if lines.is_empty() => format!("{title} ({variants})"),
+        What::Trap { title, lines } => format!("{title} ({})", lines.join("; ")),
+        What::AssumedDefaults { product, version } => format!(
+            "the defaults of {variants}'s exact version are not known: those of {product} {version} are assumed"
+        ),
+        What::ExternalServer => {
+            format!("{variants} is an external server: its settings are read after connecting")
+        }
+        What::UnknownSettings => format!("the settings of {variants} are not known"),
+        What::Words(text) => text.clone(),
+    }
+}
+
+/// `binary log: off (a, c), on by default (b)`. Variants of a run have names of their own: two of
+/// one name are of two runs that are compared, the base's first.
+pub(crate) fn class_difference(found: &ClassDifference) -> String {
+    let names: Vec<&str> = found.values.iter().flat_map(|value| &value.variants).map(String::as_str).collect();
+    let runs: &[&str] = match names[..] {
+        [base, new] if base == new => &[" of the base", " of the new run"],
+        _ => &[],
+    };
+    let mut runs = runs.iter();
+    let mut group = |ClassValue { value, variants }: &ClassValue| {
+        let names = variants.iter().map(|name| format!("{name}{}", runs.next().unwrap_or(&"")));
+        let by_default = if value.is_default { " by default" } else { "" };
+        format!("{}{by_default} ({})", value.text, names.collect::<Vec<_>>().join(", "))
+    };
+    let groups: Vec<String> = found.values.iter().map(&mut group).collect();
+    format!("{}: {}", found.title, groups.join(", "))
 }
 
 /// The remarks first; the table is evidence.
@@ -131,6 +172,8 @@ fn row(class: &ClassRow) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::parity::ClassCell;
+
     use super::*;
     use crate::fixture;
 
@@ -149,6 +192,47 @@ mod tests {
         assert_eq!(telling(&parity), "1 configuration difference, 1 trap");
         parity.remarks.clear();
         assert_eq!(telling(&parity), "");
+    }
+
+    #[test]
+    fn what_was_found_is_put_into_words() {
+        let value = |text: &str, is_default, variants: &[&str]| ClassValue {
+            value: ClassCell { text: text.to_owned(), is_default },
+            variants: variants.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let class = |values| ClassDifference { title: "page size".to_owned(), values };
+        let three = class(vec![value("4 KiB", true, &["a", "c"]), value("8 KiB", false, &["b"])]);
+        let of_two_runs = class(vec![value("4 KiB", true, &["a"]), value("8 KiB", true, &["a"])]);
+        insta::assert_snapshot!(class_difference(&of_two_runs), @"page size: 4 KiB by default (a of the base), 8 KiB by default (a of the new run)");
+        let said = |kind, what| {
+            let (id, variants) = (String::new(), vec!["a".to_owned(), "b".to_owned()]);
+            text(&Remark { kind, id, variants, trap: None, what, effect: String::new(), write: String::new() })
+        };
+        let trap = |lines: &[&str]| What::Trap {
+            title: "set twice".to_owned(),
+            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+        };
+        let texts = [
+            said(RemarkKind::Difference, What::Class(three.clone())),
+            said(RemarkKind::Declared, What::Class(three)),
+            said(RemarkKind::Trap, trap(&[])),
+            said(RemarkKind::Trap, trap(&["a line 1", "b line 2"])),
+            said(
+                RemarkKind::Unknown,
+                What::AssumedDefaults { product: "MariaDB", version: "10.11.5".to_owned() },
+            ),
+            said(RemarkKind::Unknown, What::ExternalServer),
+            said(RemarkKind::Unknown, What::UnknownSettings),
+        ];
+        insta::assert_snapshot!(texts.join("\n"), @"
+        page size: 4 KiB by default (a, c), 8 KiB (b)
+        page size: 4 KiB by default (a, c), 8 KiB (b); listed in differs
+        set twice (a, b)
+        set twice (a line 1; b line 2)
+        the defaults of a, b's exact version are not known: those of MariaDB 10.11.5 are assumed
+        a, b is an external server: its settings are read after connecting
+        the settings of a, b are not known
+        ");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use dbdyno_record::CheckPart;
 use serde::{Deserialize, Serialize};
 
+use crate::parity::ClassDifference;
+
 /// One warning of a run, or one reason why a run of a step is not used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notice {
@@ -35,6 +37,7 @@ pub enum Figure {
     Reasons(Vec<Notice>),
     Restless(Vec<RestlessLevel>),
     Deferred(Vec<DeferredWork>),
+    Setting(ClassDifference),
 }
 
 /// A level of put-off work that was not quiet in the end.
@@ -218,6 +221,7 @@ figures! {
     Vec<Notice>: Self::Reasons;
     Vec<RestlessLevel>: Self::Restless;
     Vec<DeferredWork>: Self::Deferred;
+    ClassDifference: Self::Setting;
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What parity says: the table of classes and the remarks, ready to be shown.
+//! What parity says: the table of classes and the remarks. The words are in the report.
 
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ pub enum Standing {
 }
 
 /// One thing to know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Remark {
     pub kind: RemarkKind,
     /// Of the class or trap.
@@ -66,12 +66,44 @@ pub struct Remark {
     /// The trap that says why a class differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trap: Option<String>,
-    /// What it is, in a sentence.
-    pub text: String,
+    #[serde(rename = "text")]
+    pub what: What,
     /// What it does to a result.
     pub effect: String,
     /// What to write to be rid of it; empty for a difference that is meant.
     pub write: String,
+}
+
+/// What it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum What {
+    /// Variants are unlike in a class.
+    Class(ClassDifference),
+    /// They walked into a trap: its title, and the lines of their option files that it is about.
+    Trap { title: String, lines: Vec<String> },
+    /// The defaults of this version were taken, since those of the variant's very own are not
+    /// known.
+    AssumedDefaults { product: &'static str, version: String },
+    /// Others run the server, and it was not yet asked for its settings.
+    ExternalServer,
+    UnknownSettings,
+    /// In words, which only a report adds, for readers of its JSON.
+    Words(String),
+}
+
+/// A class with its values, and which variants have each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClassDifference {
+    pub title: String,
+    /// In the order of the variants.
+    pub values: Vec<ClassValue>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClassValue {
+    pub value: ClassCell,
+    pub variants: Vec<String>,
 }
 
 /// What a remark is about, in the order in which reports show them.
