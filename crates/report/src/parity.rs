@@ -2,7 +2,8 @@
 
 use dbdyno_analyse::numbered;
 use dbdyno_analyse::parity::{
-    ClassDifference, ClassRow, ClassValue, Knowledge, Parity, Remark, RemarkKind, Standing, What,
+    ClassDifference, ClassRow, ClassValue, FatedLine, Knowledge, Parity, Remark, RemarkKind, Standing, Value,
+    What,
 };
 
 use crate::document::{Block, Table, Tone};
@@ -72,15 +73,36 @@ pub(crate) fn text(remark: &Remark) -> String {
         }
         What::Class(found) => class_difference(found),
         What::Trap { title, lines } if lines.is_empty() => format!("{title} ({variants})"),
-        What::Trap { title, lines } => format!("{title} ({})", lines.join("; ")),
+        What::Trap { title, lines } => {
+            let lines = lines.iter().map(|(variant, line)| format!("{variant} {}", line_text(line)));
+            format!("{title} ({})", lines.collect::<Vec<_>>().join("; "))
+        }
         What::AssumedDefaults { product, version } => format!(
-            "the defaults of {variants}'s exact version are not known: those of {product} {version} are assumed"
+            "the defaults of {variants}'s exact version are not known: those of {product} {version} \
+             are assumed"
         ),
         What::ExternalServer => {
             format!("{variants} is an external server: its settings are read after connecting")
         }
         What::UnknownSettings => format!("the settings of {variants} are not known"),
         What::Words(text) => text.clone(),
+    }
+}
+
+fn line_text(line: &FatedLine) -> String {
+    match line {
+        FatedLine::Unread { line, setting, group } => format!("line {line}: {setting} is in [{group}]"),
+        FatedLine::Twice { line, setting, value, later_line, later_value } => {
+            format!("{setting} = {value} (line {line}) and {later_value} (line {later_line})")
+        }
+        FatedLine::NotTaken { line, setting } => format!("line {line}: {setting}"),
+        FatedLine::Changed { line, setting, configured, effective } => {
+            let effective = match effective {
+                Value::Words(text) if text.is_empty() => "empty".to_owned(),
+                value => value.to_string(),
+            };
+            format!("line {line}: {setting} is configured as {configured} and is effectively {effective}")
+        }
     }
 }
 
@@ -208,15 +230,36 @@ mod tests {
             let (id, variants) = (String::new(), vec!["a".to_owned(), "b".to_owned()]);
             text(&Remark { kind, id, variants, trap: None, what, effect: String::new(), write: String::new() })
         };
-        let trap = |lines: &[&str]| What::Trap {
-            title: "set twice".to_owned(),
-            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+        let own = str::to_owned;
+        let trap = |lines: Vec<FatedLine>| What::Trap {
+            title: own("lines"),
+            lines: lines.into_iter().map(|line| (own("a"), line)).collect(),
         };
+        let changed = |effective| FatedLine::Changed {
+            line: 8,
+            setting: own("x"),
+            configured: own("200M"),
+            effective,
+        };
+        let twice = FatedLine::Twice {
+            line: 6,
+            setting: own("sync_binlog"),
+            value: own("1"),
+            later_line: 9,
+            later_value: own("0"),
+        };
+        let lines = vec![
+            FatedLine::Unread { line: 2, setting: own("port"), group: own("mysql") },
+            twice,
+            FatedLine::NotTaken { line: 7, setting: own("innodb_foo") },
+            changed(Value::Size(256 << 20)),
+            changed(Value::Words(String::new())),
+        ];
         let texts = [
             said(RemarkKind::Difference, What::Class(three.clone())),
             said(RemarkKind::Declared, What::Class(three)),
-            said(RemarkKind::Trap, trap(&[])),
-            said(RemarkKind::Trap, trap(&["a line 1", "b line 2"])),
+            said(RemarkKind::Trap, trap(Vec::new())),
+            said(RemarkKind::Trap, trap(lines)),
             said(
                 RemarkKind::Unknown,
                 What::AssumedDefaults { product: "MariaDB", version: "10.11.5".to_owned() },
@@ -227,8 +270,8 @@ mod tests {
         insta::assert_snapshot!(texts.join("\n"), @"
         page size: 4 KiB by default (a, c), 8 KiB (b)
         page size: 4 KiB by default (a, c), 8 KiB (b); listed in differs
-        set twice (a, b)
-        set twice (a line 1; b line 2)
+        lines (a, b)
+        lines (a line 2: port is in [mysql]; a sync_binlog = 1 (line 6) and 0 (line 9); a line 7: innodb_foo; a line 8: x is configured as 200M and is effectively 256 MiB; a line 8: x is configured as 200M and is effectively empty)
         the defaults of a, b's exact version are not known: those of MariaDB 10.11.5 are assumed
         a, b is an external server: its settings are read after connecting
         the settings of a, b are not known

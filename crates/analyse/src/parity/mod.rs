@@ -33,6 +33,7 @@ use crate::servers::servers;
 pub use classes::{Across, Class, Weight, classes};
 pub use compared::compared;
 pub use condition::Circumstances;
+pub use effective::FatedLine;
 pub use plan_words::{Mode, PlanWords};
 pub use remarks::{
     ClassCell, ClassDifference, ClassRow, ClassValue, Known, Parity, Remark, RemarkKind, Standing, What,

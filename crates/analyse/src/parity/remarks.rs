@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::classes::Weight;
+use super::effective::FatedLine;
 use super::subject::Knowledge;
 
 /// How the variants were configured, and what came of it.
@@ -80,8 +81,9 @@ pub struct Remark {
 pub enum What {
     /// Variants are unlike in a class.
     Class(ClassDifference),
-    /// They walked into a trap: its title, and the lines of their option files that it is about.
-    Trap { title: String, lines: Vec<String> },
+    /// They are in a trap: its title, and the lines of their configurations that it is about,
+    /// each with its variant.
+    Trap { title: String, lines: Vec<(String, FatedLine)> },
     /// The defaults of this version were taken, since those of the variant's very own are not
     /// known.
     AssumedDefaults { product: &'static str, version: String },
