@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use dbdyno_analyse::{BlockShare, CheckPart, Code, Figure, Notice, numbered, p_text};
+use dbdyno_analyse::{BlockShare, CheckPart, Code, DesignFault, Figure, Notice, numbered, p_text};
 
 use crate::levels;
 use crate::number::fixed;
@@ -36,14 +36,14 @@ pub fn reasons_text(reasons: &[Notice]) -> String {
 }
 
 /// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON. Of
-/// a setting that differs there are only the words.
+/// a setting that differs and a fault of a design there are only the words.
 pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
     for reason in reasons {
         let words = text(reason);
         for figure in reason.figures.values_mut() {
             match figure {
                 Figure::Reasons(inner) => add_words(inner),
-                Figure::Setting(found) => *figure = class_difference(found).into(),
+                Figure::Setting(_) | Figure::Design(_) => *figure = written(figure, "").into(),
                 _ => {}
             }
         }
@@ -119,6 +119,7 @@ fn written(figure: &Figure, how: &str) -> String {
         (Figure::Restless(levels), _) => levels::restless(levels),
         (Figure::Deferred(work), _) => work.iter().map(levels::deferred).collect::<Vec<_>>().join("; "),
         (Figure::Setting(found), _) => class_difference(found),
+        (Figure::Design(fault), _) => design_fault(fault),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
         (Figure::Count(1), "times") => "once".to_owned(),
@@ -130,6 +131,20 @@ fn written(figure: &Figure, how: &str) -> String {
             let decimals = how.trim_end_matches('%').parse().unwrap_or(0);
             fixed(Some(if how.ends_with('%') { 100.0 * number } else { *number }), decimals)
         }
+    }
+}
+
+fn design_fault(fault: &DesignFault) -> String {
+    match fault {
+        DesignFault::BaseWithoutFactors { base } => format!("the base {base} has no factors"),
+        DesignFault::OtherFactors { variant, base } => {
+            format!("{variant} and {base} do not name the same factors")
+        }
+        DesignFault::OneLevel { factor } => format!("factor {factor} has one level only"),
+        DesignFault::Combinations { variants, different, all } => format!(
+            "{variants} variants with {different} different combinations of levels, where all \
+             combinations are {all}"
+        ),
     }
 }
 
@@ -219,6 +234,24 @@ mod tests {
         assert_eq!(text(&notice), "Different settings: page size: .");
         add_words([&mut notice]);
         assert_eq!(notice.figures["difference"], "page size: ".into());
+    }
+
+    #[test]
+    fn each_fault_of_a_design_has_its_words() {
+        let own = str::to_owned;
+        let faults = [
+            DesignFault::BaseWithoutFactors { base: own("x") },
+            DesignFault::OtherFactors { variant: own("y"), base: own("x") },
+            DesignFault::OneLevel { factor: own("a") },
+            DesignFault::Combinations { variants: 2, different: 2, all: 4 },
+        ];
+        let lines: Vec<String> = faults.iter().map(design_fault).collect();
+        insta::assert_snapshot!(lines.join("\n"), @"
+        the base x has no factors
+        y and x do not name the same factors
+        factor a has one level only
+        2 variants with 2 different combinations of levels, where all combinations are 4
+        ");
     }
 
     #[test]

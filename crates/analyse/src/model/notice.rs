@@ -38,6 +38,18 @@ pub enum Figure {
     Restless(Vec<RestlessLevel>),
     Deferred(Vec<DeferredWork>),
     Setting(ClassDifference),
+    Design(DesignFault),
+}
+
+/// What keeps variants with factors from being a full factorial design.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DesignFault {
+    BaseWithoutFactors { base: String },
+    OtherFactors { variant: String, base: String },
+    OneLevel { factor: String },
+    /// The variants are not each of all combinations of levels once.
+    Combinations { variants: usize, different: usize, all: usize },
 }
 
 /// A level of put-off work that was not quiet in the end.
@@ -222,6 +234,7 @@ figures! {
     Vec<RestlessLevel>: Self::Restless;
     Vec<DeferredWork>: Self::Deferred;
     ClassDifference: Self::Setting;
+    DesignFault: Self::Design;
 }
 
 #[cfg(test)]
