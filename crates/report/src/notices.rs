@@ -4,12 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use dbdyno_analyse::{BlockShare, CheckPart, Code, DesignFault, Figure, Notice, numbered, p_text};
+use dbdyno_analyse::{
+    BlockShare, CheckPart, Code, DesignFault, Figure, Notice, SettingChange, numbered, p_text,
+};
 
 use crate::levels;
 use crate::number::fixed;
 use crate::parity::class_difference;
 use crate::words::{TIMES_TABLE, blocks_text, listed};
+
+/// Settings that a warning names; the others are counted.
+const NAMED: usize = 8;
 
 static WORDS: LazyLock<BTreeMap<Code, String>> = LazyLock::new(|| {
     toml::from_str(include_str!("notices.toml")).expect("notices.toml is a part of the program and is tested")
@@ -36,14 +41,16 @@ pub fn reasons_text(reasons: &[Notice]) -> String {
 }
 
 /// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON. Of
-/// a setting that differs and a fault of a design there are only the words.
+/// settings and faults of a design there are only the words.
 pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
     for reason in reasons {
         let words = text(reason);
         for figure in reason.figures.values_mut() {
             match figure {
                 Figure::Reasons(inner) => add_words(inner),
-                Figure::Setting(_) | Figure::Design(_) => *figure = written(figure, "").into(),
+                Figure::Setting(_) | Figure::Changes(_) | Figure::Design(_) => {
+                    *figure = written(figure, "").into();
+                }
                 _ => {}
             }
         }
@@ -119,6 +126,7 @@ fn written(figure: &Figure, how: &str) -> String {
         (Figure::Restless(levels), _) => levels::restless(levels),
         (Figure::Deferred(work), _) => work.iter().map(levels::deferred).collect::<Vec<_>>().join("; "),
         (Figure::Setting(found), _) => class_difference(found),
+        (Figure::Changes(changes), _) => changes_text(changes),
         (Figure::Design(fault), _) => design_fault(fault),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
@@ -132,6 +140,16 @@ fn written(figure: &Figure, how: &str) -> String {
             fixed(Some(if how.ends_with('%') { 100.0 * number } else { *number }), decimals)
         }
     }
+}
+
+/// `sync_binlog "1", then "0"; 2 more`
+fn changes_text(changes: &[SettingChange]) -> String {
+    let value = |value: &Option<String>| format!("{:?}", value.as_deref().unwrap_or("not there"));
+    let change =
+        |change: &SettingChange| format!("{} {}, then {}", change.name, value(&change.first), value(&change.other));
+    let more = changes.len().saturating_sub(NAMED);
+    let named = changes.iter().take(NAMED).map(change);
+    named.chain((more > 0).then(|| format!("{more} more"))).collect::<Vec<_>>().join("; ")
 }
 
 fn design_fault(fault: &DesignFault) -> String {
@@ -234,6 +252,20 @@ mod tests {
         assert_eq!(text(&notice), "Different settings: page size: .");
         add_words([&mut notice]);
         assert_eq!(notice.figures["difference"], "page size: ".into());
+    }
+
+    #[test]
+    fn changed_settings_are_named_up_to_a_number() {
+        let change = |name: &str, first: Option<&str>, other: Option<&str>| SettingChange {
+            name: name.to_owned(),
+            first: first.map(str::to_owned),
+            other: other.map(str::to_owned),
+        };
+        let mut changes = vec![change("old", Some("1"), None), change("new", None, Some("ON"))];
+        assert_eq!(changes_text(&changes), r#"old "1", then "not there"; new "not there", then "ON""#);
+        changes.extend((3..=10).map(|n| change(&format!("s{n:02}"), Some("1"), Some("2"))));
+        let text = changes_text(&changes);
+        assert!(text.ends_with(r#"s08 "1", then "2"; 2 more"#), "{text}");
     }
 
     #[test]

@@ -30,7 +30,9 @@ pub use findings::{
 };
 pub use groups::{MetricGroup, RelativeMetrics};
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
-pub use notice::{BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, Severity};
+pub use notice::{
+    BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SettingChange, Severity,
+};
 pub use report_words::{
     Agreement, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,
 };

@@ -39,6 +39,15 @@ pub enum Figure {
     Deferred(Vec<DeferredWork>),
     Setting(ClassDifference),
     Design(DesignFault),
+    Changes(Vec<SettingChange>),
+}
+
+/// A setting that two starts of a server had otherwise; `None` where a start had none of the name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingChange {
+    pub name: String,
+    pub first: Option<String>,
+    pub other: Option<String>,
 }
 
 /// What keeps variants with factors from being a full factorial design.
@@ -235,6 +244,7 @@ figures! {
     Vec<DeferredWork>: Self::Deferred;
     ClassDifference: Self::Setting;
     DesignFault: Self::Design;
+    Vec<SettingChange>: Self::Changes;
 }
 
 #[cfg(test)]
