@@ -57,22 +57,30 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     Some(compared(&subjects, &words.differs, circumstances_of(&run.manifest)))
 }
 
-/// Where a prediction was wrong, one phrase a setting or class: settings that were predicted, and
-/// all classes. Empty for a perfect one.
-pub fn unexpected(predicted: &Subject, effective: &Subject) -> Vec<String> {
+/// A setting, or a class as `class.ID`, that is not as it was predicted; `None` where there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unexpected {
+    pub name: String,
+    pub predicted: Option<String>,
+    pub is: Option<String>,
+}
+
+/// Where a prediction was wrong: settings that were predicted, and all classes. Empty for a perfect
+/// one.
+pub fn unexpected(predicted: &Subject, effective: &Subject) -> Vec<Unexpected> {
     let mut wrong = Vec::new();
     for (name, value) in &predicted.settings {
-        match effective.settings.get(name).or_else(|| effective.session.get(name)) {
-            Some(is) if value::says_the_same(value, is) => {}
-            Some(is) => wrong.push(format!("{name}: predicted {value:?}, is {is:?}")),
-            None => wrong.push(format!("{name}: predicted {value:?}, is not there")),
+        let is = effective.settings.get(name).or_else(|| effective.session.get(name));
+        if !is.is_some_and(|is| value::says_the_same(value, is)) {
+            let (predicted, is) = (Some(value.clone()), is.cloned());
+            wrong.push(Unexpected { name: name.clone(), predicted, is });
         }
     }
     for class in classes() {
-        let text = |subject| class.of(subject).map_or("nothing".to_owned(), |found| found.value.to_string());
-        let (expected, is) = (text(predicted), text(effective));
-        if expected != is {
-            wrong.push(format!("class {}: predicted {expected}, is {is}", class.id));
+        let [predicted, is] =
+            [predicted, effective].map(|subject| class.of(subject).map(|found| found.value.to_string()));
+        if predicted != is {
+            wrong.push(Unexpected { name: format!("class.{}", class.id), predicted, is });
         }
     }
     wrong
