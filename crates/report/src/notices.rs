@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use dbdyno_analyse::{
-    BlockShare, CheckPart, Code, DesignFault, Figure, Notice, SettingChange, numbered, p_text,
+    BlockShare, CheckPart, Code, DesignFault, Figure, Notice, SettingChange, VariantShare, numbered, p_text,
 };
 
 use crate::levels;
@@ -41,14 +41,14 @@ pub fn reasons_text(reasons: &[Notice]) -> String {
 }
 
 /// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON. Of
-/// settings and faults of a design there are only the words.
+/// some figures there are only the words.
 pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
     for reason in reasons {
         let words = text(reason);
         for figure in reason.figures.values_mut() {
             match figure {
                 Figure::Reasons(inner) => add_words(inner),
-                Figure::Setting(_) | Figure::Changes(_) | Figure::Design(_) => {
+                Figure::Setting(_) | Figure::Changes(_) | Figure::Design(_) | Figure::VariantShares(_) => {
                     *figure = written(figure, "").into();
                 }
                 _ => {}
@@ -127,6 +127,9 @@ fn written(figure: &Figure, how: &str) -> String {
         (Figure::Deferred(work), _) => work.iter().map(levels::deferred).collect::<Vec<_>>().join("; "),
         (Figure::Setting(found), _) => class_difference(found),
         (Figure::Changes(changes), _) => changes_text(changes),
+        (Figure::VariantShares(shares), _) => {
+            shares.iter().map(variant_share).collect::<Vec<_>>().join(", ")
+        }
         (Figure::Design(fault), _) => design_fault(fault),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
@@ -140,6 +143,13 @@ fn written(figure: &Figure, how: &str) -> String {
             fixed(Some(if how.ends_with('%') { 100.0 * number } else { *number }), decimals)
         }
     }
+}
+
+/// `wal 47 to 82 %`
+fn variant_share(share: &VariantShare) -> String {
+    let [least, greatest] = [share.least, share.greatest].map(|share| format!("{:.0}", 100.0 * share));
+    let range = if least == greatest { least } else { format!("{least} to {greatest}") };
+    format!("{} {range} %", share.variant)
 }
 
 /// `sync_binlog "1", then "0"; 2 more`
@@ -252,6 +262,12 @@ mod tests {
         assert_eq!(text(&notice), "Different settings: page size: .");
         add_words([&mut notice]);
         assert_eq!(notice.figures["difference"], "page size: ".into());
+    }
+
+    #[test]
+    fn shares_that_are_written_alike_are_written_once() {
+        let of = |least, greatest| variant_share(&VariantShare { variant: "a".to_owned(), least, greatest });
+        assert_eq!([of(0.47, 0.82), of(0.031, 0.0349)], ["a 47 to 82 %", "a 3 %"]);
     }
 
     #[test]

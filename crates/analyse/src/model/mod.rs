@@ -32,6 +32,7 @@ pub use groups::{MetricGroup, RelativeMetrics};
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use notice::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SettingChange, Severity,
+    VariantShare,
 };
 pub use report_words::{
     Agreement, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,

@@ -40,6 +40,15 @@ pub enum Figure {
     Setting(ClassDifference),
     Design(DesignFault),
     Changes(Vec<SettingChange>),
+    VariantShares(Vec<VariantShare>),
+}
+
+/// Least and greatest share over the runs of a variant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantShare {
+    pub variant: String,
+    pub least: f64,
+    pub greatest: f64,
 }
 
 /// A setting that two starts of a server had otherwise; `None` where a start had none of the name.
@@ -245,6 +254,7 @@ figures! {
     ClassDifference: Self::Setting;
     DesignFault: Self::Design;
     Vec<SettingChange>: Self::Changes;
+    Vec<VariantShare>: Self::VariantShares;
 }
 
 #[cfg(test)]

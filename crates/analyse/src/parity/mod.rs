@@ -57,7 +57,8 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     Some(compared(&subjects, &words.differs, circumstances_of(&run.manifest)))
 }
 
-/// A setting, or a class as `class.ID`, that is not as it was predicted; `None` where there is none.
+/// A setting, or a class as `class.ID`, that is not as it was predicted; `None` where there is
+/// none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unexpected {
     pub name: String,
