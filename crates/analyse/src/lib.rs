@@ -75,7 +75,8 @@ pub use model::{
     WorkloadFindings, ZeroRates,
 };
 pub use model::{
-    BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SettingChange, VariantShare,
+    BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,
+    VariantShare,
 };
 pub use notices::settling::restless;
 pub use validity::failed_check;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use dbdyno_analyse::{
-    BlockShare, CheckPart, Code, DesignFault, Figure, Notice, SettingChange, VariantShare, numbered, p_text,
+    BlockShare, CheckPart, Code, DesignFault, Figure, Notice, SessionPart, SettingChange, VariantShare, numbered,
+    p_text,
 };
 
 use crate::levels;
@@ -48,9 +49,11 @@ pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
         for figure in reason.figures.values_mut() {
             match figure {
                 Figure::Reasons(inner) => add_words(inner),
-                Figure::Setting(_) | Figure::Changes(_) | Figure::Design(_) | Figure::VariantShares(_) => {
-                    *figure = written(figure, "").into();
-                }
+                Figure::Setting(_)
+                | Figure::Changes(_)
+                | Figure::Design(_)
+                | Figure::VariantShares(_)
+                | Figure::Sessions(_) => *figure = written(figure, "").into(),
                 _ => {}
             }
         }
@@ -130,6 +133,7 @@ fn written(figure: &Figure, how: &str) -> String {
         (Figure::VariantShares(shares), _) => {
             shares.iter().map(variant_share).collect::<Vec<_>>().join(", ")
         }
+        (Figure::Sessions(parts), _) => parts.iter().map(session_part).collect::<Vec<_>>().join(", "),
         (Figure::Design(fault), _) => design_fault(fault),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
@@ -143,6 +147,15 @@ fn written(figure: &Figure, how: &str) -> String {
             fixed(Some(if how.ends_with('%') { 100.0 * number } else { *number }), decimals)
         }
     }
+}
+
+/// `3 cells from 2026-03-01 12:00:59 UTC`; records have `2026-03-01T12:00:59.123Z`.
+fn session_part(part: &SessionPart) -> String {
+    let from = match (part.from.get(..10), part.from.get(11..19)) {
+        (Some(day), Some(time)) => format!("{day} {time} UTC"),
+        _ => part.from.clone(),
+    };
+    format!("{} from {from}", numbered(part.cells as u64, "cell"))
 }
 
 /// `wal 47 to 82 %`
@@ -262,6 +275,13 @@ mod tests {
         assert_eq!(text(&notice), "Different settings: page size: .");
         add_words([&mut notice]);
         assert_eq!(notice.figures["difference"], "page size: ".into());
+    }
+
+    #[test]
+    fn a_part_of_a_block_has_its_cells_and_the_second_in_which_it_began() {
+        let of = |cells, from: &str| session_part(&SessionPart { cells, from: from.to_owned() });
+        assert_eq!(of(1, "2026-03-01T12:00:59.5Z"), "1 cell from 2026-03-01 12:00:59 UTC");
+        assert_eq!(of(2, "noon"), "2 cells from noon");
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub use findings::{
 pub use groups::{MetricGroup, RelativeMetrics};
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use notice::{
-    BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SettingChange, Severity,
-    VariantShare,
+    BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
+    Severity, VariantShare,
 };
 pub use report_words::{
     Agreement, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,

@@ -41,6 +41,15 @@ pub enum Figure {
     Design(DesignFault),
     Changes(Vec<SettingChange>),
     VariantShares(Vec<VariantShare>),
+    Sessions(Vec<SessionPart>),
+}
+
+/// The cells of a block that one run of dbdyno over the plan began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionPart {
+    pub cells: usize,
+    /// When the first of them began, as recorded.
+    pub from: String,
 }
 
 /// Least and greatest share over the runs of a variant.
@@ -255,6 +264,7 @@ figures! {
     DesignFault: Self::Design;
     Vec<SettingChange>: Self::Changes;
     Vec<VariantShare>: Self::VariantShares;
+    Vec<SessionPart>: Self::Sessions;
 }
 
 #[cfg(test)]
