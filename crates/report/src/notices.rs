@@ -274,7 +274,7 @@ mod tests {
         let mut notice = Notice::new(Code::SettingsDiffer).with("difference", found);
         assert_eq!(text(&notice), "Different settings: page size: .");
         add_words([&mut notice]);
-        assert_eq!(notice.figures["difference"], "page size: ".into());
+        assert_eq!(notice.figures["difference"], Figure::from("page size: "));
     }
 
     #[test]

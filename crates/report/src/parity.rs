@@ -115,12 +115,12 @@ pub(crate) fn class_difference(found: &ClassDifference) -> String {
         _ => &[],
     };
     let mut runs = runs.iter();
-    let mut group = |ClassValue { value, variants }: &ClassValue| {
+    let group = |ClassValue { value, variants }: &ClassValue| {
         let names = variants.iter().map(|name| format!("{name}{}", runs.next().unwrap_or(&"")));
         let by_default = if value.is_default { " by default" } else { "" };
         format!("{}{by_default} ({})", value.text, names.collect::<Vec<_>>().join(", "))
     };
-    let groups: Vec<String> = found.values.iter().map(&mut group).collect();
+    let groups: Vec<String> = found.values.iter().map(group).collect();
     format!("{}: {}", found.title, groups.join(", "))
 }
 

@@ -37,10 +37,12 @@ pub enum Figure {
     Reasons(Vec<Notice>),
     Restless(Vec<RestlessLevel>),
     Deferred(Vec<DeferredWork>),
+    /// A class of settings in which two variants differ.
     Setting(ClassDifference),
     Design(DesignFault),
     Changes(Vec<SettingChange>),
     VariantShares(Vec<VariantShare>),
+    /// Of a block that was interrupted and resumed.
     Sessions(Vec<SessionPart>),
 }
 
