@@ -74,7 +74,10 @@ pub use model::{
     SweepSpread, SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict,
     WorkloadFindings, ZeroRates,
 };
-pub use model::{BlockShare, Code, DeferredWork, Figure, RestlessLevel};
+pub use model::{
+    BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,
+    VariantShare,
+};
 pub use notices::settling::restless;
 pub use validity::failed_check;
 pub use words::{grouped, numbered};

@@ -8,6 +8,7 @@ use dbdyno_analyse::parity::{
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::intents::{ConfigProduct, ConfigServer};
 use dbdyno_record::VariantInfo;
+use dbdyno_report::parity_refusal;
 use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, USAGE};
@@ -161,7 +162,7 @@ pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), End
         matches!(variant.knowledge, Knowledge::Effective | Knowledge::Predicted { assumed_from: None })
     });
     match plan.parity {
-        dbdyno_plan::Parity::Refuse if is_sure => match parity.refusal() {
+        dbdyno_plan::Parity::Refuse if is_sure => match parity_refusal(&parity) {
             Some(refusal) => Err(Ended::usage(refusal)),
             None => Ok(()),
         },

@@ -1,16 +1,18 @@
 //! Findings as one JSON object, for programs.
 
+use dbdyno_analyse::parity::What;
 use dbdyno_analyse::{Findings, Validity};
 use serde::Serialize;
 
 use crate::notices::add_words;
+use crate::parity;
 
 /// Version of the JSON report's shape: the findings as they are, no number rounded. It rises when a
 /// key is removed or changes its meaning; new keys do not raise it.
 pub const SCHEMA: u32 = 5;
 
 /// The findings of a run. Each warning, and each reason why figures are not used, has its words
-/// among its figures.
+/// among its figures; of remarks on parity there are only the words.
 pub(crate) fn findings(findings: &Findings) -> String {
     let mut with_words = findings.clone();
     let of_sections = with_words.sections.iter_mut().flat_map(|section| &mut section.workloads);
@@ -21,6 +23,9 @@ pub(crate) fn findings(findings: &Findings) -> String {
         }
     }
     add_words(&mut with_words.warnings);
+    for remark in with_words.parity.iter_mut().flat_map(|parity| &mut parity.remarks) {
+        remark.what = What::Words(parity::text(remark));
+    }
     document(&with_words)
 }
 
@@ -38,6 +43,8 @@ pub(crate) fn document(content: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::parity::What;
+
     use crate::fixture;
 
     #[test]
@@ -56,5 +63,17 @@ mod tests {
         let reason = &validity(fixture::INVALID)["reasons"][0];
         let text = "rows of table 1: 399950 instead of 400000";
         assert_eq!((&reason["code"], &reason["figures"]["text"]), (&"quoted".into(), &text.into()));
+    }
+
+    #[test]
+    fn of_a_remark_on_parity_there_are_the_words() {
+        let mut findings = fixture::findings();
+        let mut parity = fixture::parity(&fixture::NAMES);
+        parity.remarks.truncate(1);
+        parity.remarks[0].what = What::UnknownSettings;
+        parity.remarks[0].variants = vec!["a".to_owned()];
+        findings.parity = Some(parity);
+        let value: serde_json::Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
+        assert_eq!(value["parity"]["remarks"][0]["text"], "the settings of a are not known");
     }
 }

@@ -51,6 +51,7 @@ pub use json::SCHEMA;
 pub use notices::{brief as reason_brief, reasons_text, text as notice_text, texts as notice_texts};
 pub use number::{milliseconds, rate};
 pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
+pub use parity::refusal as parity_refusal;
 pub use parquet::{RunRows, parquet};
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.

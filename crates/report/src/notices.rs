@@ -4,11 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use dbdyno_analyse::{BlockShare, CheckPart, Code, Figure, Notice, numbered, p_text};
+use dbdyno_analyse::{
+    BlockShare, CheckPart, Code, DesignFault, Figure, Notice, SessionPart, SettingChange, VariantShare, numbered,
+    p_text,
+};
 
 use crate::levels;
 use crate::number::fixed;
+use crate::parity::class_difference;
 use crate::words::{TIMES_TABLE, blocks_text, listed};
+
+/// Settings that a warning names; the others are counted.
+const NAMED: usize = 8;
 
 static WORDS: LazyLock<BTreeMap<Code, String>> = LazyLock::new(|| {
     toml::from_str(include_str!("notices.toml")).expect("notices.toml is a part of the program and is tested")
@@ -34,13 +41,20 @@ pub fn reasons_text(reasons: &[Notice]) -> String {
     reasons.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON.
+/// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON. Of
+/// some figures there are only the words.
 pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
     for reason in reasons {
         let words = text(reason);
         for figure in reason.figures.values_mut() {
-            if let Figure::Reasons(inner) = figure {
-                add_words(inner);
+            match figure {
+                Figure::Reasons(inner) => add_words(inner),
+                Figure::Setting(_)
+                | Figure::Changes(_)
+                | Figure::Design(_)
+                | Figure::VariantShares(_)
+                | Figure::Sessions(_) => *figure = written(figure, "").into(),
+                _ => {}
             }
         }
         reason.figures.insert("text", words.into());
@@ -114,6 +128,13 @@ fn written(figure: &Figure, how: &str) -> String {
         (Figure::Reasons(reasons), _) => reasons_text(reasons),
         (Figure::Restless(levels), _) => levels::restless(levels),
         (Figure::Deferred(work), _) => work.iter().map(levels::deferred).collect::<Vec<_>>().join("; "),
+        (Figure::Setting(found), _) => class_difference(found),
+        (Figure::Changes(changes), _) => changes_text(changes),
+        (Figure::VariantShares(shares), _) => {
+            shares.iter().map(variant_share).collect::<Vec<_>>().join(", ")
+        }
+        (Figure::Sessions(parts), _) => parts.iter().map(session_part).collect::<Vec<_>>().join(", "),
+        (Figure::Design(fault), _) => design_fault(fault),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
         (Figure::Count(1), "times") => "once".to_owned(),
@@ -125,6 +146,46 @@ fn written(figure: &Figure, how: &str) -> String {
             let decimals = how.trim_end_matches('%').parse().unwrap_or(0);
             fixed(Some(if how.ends_with('%') { 100.0 * number } else { *number }), decimals)
         }
+    }
+}
+
+/// `3 cells from 2026-03-01 12:00:59 UTC`; records have `2026-03-01T12:00:59.123Z`.
+fn session_part(part: &SessionPart) -> String {
+    let from = match (part.from.get(..10), part.from.get(11..19)) {
+        (Some(day), Some(time)) => format!("{day} {time} UTC"),
+        _ => part.from.clone(),
+    };
+    format!("{} from {from}", numbered(part.cells as u64, "cell"))
+}
+
+/// `wal 47 to 82 %`
+fn variant_share(share: &VariantShare) -> String {
+    let [least, greatest] = [share.least, share.greatest].map(|share| format!("{:.0}", 100.0 * share));
+    let range = if least == greatest { least } else { format!("{least} to {greatest}") };
+    format!("{} {range} %", share.variant)
+}
+
+/// `sync_binlog "1", then "0"; 2 more`
+fn changes_text(changes: &[SettingChange]) -> String {
+    let value = |value: &Option<String>| format!("{:?}", value.as_deref().unwrap_or("not there"));
+    let change =
+        |change: &SettingChange| format!("{} {}, then {}", change.name, value(&change.first), value(&change.other));
+    let more = changes.len().saturating_sub(NAMED);
+    let named = changes.iter().take(NAMED).map(change);
+    named.chain((more > 0).then(|| format!("{more} more"))).collect::<Vec<_>>().join("; ")
+}
+
+fn design_fault(fault: &DesignFault) -> String {
+    match fault {
+        DesignFault::BaseWithoutFactors { base } => format!("the base {base} has no factors"),
+        DesignFault::OtherFactors { variant, base } => {
+            format!("{variant} and {base} do not name the same factors")
+        }
+        DesignFault::OneLevel { factor } => format!("factor {factor} has one level only"),
+        DesignFault::Combinations { variants, different, all } => format!(
+            "{variants} variants with {different} different combinations of levels, where all \
+             combinations are {all}"
+        ),
     }
 }
 
@@ -144,6 +205,7 @@ fn share_text(share: &BlockShare) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::parity::ClassDifference;
     use dbdyno_analyse::{DeferredWork, RestlessLevel};
 
     use super::*;
@@ -204,6 +266,60 @@ mod tests {
         assert!(!lines.iter().any(|line| line.contains(['{', '}', '[', '|'])), "{lines:#?}");
         assert_eq!(WORDS.len(), Code::ALL.len(), "every code has a row");
         insta::assert_snapshot!("notices", lines.join("\n"));
+    }
+
+    #[test]
+    fn of_a_setting_that_differs_there_are_the_words_in_json() {
+        let found = ClassDifference { title: "page size".to_owned(), values: Vec::new() };
+        let mut notice = Notice::new(Code::SettingsDiffer).with("difference", found);
+        assert_eq!(text(&notice), "Different settings: page size: .");
+        add_words([&mut notice]);
+        assert_eq!(notice.figures["difference"], Figure::from("page size: "));
+    }
+
+    #[test]
+    fn a_part_of_a_block_has_its_cells_and_the_second_in_which_it_began() {
+        let of = |cells, from: &str| session_part(&SessionPart { cells, from: from.to_owned() });
+        assert_eq!(of(1, "2026-03-01T12:00:59.5Z"), "1 cell from 2026-03-01 12:00:59 UTC");
+        assert_eq!(of(2, "noon"), "2 cells from noon");
+    }
+
+    #[test]
+    fn shares_that_are_written_alike_are_written_once() {
+        let of = |least, greatest| variant_share(&VariantShare { variant: "a".to_owned(), least, greatest });
+        assert_eq!([of(0.47, 0.82), of(0.031, 0.0349)], ["a 47 to 82 %", "a 3 %"]);
+    }
+
+    #[test]
+    fn changed_settings_are_named_up_to_a_number() {
+        let change = |name: &str, first: Option<&str>, other: Option<&str>| SettingChange {
+            name: name.to_owned(),
+            first: first.map(str::to_owned),
+            other: other.map(str::to_owned),
+        };
+        let mut changes = vec![change("old", Some("1"), None), change("new", None, Some("ON"))];
+        assert_eq!(changes_text(&changes), r#"old "1", then "not there"; new "not there", then "ON""#);
+        changes.extend((3..=10).map(|n| change(&format!("s{n:02}"), Some("1"), Some("2"))));
+        let text = changes_text(&changes);
+        assert!(text.ends_with(r#"s08 "1", then "2"; 2 more"#), "{text}");
+    }
+
+    #[test]
+    fn each_fault_of_a_design_has_its_words() {
+        let own = str::to_owned;
+        let faults = [
+            DesignFault::BaseWithoutFactors { base: own("x") },
+            DesignFault::OtherFactors { variant: own("y"), base: own("x") },
+            DesignFault::OneLevel { factor: own("a") },
+            DesignFault::Combinations { variants: 2, different: 2, all: 4 },
+        ];
+        let lines: Vec<String> = faults.iter().map(design_fault).collect();
+        insta::assert_snapshot!(lines.join("\n"), @"
+        the base x has no factors
+        y and x do not name the same factors
+        factor a has one level only
+        2 variants with 2 different combinations of levels, where all combinations are 4
+        ");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! How the variants were configured, in words and as a table that every format shares.
 
 use dbdyno_analyse::numbered;
-use dbdyno_analyse::parity::{ClassRow, Knowledge, Parity, Remark, RemarkKind, Standing};
+use dbdyno_analyse::parity::{
+    ClassDifference, ClassRow, ClassValue, FatedLine, Knowledge, Parity, Remark, RemarkKind, Standing, Value,
+    What,
+};
 
 use crate::document::{Block, Table, Tone};
 
@@ -34,6 +37,22 @@ pub(crate) fn telling(parity: &Parity) -> String {
     kinds.into_iter().filter_map(counted).collect::<Vec<_>>().join(", ")
 }
 
+/// Why a plan that refuses unequal variants refuses these; `None` when it need not.
+pub fn refusal(parity: &Parity) -> Option<String> {
+    let lines: Vec<String> = parity
+        .of_kind(RemarkKind::Difference)
+        .map(|remark| format!("  {}: {}; to make it equal: {}", remark.id, text(remark), remark.write))
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "the configurations differ, and the plan says parity = \"refuse\":\n{}\nmake them \
+         equal, or list intended differences in differs of the plan",
+        lines.join("\n")
+    ))
+}
+
 fn short_line(remark: &Remark) -> String {
     let word = match remark.kind {
         RemarkKind::Difference => "differs",
@@ -42,7 +61,67 @@ fn short_line(remark: &Remark) -> String {
         RemarkKind::Declared => "intended",
         RemarkKind::Unknown => "not known",
     };
-    format!("{word}: {}", remark.text)
+    format!("{word}: {}", text(remark))
+}
+
+/// What it is, in one sentence without its full stop.
+pub(crate) fn text(remark: &Remark) -> String {
+    let variants = remark.variants.join(", ");
+    match &remark.what {
+        What::Class(found) if remark.kind == RemarkKind::Declared => {
+            format!("{}; listed in differs", class_difference(found))
+        }
+        What::Class(found) => class_difference(found),
+        What::Trap { title, lines } if lines.is_empty() => format!("{title} ({variants})"),
+        What::Trap { title, lines } => {
+            let lines = lines.iter().map(|(variant, line)| format!("{variant} {}", line_text(line)));
+            format!("{title} ({})", lines.collect::<Vec<_>>().join("; "))
+        }
+        What::AssumedDefaults { product, version } => format!(
+            "the defaults of {variants}'s exact version are not known: those of {product} {version} \
+             are assumed"
+        ),
+        What::ExternalServer => {
+            format!("{variants} is an external server: its settings are read after connecting")
+        }
+        What::UnknownSettings => format!("the settings of {variants} are not known"),
+        What::Words(text) => text.clone(),
+    }
+}
+
+fn line_text(line: &FatedLine) -> String {
+    match line {
+        FatedLine::Unread { line, setting, group } => format!("line {line}: {setting} is in [{group}]"),
+        FatedLine::Twice { line, setting, value, later_line, later_value } => {
+            format!("{setting} = {value} (line {line}) and {later_value} (line {later_line})")
+        }
+        FatedLine::NotTaken { line, setting } => format!("line {line}: {setting}"),
+        FatedLine::Changed { line, setting, configured, effective } => {
+            let effective = match effective {
+                Value::Words(text) if text.is_empty() => "empty".to_owned(),
+                value => value.to_string(),
+            };
+            format!("line {line}: {setting} is configured as {configured} and is effectively {effective}")
+        }
+    }
+}
+
+/// `binary log: off (a, c), on by default (b)`. Variants of a run have names of their own: two of
+/// one name are of two runs that are compared, the base's first.
+pub(crate) fn class_difference(found: &ClassDifference) -> String {
+    let names: Vec<&str> = found.values.iter().flat_map(|value| &value.variants).map(String::as_str).collect();
+    let runs: &[&str] = match names[..] {
+        [base, new] if base == new => &[" of the base", " of the new run"],
+        _ => &[],
+    };
+    let mut runs = runs.iter();
+    let group = |ClassValue { value, variants }: &ClassValue| {
+        let names = variants.iter().map(|name| format!("{name}{}", runs.next().unwrap_or(&"")));
+        let by_default = if value.is_default { " by default" } else { "" };
+        format!("{}{by_default} ({})", value.text, names.collect::<Vec<_>>().join(", "))
+    };
+    let groups: Vec<String> = found.values.iter().map(group).collect();
+    format!("{}: {}", found.title, groups.join(", "))
 }
 
 /// The remarks first; the table is evidence.
@@ -115,6 +194,8 @@ fn row(class: &ClassRow) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::parity::ClassCell;
+
     use super::*;
     use crate::fixture;
 
@@ -133,6 +214,80 @@ mod tests {
         assert_eq!(telling(&parity), "1 configuration difference, 1 trap");
         parity.remarks.clear();
         assert_eq!(telling(&parity), "");
+    }
+
+    #[test]
+    fn what_was_found_is_put_into_words() {
+        let value = |text: &str, is_default, variants: &[&str]| ClassValue {
+            value: ClassCell { text: text.to_owned(), is_default },
+            variants: variants.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let class = |values| ClassDifference { title: "page size".to_owned(), values };
+        let three = class(vec![value("4 KiB", true, &["a", "c"]), value("8 KiB", false, &["b"])]);
+        let of_two_runs = class(vec![value("4 KiB", true, &["a"]), value("8 KiB", true, &["a"])]);
+        insta::assert_snapshot!(class_difference(&of_two_runs), @"page size: 4 KiB by default (a of the base), 8 KiB by default (a of the new run)");
+        let said = |kind, what| {
+            let (id, variants) = (String::new(), vec!["a".to_owned(), "b".to_owned()]);
+            text(&Remark { kind, id, variants, trap: None, what, effect: String::new(), write: String::new() })
+        };
+        let own = str::to_owned;
+        let trap = |lines: Vec<FatedLine>| What::Trap {
+            title: own("lines"),
+            lines: lines.into_iter().map(|line| (own("a"), line)).collect(),
+        };
+        let changed = |effective| FatedLine::Changed {
+            line: 8,
+            setting: own("x"),
+            configured: own("200M"),
+            effective,
+        };
+        let twice = FatedLine::Twice {
+            line: 6,
+            setting: own("sync_binlog"),
+            value: own("1"),
+            later_line: 9,
+            later_value: own("0"),
+        };
+        let lines = vec![
+            FatedLine::Unread { line: 2, setting: own("port"), group: own("mysql") },
+            twice,
+            FatedLine::NotTaken { line: 7, setting: own("innodb_foo") },
+            changed(Value::Size(256 << 20)),
+            changed(Value::Words(String::new())),
+        ];
+        let texts = [
+            said(RemarkKind::Difference, What::Class(three.clone())),
+            said(RemarkKind::Declared, What::Class(three)),
+            said(RemarkKind::Trap, trap(Vec::new())),
+            said(RemarkKind::Trap, trap(lines)),
+            said(
+                RemarkKind::Unknown,
+                What::AssumedDefaults { product: "MariaDB", version: "10.11.5".to_owned() },
+            ),
+            said(RemarkKind::Unknown, What::ExternalServer),
+            said(RemarkKind::Unknown, What::UnknownSettings),
+        ];
+        insta::assert_snapshot!(texts.join("\n"), @"
+        page size: 4 KiB by default (a, c), 8 KiB (b)
+        page size: 4 KiB by default (a, c), 8 KiB (b); listed in differs
+        lines (a, b)
+        lines (a line 2: port is in [mysql]; a sync_binlog = 1 (line 6) and 0 (line 9); a line 7: innodb_foo; a line 8: x is configured as 200M and is effectively 256 MiB; a line 8: x is configured as 200M and is effectively empty)
+        the defaults of a, b's exact version are not known: those of MariaDB 10.11.5 are assumed
+        a, b is an external server: its settings are read after connecting
+        the settings of a, b are not known
+        ");
+    }
+
+    #[test]
+    fn a_refusal_says_what_differs_and_what_to_write() {
+        let mut parity = fixture::parity(&fixture::NAMES);
+        insta::assert_snapshot!(refusal(&parity).unwrap_or_default(), @r#"
+        the configurations differ, and the plan says parity = "refuse":
+          buffer-pool: buffer pool: 2,000 KiB | 1 GiB; to make it equal: PRAGMA cache_size
+        make them equal, or list intended differences in differs of the plan
+        "#);
+        parity.remarks.retain(|remark| remark.kind != RemarkKind::Difference);
+        assert_eq!(refusal(&parity), None, "a trap is no reason");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::model::{
     Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, Latency, Notice, PercentileRatio,
     Side, StepFindings, VariantStep, Verdict, ZeroRates,
 };
-use crate::parity::between;
+use crate::parity::{ClassDifference, between};
 use crate::statistics::describe::{geometric_mean, group};
 use crate::{Choices, analyse_with};
 
@@ -66,7 +66,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     let changed = [base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant));
     let changed: Vec<Notice> = changed.collect();
     let differences = between((base.run, base.variant), (new.run, new.variant));
-    let differ = |difference: String| Notice::new(Code::SettingsDiffer).with("difference", difference);
+    let differ =
+        |difference: ClassDifference| Notice::new(Code::SettingsDiffer).with("difference", difference);
     notes.extend(differences.into_iter().map(differ));
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));

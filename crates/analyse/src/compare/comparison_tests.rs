@@ -104,14 +104,14 @@ fn settings_that_are_not_alike_are_noted() {
     set(&mut run, "a", "page_size", "4096");
     set(&mut run, "b", "page_size", "8192");
     let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
-    assert_snapshot!(shown_all(&notes(&run)), @"settings-differ difference: page size: 4 KiB by default (a), 8 KiB by default (b)");
+    assert_snapshot!(shown_all(&notes(&run)), @r#"settings-differ difference: {"title":"page size","values":[{"value":{"text":"4 KiB","is_default":true},"variants":["a"]},{"value":{"text":"8 KiB","is_default":true},"variants":["b"]}]}"#);
     run.manifest.plan_toml = "differs = [\"page-size\"]".to_owned();
     assert!(notes(&run).is_empty());
     let mut other = run_of_pairs("y", &STEADY);
     set(&mut other, "a", "page_size", "8192");
     run.manifest.plan_toml.clear();
     let found = compare(side(&run, "a"), side(&other, "a"), CompareChoices::default()).unwrap();
-    assert_snapshot!(shown(found.notes.last().unwrap()), @"settings-differ difference: page size: 4 KiB by default (a of the base), 8 KiB by default (a of the new run)");
+    assert_snapshot!(shown(found.notes.last().unwrap()), @r#"settings-differ difference: {"title":"page size","values":[{"value":{"text":"4 KiB","is_default":true},"variants":["a"]},{"value":{"text":"8 KiB","is_default":true},"variants":["a"]}]}"#);
 }
 
 #[test]

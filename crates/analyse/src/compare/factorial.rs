@@ -14,7 +14,7 @@ use dbdyno_record::{VariantInfo, parallel};
 use crate::compare::inference::paired;
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::model::runs::valid;
-use crate::model::{Effect, Ratio, StepFindings, Verdict};
+use crate::model::{DesignFault, Effect, Ratio, StepFindings, Verdict};
 
 /// Which variants have which levels, if they are a full factorial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,14 +30,13 @@ pub(crate) struct Design {
 type Contrast = Vec<(String, f64)>;
 
 impl Design {
-    /// `Ok(None)` when no variant has factors; else what keeps the variants from being a full
-    /// factorial, in a sentence. `again` is the name of the variant that is another one under a
-    /// second name, and no combination of its own.
+    /// `Ok(None)` when no variant has factors. `again` is the name of the variant that is another
+    /// one under a second name, and no combination of its own.
     pub(crate) fn of(
         variants: &[VariantInfo],
         base: &str,
         again: Option<&str>,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Option<Self>, DesignFault> {
         let has_part =
             |variant: &&VariantInfo| !variant.factors.is_empty() && again != Some(variant.name.as_str());
         let with: Vec<&VariantInfo> = variants.iter().filter(has_part).collect();
@@ -45,28 +44,26 @@ impl Design {
             return Ok(None);
         }
         let Some(of_base) = with.iter().find(|variant| variant.name == base) else {
-            return Err(format!("the base {base} has no factors"));
+            return Err(DesignFault::BaseWithoutFactors { base: base.to_owned() });
         };
         let mut levels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for variant in &with {
             if !variant.factors.keys().eq(of_base.factors.keys()) {
-                return Err(format!("{} and {base} do not name the same factors", variant.name));
+                let (variant, base) = (variant.name.clone(), base.to_owned());
+                return Err(DesignFault::OtherFactors { variant, base });
             }
             for (factor, level) in &variant.factors {
                 levels.entry(factor.clone()).or_default().insert(level.clone());
             }
         }
         if let Some((factor, _)) = levels.iter().find(|(_, levels)| levels.len() < 2) {
-            return Err(format!("factor {factor} has one level only"));
+            return Err(DesignFault::OneLevel { factor: factor.clone() });
         }
         let combinations: BTreeSet<_> = with.iter().map(|variant| &variant.factors).collect();
-        let wanted: usize = levels.values().map(BTreeSet::len).product();
-        if combinations.len() != with.len() || wanted != with.len() {
-            return Err(format!(
-                "{} variants with {} different combinations of levels, where all combinations are {wanted}",
-                with.len(),
-                combinations.len()
-            ));
+        let (variants, different) = (with.len(), combinations.len());
+        let all: usize = levels.values().map(BTreeSet::len).product();
+        if different != variants || all != variants {
+            return Err(DesignFault::Combinations { variants, different, all });
         }
         let variants = with.iter().map(|variant| (variant.name.clone(), variant.factors.clone())).collect();
         Ok(Some(Self { base: of_base.factors.clone(), levels, variants }))
@@ -309,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_full_factorial_is_said() {
+    fn what_is_no_full_factorial_has_its_fault() {
         let variant = |name: &str, pairs: &[(&str, &str)]| VariantInfo {
             factors: factors(pairs),
             ..crate::fixtures::variant(name)
@@ -317,11 +314,14 @@ mod tests {
         let problem = |variants: &[VariantInfo]| Design::of(variants, "x", None).unwrap_err();
         let x = variant("x", &[("a", "1"), ("b", "1")]);
         let alike = variant("y", &[("a", "1"), ("b", "2")]);
-        insta::assert_snapshot!(problem(&[x.clone(), alike]), @"factor a has one level only");
+        assert_eq!(problem(&[x.clone(), alike]), DesignFault::OneLevel { factor: "a".to_owned() });
         let corner = variant("y", &[("a", "2"), ("b", "2")]);
-        insta::assert_snapshot!(problem(&[x.clone(), corner]), @"2 variants with 2 different combinations of levels, where all combinations are 4");
-        insta::assert_snapshot!(problem(&[x, variant("y", &[("a", "2")])]), @"y and x do not name the same factors");
-        insta::assert_snapshot!(problem(&[variant("x", &[]), variant("y", &[("a", "2")])]), @"the base x has no factors");
+        let combinations = DesignFault::Combinations { variants: 2, different: 2, all: 4 };
+        assert_eq!(problem(&[x.clone(), corner]), combinations);
+        let (y, base) = (variant("y", &[("a", "2")]), || "x".to_owned());
+        let other = DesignFault::OtherFactors { variant: "y".to_owned(), base: base() };
+        assert_eq!(problem(&[x, y.clone()]), other);
+        assert_eq!(problem(&[variant("x", &[]), y]), DesignFault::BaseWithoutFactors { base: base() });
         assert_eq!(Design::of(&[variant("x", &[])], "x", None), Ok(None));
     }
 }

@@ -30,7 +30,10 @@ pub use findings::{
 };
 pub use groups::{MetricGroup, RelativeMetrics};
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
-pub use notice::{BlockShare, Code, DeferredWork, Figure, Notice, RestlessLevel, Severity};
+pub use notice::{
+    BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
+    Severity, VariantShare,
+};
 pub use report_words::{
     Agreement, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,
 };

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use dbdyno_record::CheckPart;
 use serde::{Deserialize, Serialize};
 
+use crate::parity::ClassDifference;
+
 /// One warning of a run, or one reason why a run of a step is not used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notice {
@@ -35,6 +37,48 @@ pub enum Figure {
     Reasons(Vec<Notice>),
     Restless(Vec<RestlessLevel>),
     Deferred(Vec<DeferredWork>),
+    /// A class of settings in which two variants differ.
+    Setting(ClassDifference),
+    Design(DesignFault),
+    Changes(Vec<SettingChange>),
+    VariantShares(Vec<VariantShare>),
+    /// Of a block that was interrupted and resumed.
+    Sessions(Vec<SessionPart>),
+}
+
+/// The cells of a block that one run of dbdyno over the plan began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionPart {
+    pub cells: usize,
+    /// When the first of them began, as recorded.
+    pub from: String,
+}
+
+/// Least and greatest share over the runs of a variant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantShare {
+    pub variant: String,
+    pub least: f64,
+    pub greatest: f64,
+}
+
+/// A setting that two starts of a server had otherwise; `None` where a start had none of the name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingChange {
+    pub name: String,
+    pub first: Option<String>,
+    pub other: Option<String>,
+}
+
+/// What keeps variants with factors from being a full factorial design.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DesignFault {
+    BaseWithoutFactors { base: String },
+    OtherFactors { variant: String, base: String },
+    OneLevel { factor: String },
+    /// The variants are not each of all combinations of levels once.
+    Combinations { variants: usize, different: usize, all: usize },
 }
 
 /// A level of put-off work that was not quiet in the end.
@@ -218,6 +262,11 @@ figures! {
     Vec<Notice>: Self::Reasons;
     Vec<RestlessLevel>: Self::Restless;
     Vec<DeferredWork>: Self::Deferred;
+    ClassDifference: Self::Setting;
+    DesignFault: Self::Design;
+    Vec<SettingChange>: Self::Changes;
+    Vec<VariantShare>: Self::VariantShares;
+    Vec<SessionPart>: Self::Sessions;
 }
 
 #[cfg(test)]

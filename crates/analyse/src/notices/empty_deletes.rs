@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use dbdyno_record::StatementClass;
 
 use crate::model::runs::{RunOfStep, valid_runs};
-use crate::model::{Code, Notice, WorkloadFindings};
+use crate::model::{Code, Notice, VariantShare, WorkloadFindings};
 
 /// Share of a step's deletes from which they are reported.
 const REPORTED_SHARE: f64 = 0.05;
 
-/// Least and greatest share of a variant's runs.
-type Shares<'a> = BTreeMap<&'a str, (f64, f64)>;
+/// By variant.
+type Shares<'a> = BTreeMap<&'a str, VariantShare>;
 
 /// A notice for each step whose operations are deletes, of which too many found no row in any
 /// of its runs.
@@ -25,12 +25,18 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
             steps.push((name, Shares::new()));
         }
         if let Some((_, shares)) = steps.last_mut() {
-            let (least, greatest) = shares.entry(&found.variant.variant).or_insert((share, share));
-            (*least, *greatest) = (least.min(share), greatest.max(share));
+            let variant = &found.variant.variant;
+            let first = || VariantShare { variant: variant.clone(), least: share, greatest: share };
+            let known = shares.entry(variant).or_insert_with(first);
+            (known.least, known.greatest) = (known.least.min(share), known.greatest.max(share));
         }
     }
-    steps.retain(|(_, shares)| shares.values().any(|(_, greatest)| *greatest > REPORTED_SHARE));
-    steps.iter().map(|(step, shares)| reported(step, shares)).collect()
+    steps.retain(|(_, shares)| shares.values().any(|share| share.greatest > REPORTED_SHARE));
+    let notice = |(step, shares): (&str, Shares<'_>)| {
+        let shares: Vec<VariantShare> = shares.into_values().collect();
+        Notice::new(Code::EmptyDeletes).at(step).with("shares", shares)
+    };
+    steps.into_iter().map(notice).collect()
 }
 
 /// Of the deletes of a step that does nothing else.
@@ -39,19 +45,6 @@ fn share(found: &RunOfStep<'_>) -> Option<f64> {
     let [delete] = kind.statements.as_slice() else { return None };
     let deletes = StatementClass::of(&delete.statement) == StatementClass::Delete;
     (deletes && delete.count > 0).then(|| delete.empty as f64 / delete.count as f64)
-}
-
-fn reported(step: &str, shares: &Shares<'_>) -> Notice {
-    let of_variant = |(variant, (least, greatest)): (&&str, &(f64, f64))| {
-        let [least, greatest] = [least, greatest].map(|share| format!("{:.0}", 100.0 * share));
-        if least == greatest {
-            format!("{variant} {least} %")
-        } else {
-            format!("{variant} {least} to {greatest} %")
-        }
-    };
-    let shares: Vec<String> = shares.iter().map(of_variant).collect();
-    Notice::new(Code::EmptyDeletes).at(step).with("shares", shares.join(", "))
 }
 
 #[cfg(test)]
@@ -82,6 +75,6 @@ mod tests {
         };
         assert_eq!(reported("delete", [50, 20, 0]), None);
         assert_eq!(reported("point-select", [500, 500, 500]), None);
-        insta::assert_snapshot!(reported("delete", [470, 30, 820]).unwrap(), @"empty-deletes [qr100] shares: a 47 to 82 %, b 3 %");
+        insta::assert_snapshot!(reported("delete", [470, 30, 820]).unwrap(), @r#"empty-deletes [qr100] shares: [{"variant":"a","least":0.47,"greatest":0.82},{"variant":"b","least":0.03,"greatest":0.03}]"#);
     }
 }

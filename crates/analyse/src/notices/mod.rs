@@ -21,7 +21,7 @@ use crate::compare::{by_machine, changed, fixed_rate, targets, zero_rate};
 use crate::measure::{debt, fsyncs, host_check, hosts, outages, reach};
 use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
-use crate::model::{Code, Notice, Severity, StepFindings, WorkloadFindings};
+use crate::model::{Code, DesignFault, Notice, Severity, StepFindings, WorkloadFindings};
 use crate::parity::Parity;
 use crate::validity::client_pauses;
 
@@ -35,7 +35,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) base: &'a str,
     pub(crate) parity: Option<&'a Parity>,
     /// Why a factorial design could not be analysed.
-    pub(crate) design: Option<String>,
+    pub(crate) design: Option<DesignFault>,
 }
 
 impl Facts<'_> {
@@ -85,7 +85,7 @@ const RULES: &[Rule] = &[
     (Caution, |facts| by_machine::notices(facts.workloads)),
     (Caution, |facts| one_block(facts.run, facts.workloads, facts.base).into_iter().collect()),
     (Caution, |facts| {
-        facts.design.iter().map(|why| Notice::new(Code::NoDesign).with("reason", why.as_str())).collect()
+        facts.design.iter().map(|why| Notice::new(Code::NoDesign).with("reason", why.clone())).collect()
     }),
 ];
 

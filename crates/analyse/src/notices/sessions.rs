@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellId, Run, RunEvent};
 
-use crate::model::{Code, Notice};
-use crate::words::numbered;
+use crate::model::{Code, Notice, SessionPart};
 
 /// A run of dbdyno over the plan: the first one, then one for each time that it was resumed.
 type Session = usize;
@@ -30,17 +29,15 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
             blocks
         });
     for (block, sessions) in blocks.into_iter().filter(|(_, sessions)| sessions.len() > 1) {
-        let parts: Vec<String> = sessions
-            .into_values()
-            .map(|mut begun| {
-                begun.sort_unstable();
-                format!("{} from {}", numbered(begun.len(), "cell"), second(begun[0]))
-            })
-            .collect();
-        let notice = Notice::new(Code::BlockResumed).at(format!("block {block}"));
-        all.push(notice.with("parts", parts.join(", ")));
+        let parts: Vec<SessionPart> = sessions.into_values().filter_map(part).collect();
+        all.push(Notice::new(Code::BlockResumed).at(format!("block {block}")).with("parts", parts));
     }
     all
+}
+
+fn part(begun: Vec<&str>) -> Option<SessionPart> {
+    let from = begun.iter().min()?;
+    Some(SessionPart { cells: begun.len(), from: (*from).to_owned() })
 }
 
 /// Session and time of the beginning of each cell whose records are in the run.
@@ -75,14 +72,6 @@ fn whereabouts(run: &Run) -> Vec<String> {
     }
     blocks.dedup();
     blocks.into_iter().map(|block| format!("block {block}")).collect()
-}
-
-/// `2026-03-01 12:00:59 UTC` of `2026-03-01T12:00:59.123Z`
-fn second(at: &str) -> String {
-    match (at.get(..10), at.get(11..19)) {
-        (Some(day), Some(time)) => format!("{day} {time} UTC"),
-        _ => at.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -126,10 +115,10 @@ mod tests {
             cell_started(2, "b", "2T07:50"),
             started(true),
         ];
-        insta::assert_snapshot!(reported(events), @r"
+        insta::assert_snapshot!(reported(events), @r#"
         resumed [block 1] times: 2
-        block-resumed [block 1] parts: 1 cell from 2026-03-01 12:00:59 UTC, 1 cell from 2026-03-02 07:30:59 UTC
-        ");
+        block-resumed [block 1] parts: [{"cells":1,"from":"2026-03-01T12:00:59.5Z"},{"cells":1,"from":"2026-03-02T07:30:59.5Z"}]
+        "#);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use super::classes::{Across, Class, Found, Weight, classes};
 use super::condition::Circumstances;
-use super::remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
+use super::remarks::{
+    ClassCell, ClassDifference, ClassRow, ClassValue, Known, Parity, Remark, RemarkKind, Standing, What,
+};
 use super::subject::{Knowledge, Subject};
 use super::traps::{Fires, traps};
 
@@ -88,34 +90,28 @@ fn difference(class: &Class, row: &ClassRow, subjects: &[Subject]) -> Option<Rem
         (Standing::Declared, _) => RemarkKind::Declared,
         _ => return None,
     };
-    let values = by_value(row, subjects);
-    let text = match kind {
-        RemarkKind::Declared => format!("{}: {values}; listed in differs", row.title),
-        _ => format!("{}: {values}", row.title),
-    };
     Some(Remark {
         kind,
         id: class.id.clone(),
         variants: subjects.iter().map(|subject| subject.name.clone()).collect(),
         trap: None,
-        text,
+        what: What::Class(ClassDifference { title: row.title.clone(), values: by_value(row, subjects) }),
         effect: class.effect.clone(),
         write: if kind == RemarkKind::Declared { String::new() } else { class.write.clone() },
     })
 }
 
-/// `off (a, c), on by default (b)`.
-fn by_value(row: &ClassRow, subjects: &[Subject]) -> String {
-    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+/// Each value once, with the variants that have it.
+fn by_value(row: &ClassRow, subjects: &[Subject]) -> Vec<ClassValue> {
+    let mut values: Vec<ClassValue> = Vec::new();
     for (cell, subject) in row.cells.iter().zip(subjects).filter(|(cell, _)| !cell.text.is_empty()) {
-        let text = if cell.is_default { format!("{} by default", cell.text) } else { cell.text.clone() };
-        match groups.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(&subject.name),
-            None => groups.push((text, vec![&subject.name])),
+        let name = subject.name.clone();
+        match values.iter_mut().find(|known| known.value == *cell) {
+            Some(known) => known.variants.push(name),
+            None => values.push(ClassValue { value: cell.clone(), variants: vec![name] }),
         }
     }
-    let groups = groups.iter().map(|(text, names)| format!("{text} ({})", names.join(", ")));
-    groups.collect::<Vec<_>>().join(", ")
+    values
 }
 
 /// A trap that fired, and the class whose difference it explains.
@@ -131,18 +127,13 @@ fn trapped(subjects: &[Subject], declared: &[String], run: Circumstances) -> Vec
         .filter(|trap| !is_meant(&trap.class))
         .filter_map(|trap| trap.fired(subjects, run))
         .map(|fired| {
-            let variants: Vec<String> = fired.subjects.iter().map(|subject| subject.name.clone()).collect();
-            let about = match fired.lines.is_empty() {
-                true => variants.join(", "),
-                false => fired.lines.join("; "),
-            };
             let explains = fired.trap.class.clone().filter(|_| fired.trap.fires == Fires::Differs);
             let remark = Remark {
                 kind: RemarkKind::Trap,
                 id: fired.trap.id.clone(),
-                variants,
+                variants: fired.subjects.iter().map(|subject| subject.name.clone()).collect(),
                 trap: None,
-                text: format!("{} ({about})", fired.trap.title),
+                what: What::Trap { title: fired.trap.title.clone(), lines: fired.lines },
                 effect: fired.trap.effect.clone(),
                 write: fired.trap.write.clone(),
             };
@@ -152,24 +143,21 @@ fn trapped(subjects: &[Subject], declared: &[String], run: Circumstances) -> Vec
 }
 
 fn unknown(subject: &Subject) -> Option<Remark> {
-    let text = match &subject.knowledge {
+    let what = match &subject.knowledge {
         Knowledge::Effective | Knowledge::Predicted { assumed_from: None } => return None,
-        Knowledge::Predicted { assumed_from: Some(version) } => format!(
-            "the defaults of {}'s exact version are not known: those of {} {version} are assumed",
-            subject.name, subject.product.defaults
-        ),
-        Knowledge::Unknown if subject.is_external => {
-            format!("{} is an external server: its settings are read after connecting", subject.name)
+        Knowledge::Predicted { assumed_from: Some(version) } => {
+            What::AssumedDefaults { product: subject.product.defaults, version: version.clone() }
         }
+        Knowledge::Unknown if subject.is_external => What::ExternalServer,
         Knowledge::Unknown if !subject.product.is_known() => return None,
-        Knowledge::Unknown => format!("the settings of {} are not known", subject.name),
+        Knowledge::Unknown => What::UnknownSettings,
     };
     Some(Remark {
         kind: RemarkKind::Unknown,
         id: "unknown".to_owned(),
         variants: vec![subject.name.clone()],
         trap: None,
-        text,
+        what,
         effect: String::new(),
         write: String::new(),
     })
@@ -180,10 +168,20 @@ mod tests {
     use super::*;
     use crate::parity::testing::configured;
 
-    fn texts(parity: &Parity) -> String {
-        let lines =
-            parity.remarks.iter().map(|remark| format!("{:?} {}: {}", remark.kind, remark.id, remark.text));
-        lines.collect::<Vec<_>>().join("\n")
+    /// `Difference binlog: on* (a), off (b)`; a default has a star.
+    fn shown(remark: &Remark) -> String {
+        let value = |ClassValue { value, variants }: &ClassValue| {
+            format!("{}{} ({})", value.text, if value.is_default { "*" } else { "" }, variants.join(", "))
+        };
+        let what = match &remark.what {
+            What::Class(found) => found.values.iter().map(value).collect::<Vec<_>>().join(", "),
+            other => format!("{other:?}"),
+        };
+        format!("{:?} {}: {what}", remark.kind, remark.id)
+    }
+
+    fn shown_all(parity: &Parity) -> String {
+        parity.remarks.iter().map(shown).collect::<Vec<_>>().join("\n")
     }
 
     const EQUAL: &str = "innodb_buffer_pool_size = 1G\nskip_log_bin\nperformance_schema = 0\ncharacter_set_server = latin1\n\
@@ -196,9 +194,7 @@ mod tests {
         let differing: Vec<&str> =
             parity.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
         assert_eq!(differing, ["binlog", "io", "charset", "collation", "performance-schema"]);
-        let binlog = &parity.remarks[0];
-        insta::assert_snapshot!(binlog.text, @"binary log: binary log, synced at each commit by default (my), off by default (ma)");
-        assert!(parity.refusal().unwrap().contains("binlog: binary log: "), "{:?}", parity.refusal());
+        insta::assert_snapshot!(shown(&parity.remarks[0]), @"Difference binlog: binary log, synced at each commit* (my), off* (ma)");
     }
 
     #[test]
@@ -208,12 +204,7 @@ mod tests {
         let subjects =
             [configured("my", "MySQL", "8.0.31", &my), configured("ma", "MariaDB", "10.11.5", &ma)];
         let parity = compared(&subjects, &[], Circumstances::default());
-        assert_eq!(
-            (parity.of_kind(RemarkKind::Difference).count(), parity.refusal()),
-            (0, None),
-            "{}",
-            texts(&parity)
-        );
+        assert_eq!(parity.of_kind(RemarkKind::Difference).count(), 0, "{}", shown_all(&parity));
         let redo = parity.classes.iter().find(|row| row.id == "redo").unwrap();
         assert_eq!(
             (redo.standing, redo.cells[0].text.as_str(), redo.cells[0].is_default),
@@ -252,13 +243,14 @@ mod tests {
         let subjects = [configured("on", "MySQL", "8.0.31", ""), configured("off", "MySQL", "8.0.31", off)];
         let declared = ["torn-pages".to_owned()];
         let parity = compared(&subjects, &declared, Circumstances::default());
-        assert_eq!((parity.refusal(), parity.differences("on", "off")), (None, vec!["torn-pages"]));
-        insta::assert_snapshot!(texts(&parity), @"Declared torn-pages: torn-page protection: on by default (on), off (off); listed in differs");
+        assert_eq!(parity.differences("on", "off"), ["torn-pages"]);
+        insta::assert_snapshot!(shown_all(&parity), @"Declared torn-pages: on* (on), off (off)");
         let parity = compared(&subjects, &[], Circumstances::default());
-        insta::assert_snapshot!(texts(&parity), @r"
-        Difference torn-pages: torn-page protection: on by default (on), off (off)
-        Trap doublewrite-off: the doublewrite buffer is off (off)
-        ");
+        insta::assert_snapshot!(shown_all(&parity), @r#"
+        Difference torn-pages: on* (on), off (off)
+        Trap doublewrite-off: Trap { title: "the doublewrite buffer is off", lines: [] }
+        "#);
+        assert_eq!(parity.remarks[1].variants, ["off"]);
     }
 
     #[test]

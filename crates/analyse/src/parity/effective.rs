@@ -1,9 +1,11 @@
 //! What became of each line of a variant's configuration: not read, given again, not taken, changed
 //! by the server.
 
+use serde::Serialize;
+
 use super::configured::ConfiguredLine;
 use super::subject::{Product, Subject};
-use super::value::{number, says_the_same, size, size_text, switch};
+use super::value::{Value, number, says_the_same, size, switch};
 
 /// Why a line did not mean what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,16 @@ pub(super) enum Fate {
     NotTaken,
     /// The server has another value than configured.
     Changed,
+}
+
+/// A line of a configuration that did not mean what it says; [`Fate`] has the meanings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FatedLine {
+    Unread { line: usize, setting: String, group: String },
+    Twice { line: usize, setting: String, value: String, later_line: usize, later_value: String },
+    NotTaken { line: usize, setting: String },
+    Changed { line: usize, setting: String, configured: String, effective: Value },
 }
 
 /// Where dbdyno has the last word, and settings that are no values: paths, lists, plugins.
@@ -51,8 +63,8 @@ impl Fate {
         })
     }
 
-    /// What happened, line by line; empty when it did not.
-    pub(super) fn lines(self, subject: &Subject) -> Vec<String> {
+    /// The lines to which it happened.
+    pub(super) fn lines(self, subject: &Subject) -> Vec<FatedLine> {
         if subject.settings.is_empty() {
             return Vec::new();
         }
@@ -65,17 +77,17 @@ impl Fate {
     }
 }
 
-fn unread(subject: &Subject) -> Vec<String> {
+fn unread(subject: &Subject) -> Vec<FatedLine> {
     let lines = subject.configured.iter().filter(|line| !line.is_read && !line.is_for_others);
     lines
         .filter_map(|line| {
-            let (name, _) = line.setting(&subject.settings)?;
-            Some(format!("line {}: {name} is in [{}]", line.line, line.group))
+            let (setting, _) = line.setting(&subject.settings)?;
+            Some(FatedLine::Unread { line: line.line, setting, group: line.group.clone() })
         })
         .collect()
 }
 
-fn twice(subject: &Subject) -> Vec<String> {
+fn twice(subject: &Subject) -> Vec<FatedLine> {
     let read: Vec<(&ConfiguredLine, (String, String))> = subject
         .configured
         .iter()
@@ -83,35 +95,40 @@ fn twice(subject: &Subject) -> Vec<String> {
         .filter_map(|line| Some((line, line.setting(&subject.settings)?)))
         .collect();
     let mut found = Vec::new();
-    for (index, (line, (name, value))) in read.iter().enumerate() {
-        let later = read[index + 1..].iter().find(|(_, (other, _))| other == name);
-        if let Some((last, (_, wins))) = later
-            && !says_the_same(value, wins)
+    for (index, (line, (setting, value))) in read.iter().enumerate() {
+        let later = read[index + 1..].iter().find(|(_, (other, _))| other == setting);
+        if let Some((later, (_, later_value))) = later
+            && !says_the_same(value, later_value)
         {
-            found.push(format!("{name} = {value} (line {}) and {wins} (line {})", line.line, last.line));
+            found.push(FatedLine::Twice {
+                line: line.line,
+                setting: setting.clone(),
+                value: value.clone(),
+                later_line: later.line,
+                later_value: later_value.clone(),
+            });
         }
     }
     found
 }
 
-fn not_taken(subject: &Subject) -> Vec<String> {
+fn not_taken(subject: &Subject) -> Vec<FatedLine> {
     let lines = subject.configured.iter().filter(|line| line.is_read && line.is_loose);
     lines
         .filter(|line| line.setting(&subject.settings).is_none())
-        .map(|line| format!("line {}: {}", line.line, line.name))
+        .map(|line| FatedLine::NotTaken { line: line.line, setting: line.name.clone() })
         .collect()
 }
 
-fn changed(subject: &Subject) -> Vec<String> {
-    let changed = |(name, (configured, line)): (String, (String, &ConfiguredLine))| {
+fn changed(subject: &Subject) -> Vec<FatedLine> {
+    let changed = |(setting, (configured, line)): (String, (String, &ConfiguredLine))| {
         // What the server was configured with, not what a connection makes of it.
-        let is = subject.settings.get(&name)?;
-        is_changed(subject.product, &name, &configured, is).then(|| {
-            format!(
-                "line {}: {name} is configured as {configured} and is effectively {}",
-                line.line,
-                shown(is)
-            )
+        let is = subject.settings.get(&setting)?;
+        is_changed(subject.product, &setting, &configured, is).then(|| FatedLine::Changed {
+            line: line.line,
+            effective: size_or_words(is),
+            setting,
+            configured,
         })
     };
     subject.configured_settings().into_iter().filter_map(changed).collect()
@@ -132,12 +149,12 @@ fn is_changed(product: &Product, name: &str, configured: &str, is: &str) -> bool
     is_comparable && !says_the_same(configured, is) && !lower(is).starts_with(&lower(configured))
 }
 
-fn shown(value: &str) -> String {
+/// Servers write sizes as plain numbers; small numbers may be anything.
+fn size_or_words(value: &str) -> Value {
     const LEAST: u64 = 1 << 20;
     match size(value) {
-        Some(bytes) if bytes >= LEAST && value.chars().all(|c| c.is_ascii_digit()) => size_text(bytes),
-        _ if value.is_empty() => "empty".to_owned(),
-        _ => value.to_owned(),
+        Some(bytes) if bytes >= LEAST && value.chars().all(|c| c.is_ascii_digit()) => Value::Size(bytes),
+        _ => Value::words(value),
     }
 }
 
@@ -146,14 +163,10 @@ mod tests {
     use super::*;
     use crate::parity::testing::configured;
 
-    fn all(product: &str, version: &str, config: &str) -> String {
+    fn all(product: &str, version: &str, config: &str) -> Vec<FatedLine> {
         let subject = configured("a", product, version, config);
         let fates = [Fate::Unread, Fate::Twice, Fate::NotTaken, Fate::Changed];
-        fates
-            .iter()
-            .flat_map(|fate| fate.lines(&subject).into_iter().map(move |line| format!("{fate:?}: {line}")))
-            .collect::<Vec<_>>()
-            .join("\n")
+        fates.iter().flat_map(|fate| fate.lines(&subject)).collect()
     }
 
     #[test]
@@ -161,22 +174,37 @@ mod tests {
         let config = "[mysql]\ninnodb_flush_log_at_trx_commit = 2\n[client]\nport = 3306\n[mysqld]\n\
                       sync_binlog = 1\nloose-innodb_foo = 1\ninnodb_buffer_pool_size = 200M\nsync-binlog = 0\n\
                       [mariadb]\nlog_bin = x\n";
-        insta::assert_snapshot!(all("MySQL", "8.0.31", config), @r"
-        Unread: line 2: innodb_flush_log_at_trx_commit is in [mysql]
-        Twice: sync_binlog = 1 (line 6) and 0 (line 9)
-        NotTaken: line 7: innodb_foo
-        Changed: line 8: innodb_buffer_pool_size is configured as 200M and is effectively 256 MiB
-        ");
+        let text = str::to_owned;
+        let expected = [
+            FatedLine::Unread {
+                line: 2,
+                setting: text("innodb_flush_log_at_trx_commit"),
+                group: text("mysql"),
+            },
+            FatedLine::Twice {
+                line: 6,
+                setting: text("sync_binlog"),
+                value: text("1"),
+                later_line: 9,
+                later_value: text("0"),
+            },
+            FatedLine::NotTaken { line: 7, setting: text("innodb_foo") },
+            FatedLine::Changed {
+                line: 8,
+                setting: text("innodb_buffer_pool_size"),
+                configured: text("200M"),
+                effective: Value::Size(256 << 20),
+            },
+        ];
+        assert_eq!(all("MySQL", "8.0.31", config), expected);
     }
 
     #[test]
     fn what_was_taken_as_configured_is_no_finding() {
         let config = "[mysqld]\nskip-log-bin\ninnodb_buffer_pool_size = 1G\nperformance_schema = off\n\
                       innodb_flush_method = o_direct\nsql_mode = TRADITIONAL\ntmpdir = /x\nquery_cache_type = 0\n";
-        assert_eq!(all("MySQL", "5.7.22", config), "");
-        assert_eq!(
-            all("PostgreSQL", "15.1.0", "shared_buffers = 131072\ncheckpoint_timeout = 300\njit = 0\n"),
-            ""
-        );
+        assert!(all("MySQL", "5.7.22", config).is_empty());
+        let config = "shared_buffers = 131072\ncheckpoint_timeout = 300\njit = 0\n";
+        assert!(all("PostgreSQL", "15.1.0", config).is_empty());
     }
 }

@@ -33,8 +33,11 @@ use crate::servers::servers;
 pub use classes::{Across, Class, Weight, classes};
 pub use compared::compared;
 pub use condition::Circumstances;
+pub use effective::FatedLine;
 pub use plan_words::{Mode, PlanWords};
-pub use remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
+pub use remarks::{
+    ClassCell, ClassDifference, ClassRow, ClassValue, Known, Parity, Remark, RemarkKind, Standing, What,
+};
 pub use subject::{Build, Extra, Knowledge, Settings, Subject};
 pub use traps::{Fires, Trap, traps};
 pub use value::{Value, size_text};
@@ -54,22 +57,31 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     Some(compared(&subjects, &words.differs, circumstances_of(&run.manifest)))
 }
 
-/// Where a prediction was wrong, one phrase a setting or class: settings that were predicted, and
-/// all classes. Empty for a perfect one.
-pub fn unexpected(predicted: &Subject, effective: &Subject) -> Vec<String> {
+/// A setting, or a class as `class.ID`, that is not as it was predicted; `None` where there is
+/// none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unexpected {
+    pub name: String,
+    pub predicted: Option<String>,
+    pub is: Option<String>,
+}
+
+/// Where a prediction was wrong: settings that were predicted, and all classes. Empty for a perfect
+/// one.
+pub fn unexpected(predicted: &Subject, effective: &Subject) -> Vec<Unexpected> {
     let mut wrong = Vec::new();
     for (name, value) in &predicted.settings {
-        match effective.settings.get(name).or_else(|| effective.session.get(name)) {
-            Some(is) if value::says_the_same(value, is) => {}
-            Some(is) => wrong.push(format!("{name}: predicted {value:?}, is {is:?}")),
-            None => wrong.push(format!("{name}: predicted {value:?}, is not there")),
+        let is = effective.settings.get(name).or_else(|| effective.session.get(name));
+        if !is.is_some_and(|is| value::says_the_same(value, is)) {
+            let (predicted, is) = (Some(value.clone()), is.cloned());
+            wrong.push(Unexpected { name: name.clone(), predicted, is });
         }
     }
     for class in classes() {
-        let text = |subject| class.of(subject).map_or("nothing".to_owned(), |found| found.value.to_string());
-        let (expected, is) = (text(predicted), text(effective));
-        if expected != is {
-            wrong.push(format!("class {}: predicted {expected}, is {is}", class.id));
+        let [predicted, is] =
+            [predicted, effective].map(|subject| class.of(subject).map(|found| found.value.to_string()));
+        if predicted != is {
+            wrong.push(Unexpected { name: format!("class.{}", class.id), predicted, is });
         }
     }
     wrong
@@ -85,25 +97,24 @@ pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     }
 }
 
-/// In what two variants, of one run or of two, are not set alike, one text a class that decides
-/// results.
-pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
+/// The classes that decide results in which two variants, of one run or of two, are not set alike.
+pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDifference> {
     let words = [base, new].map(|(run, _)| PlanWords::read(&run.manifest.plan_toml));
     let [base_subject, new_subject] =
         [(base, &words[0]), (new, &words[1])].map(|((run, name), words)| subject_of(run, name, words));
-    let (Some(mut base_subject), Some(mut new_subject)) = (base_subject, new_subject) else {
+    let (Some(base_subject), Some(new_subject)) = (base_subject, new_subject) else {
         return Vec::new();
     };
     if words.iter().any(|words| words.mode == Mode::Off) {
         return Vec::new();
     }
-    if base_subject.name == new_subject.name {
-        base_subject.name.push_str(" of the base");
-        new_subject.name.push_str(" of the new run");
-    }
     let declared = words.map(|words| words.differs).concat();
     let parity = compared(&[base_subject, new_subject], &declared, circumstances_of(&base.0.manifest));
-    parity.of_kind(RemarkKind::Difference).map(|remark| remark.text.clone()).collect()
+    let difference = |remark: Remark| match remark.what {
+        What::Class(difference) if remark.kind == RemarkKind::Difference => Some(difference),
+        _ => None,
+    };
+    parity.remarks.into_iter().filter_map(difference).collect()
 }
 
 /// One variant of a run as its server was read back; `None` when it never ran.

@@ -1,8 +1,9 @@
-//! What parity says: the table of classes and the remarks, ready to be shown.
+//! What parity says: the table of classes and the remarks. The words are in the report.
 
 use serde::Serialize;
 
 use super::classes::Weight;
+use super::effective::FatedLine;
 use super::subject::Knowledge;
 
 /// How the variants were configured, and what came of it.
@@ -57,7 +58,7 @@ pub enum Standing {
 }
 
 /// One thing to know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Remark {
     pub kind: RemarkKind,
     /// Of the class or trap.
@@ -66,12 +67,45 @@ pub struct Remark {
     /// The trap that says why a class differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trap: Option<String>,
-    /// What it is, in a sentence.
-    pub text: String,
+    #[serde(rename = "text")]
+    pub what: What,
     /// What it does to a result.
     pub effect: String,
     /// What to write to be rid of it; empty for a difference that is meant.
     pub write: String,
+}
+
+/// What it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum What {
+    /// Variants are unlike in a class.
+    Class(ClassDifference),
+    /// They are in a trap: its title, and the lines of their configurations that it is about,
+    /// each with its variant.
+    Trap { title: String, lines: Vec<(String, FatedLine)> },
+    /// The defaults of this version were taken, since those of the variant's very own are not
+    /// known.
+    AssumedDefaults { product: &'static str, version: String },
+    /// Others run the server, and it was not yet asked for its settings.
+    ExternalServer,
+    UnknownSettings,
+    /// In words, which only a report adds, for readers of its JSON.
+    Words(String),
+}
+
+/// A class with its values, and which variants have each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClassDifference {
+    pub title: String,
+    /// In the order of the variants.
+    pub values: Vec<ClassValue>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClassValue {
+    pub value: ClassCell,
+    pub variants: Vec<String>,
 }
 
 /// What a remark is about, in the order in which reports show them.
@@ -115,21 +149,5 @@ impl Parity {
     /// The classes that differ and decide results, by id.
     pub fn unlike(&self) -> Vec<&str> {
         self.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect()
-    }
-
-    /// Why a plan that refuses unequal variants refuses these; `None` when it need not.
-    pub fn refusal(&self) -> Option<String> {
-        let lines: Vec<String> = self
-            .of_kind(RemarkKind::Difference)
-            .map(|remark| format!("  {}: {}; to make it equal: {}", remark.id, remark.text, remark.write))
-            .collect();
-        if lines.is_empty() {
-            return None;
-        }
-        Some(format!(
-            "the configurations differ, and the plan says parity = \"refuse\":\n{}\nmake them \
-             equal, or list intended differences in differs of the plan",
-            lines.join("\n")
-        ))
     }
 }

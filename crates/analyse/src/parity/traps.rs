@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::condition::{Circumstances, Condition};
+use super::effective::FatedLine;
 use super::subject::Subject;
 
 const TEXT: &str = include_str!("traps.toml");
@@ -50,8 +51,8 @@ pub enum Fires {
 pub(super) struct Fired<'a> {
     pub(super) trap: &'static Trap,
     pub(super) subjects: Vec<&'a Subject>,
-    /// Lines of option files that it is about, with the variant's name.
-    pub(super) lines: Vec<String>,
+    /// Lines of option files that it is about, each with its variant's name.
+    pub(super) lines: Vec<(String, FatedLine)>,
 }
 
 /// All traps, in the order in which reports show them.
@@ -79,7 +80,7 @@ impl Trap {
                 Condition::File(fate) => Some(fate.lines(subject)),
                 _ => None,
             });
-            fates.flatten().map(|line| format!("{} {line}", subject.name))
+            fates.flatten().map(|line| (subject.name.clone(), line))
         });
         Some(Fired { trap: self, lines: lines.collect(), subjects: caught })
     }
@@ -169,6 +170,9 @@ mod tests {
         let subjects = [subject("MySQL 8.0.31: sync_binlog = 1; sync_binlog = 0")];
         let trap = traps().iter().find(|trap| trap.id == "set-twice").unwrap();
         let lines = trap.fired(&subjects, RUN).unwrap().lines;
-        assert!(lines[0].ends_with("sync_binlog = 1 (line 2) and 0 (line 3)"), "{lines:?}");
+        let [(variant, FatedLine::Twice { line: 2, later_line: 3, .. })] = &lines[..] else {
+            panic!("{lines:?}")
+        };
+        assert!(variant.starts_with("MySQL 8.0.31: "), "{variant}");
     }
 }

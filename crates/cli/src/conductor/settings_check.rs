@@ -6,6 +6,7 @@ use std::time::Duration;
 use dbdyno_drivers::{Session, describe};
 use dbdyno_provision::Data;
 use dbdyno_record::{RunEvent, ServerInfo};
+use dbdyno_report::parity_refusal;
 
 use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
@@ -38,9 +39,8 @@ impl Conductor<'_> {
             subjects.push(Subject::effective(&variant.info, &server, &extra));
         }
         let circumstances = parity::circumstances_of(self.plan);
-        let Some(refusal) = compared(&subjects, &words.differs, circumstances).refusal() else {
-            return Ok(());
-        };
+        let parity = compared(&subjects, &words.differs, circumstances);
+        let Some(refusal) = parity_refusal(&parity) else { return Ok(()) };
         self.writer.event(&RunEvent::Warning { at: time::now(), text: refusal.clone() })?;
         Err(Ended::usage(refusal))
     }

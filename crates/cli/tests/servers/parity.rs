@@ -52,7 +52,7 @@ fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
         let predicted = Subject::predicted(info, Some(&build), &Extra::default());
         let effective = Subject::effective(info, &server, &Extra::default());
         wrong.extend(
-            unexpected(&predicted, &effective).into_iter().map(|text| format!("{}: {text}", info.name)),
+            unexpected(&predicted, &effective).into_iter().map(|found| format!("{}: {found:?}", info.name)),
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -152,7 +152,7 @@ fn unmeant(parity: &Parity, name: &str) -> Vec<String> {
         .iter()
         .filter(|remark| is_fault(remark.kind))
         .filter(|remark| !known.contains(&&(name, remark.id.as_str())));
-    remarks.map(|remark| format!("{:?} {}: {}", remark.kind, remark.id, remark.text)).collect()
+    remarks.map(|remark| format!("{:?} {}: {:?}", remark.kind, remark.id, remark.what)).collect()
 }
 
 /// Known by their names only, as for someone who has not got them yet.
