@@ -7,6 +7,9 @@ use crate::number::fixed;
 /// Where a step shows its response times.
 pub(crate) const TIMES_TABLE: &str = "Service and response time";
 
+/// The table of ratios, of rates and of times: the page's script finds it by its title.
+pub(crate) const RATIO_TABLES: [&str; 2] = ["Relative throughput", "Relative seconds"];
+
 /// `a, b and c`
 pub(crate) fn listed(names: &[&str]) -> String {
     match names {

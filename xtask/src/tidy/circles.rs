@@ -1,8 +1,9 @@
 //! Modules do not import each other in a circle: what is below can be read without what is above.
 //!
 //! Of two modules next to each other in a folder, one may use the other or the other the one. A
-//! folder counts as one module with all that is in it; a module and the folder that it lies in may
-//! use each other. Re-exports are followed to where the item is defined. Tests are left out.
+//! folder counts as one module with all that is in it. A module and the folder that it lies in may
+//! use each other: the `mod.rs` of a catalogue has the trait that entries implement and the list
+//! that names them. Re-exports are followed to where the item is defined. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -12,10 +13,10 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::{Repository, assert_none};
 
 /// From the root of a crate: `["mysql", "packet"]`; the root itself is empty.
-type Path = Vec<String>;
+pub(super) type Path = Vec<String>;
 
 #[derive(Default)]
-struct Module {
+pub(super) struct Module {
     /// Names that a `use` brings in, with the path that is written there.
     names: BTreeMap<String, Path>,
     /// Every path that begins with `crate`, `self` or `super`.
@@ -23,7 +24,7 @@ struct Module {
 }
 
 /// The modules of a crate, by path.
-type Crate = BTreeMap<Path, Module>;
+pub(super) type Crate = BTreeMap<Path, Module>;
 
 /// Reads what a file imports and names.
 fn module(text: &str) -> Module {
@@ -150,15 +151,20 @@ fn resolve(of: &Crate, from: &Path, written: &[String], depth: u32) -> Option<Pa
     Some(at)
 }
 
+/// Each module with one whose items it names.
+pub(super) fn references(of: &Crate) -> impl Iterator<Item = (&Path, Path)> {
+    of.iter().flat_map(move |(from, module)| {
+        module.paths.iter().filter_map(move |path| Some((from, resolve(of, from, path, 0)?)))
+    })
+}
+
 /// Edges between modules of the same folder: folder, from, to.
 fn edges(of: &Crate) -> BTreeSet<(Path, String, String)> {
     let mut edges = BTreeSet::new();
-    for (from, module) in of {
-        for to in module.paths.iter().filter_map(|path| resolve(of, from, path, 0)) {
-            let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-            if let (Some(a), Some(b)) = (from.get(common), to.get(common)) {
-                edges.insert((from[..common].to_vec(), a.clone(), b.clone()));
-            }
+    for (from, to) in references(of) {
+        let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+        if let (Some(a), Some(b)) = (from.get(common), to.get(common)) {
+            edges.insert((from[..common].to_vec(), a.clone(), b.clone()));
         }
     }
     edges
@@ -203,7 +209,7 @@ fn place(file: &str) -> Path {
     path.split('/').filter(|part| !matches!(*part, "" | "lib" | "main")).map(str::to_owned).collect()
 }
 
-fn crates(repository: &Repository) -> BTreeMap<String, Crate> {
+pub(super) fn crates(repository: &Repository) -> BTreeMap<String, Crate> {
     let mut crates: BTreeMap<String, Crate> = BTreeMap::new();
     for (path, text) in repository.texts(".rs") {
         let Some((name, file)) = path.split_once("/src/") else { continue };

@@ -9,6 +9,7 @@ use super::{Scope, colours};
 use crate::document::{Cell, Tone};
 use crate::notices::reasons_text;
 use crate::number::rate;
+use crate::words::{missed_text, pace_text, zero_rate_text};
 
 /// What is shown of a variant that has no valid run of a step, and why.
 #[derive(Clone)]
@@ -79,7 +80,7 @@ pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> 
 }
 
 /// In place of a ratio.
-pub(super) const BOTH_CUT_OFF: &str = "both cut off";
+const BOTH_CUT_OFF: &str = "both cut off";
 
 /// `0.97`; `> 3.10` where a time limit cut off the variant, `< 0.32` where it cut off the base, `≷
 /// 1.10` where it cut off the one in some blocks and the other in others.
@@ -154,6 +155,43 @@ pub(super) fn judged_cell(
     cell.note = joined([bound, inference, decided]);
     cell.interval = ratio.inference.as_ref().map(|inference| inference.interval);
     cell.verdict = verdict;
+    cell
+}
+
+/// The ratio of a variant in a step, or why it has none.
+pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
+    let base = scope.run.base.as_str();
+    let mut cell = match &variant.ratio {
+        Some(ratio) => {
+            let mut cell =
+                judged_cell(ratio, variant.verdict, variant.decided, step.less_is_better, scope.run);
+            if step.misses_target_of(base, &variant.variant) {
+                cell.note = joined([Some(cell.note), missed_text(step, variant)]);
+            }
+            if step.misses_schedule_of(base, &variant.variant) {
+                cell.note = step.pace(variant).map_or_else(String::new, pace_text);
+            } else if variant.verdict == Some(Verdict::Paced) {
+                cell.note = "the rate is the plan's".to_owned();
+            }
+            cell
+        }
+        None if !variant.zero_rates.is_empty() => Cell { verdict: variant.verdict, ..absent("") },
+        None if variant.cut_off => Cell {
+            note: format!("both it and {base} were cut off at the time limit"),
+            ..Cell::from(BOTH_CUT_OFF)
+        },
+        None if variant.rate == Some(0.0) => absent("nothing was done"),
+        None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
+        None => word(scope, variant).into(),
+    };
+    // What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
+    if let Some(text) = zero_rate_text(&variant.zero_rates, base) {
+        let others = variant.ratio.as_ref().map(|_| "the ratio is that of the other blocks".to_owned());
+        if variant.verdict == Some(Verdict::Stalled) {
+            (cell.tone, cell.sign, cell.note) = (Tone::Lowest, Tone::Lowest.sign(), String::new());
+        }
+        cell.note = joined([Some(text), others, Some(cell.note)]);
+    }
     cell
 }
 

@@ -20,7 +20,6 @@ use dbdyno_analyse::{Colours, Failure, Findings, RunSummary, StepFindings, Varia
 
 pub(crate) use self::cells::{bounded_text, headline_text, ratio_word, word};
 pub(crate) use self::colours::distance as ratio_tone;
-pub(crate) use self::ratios::RATIOS;
 pub(crate) use self::side_by_side::side_by_side;
 use crate::document::{Block, Cell, Table, Tone};
 

@@ -1,14 +1,11 @@
 //! Ratios to the base, with intervals, verdicts, and the words that explain them.
 
-use dbdyno_analyse::{CONFIDENCE, Colours, LEVEL, StepFindings, VariantStep, Verdict};
+use dbdyno_analyse::{CONFIDENCE, Colours, LEVEL, StepFindings, Verdict};
 
-use super::cells::{BOTH_CUT_OFF, absent, joined, judged_cell, word};
+use super::cells::variant_cell;
 use super::{Scope, explained, of_ratios};
-use crate::document::{Cell, Table, Tone};
-use crate::words::{TIMES_TABLE, listed, missed_text, pace_text, zero_rate_text};
-
-/// Titles of the table, of rates and of times, by which the page's script finds it.
-pub(crate) const RATIOS: [&str; 2] = ["Relative throughput", "Relative seconds"];
+use crate::document::{Table, Tone};
+use crate::words::{RATIO_TABLES, TIMES_TABLE, listed};
 
 /// A single variant has no ratios but to itself.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
@@ -16,48 +13,13 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     if variants.len() < 2 {
         return Vec::new();
     }
-    let row =
-        |step: &StepFindings| Some(step.variants.iter().map(|variant| cell(scope, step, variant)).collect());
-    let title = RATIOS[usize::from(scope.are_times())];
+    let row = |step: &StepFindings| {
+        Some(step.variants.iter().map(|variant| variant_cell(scope, step, variant)).collect())
+    };
+    let title = RATIO_TABLES[usize::from(scope.are_times())];
     let table = scope.by_step((title, &note(scope)), &variants, row);
     let stalled = (Tone::Lowest, "answered nothing in a block in which the base answered");
     vec![explained(table, &[of_ratios(scope), vec![stalled]].concat())]
-}
-
-pub(super) fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
-    let base = scope.run.base.as_str();
-    let mut cell = match &variant.ratio {
-        Some(ratio) => {
-            let mut cell =
-                judged_cell(ratio, variant.verdict, variant.decided, step.less_is_better, scope.run);
-            if step.misses_target_of(base, &variant.variant) {
-                cell.note = joined([Some(cell.note), missed_text(step, variant)]);
-            }
-            if step.misses_schedule_of(base, &variant.variant) {
-                cell.note = step.pace(variant).map_or_else(String::new, pace_text);
-            } else if variant.verdict == Some(Verdict::Paced) {
-                cell.note = "the rate is the plan's".to_owned();
-            }
-            cell
-        }
-        None if !variant.zero_rates.is_empty() => Cell { verdict: variant.verdict, ..absent("") },
-        None if variant.cut_off => Cell {
-            note: format!("both it and {base} were cut off at the time limit"),
-            ..Cell::from(BOTH_CUT_OFF)
-        },
-        None if variant.rate == Some(0.0) => absent("nothing was done"),
-        None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
-        None => word(scope, variant).into(),
-    };
-    // What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
-    if let Some(text) = zero_rate_text(&variant.zero_rates, base) {
-        let others = variant.ratio.as_ref().map(|_| "the ratio is that of the other blocks".to_owned());
-        if variant.verdict == Some(Verdict::Stalled) {
-            (cell.tone, cell.sign, cell.note) = (Tone::Lowest, Tone::Lowest.sign(), String::new());
-        }
-        cell.note = joined([Some(text), others, Some(cell.note)]);
-    }
-    cell
 }
 
 /// What the ratios are, over how many blocks, and what their intervals and verdicts mean.

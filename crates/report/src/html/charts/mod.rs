@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub(crate) use self::history::history_chart;
 use crate::document::{Block, Chart, Tone};
 use crate::evidence::Topic;
-use crate::rates::RATIOS;
+use crate::words::RATIO_TABLES;
 
 /// Of `page.css`; later variants have them again.
 const COLOURS: usize = 8;
@@ -118,7 +118,7 @@ impl<'a> Charts<'a> {
         json!({
             "variants": self.names,
             "base": self.variant(&self.findings.run.base),
-            "relative": RATIOS,
+            "relative": RATIO_TABLES,
             "colours": match self.findings.run.colours {
                 Colours::Verdict => "verdicts",
                 Colours::Threshold => "thresholds",
