@@ -2,7 +2,7 @@
 
 use super::fault::{Fault, Said};
 use super::message::{put, put_text};
-use super::scan::{Asked, Scanner, Step};
+use super::scan::{RequestForm, Scanner, Step};
 use super::wire::Wire;
 use crate::Answer;
 use crate::stream::ByteStream;
@@ -32,7 +32,7 @@ where
     S: ByteStream,
     C: IntoIterator<Item: AsRef<[u8]>>,
 {
-    let mut scanner = Scanner::new(Asked::Query);
+    let mut scanner = Scanner::new(RequestForm::Query);
     if wire.scan(&mut scanner).await? != Step::CopyIn {
         scanner.finish()?;
         return Err(Fault::Said(Said::Copy("this is no COPY ... FROM STDIN: the server asks for no rows")));
