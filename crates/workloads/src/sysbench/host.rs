@@ -136,7 +136,7 @@ impl Host {
                 Ok((answer.is_ok(), answer.err()))
             }),
             "write" => lua.create_function(move |_, text: mlua::String| {
-                own.setup.said.add(&text.to_string_lossy());
+                own.setup.printed.add(&text.to_string_lossy());
                 Ok(())
             }),
             "row" => lua.create_function(move |lua, (connection, generation): (usize, i64)| {

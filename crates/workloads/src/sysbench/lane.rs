@@ -7,9 +7,9 @@ use dbdyno_loadgen::{Done, Failure, Lane, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use super::Setup;
-use super::asked::Reply;
 use super::files::Script;
-use super::machine::{Machine, StateIdentity, Turn, of_script};
+use super::machine::{EventOutcome, Machine, StateIdentity, of_script};
+use super::request::Reply;
 use crate::Philox;
 
 /// A script that has had its last event may take so long to end.
@@ -60,27 +60,29 @@ impl ScriptLane {
         Ok(self.machine.insert(machine))
     }
 
-    /// What the turn means for the operation, and what its statements did.
-    fn counted(&mut self, turn: Turn) -> Result<Done, Failure> {
+    /// What the outcome means for the operation, and what its statements did.
+    fn counted(&mut self, outcome: EventOutcome) -> Result<Done, Failure> {
         let Some(machine) = &mut self.machine else { return Ok(Done::default()) };
         let tally = machine.tally();
         let done = Done { rows: tally.rows, received_bytes: tally.bytes };
         std::mem::swap(&mut self.done, &mut tally.statements);
         machine.clear();
-        match turn {
-            Turn::Next => Ok(done),
-            Turn::Ended => {
+        match outcome {
+            EventOutcome::Next => Ok(done),
+            EventOutcome::Ended => {
                 self.has_ended = self.is_run();
                 Ok(done)
             }
-            Turn::Restart { code, message } => {
+            EventOutcome::Restart { code, message } => {
                 self.begins_again = true;
                 Err(Failure { class: ErrorClass::Retry, code, message })
             }
-            Turn::Failed(failure) if self.setup.options.strict && failure.class == ErrorClass::Refused => {
+            EventOutcome::Failed(failure)
+                if self.setup.options.strict && failure.class == ErrorClass::Refused =>
+            {
                 Err(Failure { class: ErrorClass::Fatal, ..failure })
             }
-            Turn::Failed(failure) => Err(failure),
+            EventOutcome::Failed(failure) => Err(failure),
         }
     }
 }
@@ -91,13 +93,13 @@ impl Lane for ScriptLane {
             return Ok(());
         }
         let machine = self.begin().await?;
-        let turn = machine.start("thread", Reply::Nothing).await;
+        let outcome = machine.start("thread", Reply::Nothing).await;
         self.begins_again = false;
-        self.counted(turn).map(|_| ())
+        self.counted(outcome).map(|_| ())
     }
 
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
-        let turn = if self.is_run() {
+        let outcome = if self.is_run() {
             let lane = if self.part.is_shared { 0 } else { self.tid };
             let Some(machine) = &mut self.machine else { return Err(of_script("never opened".to_owned())) };
             if !std::mem::take(&mut self.begins_again) {
@@ -110,7 +112,7 @@ impl Lane for ScriptLane {
             machine.host.draws.borrow_mut().begin(tid, number);
             machine.start("command", Reply::Name(command)).await
         };
-        let answer = self.counted(turn);
+        let answer = self.counted(outcome);
         // Half a command is nothing to go on with.
         if self.is_run() {
             answer
