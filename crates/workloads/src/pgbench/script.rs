@@ -117,7 +117,7 @@ fn logical_line(text: &str) -> (String, usize) {
 
 /// Where in SQL a sign is.
 #[derive(Clone, Copy, PartialEq)]
-enum Place<'a> {
+enum LexerState<'a> {
     Plain,
     /// In quotes, and whether a backslash hides the next sign.
     Quoted(char, bool),
@@ -129,13 +129,13 @@ enum Place<'a> {
 /// The statement that `text` begins with, and how much of it that is: up to `;`, which belongs to
 /// it, or to a backslash, which is left.
 fn sql(text: &str) -> (String, usize) {
-    let (mut place, mut depth, mut at) = (Place::Plain, 0_u32, 0);
+    let (mut state, mut depth, mut at) = (LexerState::Plain, 0_u32, 0);
     let mut out = String::new();
     while let Some(sign) = text[at..].chars().next() {
         let rest = &text[at..];
         let mut length = sign.len_utf8();
-        place = match place {
-            Place::Plain => match sign {
+        state = match state {
+            LexerState::Plain => match sign {
                 ';' if depth == 0 => {
                     out.push(';');
                     return (out, at + 1);
@@ -147,51 +147,51 @@ fn sql(text: &str) -> (String, usize) {
                     continue;
                 }
                 '\\' => return (out, at),
-                '\'' | '"' => Place::Quoted(sign, sign == '\'' && begins_escaped(&text[..at])),
+                '\'' | '"' => LexerState::Quoted(sign, sign == '\'' && begins_escaped(&text[..at])),
                 '(' => {
                     depth += 1;
-                    place
+                    state
                 }
                 ')' => {
                     depth = depth.saturating_sub(1);
-                    place
+                    state
                 }
                 '$' => match dollar_tag(&text[..at], rest) {
                     Some(tag) => {
                         length = tag.len();
-                        Place::Dollar(tag)
+                        LexerState::Dollar(tag)
                     }
-                    None => place,
+                    None => state,
                 },
-                '-' if rest.starts_with("--") => Place::Line,
+                '-' if rest.starts_with("--") => LexerState::Line,
                 '/' if rest.starts_with("/*") => {
                     length = 2;
-                    Place::Block(1)
+                    LexerState::Block(1)
                 }
-                _ => place,
+                _ => state,
             },
-            Place::Quoted(quote, escapes) => match sign {
+            LexerState::Quoted(quote, escapes) => match sign {
                 '\\' if escapes => {
                     length += rest[1..].chars().next().map_or(0, char::len_utf8);
-                    place
+                    state
                 }
-                _ if sign == quote => Place::Plain,
-                _ => place,
+                _ if sign == quote => LexerState::Plain,
+                _ => state,
             },
-            Place::Dollar(tag) if rest.starts_with(tag) => {
+            LexerState::Dollar(tag) if rest.starts_with(tag) => {
                 length = tag.len();
-                Place::Plain
+                LexerState::Plain
             }
-            Place::Line if sign == '\n' => Place::Plain,
-            Place::Block(depth) if rest.starts_with("/*") => {
+            LexerState::Line if sign == '\n' => LexerState::Plain,
+            LexerState::Block(depth) if rest.starts_with("/*") => {
                 length = 2;
-                Place::Block(depth + 1)
+                LexerState::Block(depth + 1)
             }
-            Place::Block(depth) if rest.starts_with("*/") => {
+            LexerState::Block(depth) if rest.starts_with("*/") => {
                 length = 2;
-                if depth == 1 { Place::Plain } else { Place::Block(depth - 1) }
+                if depth == 1 { LexerState::Plain } else { LexerState::Block(depth - 1) }
             }
-            Place::Dollar(_) | Place::Line | Place::Block(_) => place,
+            LexerState::Dollar(_) | LexerState::Line | LexerState::Block(_) => state,
         };
         out.push_str(&rest[..length]);
         at += length;
