@@ -1,7 +1,7 @@
 //! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes
 //! nothing.
 
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::message::{HEADER, header};
 use super::report;
 use crate::Answer;
@@ -157,7 +157,7 @@ impl Scanner {
             b'E' => {
                 let read = if self.skip > 0 { report::beginning_of_error } else { report::error };
                 let fault = Fault::in_session(read(body)?);
-                if matches!(fault, Fault::Said(Said::Ended(_))) {
+                if matches!(fault, Fault::Server(ServerError::Ended(_))) {
                     return Err(fault);
                 }
                 self.fault.get_or_insert(fault);

@@ -162,7 +162,9 @@ fn an_error_is_reported_in_every_phase_but_only_when_the_server_is_ready_again()
             assert!(matches!(whole(form, &messages), Outcome::Unfinished), "after {cut}");
             messages.push(ready());
             match whole(form, &messages) {
-                Outcome::Fault(Fault::Said(Said::Server(report))) => assert_eq!(report.state, "23505"),
+                Outcome::Fault(Fault::Server(ServerError::Reported(report))) => {
+                    assert_eq!(report.state, "23505")
+                }
                 other => panic!("after {cut} messages: {other:?}"),
             }
         }
@@ -174,7 +176,7 @@ fn an_error_that_ends_the_session_is_reported_at_once() {
     let bytes = fatal("57P01", "terminating connection due to administrator command");
     for form in [RequestForm::Query, RequestForm::Execute] {
         match fed(form, &bytes, &[3]) {
-            Outcome::Fault(Fault::Said(Said::Ended(report))) => assert_eq!(report.state, "57P01"),
+            Outcome::Fault(Fault::Server(ServerError::Ended(report))) => assert_eq!(report.state, "57P01"),
             other => panic!("{other:?}"),
         }
     }

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 
 use super::copy::{copy_in, no_copy_here, put_no_rows};
 use super::execute::{EXECUTE, Prepared, SYNC, put_parsed, put_prepare};
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::login::{Agreed, login};
 use super::message::{put, put_text};
 use super::placeholders::numbered;
@@ -61,8 +61,8 @@ impl PostgresSession {
     }
 }
 
-fn hint(said: &Said, options: &Options) -> &'static str {
-    let Said::Server(report) = said else { return "" };
+fn hint(error: &ServerError, options: &Options) -> &'static str {
+    let ServerError::Reported(report) = error else { return "" };
     match report.state.as_str() {
         "28P01" if options.password.is_empty() => exchange::NO_PASSWORD,
         "28P01" | "28000" => "; check the user, where its password comes from, and the server's pg_hba.conf",

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
 use dbdyno_plan::{Plan, VariantKind};
-use dbdyno_provision::{Error as ServerError, list as names_in, servers_dir};
+use dbdyno_provision::{Error as ProvisionError, list as names_in, servers_dir};
 use dbdyno_report::document::Block;
 
 pub(crate) use list::{here, here_json};
@@ -153,9 +153,9 @@ fn ended(error: impl Into<Error>) -> Ended {
         | Error::NotRemovable { .. } => USAGE,
         Error::MissingTools { .. }
         | Error::Server(
-            ServerError::Io { .. } | ServerError::NoUser { .. } | ServerError::SocketTooLong { .. },
+            ProvisionError::Io { .. } | ProvisionError::NoUser { .. } | ProvisionError::SocketTooLong { .. },
         ) => MACHINE,
-        Error::Cancelled { .. } | Error::Server(ServerError::Cancelled { .. }) => INTERRUPTED,
+        Error::Cancelled { .. } | Error::Server(ProvisionError::Cancelled { .. }) => INTERRUPTED,
         _ => SERVER,
     };
     Ended::new(code, error)

@@ -80,7 +80,7 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         Err(Fault::Closed) => "cut",
         Err(Fault::Malformed(_)) => "malformed",
         Err(Fault::TooLarge(_)) => "too large",
-        Err(Fault::Said(Said::Server { .. })) => "refused by the server",
+        Err(Fault::Server(ServerError::Reported { .. })) => "refused by the server",
         Err(_) => "refused by the client",
     }
 }

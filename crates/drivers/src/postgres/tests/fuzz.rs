@@ -88,7 +88,7 @@ fn ending(outcome: Result<Agreed, Fault>) -> &'static str {
         Err(Fault::Closed) => "cut",
         Err(Fault::Malformed(_)) => "malformed",
         Err(Fault::TooLarge(_)) => "too large",
-        Err(Fault::Said(Said::Server(_) | Said::Ended(_))) => "refused by the server",
+        Err(Fault::Server(ServerError::Reported(_) | ServerError::Ended(_))) => "refused by the server",
         Err(_) => "refused by the client",
     }
 }
