@@ -7,7 +7,7 @@ use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use super::lane::{Part, ScriptLane};
-use super::load::{LoadLane, portions};
+use super::load::{LoadLane, load_operations};
 use super::options::Pgbench;
 use super::script::Action;
 use super::{AnyLane, Setup};
@@ -31,7 +31,7 @@ pub(crate) fn plan(options: &Pgbench) -> Vec<Planned> {
 impl Planned {
     pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Lanes<AnyLane> {
         let Some((connections, rate)) = self.run else {
-            let spec = LaneSpec::in_turn(1, portions(setup).len() as u64);
+            let spec = LaneSpec::in_turn(1, load_operations(setup).len() as u64);
             let own = Arc::clone(setup);
             return vec![planned(spec, move || AnyLane::Load(Box::new(LoadLane::new(&own))))];
         };
@@ -116,12 +116,12 @@ fn described(setup: &Setup) -> String {
 }
 
 fn load_described(setup: &Setup) -> String {
-    let texts = portions(setup).into_iter().filter_map(|portion| match portion {
-        super::load::Portion::Statements(statements) => statements.into_iter().next(),
-        super::load::Portion::Accounts(numbers) if *numbers.start() == 1 => {
+    let texts = load_operations(setup).into_iter().filter_map(|operation| match operation {
+        super::load::LoadOperation::Statements(statements) => statements.into_iter().next(),
+        super::load::LoadOperation::Accounts(numbers) if *numbers.start() == 1 => {
             Some("copy pgbench_accounts from stdin".to_owned())
         }
-        super::load::Portion::Accounts(_) => None,
+        super::load::LoadOperation::Accounts(_) => None,
     });
     texts.collect::<Vec<_>>().join("; ")
 }
