@@ -1,6 +1,6 @@
 //! Variants side by side: a row for each class, and the remarks that a reader must see.
 
-use super::classes::{Across, Class, Found, Weight, classes};
+use super::classes::{Across, Class, ClassValue, Weight, classes};
 use super::condition::Circumstances;
 use super::remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
 use super::subject::{Knowledge, Subject};
@@ -38,12 +38,12 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
 }
 
 fn row(class: &Class, subjects: &[Subject], declared: &[String]) -> Option<ClassRow> {
-    let found: Vec<Option<Found>> = subjects.iter().map(|subject| class.of(subject)).collect();
+    let found: Vec<Option<ClassValue>> = subjects.iter().map(|subject| class.of(subject)).collect();
     if found.iter().all(Option::is_none) {
         return None;
     }
-    let cell = |(found, subject): (&Option<Found>, &Subject)| match found {
-        Some(Found { value, is_configured }) => {
+    let cell = |(found, subject): (&Option<ClassValue>, &Subject)| match found {
+        Some(ClassValue { value, is_configured }) => {
             ClassCell { text: value.to_string(), is_default: !is_configured && subject.is_on_record() }
         }
         None => ClassCell { text: String::new(), is_default: false },
@@ -58,8 +58,13 @@ fn row(class: &Class, subjects: &[Subject], declared: &[String]) -> Option<Class
     })
 }
 
-fn standing(class: &Class, subjects: &[Subject], found: &[Option<Found>], declared: &[String]) -> Standing {
-    let known: Vec<(&str, &Found)> = subjects
+fn standing(
+    class: &Class,
+    subjects: &[Subject],
+    found: &[Option<ClassValue>],
+    declared: &[String],
+) -> Standing {
+    let known: Vec<(&str, &ClassValue)> = subjects
         .iter()
         .zip(found)
         .filter_map(|(subject, found)| Some((subject.product.family, found.as_ref()?)))

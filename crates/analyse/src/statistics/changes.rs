@@ -23,12 +23,12 @@ pub struct Changes {
     /// The same, adjusted over all series.
     pub adjusted_p: Option<f64>,
     /// In their order.
-    pub found: Vec<Found>,
+    pub found: Vec<ReportedChange>,
 }
 
 /// A change that is reported.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct ReportedChange {
     /// With the levels up to the neighbouring changes.
     pub change: ChangePoint,
     /// Its p, adjusted over all that was tested with it.
@@ -81,7 +81,7 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
             }
             if let Some(change) = change.filter(|_| adjusted_p <= level) {
                 let at = part.start + change.at;
-                own.found.push(Found { change: ChangePoint { at, ..change }, adjusted_p });
+                own.found.push(ReportedChange { change: ChangePoint { at, ..change }, adjusted_p });
                 next.extend(part.cut(at).into_iter().filter(|part| part.length() >= least));
             }
         }
@@ -95,11 +95,11 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
 }
 
 /// Puts changes into their order, each with the levels up to its neighbours.
-fn order(found: &mut [Found], values: &[f64]) {
+fn order(found: &mut [ReportedChange], values: &[f64]) {
     found.sort_by_key(|found| found.change.at);
     let ends: Vec<usize> = found.iter().map(|found| found.change.at).chain([values.len()]).collect();
     let mut start = 0;
-    for (Found { change, .. }, end) in found.iter_mut().zip(ends.into_iter().skip(1)) {
+    for (ReportedChange { change, .. }, end) in found.iter_mut().zip(ends.into_iter().skip(1)) {
         change.before = mean(&values[start..change.at]).unwrap_or(change.before);
         change.after = mean(&values[change.at..end]).unwrap_or(change.after);
         start = change.at;
