@@ -2,7 +2,7 @@
 
 use super::classes::{Across, Class, ClassValue, Weight, classes};
 use super::condition::Circumstances;
-use super::remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
+use super::remarks::{ClassCell, ClassRow, Parity, Remark, RemarkKind, Standing, VariantKnowledge};
 use super::subject::{Knowledge, Subject};
 use super::traps::{Fires, traps};
 
@@ -30,7 +30,10 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
     Parity {
         variants: subjects
             .iter()
-            .map(|subject| Known { name: subject.name.clone(), knowledge: subject.knowledge.clone() })
+            .map(|subject| VariantKnowledge {
+                name: subject.name.clone(),
+                knowledge: subject.knowledge.clone(),
+            })
             .collect(),
         classes: rows.into_iter().map(|(_, row)| row).collect(),
         remarks,

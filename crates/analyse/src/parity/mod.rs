@@ -34,7 +34,7 @@ pub use classes::{Across, Class, Weight, classes};
 pub use compared::compared;
 pub use condition::Circumstances;
 pub use plan_words::{Mode, PlanWords};
-pub use remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
+pub use remarks::{ClassCell, ClassRow, Parity, Remark, RemarkKind, Standing, VariantKnowledge};
 pub use subject::{Build, Extra, Knowledge, Settings, Subject};
 pub use traps::{Fires, Trap, traps};
 pub use value::{Value, size_text};

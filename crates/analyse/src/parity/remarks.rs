@@ -8,7 +8,7 @@ use super::subject::Knowledge;
 /// How the variants were configured, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parity {
-    pub variants: Vec<Known>,
+    pub variants: Vec<VariantKnowledge>,
     /// One row a class that at least one variant has.
     pub classes: Vec<ClassRow>,
     /// What a reader must know, worst first.
@@ -17,7 +17,7 @@ pub struct Parity {
 
 /// How well the settings of one variant are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Known {
+pub struct VariantKnowledge {
     pub name: String,
     pub knowledge: Knowledge,
 }
