@@ -13,6 +13,7 @@ mod collector;
 mod connect;
 mod control;
 mod coupling;
+mod due_times;
 mod engine;
 mod error;
 mod histogram;
@@ -36,7 +37,6 @@ mod spin;
 mod statements;
 mod threads;
 mod timer;
-mod walk;
 mod worker;
 
 pub use arrivals::{Arrivals, Draws};

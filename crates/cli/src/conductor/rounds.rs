@@ -11,7 +11,7 @@ use dbdyno_workloads::AnyWorkload;
 
 use crate::conductor::cell::Described;
 use crate::conductor::database::Database;
-use crate::conductor::steps::Walk;
+use crate::conductor::steps::CellSteps;
 use crate::conductor::{Conductor, Ending, Stop, Tally, ending};
 use crate::exit::Ended;
 use crate::time;
@@ -123,8 +123,8 @@ impl Conductor<'_> {
         };
         let Some(server) = up.0.get_mut(&cell.id.variant) else { return Vec::new() };
         let loads = server.workload.load_steps();
-        let walk = Walk::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
-        self.steps_of(&walk, loads)
+        let steps = CellSteps::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
+        self.steps_of(&steps, loads)
     }
 
     /// The variants in the order of a step.
@@ -136,10 +136,11 @@ impl Conductor<'_> {
     }
 
     fn step_on(&mut self, cell: &mut Open<'_>, server: &mut Server, index: usize) -> Result<(), Stop> {
-        let mut walk = Walk::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
-        walk.misloaded = std::mem::take(&mut server.misloaded);
-        let went = self.one_step(&mut walk, index, &mut server.session, false);
-        server.misloaded = walk.misloaded;
+        let mut steps =
+            CellSteps::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
+        steps.misloaded = std::mem::take(&mut server.misloaded);
+        let went = self.one_step(&mut steps, index, &mut server.session, false);
+        server.misloaded = steps.misloaded;
         went
     }
 
