@@ -42,7 +42,7 @@ mod worker;
 pub use arrivals::{Arrivals, Draws};
 pub use collector::Observer;
 pub use connect::{Connections, LostConnections, Reconnect};
-pub use control::{Follower, StopReason, Word};
+pub use control::{Follower, StepCommand, StopReason};
 pub use coupling::{Coupling, Side};
 pub use engine::{Step, StepEnd, run};
 pub use error::Error;

@@ -74,13 +74,13 @@ impl Link {
             let why = runtime.block_on(async {
                 match connect(&self.name, port, &credentials).await {
                     Ok(stream) => {
-                        let word = |order| match order {
+                        let message = |order| match order {
                             None => ToAgent::Alive,
                             Some(ToAgent::Ping { .. }) => ToAgent::Ping { sent_ns: self.now_ns() },
                             Some(order) => order,
                         };
-                        let take = |said| self.take(said);
-                        converse(stream, (SILENCE, PULSE), take, orders, word).await.to_string()
+                        let take = |received| self.take(received);
+                        converse(stream, (SILENCE, PULSE), take, orders, message).await.to_string()
                     }
                     Err(error) => format!("no connection: {error}"),
                 }

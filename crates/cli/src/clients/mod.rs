@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
     Connections, Draws, Follower, FromHost, HostPart, LaneSpec, LostConnections, Observer, Part, Reconnect,
-    Step, StepEnd, Word, can_be_shared, run_on_hosts,
+    Step, StepCommand, StepEnd, can_be_shared, run_on_hosts,
 };
 use dbdyno_plan::{Clients, Plan};
 use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
@@ -153,19 +153,19 @@ impl ClientHosts {
         Ok(end)
     }
 
-    /// Sends the words of the step's control to all hosts, with times of each one's clock.
+    /// Sends the commands of the step's control to all hosts, with times of each one's clock.
     fn follower(&self, clocks: &[Clock]) -> Follower {
         let zero = self.zero;
         let orders = self.hosts.iter().map(|host| host.orders.clone());
         let hosts: Vec<_> = orders.zip(clocks.to_vec()).collect();
-        Box::new(move |word: Word<Instant>| {
+        Box::new(move |command: StepCommand<Instant>| {
             for (orders, clock) in &hosts {
                 let its_time = |at: Instant| {
                     let ns = u64::try_from(at.saturating_duration_since(zero).as_nanos()).unwrap_or(u64::MAX);
                     ns.saturating_add_signed(clock.ahead_ns)
                 };
                 // The link of a lost host reports that.
-                let _ = orders.send(ToAgent::Word(word.clone().at(its_time)));
+                let _ = orders.send(ToAgent::Word(command.clone().at(its_time)));
             }
         })
     }
