@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{CONFIDENCE, Colours, LEVEL, StepFindings, VariantStep, Verdict};
 
-use super::cells::{BOTH_CUT_OFF, absent, joined, judged_cell, word};
+use super::cells::{BOTH_CUT_OFF, absent, joined, judged_cell, placeholder};
 use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Table, Tone};
 use crate::words::{TIMES_TABLE, listed, missed_text, pace_text, zero_rate_text};
@@ -47,7 +47,7 @@ pub(super) fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep)
         },
         None if variant.rate == Some(0.0) => absent("nothing was done"),
         None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
-        None => word(scope, variant).into(),
+        None => placeholder(scope, variant).into(),
     };
     // What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
     if let Some(text) = zero_rate_text(&variant.zero_rates, base) {
