@@ -60,7 +60,7 @@ pub(crate) struct Keep {
 }
 
 impl Script {
-    /// Reads `text`. Variables get places among `names`.
+    /// Reads `text`. Variables get indexes into `names`.
     pub(crate) fn read(text: &str, names: &mut Names) -> Result<Self, String> {
         let mut reader = Reader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
         let (mut rest, mut line) = (text, 1);
@@ -260,7 +260,7 @@ impl Reader<'_> {
                     rest.split_once(char::is_whitespace).ok_or("\\set takes a variable and an expression")?;
                 check_name(variable)?;
                 let value = expression(value, self.names)?;
-                Action::Set(self.names.place(variable), value)
+                Action::Set(self.names.index(variable), value)
             }
             "sleep" => self.sleep(rest)?,
             "if" => {
@@ -328,10 +328,10 @@ impl Reader<'_> {
     }
 
     fn leads(&mut self, from: usize, to: usize) {
-        if let Some(Action::Unless(_, place) | Action::Jump(place)) =
+        if let Some(Action::Unless(_, target) | Action::Jump(target)) =
             self.commands.get_mut(from).map(|command| &mut command.action)
         {
-            *place = to;
+            *target = to;
         }
     }
 
@@ -353,7 +353,7 @@ impl Reader<'_> {
             return Err(format!("\\sleep takes a time and a unit, not {more}"));
         }
         let amount = match amount.strip_prefix(':') {
-            Some(name) => Expression::Variable(self.names.place(name)),
+            Some(name) => Expression::Variable(self.names.index(name)),
             None => {
                 let fixed = amount.parse().map_err(|_| format!("invalid time \"{amount}\" of \\sleep"))?;
                 Expression::Constant(Value::Int(fixed))
@@ -416,7 +416,7 @@ fn pieces(text: &str, names: &mut Names) -> Vec<Piece> {
         if !literal.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut literal)));
         }
-        pieces.push(Piece::Variable(names.place(&after[..length])));
+        pieces.push(Piece::Variable(names.index(&after[..length])));
         rest = &after[length..];
     }
     literal.push_str(rest);
@@ -440,7 +440,7 @@ mod tests {
                 Action::Sql(sql) => {
                     let piece = |piece: &Piece| match piece {
                         Piece::Text(text) => text.clone(),
-                        Piece::Variable(place) => format!("<{}>", variables.name(*place)),
+                        Piece::Variable(index) => format!("<{}>", variables.name(*index)),
                     };
                     let text: String = sql.pieces.iter().map(piece).collect();
                     let keep = sql.keep.as_ref();
@@ -448,7 +448,7 @@ mod tests {
                         keep.map_or(String::new(), |keep| format!(" keep {} {}", keep.prefix, keep.all));
                     format!("{text}{keep}")
                 }
-                Action::Set(place, _) => format!("set {}", variables.name(*place)),
+                Action::Set(index, _) => format!("set {}", variables.name(*index)),
                 Action::Unless(_, to) => format!("unless -> {to}"),
                 Action::Jump(to) => format!("jump -> {to}"),
                 other => format!("{other:?}"),
