@@ -66,7 +66,7 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         });
         let stream = wire.stream();
         assert!(stream.widest <= ROOM, "room for {} bytes", stream.widest);
-        let is_reported = stream.heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
+        let is_reported = stream.received.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
         assert!(channel.is_local || !is_reported, "the password went out over TCP");
         outcome
     };
