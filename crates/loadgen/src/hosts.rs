@@ -20,7 +20,8 @@ use crate::control::{Control, Follower, StepCommand};
 use crate::engine::{conduct, ended, join, kinds, start};
 use crate::message::{Inbox, Message};
 use crate::{
-    Error, Lane, LaneSpec, Limit, Observer, Pace, Part, Schedule, Step, StepEnd, StopReason, schedule_book,
+    Error, HostShare, Lane, LaneSpec, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason,
+    schedule_book,
 };
 
 /// The clock starts this long after the last connection is open: time for the command to reach all
@@ -188,7 +189,7 @@ impl Inbox for Merged<'_> {
 pub fn run_part<L, F>(
     step: &Step<'_>,
     lanes: Vec<(LaneSpec, F)>,
-    part: Part,
+    part: HostShare,
     commands: Receiver<StepCommand<Instant>>,
     say: impl Fn(HostMessage),
 ) -> Result<(), Error>
@@ -221,7 +222,7 @@ where
 }
 
 /// The lanes of `part`, which share the part of each schedule.
-fn lanes_of<F>(part: Part, lanes: Vec<(LaneSpec, F)>) -> Vec<(LaneSpec, F)> {
+fn lanes_of<F>(part: HostShare, lanes: Vec<(LaneSpec, F)>) -> Vec<(LaneSpec, F)> {
     let mut shared: Vec<(Arc<Schedule>, Arc<Schedule>)> = Vec::new();
     let mut of_part = |schedule: &Arc<Schedule>| {
         if let Some((_, own)) = shared.iter().find(|(whole, _)| Arc::ptr_eq(whole, schedule)) {

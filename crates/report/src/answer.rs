@@ -1,7 +1,9 @@
 //! The answer of a run: a sentence for each variant, and one table of what decides, the same in
 //! every format.
 
-use dbdyno_analyse::{Cause, CostBreakdown, Inference, Latency, Part, StepFindings, VariantStep, Verdict};
+use dbdyno_analyse::{
+    Cause, CostBreakdown, CostPart, Inference, Latency, StepFindings, VariantStep, Verdict,
+};
 
 use crate::document::{Block, Cell, Column, Table, Tone};
 use crate::number::{fixed, interval_text, milliseconds};
@@ -254,7 +256,7 @@ pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
 
 /// `user CPU ×0.81`
 fn greatest(cost_breakdown: &CostBreakdown) -> Option<String> {
-    let weight = |part: &&Part| part.factor.ln().abs();
+    let weight = |part: &&CostPart| part.factor.ln().abs();
     let part = cost_breakdown.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
     let cause = match part.cause {
         Cause::CpuUser => "user CPU",

@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use dbdyno_drivers::AnySession;
-use dbdyno_loadgen::{HostMessage, LaneSpec, Observer, Part, Step, StepCommand, StepEnd};
+use dbdyno_loadgen::{HostMessage, HostShare, LaneSpec, Observer, Step, StepCommand, StepEnd};
 use dbdyno_plan::{Table, TableError, Values, WorkloadKind, WorkloadOptions};
 use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
@@ -113,7 +113,7 @@ pub trait AnyWorkload: Steps {
         &self,
         index: usize,
         step: &Step<'_>,
-        part: Part,
+        part: HostShare,
         commands: Receiver<StepCommand<Instant>>,
         say: &dyn Fn(HostMessage),
     ) -> Result<(), dbdyno_loadgen::Error>;
@@ -153,7 +153,7 @@ impl<W: Workload> AnyWorkload for W {
         &self,
         index: usize,
         step: &Step<'_>,
-        part: Part,
+        part: HostShare,
         commands: Receiver<StepCommand<Instant>>,
         say: &dyn Fn(HostMessage),
     ) -> Result<(), dbdyno_loadgen::Error> {

@@ -13,8 +13,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Connections, Draws, Follower, FromHost, HostPart, LaneSpec, LostConnections, Observer, Part, Reconnect,
-    Step, StepCommand, StepEnd, can_be_shared, run_on_hosts,
+    Connections, Draws, Follower, FromHost, HostPart, HostShare, LaneSpec, LostConnections, Observer,
+    Reconnect, Step, StepCommand, StepEnd, can_be_shared, run_on_hosts,
 };
 use dbdyno_plan::{Clients, Plan};
 use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
@@ -136,7 +136,7 @@ impl ClientHosts {
         };
         let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         for (number, host) in (0..).zip(&self.hosts) {
-            let task = Task { part: Part { host: number, hosts }, ..task.clone() };
+            let task = Task { part: HostShare { host: number, hosts }, ..task.clone() };
             // One that takes no orders has been lost since the clocks were compared, and that has
             // been reported.
             let _ = host.orders.send(ToAgent::Step(Box::new(task)));

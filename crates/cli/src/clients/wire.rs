@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_drivers::{Secret, TlsPem};
-use dbdyno_loadgen::{HostMessage, Part, StepCommand};
+use dbdyno_loadgen::{HostMessage, HostShare, StepCommand};
 use dbdyno_record::ToolInfo;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
@@ -53,7 +53,7 @@ pub(crate) struct Task {
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) sets_autocommit: bool,
-    pub(crate) part: Part,
+    pub(crate) part: HostShare,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dbdyno_analyse::{Choices, Findings, analyse_with, join, keep_variants, operation_histograms};
 use dbdyno_record::{Run, parallel};
 use dbdyno_report::{
-    ALL, Part, RunRows, TerminalOptions, find, parquet, published_html, run_html, run_terminal,
+    ALL, ReportPart, RunRows, TerminalOptions, find, parquet, published_html, run_html, run_terminal,
 };
 
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
@@ -132,12 +132,12 @@ pub(super) fn directory(asked: &Path) -> Result<PathBuf, Ended> {
 }
 
 /// What was asked for: the answer, unless a flag says more.
-fn part(args: &ReportArgs) -> Part {
+fn part(args: &ReportArgs) -> ReportPart {
     match &args.section {
         Some(part) => *part,
-        None if args.warnings => Part::Warnings,
-        None if args.all || !args.steps.is_empty() => Part::All,
-        None => Part::Answer,
+        None if args.warnings => ReportPart::Warnings,
+        None if args.all || !args.steps.is_empty() => ReportPart::All,
+        None => ReportPart::Answer,
     }
 }
 

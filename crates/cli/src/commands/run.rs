@@ -13,7 +13,7 @@ use dbdyno_analyse::margins_without_step;
 use dbdyno_plan::{On, Plan, estimate};
 use dbdyno_provision::FAMILIES;
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
-use dbdyno_report::{Part, TerminalOptions, run_html, run_openmetrics, run_terminal};
+use dbdyno_report::{ReportPart, TerminalOptions, run_html, run_openmetrics, run_terminal};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -231,7 +231,7 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), Ended> {
     let findings = dbdyno_analyse::analyse(&run);
     power::remember(&run.manifest, &findings);
     let options =
-        TerminalOptions { part: Part::Answer, run: dir.display().to_string(), ..terminal::options() };
+        TerminalOptions { part: ReportPart::Answer, run: dir.display().to_string(), ..terminal::options() };
     let shown = terminal::out(&run_terminal(&findings, &options)?);
     let report = dir.join(REPORT);
     let write = |path: &Path, text: &str| {

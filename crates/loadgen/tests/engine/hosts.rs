@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Arrivals, Follower, FromHost, HostMessage, Lane, LaneEnd, LaneSpec, Limit, Observer, Pace, Part,
+    Arrivals, Follower, FromHost, HostMessage, HostShare, Lane, LaneEnd, LaneSpec, Limit, Observer, Pace,
     Schedule, Step, StepCommand, StepEnd, can_be_shared, run_on_hosts, run_part,
 };
 use dbdyno_record::{ErrorClass, Interval, Outcome, StepRecord, StepSpec, StepWriter, WindowRule};
@@ -43,7 +43,7 @@ pub(crate) fn on_hosts<'a, L: Lane + 'static, F: FnOnce() -> L + Clone + Send + 
             let (order, commands) = mpsc::channel();
             orders.push((*condition, order));
             let (lanes, say) = (lanes.clone(), say.clone());
-            let part = Part { host: host as u32, hosts: hosts.len() as u32 };
+            let part = HostShare { host: host as u32, hosts: hosts.len() as u32 };
             scope.spawn(move || run_host(&step(), lanes, (part, *condition), commands, &say));
         }
         run_on_hosts(&step(), &specs, (hosts.len(), &from_hosts), follower(orders), writer, observer)
@@ -69,7 +69,7 @@ fn follower(orders: Vec<(HostCondition, Sender<StepCommand<Instant>>)>) -> Follo
 fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
     step: &Step<'_>,
     lanes: Vec<(LaneSpec, F)>,
-    (part, condition): (Part, HostCondition),
+    (part, condition): (HostShare, HostCondition),
     commands: Receiver<StepCommand<Instant>>,
     say: &Sender<(usize, FromHost)>,
 ) {

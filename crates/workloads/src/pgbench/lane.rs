@@ -29,7 +29,7 @@ struct LaneCommand {
 
 /// What all connections of a step share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct StepDraws {
     pub(crate) stream: Philox,
     /// All connections take their transactions from one schedule: what number n draws does not
     /// depend on who sends it.
@@ -38,7 +38,7 @@ pub(crate) struct Part {
 
 pub struct ScriptLane {
     setup: Arc<Setup>,
-    part: Part,
+    step_draws: StepDraws,
     connection: Connection,
     client: u32,
     draws: Draws,
@@ -58,7 +58,7 @@ pub struct ScriptLane {
 }
 
 impl ScriptLane {
-    pub(crate) fn new(setup: Arc<Setup>, part: Part, client: u32) -> Self {
+    pub(crate) fn new(setup: Arc<Setup>, step_draws: StepDraws, client: u32) -> Self {
         let scripts = setup.scripts.as_ref().ok();
         let names = scripts.map(|scripts| Arc::clone(&scripts.names)).unwrap_or_default();
         let mut variables = Variables::new(names);
@@ -74,11 +74,11 @@ impl ScriptLane {
         });
         Self {
             connection: Connection::new(&setup.context.endpoint, "transaction"),
-            draws: Draws::new(part.stream),
+            draws: Draws::new(step_draws.stream),
             names: setup.script_names(),
             before: variables.clone(),
             setup,
-            part,
+            step_draws,
             client,
             variables,
             tries: 0,
@@ -97,7 +97,7 @@ impl ScriptLane {
     }
 
     fn begin(&mut self, number: u64) {
-        let client = if self.part.is_shared { 0 } else { self.client };
+        let client = if self.step_draws.is_shared { 0 } else { self.client };
         self.draws.begin(client, number);
         if self.tries == 0 {
             self.before.copy_from(&self.variables);

@@ -6,7 +6,7 @@ use dbdyno_loadgen::{LaneSpec, Limit, Pace};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use super::lane::{Part, ScriptLane};
+use super::lane::{ScriptLane, StepDraws};
 use super::load::{LoadLane, load_operations};
 use super::options::Pgbench;
 use super::script::Action;
@@ -35,7 +35,8 @@ impl Planned {
             let own = Arc::clone(setup);
             return vec![planned(spec, move || AnyLane::Load(Box::new(LoadLane::new(&own))))];
         };
-        let part = Part { stream: stream(&self.name, setup.context.seed), is_shared: rate.is_some() };
+        let step_draws =
+            StepDraws { stream: stream(&self.name, setup.context.seed), is_shared: rate.is_some() };
         let per_client = connections / clients(connections, rate);
         let pace = self.pace(setup);
         let limit = match (setup.options.length(), setup.options.transactions, rate) {
@@ -46,7 +47,7 @@ impl Planned {
         let lane = |client: u32| {
             let own = Arc::clone(setup);
             let spec = LaneSpec::new(1 + client / per_client, pace.clone(), limit);
-            planned(spec, move || AnyLane::Run(Box::new(ScriptLane::new(own, part, client))))
+            planned(spec, move || AnyLane::Run(Box::new(ScriptLane::new(own, step_draws, client))))
         };
         (0..connections).map(lane).collect()
     }

@@ -16,7 +16,7 @@ use super::draws::Draw;
 use super::files::Script;
 use super::host::Host;
 use super::options::option_table;
-use super::parts::Part;
+use super::parts::ApiPart;
 use super::request::{Refusal, Reply, ScriptRequest, Yielded};
 use crate::Philox;
 use crate::connection::Connection;
@@ -150,7 +150,7 @@ impl Machine {
 
     /// A function that sets options, and one that says what the script offers.
     pub(crate) fn options_part(&self) -> mlua::Result<(Function, Function)> {
-        Part::Options.function(&self.lua)?.call(())
+        ApiPart::Options.function(&self.lua)?.call(())
     }
 
     /// What the statements did since the last [`Machine::clear`], with the script's own time.
