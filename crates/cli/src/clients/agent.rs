@@ -22,7 +22,7 @@ use super::connections;
 use super::usage::{Usage, Used, clock_source};
 use super::wire::{Credentials, FromAgent, Task, ToAgent, converse};
 use crate::args::AgentArgs;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::manifest::tool;
 use crate::{host, limits, terminal, variants};
 
@@ -36,23 +36,23 @@ const SILENCE: Duration = Duration::from_secs(60);
 const PULSE: Duration = Duration::from_secs(1);
 
 /// Listens, takes one conductor, and does what it says until it is gone.
-pub(crate) fn agent(args: &AgentArgs) -> Result<(), Ended> {
+pub(crate) fn agent(args: &AgentArgs) -> Result<(), ExitError> {
     const MOST_BYTES: u64 = 1 << 20;
     let runtime = host::event_loop()?;
     let mut line = String::new();
     let read = std::io::stdin().lock().take(MOST_BYTES).read_line(&mut line);
     let credentials =
         read.ok().and_then(|_| serde_json::from_str::<Credentials>(&line).ok()).ok_or_else(|| {
-            Ended::usage("dbdyno run starts agents, and gives them certificates on their standard input")
+            ExitError::usage("dbdyno run starts agents, and gives them certificates on their standard input")
         })?;
     drop(line);
-    let acceptor = credentials.acceptor().map_err(Ended::usage)?;
+    let acceptor = credentials.acceptor().map_err(ExitError::usage)?;
     runtime.block_on(async {
-        let cannot = |error| Ended::machine(format!("cannot listen on {}: {error}", args.listen));
+        let cannot = |error| ExitError::machine(format!("cannot listen on {}: {error}", args.listen));
         let listener = TcpListener::bind((args.listen.as_str(), 0)).await.map_err(cannot)?;
         terminal::out(&format!("listening on {}", listener.local_addr().map_err(cannot)?))?;
         let came = timeout(PATIENCE, conductor(&listener, &acceptor)).await;
-        let stream = came.map_err(|_| Ended::machine("no conductor has come"))?;
+        let stream = came.map_err(|_| ExitError::machine("no conductor has come"))?;
         // There is no second one.
         drop(listener);
         serve(stream).await;
@@ -173,7 +173,7 @@ fn run(
     say: &UnboundedSender<FromAgent>,
 ) -> Result<(), String> {
     let plan = plans::parse(&task.plan, "the run's plan").map_err(|error| error.to_string())?;
-    let sentence = |ended: Ended| ended.message.unwrap_or_default();
+    let sentence = |ended: ExitError| ended.message.unwrap_or_default();
     limits::check(&plan).map_err(sentence)?;
     let variant = plan.variants.iter().find(|variant| variant.name == task.variant);
     let variant = variant.ok_or("the plan has no such variant")?;

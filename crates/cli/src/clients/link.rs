@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 use super::agent::unix_us;
 use super::usage::Used;
 use super::wire::{Credentials, FromAgent, ToAgent, converse};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::host;
 
 /// An agent answers a handshake in this time.
@@ -68,7 +68,7 @@ impl Link {
         port: u16,
         credentials: Credentials,
         orders: UnboundedReceiver<ToAgent>,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), ExitError> {
         let runtime = host::event_loop()?;
         thread::spawn(move || {
             let why = runtime.block_on(async {

@@ -20,7 +20,7 @@ use dbdyno_plan::{Clients, Plan};
 use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::manifest::tool;
 use crate::time::to_us;
 pub(crate) use agent::agent;
@@ -67,7 +67,7 @@ struct Host {
 
 impl ClientHosts {
     /// Starts an agent on each host and connects to it; logs go to the directory of the run.
-    pub(crate) fn start(clients: &Clients, run: &Path) -> Result<Self, Ended> {
+    pub(crate) fn start(clients: &Clients, run: &Path) -> Result<Self, ExitError> {
         let log = |number: usize, name: &str| run.join(FOLDER).join(format!("{number}-{name}.log"));
         let (places, _reservation) = places(clients, &run.join(FOLDER).join("hosts.log"))?;
         let launched = (1..).zip(&places).map(|(number, place)| launch(place, log(number, &place.address)));
@@ -89,7 +89,7 @@ impl ClientHosts {
             link.attend(port, credentials, to_send)?;
             all.hosts.push(Host { name, cpus: 0, clock_source: String::new(), orders, _process });
         }
-        all.greet().map_err(Ended::machine)?;
+        all.greet().map_err(ExitError::machine)?;
         Ok(all)
     }
 

@@ -15,13 +15,13 @@ use hdrhistogram::Histogram;
 
 use self::invocation::Invocation;
 use self::text::{Counts, Took};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::{terminal, unrecorded};
 
-pub(crate) fn run(arguments: &[String]) -> Result<(), Ended> {
-    let line = command_line::read(arguments).map_err(Ended::usage)?;
+pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
+    let line = command_line::read(arguments).map_err(ExitError::usage)?;
     if let Some(name) = line.text("show-script") {
-        let own = builtin(name).map_err(Ended::usage)?;
+        let own = builtin(name).map_err(ExitError::usage)?;
         return terminal::out(&format!("-- {}: {}\n{}", own.name, own.title, own.text));
     }
     if line.has("version") {
@@ -31,16 +31,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Ended> {
         let names: Vec<String> = line.ignored.iter().map(|name| format!("--{name}")).collect();
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
-    let invocation = Invocation::of(&line).map_err(Ended::usage)?;
+    let invocation = Invocation::of(&line).map_err(ExitError::usage)?;
     let context =
         Context { endpoint: invocation.endpoint.clone(), owned: false, seed: invocation.seed, device: None };
-    let workload = Pgbench::alone(&invocation.options, context).map_err(Ended::usage)?;
+    let workload = Pgbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     if invocation.initializes { initialize(&invocation, &workload) } else { measure(&invocation, workload) }
 }
 
-fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), Ended> {
+fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), ExitError> {
     if invocation.options.init_steps.is_empty() {
-        return Err(Ended::usage("no initialization steps specified"));
+        return Err(ExitError::usage("no initialization steps specified"));
     }
     let began = Instant::now();
     terminal::note(&format!(
@@ -59,7 +59,7 @@ struct Nothing;
 
 impl Observer for Nothing {}
 
-fn measure(invocation: &Invocation, mut workload: Pgbench) -> Result<(), Ended> {
+fn measure(invocation: &Invocation, mut workload: Pgbench) -> Result<(), ExitError> {
     unrecorded::wait(ready(invocation, &mut workload))??;
     let mut seen = Seen::new(invocation);
     let threads = Threads { count: Some(invocation.jobs), ..Threads::default() };
@@ -73,9 +73,9 @@ fn measure(invocation: &Invocation, mut workload: Pgbench) -> Result<(), Ended> 
     terminal::out(&format!("pgbench (PostgreSQL) 15 (dbdyno {})\n{report}", env!("CARGO_PKG_VERSION")))
 }
 
-async fn ready(invocation: &Invocation, workload: &mut Pgbench) -> Result<(), Ended> {
-    let mut session = invocation.endpoint.connect().await.map_err(Ended::server)?;
-    let done = prepared(invocation, workload, &mut session).await.map_err(Ended::server);
+async fn ready(invocation: &Invocation, workload: &mut Pgbench) -> Result<(), ExitError> {
+    let mut session = invocation.endpoint.connect().await.map_err(ExitError::server)?;
+    let done = prepared(invocation, workload, &mut session).await.map_err(ExitError::server);
     session.close().await;
     done
 }
@@ -98,12 +98,12 @@ async fn prepared(
     Ok(())
 }
 
-fn ended(end: &StepEnd) -> Result<(), Ended> {
+fn ended(end: &StepEnd) -> Result<(), ExitError> {
     if end.outcome == Outcome::Completed {
         return Ok(());
     }
     let message = end.message.as_deref().unwrap_or("the run did not complete");
-    Err(Ended::usage(format!("Run was aborted: {message}")))
+    Err(ExitError::usage(format!("Run was aborted: {message}")))
 }
 
 struct Seen<'a> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use dbdyno_analyse::{Findings, StepNoise, analyse, best_step_seconds, host_class, noise, numbered, pooled};
 use dbdyno_record::{Manifest, Run};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::power::store::{self, StoredNoise};
 
 pub(super) struct NoiseEstimate {
@@ -39,7 +39,7 @@ fn part(noise: &StepNoise) -> (f64, u32) {
 }
 
 /// The noise of the run in `dir`, for the plan of `manifest`.
-pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<NoiseEstimate>, Ended> {
+pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<NoiseEstimate>, ExitError> {
     let run = Run::open(dir)?;
     let steps = noise(&analyse(&run));
     if steps.is_empty() {
@@ -47,14 +47,14 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<NoiseEsti
             "{}: no step has two valid blocks, so nothing is known of its noise; name a run of two or more blocks",
             dir.display()
         );
-        return Err(Ended::usage(text));
+        return Err(ExitError::usage(text));
     }
     let is_planned = |noise: &&StepNoise| {
         let of_plan = manifest.workloads.iter().find(|workload| workload.name == noise.workload);
         of_plan.is_some_and(|workload| workload.steps.contains(&noise.step))
     };
     if !steps.iter().any(|noise| is_planned(&noise)) {
-        return Err(Ended::usage(none_of_the_plan(dir, &steps, manifest)));
+        return Err(ExitError::usage(none_of_the_plan(dir, &steps, manifest)));
     }
     let kind = kind(&steps);
     let mut from = format!("{kind} run {}", run.manifest.run_id);

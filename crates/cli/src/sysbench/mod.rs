@@ -15,29 +15,29 @@ use hdrhistogram::Histogram;
 use self::command_line::CommandLine;
 use self::invocation::Invocation;
 use self::text::Counts;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::{terminal, time, unrecorded};
 
-pub(crate) fn run(arguments: &[String]) -> Result<(), Ended> {
-    let line = command_line::read(arguments).map_err(Ended::usage)?;
+pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
+    let line = command_line::read(arguments).map_err(ExitError::usage)?;
     let missing =
-        |what: &str| Ended::usage(format!("{what}, e.g. dbdyno sysbench oltp_read_only --threads=4 run"));
+        |what: &str| ExitError::usage(format!("{what}, e.g. dbdyno sysbench oltp_read_only --threads=4 run"));
     let commands = "no command given: prepare, run, cleanup, prewarm, help or one of the script's own";
     let script = line.script.clone().ok_or_else(|| missing("name a script and a command"))?;
     let command = line.command.clone().ok_or_else(|| missing(commands))?;
     if matches!(script.as_str(), "cpu" | "fileio" | "memory" | "threads" | "mutex") {
         let message =
             format!("{script} is a test of sysbench that asks no database: dbdyno has none of those");
-        return Err(Ended::usage(message));
+        return Err(ExitError::usage(message));
     }
     let ignored = line.ignored();
     if !ignored.is_empty() {
         terminal::note(&format!("without effect here: {}", ignored.join(", ")));
     }
-    let invocation = Invocation::of(&line, &script, &command).map_err(Ended::usage)?;
+    let invocation = Invocation::of(&line, &script, &command).map_err(ExitError::usage)?;
     let context =
         Context { endpoint: invocation.endpoint.clone(), owned: false, seed: invocation.seed, device: None };
-    let workload = Sysbench::alone(&invocation.options, context).map_err(Ended::usage)?;
+    let workload = Sysbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
     match command.as_str() {
         "help" => help(&script, workload),
@@ -46,10 +46,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Ended> {
     }
 }
 
-fn help(script: &str, mut workload: Sysbench) -> Result<(), Ended> {
+fn help(script: &str, mut workload: Sysbench) -> Result<(), ExitError> {
     if workload.has_help() {
         // It prints.
-        unrecorded::wait(workload.help())?.map_err(Ended::usage)?;
+        unrecorded::wait(workload.help())?.map_err(ExitError::usage)?;
         return printed(&workload);
     }
     let stem = script.strip_suffix(".lua").unwrap_or(script);
@@ -61,15 +61,15 @@ fn help(script: &str, mut workload: Sysbench) -> Result<(), Ended> {
 }
 
 /// `prepare`, `cleanup` and others: the script prints what it does.
-fn run_command(invocation: &Invocation, workload: Sysbench) -> Result<(), Ended> {
+fn run_command(invocation: &Invocation, workload: Sysbench) -> Result<(), ExitError> {
     let end = engine(invocation, &workload, &mut Seen::new(invocation, &workload))?;
     printed(&workload)?;
     ended(&end)
 }
 
-fn measure(line: &CommandLine, invocation: &Invocation, mut workload: Sysbench) -> Result<(), Ended> {
+fn measure(line: &CommandLine, invocation: &Invocation, mut workload: Sysbench) -> Result<(), ExitError> {
     terminal::out(&header(line, invocation))?;
-    unrecorded::wait(workload.begin())?.map_err(Ended::server)?;
+    unrecorded::wait(workload.begin())?.map_err(ExitError::server)?;
     printed(&workload)?;
     terminal::out("Initializing worker threads...\n\nThreads started!\n\n")?;
     let mut seen = Seen::new(invocation, &workload);
@@ -82,11 +82,11 @@ fn measure(line: &CommandLine, invocation: &Invocation, mut workload: Sysbench) 
         terminal::out(&text::histogram(&seen.all))?;
         terminal::out(" ")?;
     }
-    if !workload.report("cumulative", &stat).map_err(Ended::usage)? {
+    if !workload.report("cumulative", &stat).map_err(ExitError::usage)? {
         let threads = seen.threads(&end);
         terminal::out(&text::cumulative(&seen.all, invocation.percentile, seconds, &threads, seen.asks()))?;
     }
-    unrecorded::wait(workload.end())?.map_err(Ended::server)?;
+    unrecorded::wait(workload.end())?.map_err(ExitError::server)?;
     printed(&workload)
 }
 
@@ -113,22 +113,22 @@ fn header(line: &CommandLine, invocation: &Invocation) -> String {
     lines.join("\n")
 }
 
-fn printed(workload: &Sysbench) -> Result<(), Ended> {
+fn printed(workload: &Sysbench) -> Result<(), ExitError> {
     let text = workload.take_printed();
     if text.is_empty() { Ok(()) } else { terminal::out(&text) }
 }
 
-fn ended(end: &StepEnd) -> Result<(), Ended> {
+fn ended(end: &StepEnd) -> Result<(), ExitError> {
     match (end.outcome, &end.message) {
         (Outcome::Completed, _) => Ok(()),
         (_, message) => {
             let message = message.as_deref().unwrap_or("the run did not complete");
-            Err(Ended::new(1, format!("FATAL: {message}")))
+            Err(ExitError::new(1, format!("FATAL: {message}")))
         }
     }
 }
 
-fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<StepEnd, Ended> {
+fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<StepEnd, ExitError> {
     let threads = Threads { blocking: invocation.endpoint.capabilities.blocking, ..Threads::default() };
     let is_run = invocation.options.commands == ["run"];
     let time_cap = invocation.forced_shutdown.filter(|_| is_run).map(|more| invocation.options.time.0 + more);

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{ended, table};
 use crate::args::ServersListArgs;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::terminal;
 
-pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
+pub(super) fn show(args: &ServersListArgs) -> Result<(), ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let all = shown(&catalogue, args.here);
     if args.json {
@@ -20,7 +20,7 @@ pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
 }
 
 /// The servers that are here, for `dbdyno list servers --json`.
-pub(crate) fn here_json() -> Result<Value, Ended> {
+pub(crate) fn here_json() -> Result<Value, ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
     Ok(json(&shown(&catalogue, true), &catalogue))
 }
