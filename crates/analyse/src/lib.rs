@@ -63,15 +63,15 @@ pub use model::failure::words as failure_words;
 pub use model::metrics;
 pub use model::{
     Agreement, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CONFIDENCE, Cause,
-    ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown, Debt,
-    DebtLevel, Decided, DeviceLoad, DeviceSecond, Effect, Efficiency, Exclusion, ExclusionKind, ExecutedPlan,
-    Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings, GroupMemory, HostCheck,
-    Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio, MetricGroup,
-    MetricRow, Notice, Operator, Paired, Part, PercentileRatio, PlanDifference, Prose, PublishedComparison,
-    PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint,
-    SectionFindings, Seen, ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference,
-    StallFigure, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint,
-    SweepSpread, SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict,
+    ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown, CostPart,
+    Debt, DebtLevel, Decided, DeviceLoad, DeviceSecond, Effect, Efficiency, Exclusion, ExclusionKind,
+    ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings, GroupMemory,
+    HostCheck, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio,
+    MetricGroup, MetricRow, Notice, Operator, Paired, PercentileRatio, PlanDifference, Prose,
+    PublishedComparison, PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
+    SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, SettingDifference, Severity, Side,
+    StallDifference, StallFigure, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep,
+    SweepPoint, SweepSpread, SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict,
     WorkloadFindings, ZeroRates,
 };
 pub use model::{

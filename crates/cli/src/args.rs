@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use dbdyno_plan::On;
-use dbdyno_report::Part;
+use dbdyno_report::ReportPart;
 
 pub(crate) use accepted::accepted;
 pub(crate) use doctor::DoctorArgs;
@@ -256,7 +256,7 @@ pub(crate) struct ReportArgs {
     /// (CPU by who used it), `io`, `sql` (statements and query plans), `statistics`, `config` or
     /// `all`.
     #[arg(long, value_name = "PART", value_parser = part)]
-    pub(crate) section: Option<Part>,
+    pub(crate) section: Option<ReportPart>,
     /// Only this step; its whole evidence, unless --section says less. May be given more than once.
     #[arg(long = "step", value_name = "NAME")]
     pub(crate) steps: Vec<String>,
@@ -291,10 +291,10 @@ pub(crate) enum Style {
     Published,
 }
 
-fn part(word: &str) -> Result<Part, String> {
-    let found = Part::ALL.into_iter().find(|(name, _)| *name == word);
+fn part(word: &str) -> Result<ReportPart, String> {
+    let found = ReportPart::ALL.into_iter().find(|(name, _)| *name == word);
     found.map(|(_, part)| part).ok_or_else(|| {
-        let names: Vec<&str> = Part::ALL.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = ReportPart::ALL.iter().map(|(name, _)| *name).collect();
         format!("there are {}", names.join(", "))
     })
 }

@@ -6,7 +6,7 @@ use dbdyno_plan::Plan;
 use dbdyno_workloads::plans::{self, marked};
 use toml::Table;
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::{power, terminal};
 
 const AUTO: &str = "auto";
@@ -18,8 +18,8 @@ const USUAL_SECONDS: u64 = 10;
 pub(crate) fn plan(
     text: &str,
     overrides: &[(String, String)],
-    parse: impl Fn(&[(String, String)]) -> Result<Plan, Ended>,
-) -> Result<Plan, Ended> {
+    parse: impl Fn(&[(String, String)]) -> Result<Plan, ExitError>,
+) -> Result<Plan, ExitError> {
     let keys = keys(text, overrides);
     if keys.is_empty() {
         return parse(overrides);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// What every file holds: the version of its shape, and its entries.
 #[derive(Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
 }
 
 /// Writes the file anew. A concurrent reader sees the old file or the new one.
-pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> Result<(), Ended> {
+pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> Result<(), ExitError> {
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(path.parent().unwrap_or(path))?;
         let mut text = serde_json::to_string_pretty(&CacheFile { format, entries })?;
@@ -40,7 +40,7 @@ pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> R
         std::fs::write(&partial, text)?;
         std::fs::rename(&partial, path)
     };
-    write().map_err(|error| Ended::machine(format!("cannot write {}: {error}", path.display())))
+    write().map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -19,12 +19,12 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// A command that did not end well. What was printed already is not said again: then `message` is
 /// `None`.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ExitError {
     pub(crate) code: u8,
     pub(crate) message: Option<String>,
 }
 
-impl Ended {
+impl ExitError {
     pub(crate) fn new(code: u8, message: impl ToString) -> Self {
         Self { code, message: Some(message.to_string()) }
     }
@@ -51,13 +51,13 @@ impl Ended {
     }
 }
 
-impl From<dbdyno_plan::Error> for Ended {
+impl From<dbdyno_plan::Error> for ExitError {
     fn from(error: dbdyno_plan::Error) -> Self {
         Self::usage(error)
     }
 }
 
-impl From<dbdyno_record::Error> for Ended {
+impl From<dbdyno_record::Error> for ExitError {
     fn from(error: dbdyno_record::Error) -> Self {
         let code = match error {
             dbdyno_record::Error::NotARun { .. } => USAGE,
@@ -67,13 +67,13 @@ impl From<dbdyno_record::Error> for Ended {
     }
 }
 
-impl From<dbdyno_analyse::Error> for Ended {
+impl From<dbdyno_analyse::Error> for ExitError {
     fn from(error: dbdyno_analyse::Error) -> Self {
         Self::usage(error)
     }
 }
 
-impl From<dbdyno_report::Error> for Ended {
+impl From<dbdyno_report::Error> for ExitError {
     fn from(error: dbdyno_report::Error) -> Self {
         Self::usage(error)
     }

@@ -12,7 +12,7 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
 use tokio::runtime::Runtime;
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::{terminal, time};
 
 /// Unit of a file's blocks, whatever the filesystem's own is.
@@ -27,7 +27,7 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Refuses what cannot work here, warns of what makes numbers doubtful. `held_bytes` of the disk
 /// that the plan needs are taken already: by the data of a run that is to go on.
-pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ended> {
+pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), ExitError> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
     }
@@ -36,15 +36,15 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ende
     for folder in [out, data_dir] {
         std::fs::create_dir_all(folder).map_err(|error| {
             let advice = "name another one with --out or host.data_dir";
-            Ended::machine(format!("cannot make folder {}: {error}; {advice}", folder.display()))
+            ExitError::machine(format!("cannot make folder {}: {error}; {advice}", folder.display()))
         })?;
     }
     let needed = estimate(plan).peak_disk_bytes.saturating_sub(held_bytes);
     let free = free_bytes(data_dir).map_err(|error| {
-        Ended::machine(format!("cannot ask for the space in {}: {error}", data_dir.display()))
+        ExitError::machine(format!("cannot ask for the space in {}: {error}", data_dir.display()))
     })?;
     if needed > free {
-        return Err(Ended::machine(format!(
+        return Err(ExitError::machine(format!(
             "the plan needs about {} in {}, which has {} free; make room, name another folder with host.data_dir, \
                  or plan fewer rows",
             time::bytes(needed),
@@ -57,17 +57,17 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ende
 
 /// Refuses what the plan asks of servers' lives and this machine cannot do: sockets, empty caches,
 /// limits on memory.
-pub(crate) fn check_life(plan: &Plan) -> Result<(), Ended> {
+pub(crate) fn check_life(plan: &Plan) -> Result<(), ExitError> {
     if plan.variants.iter().any(|variant| variant.kind().is_started()) {
         // Each server gets a folder like this one for its socket.
-        Home::new().map_err(Ended::machine)?;
+        Home::new().map_err(ExitError::machine)?;
     }
     check_cold(plan)?;
     let mut limits = plan.variants.iter().filter_map(|variant| plan.server_memory(&variant.name));
     let Some(limit) = limits.next() else { return Ok(()) };
     match (Cgroup::with_memory(limit.0), plan.host.no_memory_limit) {
         (Ok(_), _) => Ok(()),
-        (Err(error), NoLimit::Refuse) => Err(Ended::machine(format!(
+        (Err(error), NoLimit::Refuse) => Err(ExitError::machine(format!(
             "{error}; no_memory_limit = \"warn\" in [host] runs without the limit, and the report says so"
         ))),
         (Err(error), NoLimit::Warn) => {
@@ -78,13 +78,13 @@ pub(crate) fn check_life(plan: &Plan) -> Result<(), Ended> {
 }
 
 /// Refuses a plan with cold steps where caches cannot be dropped.
-fn check_cold(plan: &Plan) -> Result<(), Ended> {
+fn check_cold(plan: &Plan) -> Result<(), ExitError> {
     if !plan.workload.is_cold() {
         return Ok(());
     }
     match File::options().write(true).open(DROP_CACHES) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Ended::machine(format!(
+        Err(error) => Err(ExitError::machine(format!(
             "cold steps drop the kernel's caches, which needs root ({DROP_CACHES}: {error}); leave cold out"
         ))),
     }
@@ -116,12 +116,12 @@ pub(crate) fn size_of(folder: &Path) -> u64 {
     entries.map(of_entry).sum()
 }
 
-fn check_cpus(plan: &Plan) -> Result<(), Ended> {
+fn check_cpus(plan: &Plan) -> Result<(), ExitError> {
     let usable = usable_cpus()?;
     for (key, list) in [("server_cpus", &plan.host.server_cpus), ("client_cpus", &plan.host.client_cpus)] {
         for &cpu in list.iter().flat_map(|list| &list.0) {
             if !usable.0.contains(&cpu) {
-                return Err(Ended::machine(format!(
+                return Err(ExitError::machine(format!(
                     "host.{key} names CPU {cpu}, which this process may not use; it may use {usable}"
                 )));
             }
@@ -141,49 +141,49 @@ pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
     usable_cpus().ok().map(|usable| usable.0)
 }
 
-pub(crate) fn usable_cpus() -> Result<CpuList, Ended> {
+pub(crate) fn usable_cpus() -> Result<CpuList, ExitError> {
     let set = sched_getaffinity(Pid::from_raw(0))
-        .map_err(|error| Ended::machine(format!("cannot ask for this process's CPUs: {error}")))?;
+        .map_err(|error| ExitError::machine(format!("cannot ask for this process's CPUs: {error}")))?;
     let usable = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
     Ok(CpuList(usable.filter_map(|cpu| u32::try_from(cpu).ok()).collect()))
 }
 
-pub(crate) fn event_loop() -> Result<Runtime, Ended> {
+pub(crate) fn event_loop() -> Result<Runtime, ExitError> {
     /// Files of an event loop. Without room for those of signals it would panic.
     const FILES: usize = 12;
     let room: std::io::Result<Vec<File>> = (0..FILES).map(|_| File::open("/dev/null")).collect();
     let room = room.map(drop);
     room.and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build()).map_err(|error| {
         let advice = "let this process open more files (ulimit -n)";
-        Ended::machine(format!("cannot start an event loop: {error}; {advice}"))
+        ExitError::machine(format!("cannot start an event loop: {error}; {advice}"))
     })
 }
 
 /// Keeps dbdyno itself off the servers' CPUs. Threads started later inherit this; servers get their
 /// own set.
-pub(crate) fn pin_client(plan: &Plan) -> Result<(), Ended> {
+pub(crate) fn pin_client(plan: &Plan) -> Result<(), ExitError> {
     plan.host.client_cpus.as_ref().map_or(Ok(()), keep_to)
 }
 
 /// Keeps this thread, and those that it starts, to `cpus`.
-pub(crate) fn keep_to(cpus: &CpuList) -> Result<(), Ended> {
+pub(crate) fn keep_to(cpus: &CpuList) -> Result<(), ExitError> {
     let mut set = CpuSet::new();
     for &cpu in &cpus.0 {
-        set.set(cpu as usize).map_err(|error| Ended::machine(format!("no CPU {cpu}: {error}")))?;
+        set.set(cpu as usize).map_err(|error| ExitError::machine(format!("no CPU {cpu}: {error}")))?;
     }
     sched_setaffinity(Pid::from_raw(0), &set)
-        .map_err(|error| Ended::machine(format!("cannot keep to CPUs {cpus}: {error}")))
+        .map_err(|error| ExitError::machine(format!("cannot keep to CPUs {cpus}: {error}")))
 }
 
 /// The folder in which templates are to be kept, if the command line or the environment name one;
 /// made before anything runs.
-pub(crate) fn kept_templates(named: Option<&Path>) -> Result<Option<PathBuf>, Ended> {
+pub(crate) fn kept_templates(named: Option<&Path>) -> Result<Option<PathBuf>, ExitError> {
     let of_variable =
         || std::env::var_os(TEMPLATES_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let Some(folder) = named.map(Path::to_path_buf).or_else(of_variable) else { return Ok(None) };
     std::fs::create_dir_all(&folder).and_then(|()| std::path::absolute(&folder)).map(Some).map_err(|error| {
         let what = format!("cannot make the folder for templates {}: {error}", folder.display());
-        Ended::machine(format!("{what}; name another one with --templates or {TEMPLATES_VARIABLE}"))
+        ExitError::machine(format!("{what}; name another one with --templates or {TEMPLATES_VARIABLE}"))
     })
 }
 

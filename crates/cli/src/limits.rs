@@ -8,7 +8,7 @@ use dbdyno_plan::Plan;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Uid;
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// Files in addition to connections: records, logs, the sampler's, the event loops'.
 const OTHER_FILES: u64 = 256;
@@ -30,12 +30,12 @@ struct Need {
 }
 
 /// Raises the limit on open files as far as the plan needs and the system allows.
-pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
+pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
     let need = need(plan, std::thread::available_parallelism().map_or(1, usize::from) as u64);
     let connections = plan.most_connections();
     raise_files(need.files)
         .and_then(|()| check_threads(need.threads))
-        .map_err(|message| Ended::machine(format!("the plan opens {connections} connections: {message}")))
+        .map_err(|message| ExitError::machine(format!("the plan opens {connections} connections: {message}")))
 }
 
 fn need(plan: &Plan, cpus: u64) -> Need {

@@ -40,7 +40,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Args, Command, accepted};
-use crate::exit::{Ended, USAGE};
+use crate::exit::{ExitError, USAGE};
 
 fn main() -> ExitCode {
     let ended = match Args::try_parse_from(accepted(std::env::args_os())) {
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended { code, message }) => {
+        Err(ExitError { code, message }) => {
             match message {
                 Some(message) if code == USAGE => terminal::mistake(&message),
                 Some(message) => terminal::error(&message),
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn obeyed(command: Option<Command>) -> Result<(), Ended> {
+fn obeyed(command: Option<Command>) -> Result<(), ExitError> {
     match command {
         None => commands::manual::overview(),
         Some(Command::Run(run)) => commands::run::run(&run),

@@ -8,7 +8,7 @@ use dbdyno_record::{
 };
 use dbdyno_workloads::{Surroundings, kind_of};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::time;
 use crate::variants::Prepared;
 
@@ -26,9 +26,9 @@ pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
     }
 }
 
-pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
+pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, ExitError> {
     let plan_toml = toml::to_string(plan)
-        .map_err(|error| Ended::ours(format!("the plan cannot be written down: {error}")))?;
+        .map_err(|error| ExitError::ours(format!("the plan cannot be written down: {error}")))?;
     Ok(Manifest {
         format_version: FORMAT_VERSION,
         tool: tool(),

@@ -10,7 +10,7 @@ use dbdyno_record::{CellId, Interval};
 use dbdyno_report::{Exposition, Labels, OPENMETRICS_TYPE};
 use hdrhistogram::Histogram;
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::http::{self, Answer};
 
 /// What is shown of the response times of the last second.
@@ -195,11 +195,11 @@ impl StepState {
 /// Answers `GET /metrics` at `address`, a port of the loopback interface or an address with one, in
 /// a thread of its own; one question after the other, as who asks is one Prometheus. Where it
 /// listens.
-pub(crate) fn serve(address: &str, metrics: Metrics) -> Result<String, Ended> {
+pub(crate) fn serve(address: &str, metrics: Metrics) -> Result<String, ExitError> {
     let full = if address.contains(':') { address.to_owned() } else { format!("127.0.0.1:{address}") };
     let cannot = |error: std::io::Error| {
         let advice = "name a free port, or an address of this host with a port";
-        Ended::machine(format!("cannot serve metrics at {full}: {error}; {advice}"))
+        ExitError::machine(format!("cannot serve metrics at {full}: {error}; {advice}"))
     };
     let listener = TcpListener::bind(&full).map_err(cannot)?;
     let place = listener.local_addr().map_err(cannot)?;

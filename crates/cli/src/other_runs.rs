@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::time;
 
 /// Names the folder of the files, where that is not the one for temporary files.
@@ -26,12 +26,12 @@ pub(crate) struct OtherRuns {
 impl OtherRuns {
     /// Makes this run known to others, and lists those that are there: a sentence, if there are
     /// any.
-    pub(crate) fn enter(plan: &str, alone: bool) -> Result<(Self, Option<String>), Ended> {
+    pub(crate) fn enter(plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
         let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(std::env::temp_dir, PathBuf::from);
         Self::enter_in(folder, plan, alone)
     }
 
-    fn enter_in(folder: PathBuf, plan: &str, alone: bool) -> Result<(Self, Option<String>), Ended> {
+    fn enter_in(folder: PathBuf, plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
         let name = format!("{PREFIX}{}", std::process::id());
         // A folder that cannot be written keeps no one from measuring.
         let own = made(&folder, &name, plan).ok();
@@ -40,7 +40,7 @@ impl OtherRuns {
         match others {
             Some(others) if alone => {
                 let advice = "wait until that has ended, or leave out --alone";
-                Err(Ended::machine(format!("{others}; {advice}")))
+                Err(ExitError::machine(format!("{others}; {advice}")))
             }
             others => Ok((runs, others)),
         }

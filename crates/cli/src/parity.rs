@@ -11,21 +11,21 @@ use dbdyno_record::VariantInfo;
 use dbdyno_report::parity_refusal;
 use tokio::runtime::Runtime;
 
-use crate::exit::{Ended, USAGE};
+use crate::exit::{ExitError, USAGE};
 use crate::manifest::workloads;
 use crate::variants::{Prepared, check_known_keys, prepare_one};
 use crate::{configs, host, terminal};
 
 /// The plan's own words on parity; a class that there is not is an error.
-pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
+pub(crate) fn words(plan: &Plan) -> Result<PlanWords, ExitError> {
     if let Some(unknown) = plan.differs.iter().find(|id| !classes().iter().any(|class| class.id == **id)) {
         let known: Vec<&str> = classes().iter().map(|class| class.id.as_str()).collect();
-        return Err(Ended::usage(format!(
+        return Err(ExitError::usage(format!(
             "differs of the plan names {unknown:?}, which is no class of settings; classes: {}",
             known.join(", ")
         )));
     }
-    let text = toml::to_string(plan).map_err(Ended::ours)?;
+    let text = toml::to_string(plan).map_err(ExitError::ours)?;
     let mut words = PlanWords::read(&text);
     let sends_text_only = !plan.workload.iter().any(|(_, options)| options.needs().prepares);
     words.variants.values_mut().for_each(|extra| extra.sends_text_only = sends_text_only);
@@ -34,7 +34,7 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
 
 /// How the variants of a plan would be set, without preparing any; `None` when the plan does not
 /// want to know. Servers that are not here are known by their names.
-pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Vec<Absent>), Ended> {
+pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Vec<Absent>), ExitError> {
     let runtime = host::event_loop()?;
     let mut absent = Vec::new();
     let variants = plan.variants.iter().map(|variant| predicted(plan, variant, &runtime, &mut absent));
@@ -47,7 +47,7 @@ pub(crate) struct Absent {
     pub(crate) why: String,
 }
 
-fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<Option<Parity>, Ended> {
+fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<Option<Parity>, ExitError> {
     let words = words(plan)?;
     let subjects: Vec<Subject> = variants
         .iter()
@@ -70,7 +70,7 @@ pub(crate) fn circumstances_of(plan: &Plan) -> Circumstances {
 /// Refuses a buffer pool that was configured and is as large as the limit on the server's memory,
 /// and warns of a default that is: the kernel would kill the server once the pool fills, which may
 /// be hours later.
-fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) -> Result<(), Ended> {
+fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) -> Result<(), ExitError> {
     let (Some(limit), Some((bytes, is_configured))) = (plan.server_memory(variant), buffer_pool) else {
         return Ok(());
     };
@@ -85,7 +85,7 @@ fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) ->
         if is_configured { "" } else { ", its default," }
     );
     if is_configured {
-        return Err(Ended::usage(text));
+        return Err(ExitError::usage(text));
     }
     terminal::warning(&text);
     Ok(())
@@ -96,7 +96,7 @@ fn predicted(
     variant: &Variant,
     runtime: &Runtime,
     absent: &mut Vec<Absent>,
-) -> Result<(VariantInfo, Option<Build>), Ended> {
+) -> Result<(VariantInfo, Option<Build>), ExitError> {
     let bare = |external| VariantInfo {
         name: variant.name.clone(),
         server: variant.server.clone().unwrap_or_default(),
@@ -155,7 +155,7 @@ fn build_by_name(name: &str) -> Option<Build> {
 }
 
 /// Before a run: reports what is predicted, or refuses.
-pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), Ended> {
+pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), ExitError> {
     let variants = variants.iter().map(|variant| (variant.info.clone(), build_of(&variant.info.server)));
     let Some(parity) = predict(plan, variants.collect())? else { return Ok(()) };
     let is_sure = parity.variants.iter().all(|variant| {
@@ -163,7 +163,7 @@ pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), End
     });
     match plan.parity {
         dbdyno_plan::Parity::Refuse if is_sure => match parity_refusal(&parity) {
-            Some(refusal) => Err(Ended::usage(refusal)),
+            Some(refusal) => Err(ExitError::usage(refusal)),
             None => Ok(()),
         },
         _ => {

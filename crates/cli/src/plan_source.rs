@@ -10,17 +10,17 @@ use toml::{Table, Value};
 
 use crate::args::{PlanSource, Spelt};
 use crate::doctor::wakeups::give_cpus;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::{auto_time, shipped, terminal};
 
-pub(crate) fn plan(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, Ended> {
+pub(crate) fn plan(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, ExitError> {
     let mut plan = read(source, overrides)?;
     give_cpus(&mut plan);
     Ok(plan)
 }
 
 /// The plan as it is written.
-pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, Ended> {
+pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, ExitError> {
     let size = source.size.iter().map(|name| ("size".to_owned(), name.clone()));
     let overrides: &[(String, String)] = &size.chain(overrides.iter().cloned()).collect::<Vec<_>>();
     if let Some(path) = &source.plan {
@@ -45,22 +45,22 @@ pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Resul
 }
 
 /// Writes a plan, never over a file that is there.
-pub(crate) fn save(path: &Path, text: &str) -> Result<(), Ended> {
+pub(crate) fn save(path: &Path, text: &str) -> Result<(), ExitError> {
     let file = std::fs::File::create_new(path);
     file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).map_err(|error| {
         let advice = "name another file";
-        Ended::machine(format!("cannot write the plan to {}: {error}; {advice}", path.display()))
+        ExitError::machine(format!("cannot write the plan to {}: {error}; {advice}", path.display()))
     })?;
     terminal::note(&format!("plan: {}", path.display()));
     Ok(())
 }
 
 /// The plan that the flags stand for.
-pub(crate) fn table(spelt: &Spelt) -> Result<Table, Ended> {
+pub(crate) fn table(spelt: &Spelt) -> Result<Table, ExitError> {
     let variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
     if variants.is_empty() {
         let message = "--workload needs a server: --server NAME or --address URL";
-        return Err(Ended::usage(message.to_owned()));
+        return Err(ExitError::usage(message.to_owned()));
     }
     let mut options = Table::new();
     if !spelt.tests.is_empty() {
@@ -83,9 +83,9 @@ fn times_of(workload: &str) -> Vec<String> {
     if times.is_empty() { vec!["time".to_owned()] } else { times }
 }
 
-pub(crate) fn resolved(plan: &Table) -> Result<Table, Ended> {
+pub(crate) fn resolved(plan: &Table) -> Result<Table, ExitError> {
     let plan = parse(&text(plan)?, "the plan")?;
-    text(&plan)?.parse().map_err(Ended::ours)
+    text(&plan)?.parse().map_err(ExitError::ours)
 }
 
 pub(crate) fn options(plan: &Table, workload: &str) -> Table {
@@ -103,11 +103,11 @@ pub(crate) fn plan_of(variants: Vec<Value>, workload: &str, options: Table) -> T
 }
 
 /// `table` with what --set, --blocks and the like say: what is saved is the plan that ran.
-fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Table, Ended> {
+fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Table, ExitError> {
     for (key, text) in overrides {
         if key.starts_with("variant.") {
             let message = format!("--save writes no --set {key}; change the file after it is written");
-            return Err(Ended::usage(message));
+            return Err(ExitError::usage(message));
         }
         let read = format!("value = {text}").parse::<Table>().ok();
         let value = read.and_then(|mut read| read.remove("value")).unwrap_or_else(|| text.as_str().into());
@@ -162,8 +162,8 @@ pub(crate) fn variants(servers: &[String], configs: &[PathBuf], addresses: &[Str
     all
 }
 
-pub(crate) fn text(plan: &impl Serialize) -> Result<String, Ended> {
-    toml::to_string(plan).map_err(Ended::ours)
+pub(crate) fn text(plan: &impl Serialize) -> Result<String, ExitError> {
+    toml::to_string(plan).map_err(ExitError::ours)
 }
 
 /// What a run directory may be called, and not too long.

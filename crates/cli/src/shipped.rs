@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use dbdyno_plan::closest;
 
 use crate::cache_file;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// Path below the plans' folder, and text.
 type File = (&'static str, &'static str);
 
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/plans.rs"));
 
-pub(crate) fn file(name: &str) -> Result<File, Ended> {
+pub(crate) fn file(name: &str) -> Result<File, ExitError> {
     let is_asked = |(path, _): &&File| *path == name || path.strip_suffix(".toml") == Some(name);
     FILES.iter().find(is_asked).copied().ok_or_else(|| unknown(name))
 }
@@ -23,15 +23,15 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     plans.filter_map(|(path, text)| Some((path.strip_suffix(".toml")?, *text)))
 }
 
-fn unknown(name: &str) -> Ended {
+fn unknown(name: &str) -> ExitError {
     let known: Vec<&str> = names().map(|(name, _)| name).collect();
     let near = closest(name, &known).map_or_else(String::new, |near| format!("did you mean {near}? "));
-    Ended::usage(format!("no plan that ships is called {name:?}; {near}`dbdyno plans` lists all"))
+    ExitError::usage(format!("no plan that ships is called {name:?}; {near}`dbdyno plans` lists all"))
 }
 
 /// Where the plan of this name lies with what it refers to: in a folder of this build's, written
 /// anew.
-pub(crate) fn unpacked(name: &str) -> Result<PathBuf, Ended> {
+pub(crate) fn unpacked(name: &str) -> Result<PathBuf, ExitError> {
     let (path, _) = file(name)?;
     let cache = cache_file::folder("XDG_CACHE_HOME", ".cache");
     let folder = cache.unwrap_or_else(std::env::temp_dir).join("dbdyno/plans");
@@ -42,7 +42,7 @@ pub(crate) fn unpacked(name: &str) -> Result<PathBuf, Ended> {
     };
     FILES.iter().try_for_each(write).map_err(|error| {
         let advice = "set XDG_CACHE_HOME to a folder of yours, or use dbdyno plans show";
-        Ended::machine(format!("cannot write the plans to {}: {error}; {advice}", folder.display()))
+        ExitError::machine(format!("cannot write the plans to {}: {error}; {advice}", folder.display()))
     })?;
     Ok(folder.join(path))
 }

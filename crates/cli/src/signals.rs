@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dbdyno_drivers::Endpoint;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::{Ended, INTERRUPTED};
+use crate::exit::{ExitError, INTERRUPTED};
 use crate::{host, terminal};
 
 pub(crate) const RUN_STOPS: &str = "stopping; results are kept (again: stop at once)";
@@ -39,10 +39,10 @@ pub(crate) fn cancel_at(endpoints: Vec<Endpoint>) {
 
 /// A flag that the first signal sets, which also says `text`. On the second the process ends;
 /// servers it started end with it, because the kernel reports them (parent death signal).
-pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
+pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, ExitError> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
-    let cannot = |error: std::io::Error| Ended::machine(format!("cannot watch for Ctrl-C: {error}"));
+    let cannot = |error: std::io::Error| ExitError::machine(format!("cannot watch for Ctrl-C: {error}"));
     let runtime = host::event_loop()?;
     // Here and not in the thread, which may begin late: after this a signal no longer ends the
     // process at once.

@@ -11,7 +11,7 @@ use dbdyno_report::document::{self, Block};
 use serde::Serialize;
 
 use crate::args::Colour;
-use crate::exit::{Ended, USAGE};
+use crate::exit::{ExitError, USAGE};
 use crate::shown::{COLOURS, cut, shown};
 
 /// Characters of a message's line. Servers and records have texts of any length; the record keeps
@@ -37,45 +37,45 @@ fn manner() -> Manner {
 
 /// Prints results. A reader that has gone away (`dbdyno report | head`) is no error; an output that
 /// takes no more is: a later reader must not believe to have all.
-pub(crate) fn out(text: &str) -> Result<(), Ended> {
+pub(crate) fn out(text: &str) -> Result<(), ExitError> {
     let own: &[&str] = if wants_colour() { &COLOURS } else { &[] };
     print(&mut std::io::stdout().lock(), &shown(text, own))
 }
 
-pub(crate) fn out_blocks(blocks: &[Block]) -> Result<(), Ended> {
+pub(crate) fn out_blocks(blocks: &[Block]) -> Result<(), ExitError> {
     out(&document::terminal(blocks, width(), wants_colour()))
 }
 
-pub(crate) fn out_json(value: &impl Serialize) -> Result<(), Ended> {
-    out(&serde_json::to_string_pretty(value).map_err(Ended::ours)?)
+pub(crate) fn out_json(value: &impl Serialize) -> Result<(), ExitError> {
+    out(&serde_json::to_string_pretty(value).map_err(ExitError::ours)?)
 }
 
 /// Prints what the command line itself answers with: help and version as results, mistakes as
 /// messages.
-pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), Ended> {
+pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), ExitError> {
     if of_clap.use_stderr() {
         note(of_clap.render().to_string().trim_end());
-        return Err(Ended::silent(USAGE));
+        return Err(ExitError::silent(USAGE));
     }
     let printed = of_clap.print().and_then(|()| std::io::stdout().flush());
     printed.map_or_else(|error| lost(&error), Ok)
 }
 
 /// Prints results, or writes them into the file that was asked for and says where they are.
-pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(), Ended> {
+pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(), ExitError> {
     let Some(path) = file else { return out(text) };
     std::fs::write(path, text).map_err(|error| {
         let advice = match error.kind() {
             ErrorKind::NotFound => "make its folder, or name another file with --output",
             _ => "make room there, or name another file with --output",
         };
-        Ended::machine(format!("cannot write {}: {error}; {advice}", path.display()))
+        ExitError::machine(format!("cannot write {}: {error}; {advice}", path.display()))
     })?;
     note(&format!("{what}: {}", path.display()));
     Ok(())
 }
 
-fn print(sink: &mut impl Write, text: &str) -> Result<(), Ended> {
+fn print(sink: &mut impl Write, text: &str) -> Result<(), ExitError> {
     let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
     let written =
         sink.write_all(text.as_bytes()).and_then(|()| sink.write_all(end)).and_then(|()| sink.flush());
@@ -83,12 +83,12 @@ fn print(sink: &mut impl Write, text: &str) -> Result<(), Ended> {
 }
 
 /// What it means that standard output took no more.
-fn lost(error: &std::io::Error) -> Result<(), Ended> {
+fn lost(error: &std::io::Error) -> Result<(), ExitError> {
     if error.kind() == ErrorKind::BrokenPipe {
         return Ok(());
     }
     let advice = "what it holds is not whole; make room there, or send it elsewhere";
-    Err(Ended::machine(format!("cannot write to standard output: {error}; {advice}")))
+    Err(ExitError::machine(format!("cannot write to standard output: {error}; {advice}")))
 }
 
 /// Says something about the run that is not a result. Where no one reads it, it is lost, and the

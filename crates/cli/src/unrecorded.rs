@@ -9,7 +9,7 @@ use dbdyno_record::StepWriter;
 use dbdyno_workloads::AnyWorkload;
 use hdrhistogram::Histogram;
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::host;
 
 /// Microseconds.
@@ -28,10 +28,10 @@ pub(crate) fn step(
     threads: Threads,
     time_cap: Option<Duration>,
     observer: &mut dyn Observer,
-) -> Result<StepEnd, Ended> {
+) -> Result<StepEnd, ExitError> {
     let place = std::env::temp_dir().join(format!("dbdyno-script-{}", std::process::id()));
     std::fs::create_dir_all(&place)
-        .map_err(|error| Ended::machine(format!("cannot make {}: {error}", place.display())))?;
+        .map_err(|error| ExitError::machine(format!("cannot make {}: {error}", place.display())))?;
     let mut writer = StepWriter::open(place.clone())?;
     let spec = workload.spec(0);
     let cancel = AtomicBool::new(false);
@@ -45,11 +45,11 @@ pub(crate) fn step(
     };
     let end = workload.run(0, step, &mut writer, observer);
     let _ = std::fs::remove_dir_all(&place);
-    end.map_err(Ended::ours)
+    end.map_err(ExitError::ours)
 }
 
 /// Waits for work before or after the step.
-pub(crate) fn wait<T>(work: impl Future<Output = T>) -> Result<T, Ended> {
+pub(crate) fn wait<T>(work: impl Future<Output = T>) -> Result<T, ExitError> {
     Ok(host::event_loop()?.block_on(work))
 }
 

@@ -13,7 +13,7 @@ use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
 
 use crate::configs::{self, DEFAULT_ENGINE, VariantConfig};
-use crate::exit::{Ended, SERVER, USAGE};
+use crate::exit::{ExitError, SERVER, USAGE};
 use crate::preflight::{self, Configured};
 use crate::{limits, terminal};
 
@@ -64,14 +64,14 @@ pub(crate) enum Source {
 }
 
 /// Checks all variants of a plan. An address is connected to, and its database claimed.
-pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, Ended> {
+pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, ExitError> {
     plan.variants.iter().try_for_each(check_known_keys)?;
     plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
 }
 
-pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
+pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, ExitError> {
     let engine = engine(variant);
-    let of_variant = |code, error: String| Ended::new(code, format!("variant {}: {error}", variant.name));
+    let of_variant = |code, error: String| ExitError::new(code, format!("variant {}: {error}", variant.name));
     let info = |driver: &str, server: String, config: String, external| VariantInfo {
         name: variant.name.clone(),
         driver: driver.to_owned(),
@@ -111,7 +111,7 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             owned(plan, variant, base, engine, info)
         }
         VariantKind::Address(text) => {
-            let endpoint = reach(plan, variant, &text, runtime).map_err(|ended| Ended {
+            let endpoint = reach(plan, variant, &text, runtime).map_err(|ended| ExitError {
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
             })?;
@@ -129,8 +129,8 @@ fn owned(
     base: Base,
     engine: String,
     info: impl Fn(&str, String, String, bool) -> VariantInfo,
-) -> Result<Prepared, Ended> {
-    let refuse = |message: String| Ended::usage(format!("variant {}: {message}", variant.name));
+) -> Result<Prepared, ExitError> {
+    let refuse = |message: String| ExitError::usage(format!("variant {}: {message}", variant.name));
     let title = base.title();
     // The plan's word for it; the folder after the name may be a link to one that is called
     // otherwise.
@@ -162,7 +162,7 @@ fn owned(
 }
 
 /// Refuses keys that the family of the variant's server does not have; `who` is the server.
-fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), Ended> {
+fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), ExitError> {
     let (option_file, _) = family.facts().option_file;
     let Some(key) = variant.product_keys().find(|key| key.family != family.facts().name) else {
         return Ok(());
@@ -171,12 +171,12 @@ fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), E
         true => format!("use {option_file}"),
         false => "leave it out".to_owned(),
     };
-    Err(Ended::usage(format!("variant {}: {} is not for {who}; {help}", variant.name, key.name)))
+    Err(ExitError::usage(format!("variant {}: {} is not for {who}; {help}", variant.name, key.name)))
 }
 
 /// As [`check_keys`], as far as the plan alone says what the server is: by its address, or by the
 /// key of its option file.
-pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), Ended> {
+pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), ExitError> {
     let by_file =
         |family: &&&dyn Family| variant.product_keys().any(|key| key.name == family.facts().option_file.0);
     let known = match variant.kind() {
@@ -251,23 +251,23 @@ fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
 /// be filled.
-fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<Endpoint, Ended> {
-    let (family, parsed) = address::parse(text).map_err(Ended::usage)?;
+fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<Endpoint, ExitError> {
+    let (family, parsed) = address::parse(text).map_err(ExitError::usage)?;
     let (options, warnings) =
         credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
-            .map_err(Ended::usage)?;
+            .map_err(ExitError::usage)?;
     for warning in warnings {
         terminal::warning(&warning);
     }
     let options = with_manner(variant, family, text, options)?;
     let Some(database) = options.database.clone() else {
-        return Err(Ended::usage(format!("{text} names no database: let it end in /DATABASE")));
+        return Err(ExitError::usage(format!("{text} names no database: let it end in /DATABASE")));
     };
     let endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
     runtime.block_on(async {
         // Existing tables must be there, in a database that stays whose it is.
         if !plan.uses_existing_tables() {
-            family.claim(&options, &database).await.map_err(Ended::server)?;
+            family.claim(&options, &database).await.map_err(ExitError::server)?;
         }
         check_room(plan, &endpoint).await
     })?;
@@ -278,9 +278,9 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
 ///
 /// # Errors
 /// Files that the plan names and that this host does not have.
-pub(crate) fn endpoint_for(variant: &Variant, user: &str, password: Secret) -> Result<Endpoint, Ended> {
+pub(crate) fn endpoint_for(variant: &Variant, user: &str, password: Secret) -> Result<Endpoint, ExitError> {
     let text = variant.address.as_deref().unwrap_or_default();
-    let (family, options) = address::parse(text).map_err(Ended::usage)?;
+    let (family, options) = address::parse(text).map_err(ExitError::usage)?;
     let options = Options { user: user.to_owned(), password, ..options };
     let options = with_manner(variant, family, text, options)?;
     Ok(family.target(options).endpoint(&engine(variant), false))
@@ -292,13 +292,13 @@ fn with_manner(
     family: &dyn Family,
     text: &str,
     options: Options,
-) -> Result<Options, Ended> {
+) -> Result<Options, ExitError> {
     let said = variant.tls.as_ref().map(settings);
-    let asked = tls_settings(family, text, said, variant.option_file.as_deref()).map_err(Ended::usage)?;
+    let asked = tls_settings(family, text, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
-        .map_err(Ended::usage)?;
+        .map_err(ExitError::usage)?;
     let server_key = match &variant.server_public_key {
-        Some(path) => ServerKey::load(path).map_err(Ended::usage)?,
+        Some(path) => ServerKey::load(path).map_err(ExitError::usage)?,
         None if variant.allow_public_key_retrieval => ServerKey::Retrieved,
         None => ServerKey::Unknown,
     };
@@ -311,15 +311,15 @@ fn engine(variant: &Variant) -> String {
 
 /// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends
 /// them.
-async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), Ended> {
-    let mut session = endpoint.connect().await.map_err(Ended::server)?;
+async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), ExitError> {
+    let mut session = endpoint.connect().await.map_err(ExitError::server)?;
     let room = limits::check_server(&mut session, plan).await;
     let takes = takes_streams(plan, endpoint.capabilities.row_stream, &mut session).await;
     session.close().await;
-    room.map_err(Ended::server)?;
+    room.map_err(ExitError::server)?;
     match takes {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Ended::server(NO_STREAMS)),
-        Err(error) => Err(Ended::server(error)),
+        Ok(false) => Err(ExitError::server(NO_STREAMS)),
+        Err(error) => Err(ExitError::server(error)),
     }
 }

@@ -17,16 +17,16 @@ pub(crate) fn excerpt(sql: &[u8]) -> String {
 
 /// Longest text of a server that is kept, in characters: a server repeats a value that it cannot
 /// read whole.
-const LONGEST_SAID: usize = 500;
+const LONGEST_SERVER_TEXT: usize = 500;
 
 /// A text of a server: its beginning, in one line, without what a terminal would obey.
-pub(crate) fn said(text: &[u8]) -> String {
+pub(crate) fn server_text(text: &[u8]) -> String {
     // No character takes more than four bytes.
-    let looked_at = &text[..text.len().min(4 * LONGEST_SAID)];
+    let looked_at = &text[..text.len().min(4 * LONGEST_SERVER_TEXT)];
     let mut short = String::new();
     let text = String::from_utf8_lossy(looked_at);
     let mut characters = text.chars();
-    for character in characters.by_ref().take(LONGEST_SAID) {
+    for character in characters.by_ref().take(LONGEST_SERVER_TEXT) {
         match character {
             // Characters that turn the direction of writing show a text in another order than it
             // has.
@@ -49,14 +49,14 @@ mod tests {
 
     #[test]
     fn a_servers_text_is_short_and_one_line() {
-        assert_eq!(said(b"You have an error near 'x\ny'"), r"You have an error near 'x\ny'");
+        assert_eq!(server_text(b"You have an error near 'x\ny'"), r"You have an error near 'x\ny'");
         assert_eq!(
-            said(b"\x1b]0;title\x07\xff\xc2\x9b31m"),
+            server_text(b"\x1b]0;title\x07\xff\xc2\x9b31m"),
             r"\u{1b}]0;title\u{7}".to_owned() + "\u{fffd}\\u{9b}31m"
         );
-        assert_eq!(said("\u{202e}gpj".as_bytes()), r"\u{202e}gpj");
-        assert_eq!(said("ü".repeat(5_000).as_bytes()), format!("{}...", "ü".repeat(500)));
-        assert_eq!(said("ü".repeat(500).as_bytes()), "ü".repeat(500));
+        assert_eq!(server_text("\u{202e}gpj".as_bytes()), r"\u{202e}gpj");
+        assert_eq!(server_text("ü".repeat(5_000).as_bytes()), format!("{}...", "ü".repeat(500)));
+        assert_eq!(server_text("ü".repeat(500).as_bytes()), "ü".repeat(500));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::address::Address;
-use crate::fault::{Fault, Saying};
+use crate::fault::{Fault, ServerFault};
 use crate::options::Options;
 use crate::roster::{Roster, Ticket};
 use crate::{Class, DbError};
@@ -15,7 +15,7 @@ pub(crate) const NO_ROOM: &str = "; raise max_connections or use fewer clients";
 
 /// What `attempt` connects to the server of `options`, a `product`, in the time that they allow.
 /// `hint` is what to try after what the server said.
-pub(crate) async fn connected<T, S: Saying>(
+pub(crate) async fn connected<T, S: ServerFault>(
     attempt: impl Future<Output = Result<T, Fault<S>>>,
     (options, product): (&Options, &str),
     hint: fn(&S, &Options) -> &'static str,
@@ -27,7 +27,7 @@ pub(crate) async fn connected<T, S: Saying>(
         Ok(Err(fault)) => {
             let fault = fault.explained_by_tls(options.address.host());
             let hint = match (&fault, &options.address) {
-                (Fault::Said(said), _) => hint(said, options),
+                (Fault::Server(error), _) => hint(error, options),
                 (Fault::Io(_), Address::Socket(_)) => "; is the server running, and is this its socket?",
                 (Fault::Io(_), Address::Tcp { .. }) => {
                     "; is the server running, and are host and port right?"
@@ -109,7 +109,7 @@ impl Exchange {
 
     /// Marks an exchange as ended, unless the connection is lost, and reports a fault with
     /// statement and place.
-    pub(crate) fn end<T, S: Saying>(
+    pub(crate) fn end<T, S: ServerFault>(
         &mut self,
         outcome: Result<T, Fault<S>>,
         what: impl FnOnce() -> String,

@@ -23,11 +23,11 @@ pub(crate) enum Fault<S> {
     #[error("{0}")]
     Tls(String),
     #[error("{0}")]
-    Said(S),
+    Server(S),
 }
 
 /// What a server says that goes on, or that it does what the client cannot.
-pub(crate) trait Saying: Debug + Display {
+pub(crate) trait ServerFault: Debug + Display {
     /// What it means for the operation that met it.
     fn class(&self) -> Class;
 
@@ -39,13 +39,13 @@ pub(crate) trait Saying: Debug + Display {
     }
 }
 
-impl<S: Saying> Fault<S> {
+impl<S: ServerFault> Fault<S> {
     /// What it means for the operation that met it.
     pub(crate) fn class(&self) -> Class {
         match self {
             Self::Io(_) | Self::Closed | Self::Malformed(_) | Self::TooLarge(_) => Class::Lost,
             Self::Login(_) | Self::Tls(_) => Class::Fatal,
-            Self::Said(said) => said.class(),
+            Self::Server(error) => error.class(),
         }
     }
 
@@ -56,7 +56,7 @@ impl<S: Saying> Fault<S> {
             Self::Malformed(_) | Self::TooLarge(_) => ("protocol".to_owned(), ""),
             Self::Login(_) => ("login".to_owned(), ""),
             Self::Tls(_) => ("tls".to_owned(), ""),
-            Self::Said(said) => (said.code(), said.advice()),
+            Self::Server(error) => (error.code(), error.advice()),
         };
         DbError::new(self.class(), code, format!("{context}: {self}{advice}"))
     }

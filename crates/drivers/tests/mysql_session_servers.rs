@@ -10,7 +10,7 @@ use dbdyno_drivers::mysql::{MysqlSession, Options, capabilities};
 use dbdyno_drivers::{Endpoint, Session, Target, first_i64};
 use server::Server;
 use server::bases::required;
-use unwaited::{Words, check_cancelled, check_forgotten, check_lock};
+use unwaited::{ProductStatements, check_cancelled, check_forgotten, check_lock};
 
 /// The servers of each line, from the oldest on.
 fn bases() -> Vec<std::path::PathBuf> {
@@ -62,7 +62,7 @@ async fn check_autocommit(server: &Server) {
     run(&mut root, "SET GLOBAL autocommit = 1").await;
 }
 
-const WORDS: Words = Words {
+const STATEMENTS: ProductStatements = ProductStatements {
     sleeps: "SELECT SLEEP(600)",
     at_work: "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = 'SELECT SLEEP(600)'",
     kill: |number| format!("KILL {number}"),
@@ -74,8 +74,8 @@ async fn sessions_set_what_they_need_themselves() {
     for base in bases() {
         let server = Server::start(&base).await;
         check_autocommit(&server).await;
-        check_cancelled(&server.name, || endpoint(&server), &WORDS).await;
-        check_lock(&server.name, &endpoint(&server), &WORDS).await;
-        check_forgotten(&server.name, &endpoint(&server), &WORDS).await;
+        check_cancelled(&server.name, || endpoint(&server), &STATEMENTS).await;
+        check_lock(&server.name, &endpoint(&server), &STATEMENTS).await;
+        check_forgotten(&server.name, &endpoint(&server), &STATEMENTS).await;
     }
 }

@@ -10,9 +10,9 @@ use dbdyno_drivers::postgres::capabilities;
 use dbdyno_drivers::{Endpoint, Target};
 use server::Server;
 use server::bases::required;
-use unwaited::{Words, check_cancelled, check_forgotten, check_lock};
+use unwaited::{ProductStatements, check_cancelled, check_forgotten, check_lock};
 
-const WORDS: Words = Words {
+const STATEMENTS: ProductStatements = ProductStatements {
     sleeps: "SELECT pg_sleep(600)",
     at_work: "SELECT COUNT(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep%'",
     kill: |number| format!("SELECT pg_terminate_backend({number})"),
@@ -27,8 +27,8 @@ fn endpoint(server: &Server) -> Endpoint {
 async fn statements_are_cancelled_and_locks_are_kept() {
     for base in ["pg-9.6.", "pg-15.", "pg-18."].into_iter().flat_map(required) {
         let server = Server::start(&base).await;
-        check_cancelled(&server.name, || endpoint(&server), &WORDS).await;
-        check_lock(&server.name, &endpoint(&server), &WORDS).await;
-        check_forgotten(&server.name, &endpoint(&server), &WORDS).await;
+        check_cancelled(&server.name, || endpoint(&server), &STATEMENTS).await;
+        check_lock(&server.name, &endpoint(&server), &STATEMENTS).await;
+        check_forgotten(&server.name, &endpoint(&server), &STATEMENTS).await;
     }
 }

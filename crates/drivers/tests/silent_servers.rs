@@ -32,12 +32,12 @@ fn silent(script: [&'static [u8]; 2]) -> u16 {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             std::thread::spawn(move || {
-                let mut heard = [0; 4096];
+                let mut received = [0; 4096];
                 stream.write_all(script[0]).unwrap();
-                if stream.read(&mut heard).is_ok_and(|read| read > 0) {
+                if stream.read(&mut received).is_ok_and(|read| read > 0) {
                     stream.write_all(script[1]).unwrap();
                 }
-                while stream.read(&mut heard).is_ok_and(|read| read > 0) {}
+                while stream.read(&mut received).is_ok_and(|read| read > 0) {}
             });
         }
     });

@@ -33,4 +33,4 @@ pub use get::get;
 pub use named::find_named;
 pub use play::{Play, PlayOptions};
 pub use remove::remove;
-pub use survey::{Here, Known, survey};
+pub use survey::{Here, ListedServer, survey};

@@ -9,7 +9,7 @@ use crate::{Answer, Card, Origin};
 
 /// A server that can be got, or is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct ListedServer {
     pub name: String,
     /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`; empty when the server does not report.
     pub product: String,
@@ -35,17 +35,17 @@ pub struct Here {
 
 /// Everything in `catalogue`, in its order, then what else lies in `servers_dir`. Programs are run
 /// only for their `--version`, and only of servers that have not been asked.
-pub fn survey(servers_dir: &Path, catalogue: &Catalogue) -> Vec<Known> {
+pub fn survey(servers_dir: &Path, catalogue: &Catalogue) -> Vec<ListedServer> {
     let mut there = list(servers_dir);
     there.extend(card_names(servers_dir));
     there.sort();
     there.dedup();
     let of_catalogue = catalogue.entries.iter().map(|entry| {
         let is_here = there.contains(&entry.name);
-        known(servers_dir, &entry.name, Some(entry), is_here)
+        listed_server(servers_dir, &entry.name, Some(entry), is_here)
     });
     let is_other = |name: &&String| !catalogue.entries.iter().any(|entry| entry.name == **name);
-    let others = there.iter().filter(is_other).map(|name| known(servers_dir, name, None, true));
+    let others = there.iter().filter(is_other).map(|name| listed_server(servers_dir, name, None, true));
     of_catalogue.chain(others).collect()
 }
 
@@ -63,7 +63,7 @@ fn card_names(servers_dir: &Path) -> Vec<String> {
     names.filter(is_of_something).collect()
 }
 
-fn known(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -> Known {
+fn listed_server(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -> ListedServer {
     let promised = entry.map(|entry| (entry.product.clone(), entry.version.clone())).unwrap_or_default();
     let (reported, mut here) = is_here.then(|| look(servers_dir, name)).unzip();
     let reported = reported.flatten();
@@ -74,7 +74,7 @@ fn known(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -
         let promise = format!("by its name it should be {} {}", entry.product, entry.version);
         here.problem.get_or_insert(promise);
     }
-    Known { name: name.to_owned(), product, version, entry: entry.cloned(), here }
+    ListedServer { name: name.to_owned(), product, version, entry: entry.cloned(), here }
 }
 
 /// Product and version, if they are known, and what is there.
@@ -114,7 +114,10 @@ mod tests {
         let card = Card { origin: Origin::Got, ..card };
         card.write(folder.path(), "mysql-8.0.31").unwrap();
         let all = survey(folder.path(), &catalogue);
-        assert_eq!(all.iter().map(|known| known.name.as_str()).collect::<Vec<_>>(), ["mysql-8.0.31", "mine"]);
+        assert_eq!(
+            all.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(),
+            ["mysql-8.0.31", "mine"]
+        );
         assert!(all[0].here.is_none() && all[0].version == "8.0.31");
         let here = all[1].here.as_ref().unwrap();
         assert_eq!(here.base_dir, Path::new("/nowhere/base"));

@@ -1,6 +1,6 @@
 //! What both protocols have in common: the steps in which a connection's bytes are taken apart.
 
-use crate::statement::Asked;
+use crate::statement::StatementKind;
 
 /// What the next bytes of a client were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
 /// A statement to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Work {
-    pub(crate) asked: Asked,
+    pub(crate) kind: StatementKind,
     /// Executed from a prepared statement, not from text.
     pub(crate) prepared: bool,
 }

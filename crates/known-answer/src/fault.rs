@@ -16,13 +16,13 @@ const HALF_FORM: &str =
 /// At which statements of a connection something happens. Statements are counted on each
 /// connection, from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum When {
+pub enum Occurrence {
     Every(u64),
     /// Each with this probability, by a draw of its own.
     Share(f64),
 }
 
-impl When {
+impl Occurrence {
     pub(crate) fn strikes(self, seed: u64, connection: u64, statement: u64) -> bool {
         match self {
             Self::Every(number) => statement.is_multiple_of(number),
@@ -36,7 +36,7 @@ impl When {
 pub struct Refusal {
     /// The product's own code: a number of MySQL (`1213`), an SQLSTATE of PostgreSQL (`40P01`).
     pub code: String,
-    pub when: When,
+    pub when: Occurrence,
 }
 
 /// Answers of which only half is sent.
@@ -57,7 +57,7 @@ pub enum Fault {
     Disconnected,
 }
 
-impl fmt::Display for When {
+impl fmt::Display for Occurrence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Every(number) => write!(formatter, "every {number}"),
@@ -86,8 +86,8 @@ impl FromStr for Refusal {
     fn from_str(text: &str) -> Result<Self, Error> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let when = match words[1.min(words.len())..] {
-            ["every", number] => every(number).map(When::Every),
-            [share] => units::share(share).map(When::Share),
+            ["every", number] => every(number).map(Occurrence::Every),
+            [share] => units::share(share).map(Occurrence::Share),
             _ => Err("no such error".to_owned()),
         };
         let when = when.map_err(|problem| Error::text(text, problem, ERROR_FORM))?;
@@ -140,11 +140,11 @@ mod tests {
 
     #[test]
     fn faults_strike_each_nth_statement_or_a_share_of_them() {
-        let struck = |when: When| (1..=100_000).filter(|n| when.strikes(1, 0, *n)).count();
-        assert_eq!(struck(When::Every(100)), 1000);
-        assert!(When::Every(3).strikes(1, 0, 3) && !When::Every(3).strikes(1, 0, 4));
+        let struck = |when: Occurrence| (1..=100_000).filter(|n| when.strikes(1, 0, *n)).count();
+        assert_eq!(struck(Occurrence::Every(100)), 1000);
+        assert!(Occurrence::Every(3).strikes(1, 0, 3) && !Occurrence::Every(3).strikes(1, 0, 4));
         // The standard deviation is 31.
-        assert!(struck(When::Share(0.01)).abs_diff(1000) < 125);
-        assert_eq!((struck(When::Share(0.0)), struck(When::Share(1.0))), (0, 100_000));
+        assert!(struck(Occurrence::Share(0.01)).abs_diff(1000) < 125);
+        assert_eq!((struck(Occurrence::Share(0.0)), struck(Occurrence::Share(1.0))), (0, 100_000));
     }
 }

@@ -39,7 +39,7 @@ mod worker;
 pub use behaviour::Behaviour;
 pub use distribution::Distribution;
 pub use error::Error;
-pub use fault::{Fault, Half, Refusal, When};
+pub use fault::{Fault, Half, Occurrence, Refusal};
 pub use freeze::{Freeze, Origin};
 pub use listen::Listen;
 pub use protocol::Protocol;

@@ -12,7 +12,7 @@ const TWO_WORDS: &[&[u8]] = &[b"CREATE", b"DROP", b"ALTER", b"LOCK", b"DECLARE"]
 
 /// What a statement asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum StatementKind {
     /// The programmed rows.
     Rows,
     /// One row is affected.
@@ -61,26 +61,26 @@ impl Tag {
 }
 
 /// What the first statement of `sql` asks for.
-pub(crate) fn asked(sql: &[u8]) -> Asked {
+pub(crate) fn statement_kind(sql: &[u8]) -> StatementKind {
     let start = after_blanks(sql);
     let (word, rest) = split_word(start);
     let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
     if ROWS.iter().any(|name| is(name)) {
-        return Asked::Rows;
+        return StatementKind::Rows;
     }
     match () {
-        () if word.is_empty() => Asked::Empty,
-        () if is(b"UPDATE") => Asked::Change(Change::Update),
-        () if is(b"INSERT") || is(b"REPLACE") => Asked::Change(Change::Insert),
-        () if is(b"DELETE") => Asked::Change(Change::Delete),
-        () if is(b"MERGE") => Asked::Change(Change::Merge),
-        () if is(b"BEGIN") || is(b"START") => Asked::Begin,
-        () if is(b"COMMIT") || is(b"END") => Asked::Commit,
-        () if is(b"ROLLBACK") || is(b"ABORT") => Asked::Rollback,
+        () if word.is_empty() => StatementKind::Empty,
+        () if is(b"UPDATE") => StatementKind::Change(Change::Update),
+        () if is(b"INSERT") || is(b"REPLACE") => StatementKind::Change(Change::Insert),
+        () if is(b"DELETE") => StatementKind::Change(Change::Delete),
+        () if is(b"MERGE") => StatementKind::Change(Change::Merge),
+        () if is(b"BEGIN") || is(b"START") => StatementKind::Begin,
+        () if is(b"COMMIT") || is(b"END") => StatementKind::Commit,
+        () if is(b"ROLLBACK") || is(b"ABORT") => StatementKind::Rollback,
         () if TWO_WORDS.iter().any(|name| is(name)) => {
-            Asked::Other(Tag::new(&[word, split_word(after_blanks(rest)).0]))
+            StatementKind::Other(Tag::new(&[word, split_word(after_blanks(rest)).0]))
         }
-        () => Asked::Other(Tag::new(&[word])),
+        () => StatementKind::Other(Tag::new(&[word])),
     }
 }
 
@@ -163,24 +163,24 @@ mod tests {
 
     #[test]
     fn statements_are_distinguished_by_their_first_words() {
-        let check = |expected: Asked, texts: &[&str]| {
-            texts.iter().for_each(|text| assert_eq!(asked(text.as_bytes()), expected, "{text}"));
+        let check = |expected: StatementKind, texts: &[&str]| {
+            texts.iter().for_each(|text| assert_eq!(statement_kind(text.as_bytes()), expected, "{text}"));
         };
         check(
-            Asked::Rows,
+            StatementKind::Rows,
             &["SELECT 1", "  select c", "(SELECT 1)", "/* x */ SELECT 1", "-- x\nSHOW a", "VALUES (1)"],
         );
-        check(Asked::Change(Change::Insert), &["INSERT INTO t VALUES (1)", "REPLACE INTO t"]);
-        check(Asked::Change(Change::Update), &["update t set a=1"]);
-        check(Asked::Change(Change::Delete), &["DELETE FROM t"]);
-        check(Asked::Begin, &["BEGIN", "START TRANSACTION", "begin;"]);
-        check(Asked::Commit, &["COMMIT", "END"]);
-        check(Asked::Rollback, &["ROLLBACK", "abort"]);
-        check(Asked::Empty, &["", "  ", ";", "-- nothing", "/* open"]);
-        check(Asked::Other(Tag::new(&[b"CREATE", b"TABLE"])), &["create  table t (a int)"]);
-        check(Asked::Other(Tag::new(&[b"SET"])), &["SET NAMES utf8"]);
-        check(Asked::Other(Tag::new(&[b"1"])), &["1"]);
-        check(Asked::Other(Tag::new(&[b"SELECTED"])), &["selected"]);
+        check(StatementKind::Change(Change::Insert), &["INSERT INTO t VALUES (1)", "REPLACE INTO t"]);
+        check(StatementKind::Change(Change::Update), &["update t set a=1"]);
+        check(StatementKind::Change(Change::Delete), &["DELETE FROM t"]);
+        check(StatementKind::Begin, &["BEGIN", "START TRANSACTION", "begin;"]);
+        check(StatementKind::Commit, &["COMMIT", "END"]);
+        check(StatementKind::Rollback, &["ROLLBACK", "abort"]);
+        check(StatementKind::Empty, &["", "  ", ";", "-- nothing", "/* open"]);
+        check(StatementKind::Other(Tag::new(&[b"CREATE", b"TABLE"])), &["create  table t (a int)"]);
+        check(StatementKind::Other(Tag::new(&[b"SET"])), &["SET NAMES utf8"]);
+        check(StatementKind::Other(Tag::new(&[b"1"])), &["1"]);
+        check(StatementKind::Other(Tag::new(&[b"SELECTED"])), &["selected"]);
     }
 
     #[test]

@@ -210,9 +210,9 @@ mod tests {
     fn due_before_counts_exactly_the_operations_whose_due_time_is_earlier() {
         let all = [even(2, 1000, 0), even(3, 1000, 125), even(20, 1000, 7), even(7, 5000, 1), poisson(20, 3)];
         for arrivals in all {
-            let mut walk = Cursor::new(arrivals);
+            let mut cursor = Cursor::new(arrivals);
             let due: Vec<Duration> =
-                (0..200).map(|number| Duration::from_nanos(walk.due_ns(number))).collect();
+                (0..200).map(|number| Duration::from_nanos(cursor.due_ns(number))).collect();
             let mut counts = Cursor::new(arrivals);
             for at_us in (0..12_000_000).step_by(1237) {
                 let at = Duration::from_micros(at_us);
@@ -227,10 +227,10 @@ mod tests {
         // Kolmogorov and Smirnov: with n = 20,000 draws the distance exceeds 1.95 / sqrt(n) once in
         // 1,000 seeds.
         const COUNT: u64 = 20_000;
-        let mut walk = Cursor::new(poisson(1000, 42));
+        let mut cursor = Cursor::new(poisson(1000, 42));
         let (mut before, mut gaps) = (0, Vec::new());
         for number in 0..COUNT {
-            let due = walk.due_ns(number);
+            let due = cursor.due_ns(number);
             gaps.push((due - before) as f64 / 1e6);
             before = due;
         }

@@ -25,7 +25,7 @@ pub enum StopReason {
 /// What controls of the same step on other hosts must know. `T` is how a time is given: an instant
 /// is of one host only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Word<T> {
+pub enum StepCommand<T> {
     /// The clock starts then.
     Begin(T),
     Stop(StopReason),
@@ -39,20 +39,20 @@ pub enum Word<T> {
     Close,
 }
 
-impl<T> Word<T> {
+impl<T> StepCommand<T> {
     /// The same with its time in other terms.
-    pub fn at<U>(self, translated: impl FnOnce(T) -> U) -> Word<U> {
+    pub fn at<U>(self, translated: impl FnOnce(T) -> U) -> StepCommand<U> {
         match self {
-            Self::Begin(at) => Word::Begin(translated(at)),
-            Self::Stop(reason) => Word::Stop(reason),
-            Self::End { window_end_ns, end_ns } => Word::End { window_end_ns, end_ns },
-            Self::Close => Word::Close,
+            Self::Begin(at) => StepCommand::Begin(translated(at)),
+            Self::Stop(reason) => StepCommand::Stop(reason),
+            Self::End { window_end_ns, end_ns } => StepCommand::End { window_end_ns, end_ns },
+            Self::Close => StepCommand::Close,
         }
     }
 }
 
-/// Takes words for other hosts.
-pub type Follower = Box<dyn Fn(Word<Instant>) + Send + Sync>;
+/// Takes commands for other hosts.
+pub type Follower = Box<dyn Fn(StepCommand<Instant>) + Send + Sync>;
 
 pub(crate) struct Control {
     start: OnceLock<Instant>,
@@ -110,36 +110,36 @@ impl Control {
         }
     }
 
-    /// The same, whose words go to other hosts.
+    /// The same, whose commands go to other hosts.
     pub(crate) fn followed_by(self, follower: Follower) -> Self {
         Self { follower: Some(follower), ..self }
     }
 
-    /// Of a part of the step's lanes: all have not ended before [`Word::End`] says so.
+    /// Of a part of the step's lanes: all have not ended before [`StepCommand::End`] says so.
     pub(crate) fn of_part(self) -> Self {
         self.lanes_left.fetch_add(1, Ordering::AcqRel);
         self.deciders_left.fetch_add(1, Ordering::AcqRel);
         self
     }
 
-    fn forward(&self, word: Word<Instant>) {
+    fn forward(&self, command: StepCommand<Instant>) {
         if let Some(follower) = &self.follower {
-            follower(word);
+            follower(command);
         }
     }
 
     /// Does what the control of the whole step says.
-    pub(crate) fn obey(&self, word: Word<Instant>) {
-        match word {
-            Word::Begin(at) => self.begin(at),
-            Word::Stop(reason) => self.stop(reason),
-            Word::End { window_end_ns, end_ns } => {
+    pub(crate) fn obey(&self, command: StepCommand<Instant>) {
+        match command {
+            StepCommand::Begin(at) => self.begin(at),
+            StepCommand::Stop(reason) => self.stop(reason),
+            StepCommand::End { window_end_ns, end_ns } => {
                 if let Some(window_end_ns) = window_end_ns {
                     self.end_window(window_end_ns);
                 }
                 self.end_at(end_ns);
             }
-            Word::Close => self.let_close(),
+            StepCommand::Close => self.let_close(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Control {
     pub(crate) fn begin(&self, at: Instant) {
         if self.start.set(at).is_ok() {
             self.started.notify_waiters();
-            self.forward(Word::Begin(at));
+            self.forward(StepCommand::Begin(at));
         }
     }
 
@@ -188,7 +188,7 @@ impl Control {
         self.stopped.notify_waiters();
         self.client_changed.notify_waiters();
         if is_first {
-            self.forward(Word::Stop(reason));
+            self.forward(StepCommand::Stop(reason));
         }
     }
 
@@ -263,7 +263,7 @@ impl Control {
         let set = self.end_ns.compare_exchange(u64::MAX, end_ns, Ordering::AcqRel, Ordering::Acquire);
         self.ended.notify_waiters();
         if set.is_ok() {
-            self.forward(Word::End { window_end_ns: self.window_end_ns(), end_ns });
+            self.forward(StepCommand::End { window_end_ns: self.window_end_ns(), end_ns });
         }
     }
 
@@ -294,7 +294,7 @@ impl Control {
     pub(crate) fn let_close(&self) {
         self.closing.store(true, Ordering::Release);
         self.may_close.notify_waiters();
-        self.forward(Word::Close);
+        self.forward(StepCommand::Close);
     }
 
     /// Waits until connections may be closed, but not longer than `limit`: the observer may hang.

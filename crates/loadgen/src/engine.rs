@@ -17,7 +17,7 @@ use crate::opening::Opening;
 use crate::schedule_book;
 use crate::threads::assign;
 use crate::worker::{self, Job};
-use crate::{Connections, Error, Lane, LaneEnd, LaneSpec, Pace, Part, Threads};
+use crate::{Connections, Error, HostShare, Lane, LaneEnd, LaneSpec, Pace, Threads};
 
 /// The clock starts this long after the last connection is open: time for samplers to take their
 /// first sample.
@@ -65,7 +65,7 @@ where
     let control = Arc::new(Control::new(step.spec.clients, &specs, step.spec.window));
     let schedules = schedule_book::books(specs.iter())?;
     let (sender, mut messages) = mpsc::channel();
-    let threads = start(&step, lanes, Part::WHOLE, &control, &sender)?;
+    let threads = start(&step, lanes, HostShare::WHOLE, &control, &sender)?;
     drop(sender);
     let kinds = kinds(step.spec);
     let mut collector = Collector::new(writer, observer, &control, &kinds, threads.len(), schedules);
@@ -83,7 +83,7 @@ pub(crate) fn kinds(spec: &StepSpec) -> Vec<String> {
 pub(crate) fn start<L, F>(
     step: &Step<'_>,
     lanes: Vec<(LaneSpec, F)>,
-    part: Part,
+    part: HostShare,
     control: &Arc<Control>,
     messages: &Sender<Message>,
 ) -> Result<Vec<JoinHandle<()>>, Error>

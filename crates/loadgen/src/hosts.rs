@@ -16,14 +16,15 @@ use dbdyno_record::{StepWriter, WindowRule};
 use serde::{Deserialize, Serialize};
 
 use crate::collector::Collector;
-use crate::control::{Control, Follower, Word};
+use crate::control::{Control, Follower, StepCommand};
 use crate::engine::{conduct, ended, join, kinds, start};
 use crate::message::{Inbox, Message};
 use crate::{
-    Error, Lane, LaneSpec, Limit, Observer, Pace, Part, Schedule, Step, StepEnd, StopReason, schedule_book,
+    Error, HostShare, Lane, LaneSpec, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason,
+    schedule_book,
 };
 
-/// The clock starts this long after the last connection is open: time for the word to come to all
+/// The clock starts this long after the last connection is open: time for the command to reach all
 /// hosts.
 const LEAD: Duration = Duration::from_millis(500);
 /// How often the user's wish to stop is looked at before there is a collector.
@@ -65,8 +66,8 @@ struct Merged<'a> {
 }
 
 /// Runs a step whose lanes, all of `specs`, are on `hosts` hosts. They run [`run_part`], by now or
-/// soon; `from_hosts` has what they say, and `follower` takes words to them. What goes wrong inside
-/// the step is in [`StepEnd`].
+/// soon; `from_hosts` has what they say, and `follower` takes commands to them. What goes wrong
+/// inside the step is in [`StepEnd`].
 pub fn run_on_hosts(
     step: &Step<'_>,
     specs: &[LaneSpec],
@@ -184,12 +185,12 @@ impl Inbox for Merged<'_> {
 }
 
 /// Runs the lanes of `part`, of all that the step has. Says what its load threads say, and does
-/// what `words` say until the step is over here; a channel without sender ends it.
+/// what `commands` say until the step is over here; a channel without sender ends it.
 pub fn run_part<L, F>(
     step: &Step<'_>,
     lanes: Vec<(LaneSpec, F)>,
-    part: Part,
-    words: Receiver<Word<Instant>>,
+    part: HostShare,
+    commands: Receiver<StepCommand<Instant>>,
     say: impl Fn(HostMessage),
 ) -> Result<(), Error>
 where
@@ -200,8 +201,8 @@ where
     let specs: Vec<LaneSpec> = lanes.iter().map(|(spec, _)| spec.clone()).collect();
     let (sender, messages) = mpsc::channel();
     let stops = sender.clone();
-    let follower: Follower = Box::new(move |word| {
-        if let Word::Stop(reason) = word {
+    let follower: Follower = Box::new(move |command| {
+        if let StepCommand::Stop(reason) = command {
             let _ = stops.send(Message::Stopped(reason));
         }
     });
@@ -210,7 +211,7 @@ where
     let threads = start(step, lanes, part, &control, &sender)?;
     say(HostMessage(Message::Workers(threads.len())));
     let obeying = Arc::clone(&control);
-    thread::spawn(move || obey(&obeying, &words, |late| sender.send(Message::BegunLate(late)).is_ok()));
+    thread::spawn(move || obey(&obeying, &commands, |late| sender.send(Message::BegunLate(late)).is_ok()));
     let mut left = threads.len();
     while left > 0 {
         let Ok(message) = messages.recv() else { break };
@@ -221,7 +222,7 @@ where
 }
 
 /// The lanes of `part`, which share the part of each schedule.
-fn lanes_of<F>(part: Part, lanes: Vec<(LaneSpec, F)>) -> Vec<(LaneSpec, F)> {
+fn lanes_of<F>(part: HostShare, lanes: Vec<(LaneSpec, F)>) -> Vec<(LaneSpec, F)> {
     let mut shared: Vec<(Arc<Schedule>, Arc<Schedule>)> = Vec::new();
     let mut of_part = |schedule: &Arc<Schedule>| {
         if let Some((_, own)) = shared.iter().find(|(whole, _)| Arc::ptr_eq(whole, schedule)) {
@@ -242,15 +243,15 @@ fn lanes_of<F>(part: Part, lanes: Vec<(LaneSpec, F)>) -> Vec<(LaneSpec, F)> {
         .collect()
 }
 
-fn obey(control: &Control, words: &Receiver<Word<Instant>>, say_late: impl Fn(Duration) -> bool) {
-    for word in words {
-        if let Word::Begin(at) = word
+fn obey(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late: impl Fn(Duration) -> bool) {
+    for command in commands {
+        if let StepCommand::Begin(at) = command
             && let late = at.elapsed()
             && !late.is_zero()
         {
             say_late(late);
         }
-        control.obey(word);
+        control.obey(command);
     }
     control.stop(StopReason::Interrupted);
     control.abandon();

@@ -10,11 +10,11 @@ use std::time::Instant;
 use dbdyno_record::ErrorClass;
 
 use crate::arrivals::to_ns;
+use crate::due_times::DueTimes;
 use crate::lane::Bounds;
 use crate::message::Message;
 use crate::recorder::Ending;
 use crate::shared::Shared;
-use crate::walk::Walk;
 use crate::{Failure, Lane, LaneEnd, LaneSpec, Limit, LostConnections, Notes, Pace};
 use wait::Waited;
 
@@ -34,7 +34,7 @@ pub(crate) struct LaneTask {
     pub(crate) spec: LaneSpec,
     bounds: Bounds,
     /// Due times of an open loop.
-    pub(crate) due: Option<Walk>,
+    pub(crate) due: Option<DueTimes>,
     notes: Notes,
     end: LaneEnd,
     refusals: u32,
@@ -75,7 +75,7 @@ impl LaneTask {
         index: usize,
         number: usize,
         spec: LaneSpec,
-        due: Option<Walk>,
+        due: Option<DueTimes>,
     ) -> Self {
         let end = LaneEnd { client: spec.client, kind: spec.kind, ..LaneEnd::default() };
         let (bounds, notes) = (spec.bounds(), Notes::default());
@@ -152,9 +152,9 @@ impl LaneTask {
     #[inline]
     fn next_operation(&mut self, count: u64) -> Option<Operation> {
         let number = match (&self.spec.pace, &self.due) {
-            (Pace::Shared(schedule), Some(walk)) => {
+            (Pace::Shared(schedule), Some(due_times)) => {
                 let due_before = |earlier_ns: u64| {
-                    walk.due_before(self.bounds, self.shared.control.now_ns().saturating_sub(earlier_ns))
+                    due_times.due_before(self.bounds, self.shared.control.now_ns().saturating_sub(earlier_ns))
                 };
                 let taken = schedule.take(due_before);
                 if taken.dropped > 0 {
@@ -170,7 +170,7 @@ impl LaneTask {
             return None;
         }
         let due = match (&self.due, &self.spec.pace) {
-            (Some(walk), _) => Due::At(walk.due_ns(number)),
+            (Some(due_times), _) => Due::At(due_times.due_ns(number)),
             (None, Pace::Thinking(think)) => {
                 Due::At(self.last_ns.saturating_add(to_ns(think.before(number))))
             }

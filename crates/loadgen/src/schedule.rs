@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::{Arrivals, Part};
+use crate::{Arrivals, HostShare};
 
 /// The open-loop arrivals of one client, from which its connections take operations in the order of
 /// their numbers.
@@ -22,7 +22,7 @@ pub struct Schedule {
     /// An arrival that has waited longer is given up.
     max_wait_ns: Option<u64>,
     /// The numbers that are given out here.
-    part: Part,
+    part: HostShare,
 }
 
 /// What a lane has taken from a schedule.
@@ -36,7 +36,13 @@ pub(crate) struct Taken {
 impl Schedule {
     /// A schedule in which every arrival waits until a connection is free.
     pub fn new(arrivals: Arrivals) -> Self {
-        Self { arrivals, next: AtomicU64::new(0), max_backlog: None, max_wait_ns: None, part: Part::WHOLE }
+        Self {
+            arrivals,
+            next: AtomicU64::new(0),
+            max_backlog: None,
+            max_wait_ns: None,
+            part: HostShare::WHOLE,
+        }
     }
 
     /// A schedule in which at most `most` arrivals wait: a connection that becomes free gives up
@@ -54,7 +60,7 @@ impl Schedule {
 
     /// Of a schedule from which nothing was taken, what one of several hosts has: its part of the
     /// numbers, and of the backlog.
-    pub(crate) fn of_part(&self, part: Part) -> Self {
+    pub(crate) fn of_part(&self, part: HostShare) -> Self {
         let max_backlog = self.max_backlog.map(|most| part.among(most));
         Self { max_backlog, max_wait_ns: self.max_wait_ns, part, ..Self::new(self.arrivals) }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
-use crate::{LaneSpec, Part};
+use crate::{HostShare, LaneSpec};
 
 /// Connections that one load thread carries before a second one is started. The more answers are
 /// there when a thread wakes, the fewer times it sleeps: at 64 connections two threads use a third
@@ -44,7 +44,7 @@ type Assignment<F> = (Vec<Assigned<F>>, Option<Vec<u32>>);
 
 /// Lanes of a client with coupled lanes share a thread, all others go round the threads one by one;
 /// a blocking lane gets a thread of its own. They are those of `part`.
-pub(crate) fn assign<F>(lanes: Vec<(LaneSpec, F)>, part: Part, threads: &Threads) -> Vec<Assignment<F>> {
+pub(crate) fn assign<F>(lanes: Vec<(LaneSpec, F)>, part: HostShare, threads: &Threads) -> Vec<Assignment<F>> {
     let number = |own: usize| usize::try_from(part.of_all(own as u64)).unwrap_or(usize::MAX);
     let lanes = lanes.into_iter().enumerate();
     let lanes = lanes.map(|(own, (spec, factory))| Assigned { number: number(own), spec, factory });
@@ -92,7 +92,7 @@ mod tests {
 
     fn clients_by_thread(lanes: Vec<(LaneSpec, ())>, count: u32) -> Vec<Vec<u32>> {
         let threads = Threads { count: Some(count), ..Threads::default() };
-        let jobs = assign(lanes, Part::WHOLE, &threads).into_iter();
+        let jobs = assign(lanes, HostShare::WHOLE, &threads).into_iter();
         jobs.map(|(lanes, _)| lanes.iter().map(|lane| lane.spec.client).collect()).collect()
     }
 
@@ -110,7 +110,7 @@ mod tests {
     fn there_is_a_thread_for_every_64_connections_and_at_most_one_a_cpu() {
         let threads = |lanes: usize, cpus: &[u32]| {
             let threads = Threads { cpus: Some(cpus.to_vec()), ..Threads::default() };
-            assign((0..lanes).map(|_| lane(1, false)).collect(), Part::WHOLE, &threads).len()
+            assign((0..lanes).map(|_| lane(1, false)).collect(), HostShare::WHOLE, &threads).len()
         };
         assert_eq!([threads(64, &[0, 1]), threads(65, &[0, 1]), threads(4096, &[0, 1])], [1, 2, 2]);
     }

@@ -14,6 +14,7 @@ use tokio::runtime::{LocalOptions, LocalRuntime};
 
 use crate::abandon::Abandon;
 use crate::control::{Control, StopReason};
+use crate::due_times::ThreadDueTimes;
 use crate::lane_task::LaneTask;
 use crate::message::Message;
 use crate::opening::{self, Opening};
@@ -22,7 +23,6 @@ use crate::shared::Shared;
 use crate::spin;
 use crate::threads::Assigned;
 use crate::timer::Timer;
-use crate::walk::Walks;
 use crate::{Lane, LaneEnd, LaneSpec};
 
 /// Time for answers that are on their way when a step is stopped.
@@ -130,11 +130,11 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     let logins = Box::new(logins);
     let _ = shared.messages.send(Message::Ready { worker: job.index, took: opening.elapsed(), logins });
 
-    let mut walks = Walks::default();
+    let mut due_times = ThreadDueTimes::default();
     let mut tasks = Vec::new();
     for (index, ((lane, spec), number)) in lanes.into_iter().zip(specs).zip(numbers).enumerate() {
         let Some(lane) = lane else { continue };
-        let due = walks.of(&spec.pace);
+        let due = due_times.of(&spec.pace);
         let task = LaneTask::new(Rc::clone(&shared), index, number, spec, due);
         tasks.push(tokio::task::spawn_local(task.run(Box::new(lane))));
     }

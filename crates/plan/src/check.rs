@@ -197,9 +197,7 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
 }
 
 /// A key of the variant and the rest of a sentence that begins with the variant's name.
-type Found = Option<Mistake>;
-
-fn server_problem(variant: &Variant) -> Found {
+fn server_problem(variant: &Variant) -> Option<Mistake> {
     let said: Vec<&'static str> = [
         ("server", variant.server.is_some()),
         ("basedir", variant.basedir.is_some()),
@@ -226,7 +224,7 @@ fn server_problem(variant: &Variant) -> Found {
 
 /// Keys of a variant for which it is not the right kind of thing, or that contradict each other.
 /// Whose server it is may be known only later.
-fn option_problem(variant: &Variant) -> Found {
+fn option_problem(variant: &Variant) -> Option<Mistake> {
     let kind = variant.kind();
     let is_started = kind.is_started();
     let is_address = kind.is_address();
@@ -270,7 +268,7 @@ fn option_problem(variant: &Variant) -> Found {
 }
 
 /// Files that would not be used are a misunderstanding.
-fn tls_problem(variant: &Variant) -> Found {
+fn tls_problem(variant: &Variant) -> Option<Mistake> {
     let tls = variant.tls.as_ref()?;
     let wrong = |message: &str| Some(("tls", format!("has tls {message}")));
     if tls.mode != TlsMode::Verify && tls.ca.is_some() {
@@ -283,7 +281,7 @@ fn tls_problem(variant: &Variant) -> Found {
 }
 
 /// Texts that end up in SQL or in the environment hold nothing but word characters.
-fn text_problem(variant: &Variant) -> Found {
+fn text_problem(variant: &Variant) -> Option<Mistake> {
     if variant.client_charset.as_deref().is_some_and(|charset| !is_word(charset)) {
         let help = "write utf8mb4, latin1, or another of the server's SHOW CHARACTER SET";
         let message = format!("has a client_charset that is no name of a character set: {help}");

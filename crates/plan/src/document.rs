@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{Error, Place};
+use crate::error::{Error, Location};
 use crate::setup::name_parts;
 use crate::{overrides, size};
 
@@ -55,13 +55,13 @@ impl<'a> Texts<'a> {
     }
 
     /// Line and column, or the override, of a position.
-    pub(crate) fn place(&self, offset: usize) -> Place {
+    pub(crate) fn location(&self, offset: usize) -> Location {
         if let Some(index) = self.starts.iter().rposition(|start| *start <= offset) {
-            return Place::Override { key: self.overrides[index].0.clone() };
+            return Location::Override { key: self.overrides[index].0.clone() };
         }
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place::File {
+        Location::File {
             origin: self.origin.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
@@ -70,7 +70,7 @@ impl<'a> Texts<'a> {
 
     /// The error `message` at a span; at the file's start without one.
     pub(crate) fn error(&self, span: Option<Range<usize>>, message: String) -> Error {
-        Error::Invalid { place: self.place(span.map_or(0, |span| span.start)), message }
+        Error::Invalid { location: self.location(span.map_or(0, |span| span.start)), message }
     }
 }
 
@@ -103,8 +103,8 @@ impl<'a> Document<'a> {
 
     /// Where the value at `path` was written; where the nearest table around it begins if it is
     /// absent.
-    pub(crate) fn place_of(&self, path: &[Segment<'_>]) -> Place {
-        self.texts.place(self.find(path).0.start)
+    pub(crate) fn location_of(&self, path: &[Segment<'_>]) -> Location {
+        self.texts.location(self.find(path).0.start)
     }
 
     /// The path at which the value at `path` was written: that of a set-up's workload is in the

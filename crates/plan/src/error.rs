@@ -15,8 +15,8 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The plan's text, or an override of it, is wrong.
-    #[error("{place}: {message}")]
-    Invalid { place: Place, message: String },
+    #[error("{location}: {message}")]
+    Invalid { location: Location, message: String },
     /// A value with a unit (a duration, a list of CPUs) is wrong; its place is the caller's to say.
     #[error("{0}")]
     Value(String),
@@ -24,7 +24,7 @@ pub enum Error {
 
 /// Where a plan is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// In the file. Lines and columns count from 1; a column is a character, not a byte.
     File { origin: String, line: usize, column: usize },
     /// In an override `--set KEY=VALUE`. Only the key is shown: the value may be a secret in the
@@ -32,7 +32,7 @@ pub enum Place {
     Override { key: String },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { origin, line, column } => write!(f, "{origin}:{line}:{column}"),

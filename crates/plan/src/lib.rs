@@ -40,7 +40,7 @@ pub use check_report::variants_without_figures;
 pub use clients::{ClientNames, Clients};
 pub use config::{Config, ConfigPart, IntentValue};
 pub use count_words::{grouped, numbered};
-pub use error::{Error, Place};
+pub use error::{Error, Location};
 pub use estimate::{CellEstimate, Estimate, estimate};
 pub use expand::{Cell, cells, further_cells};
 pub use explain::closest;

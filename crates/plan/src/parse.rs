@@ -54,8 +54,8 @@ pub fn parse_with(
     let mut plan = Plan::deserialize(Deserializer::from(root)).map_err(explained)?;
     plan.workload = read_workloads(tables, kinds, &texts)?;
     if let Some(problem) = check::first_problem(&plan, kinds) {
-        let place = document.place_of(&document.as_written(&problem.path));
-        return Err(Error::Invalid { place, message: problem.message });
+        let location = document.location_of(&document.as_written(&problem.path));
+        return Err(Error::Invalid { location, message: problem.message });
     }
     plan.add_again();
     plan.workload.iter_mut().for_each(|options| options.spell_out());

@@ -57,12 +57,12 @@ pub(crate) fn size_text(bytes: u64) -> String {
 
 /// Where groups with a memory limit can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct CgroupParent {
     version: CgroupVersion,
     /// Where the hierarchy is mounted.
     mount: PathBuf,
     /// The group in which new ones are made.
-    parent: PathBuf,
+    folder: PathBuf,
 }
 
 /// A mounted hierarchy, as `/proc/self/mountinfo` reports it, and the path of this process's group
@@ -76,18 +76,18 @@ struct Mounted {
 impl Cgroup {
     /// A new group whose processes may use `bytes` of memory and no swap.
     pub fn with_memory(bytes: u64) -> Result<Self, Error> {
-        Self::make(&Place::find().map_err(|why| Error::Cgroup { why })?, bytes)
+        Self::make(&CgroupParent::find().map_err(|why| Error::Cgroup { why })?, bytes)
     }
 
-    fn make(place: &Place, bytes: u64) -> Result<Self, Error> {
+    fn make(parent: &CgroupParent, bytes: u64) -> Result<Self, Error> {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let folder = place.parent.join(format!("{PREFIX}{}-{number}", own_mark()));
+        let folder = parent.folder.join(format!("{PREFIX}{}-{number}", own_mark()));
         let refused = |what: &str, error: std::io::Error| Error::Cgroup { why: format!("{what}: {error}") };
         fs::create_dir(&folder)
             .map_err(|error| refused(&format!("cannot make the group {}", folder.display()), error))?;
         // Dropped on errors.
-        let mut group = Self { folder, version: place.version, memory_limit_bytes: bytes };
-        let (limit, files) = match place.version {
+        let mut group = Self { folder, version: parent.version, memory_limit_bytes: bytes };
+        let (limit, files) = match parent.version {
             CgroupVersion::V1 => (
                 "memory.limit_in_bytes",
                 // Swap is switched off rather than limited to nothing: of two equal limits the
@@ -109,7 +109,7 @@ impl Cgroup {
                 group.write(file, value).map_err(|error| refused(&format!("cannot set {file}"), error))?;
             }
         }
-        group.memory_limit_bytes = group.effective_limit(&place.mount);
+        group.memory_limit_bytes = group.effective_limit(&parent.mount);
         Ok(group)
     }
 
@@ -158,7 +158,7 @@ impl Drop for Cgroup {
     }
 }
 
-impl Place {
+impl CgroupParent {
     /// Where this process can limit memory, or what is missing for it.
     fn find() -> Result<Self, String> {
         let read =
@@ -167,7 +167,7 @@ impl Place {
         let mut why = "no hierarchy of control groups with the memory controller is mounted".to_owned();
         if let Some(found) = mounted(&mounts, &own, CgroupVersion::V2) {
             match found.parent_v2() {
-                Some(parent) => return Ok(Self { version: CgroupVersion::V2, mount: found.mount, parent }),
+                Some(folder) => return Ok(Self { version: CgroupVersion::V2, mount: found.mount, folder }),
                 None => {
                     why = format!(
                         "no control group around this process, below {}, hands the memory controller down \
@@ -179,7 +179,7 @@ impl Place {
         }
         let Some(found) = mounted(&mounts, &own, CgroupVersion::V1) else { return Err(why) };
         let own = if found.own.is_dir() { found.own } else { found.mount.clone() };
-        Ok(Self { version: CgroupVersion::V1, mount: found.mount, parent: own })
+        Ok(Self { version: CgroupVersion::V1, mount: found.mount, folder: own })
     }
 }
 
@@ -306,12 +306,12 @@ mod tests {
         let parent = mount.path().join("user.slice");
         fs::create_dir(&parent).unwrap();
         let made = |bytes| {
-            let place = Place {
+            let parent_group = CgroupParent {
                 version: CgroupVersion::V2,
                 mount: mount.path().to_path_buf(),
-                parent: parent.clone(),
+                folder: parent.clone(),
             };
-            Cgroup::make(&place, bytes).unwrap()
+            Cgroup::make(&parent_group, bytes).unwrap()
         };
         let read = |group: &Cgroup, file: &str| fs::read_to_string(group.folder.join(file)).ok();
         let group = made(512 << 20);

@@ -33,7 +33,7 @@ mod running;
 mod snapshot;
 mod sqlite;
 mod template;
-mod tls_words;
+mod tls_options;
 mod tmp_dir;
 
 pub mod address;
@@ -53,6 +53,6 @@ pub use launch::{calling, find_in_path, start_detached};
 pub use leftovers::remove_leftovers;
 pub use peer::local_pid;
 pub use process::Stopped;
-pub use product::{Base, Build, Embedded, Family, FamilyFacts, FileLogin, Server, ServerSpec, TlsWord};
+pub use product::{Base, Build, Embedded, Family, FamilyFacts, FileLogin, Server, ServerSpec, TlsOption};
 pub use running::{Data, Running};
 pub use snapshot::{Snapshot, SnapshotFile, SnapshotInfo};

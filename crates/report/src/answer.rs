@@ -2,12 +2,12 @@
 //! every format.
 
 use dbdyno_analyse::{
-    Cause, CostBreakdown, Inference, Latency, Part, StepFindings, VariantStep, Verdict, forecast,
+    Cause, CostBreakdown, CostPart, Inference, Latency, StepFindings, VariantStep, Verdict, forecast,
 };
 
 use crate::document::{Block, Cell, Column, Table, Tone};
 use crate::number::{fixed, interval_text, milliseconds};
-use crate::rates::{Scope, headline_text, of, ratio_word, word};
+use crate::rates::{Scope, headline_text, of, placeholder, ratio_or_placeholder};
 use crate::sentences::{sentences, shown_verdict};
 
 /// What a reader is to know first of one workload: sentences, then a row a step, then what signs
@@ -55,12 +55,12 @@ fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
     Table { labels: 1, columns, rows: rows.collect(), ..Table::default() }
 }
 
-/// The rate of a variant, or the word for why it has none.
+/// The rate of a variant, or the placeholder for why it has none.
 fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     let Some(found) = of(step, variant) else { return NONE.to_owned() };
     match found.rate {
         Some(figure) => headline_text(step, figure, found.cut_off),
-        None => word(scope, found).text.to_owned(),
+        None => placeholder(scope, found).text.to_owned(),
     }
 }
 
@@ -154,7 +154,7 @@ impl<'a> Pairs<'a> {
         let pair = |step: &&'a StepFindings| Pair {
             step,
             rates: [base, name].map(|variant| rate_text(scope, step, variant)),
-            ratio: of(step, name).map_or(NONE.to_owned(), |found| ratio_word(scope, found)),
+            ratio: of(step, name).map_or(NONE.to_owned(), |found| ratio_or_placeholder(scope, found)),
             base: of(step, base),
             new: of(step, name),
         };
@@ -264,7 +264,7 @@ pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
 
 /// `user CPU ×0.81`
 fn greatest(cost_breakdown: &CostBreakdown) -> Option<String> {
-    let weight = |part: &&Part| part.factor.ln().abs();
+    let weight = |part: &&CostPart| part.factor.ln().abs();
     let part = cost_breakdown.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
     let cause = match part.cause {
         Cause::CpuUser => "user CPU",
@@ -303,7 +303,7 @@ fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
     let word = verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
     let inference = found.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
     let drawn = inference.map(|inference| inference.interval);
-    Cell { drawn, ..Cell::toned(format!("{}{word}", ratio_word(scope, found)), Tone::of(verdict)) }
+    Cell { drawn, ..Cell::toned(format!("{}{word}", ratio_or_placeholder(scope, found)), Tone::of(verdict)) }
 }
 
 fn p99_cell(found: &VariantStep) -> Cell {

@@ -44,7 +44,7 @@ pub use comparison::{
 };
 pub use error::Error;
 pub use evidence::Topic;
-pub use formats::{Part, TerminalOptions, parity_terminal, published_html, run_html, run_terminal};
+pub use formats::{ReportPart, TerminalOptions, parity_terminal, published_html, run_html, run_terminal};
 pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use index::{HistoryEntry, RunEntry, index_html};
 pub use json::SCHEMA;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use dbdyno_analyse::{
-    BlockShare, CheckPart, Code, DesignFault, Figure, Notice, SessionPart, SettingChange, VariantShare, numbered,
-    p_text,
+    BlockShare, CheckPart, Code, DesignFault, Figure, Notice, SessionPart, SettingChange, VariantShare,
+    numbered, p_text,
 };
 
 use crate::levels;
@@ -130,9 +130,7 @@ fn written(figure: &Figure, how: &str) -> String {
         (Figure::Deferred(work), _) => work.iter().map(levels::deferred).collect::<Vec<_>>().join("; "),
         (Figure::Setting(found), _) => class_difference(found),
         (Figure::Changes(changes), _) => changes_text(changes),
-        (Figure::VariantShares(shares), _) => {
-            shares.iter().map(variant_share).collect::<Vec<_>>().join(", ")
-        }
+        (Figure::VariantShares(shares), _) => shares.iter().map(variant_share).collect::<Vec<_>>().join(", "),
         (Figure::Sessions(parts), _) => parts.iter().map(session_part).collect::<Vec<_>>().join(", "),
         (Figure::Design(fault), _) => design_fault(fault),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
@@ -168,8 +166,9 @@ fn variant_share(share: &VariantShare) -> String {
 /// `sync_binlog "1", then "0"; 2 more`
 fn changes_text(changes: &[SettingChange]) -> String {
     let value = |value: &Option<String>| format!("{:?}", value.as_deref().unwrap_or("not there"));
-    let change =
-        |change: &SettingChange| format!("{} {}, then {}", change.name, value(&change.first), value(&change.other));
+    let change = |change: &SettingChange| {
+        format!("{} {}, then {}", change.name, value(&change.first), value(&change.other))
+    };
     let more = changes.len().saturating_sub(NAMED);
     let named = changes.iter().take(NAMED).map(change);
     named.chain((more > 0).then(|| format!("{more} more"))).collect::<Vec<_>>().join("; ")

@@ -2,8 +2,8 @@
 
 use dbdyno_analyse::numbered;
 use dbdyno_analyse::parity::{
-    ClassDifference, ClassRow, ClassValue, FatedLine, Knowledge, Parity, Remark, RemarkKind, Standing, Value,
-    What,
+    ClassDifference, ClassRow, FatedLine, Knowledge, Parity, Remark, RemarkKind, SharedValue, Standing,
+    Value, What,
 };
 
 use crate::document::{Block, Table, Tone};
@@ -109,13 +109,14 @@ fn line_text(line: &FatedLine) -> String {
 /// `binary log: off (a, c), on by default (b)`. Variants of a run have names of their own: two of
 /// one name are of two runs that are compared, the base's first.
 pub(crate) fn class_difference(found: &ClassDifference) -> String {
-    let names: Vec<&str> = found.values.iter().flat_map(|value| &value.variants).map(String::as_str).collect();
+    let names: Vec<&str> =
+        found.values.iter().flat_map(|value| &value.variants).map(String::as_str).collect();
     let runs: &[&str] = match names[..] {
         [base, new] if base == new => &[" of the base", " of the new run"],
         _ => &[],
     };
     let mut runs = runs.iter();
-    let group = |ClassValue { value, variants }: &ClassValue| {
+    let group = |SharedValue { value, variants }: &SharedValue| {
         let names = variants.iter().map(|name| format!("{name}{}", runs.next().unwrap_or(&"")));
         let by_default = if value.is_default { " by default" } else { "" };
         format!("{}{by_default} ({})", value.text, names.collect::<Vec<_>>().join(", "))
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn what_was_found_is_put_into_words() {
-        let value = |text: &str, is_default, variants: &[&str]| ClassValue {
+        let value = |text: &str, is_default, variants: &[&str]| SharedValue {
             value: ClassCell { text: text.to_owned(), is_default },
             variants: variants.iter().map(|name| (*name).to_owned()).collect(),
         };
@@ -228,19 +229,23 @@ mod tests {
         insta::assert_snapshot!(class_difference(&of_two_runs), @"page size: 4 KiB by default (a of the base), 8 KiB by default (a of the new run)");
         let said = |kind, what| {
             let (id, variants) = (String::new(), vec!["a".to_owned(), "b".to_owned()]);
-            text(&Remark { kind, id, variants, trap: None, what, effect: String::new(), write: String::new() })
+            text(&Remark {
+                kind,
+                id,
+                variants,
+                trap: None,
+                what,
+                effect: String::new(),
+                write: String::new(),
+            })
         };
         let own = str::to_owned;
         let trap = |lines: Vec<FatedLine>| What::Trap {
             title: own("lines"),
             lines: lines.into_iter().map(|line| (own("a"), line)).collect(),
         };
-        let changed = |effective| FatedLine::Changed {
-            line: 8,
-            setting: own("x"),
-            configured: own("200M"),
-            effective,
-        };
+        let changed =
+            |effective| FatedLine::Changed { line: 8, setting: own("x"), configured: own("200M"), effective };
         let twice = FatedLine::Twice {
             line: 6,
             setting: own("sync_binlog"),

@@ -53,14 +53,14 @@ struct Against<'a> {
     name: &'a str,
 }
 
-type Found<'a> = (&'a StepFindings, &'a VariantStep);
+type StepOfVariant<'a> = (&'a StepFindings, &'a VariantStep);
 
 impl<'a> Against<'a> {
-    fn steps(self) -> impl Iterator<Item = Found<'a>> {
+    fn steps(self) -> impl Iterator<Item = StepOfVariant<'a>> {
         self.scope.steps().filter_map(move |step| Some((step, of(step, self.name)?)))
     }
 
-    fn with(self, verdict: Verdict) -> impl Iterator<Item = Found<'a>> {
+    fn with(self, verdict: Verdict) -> impl Iterator<Item = StepOfVariant<'a>> {
         self.steps().filter(move |(_, variant)| shown_verdict(variant) == Some(verdict))
     }
 
@@ -140,7 +140,7 @@ impl<'a> Against<'a> {
 
     /// `stalled in 1 step (qr100: answered nothing in block 2 of 5, in which wal answered)`
     fn stalled(self) -> Option<String> {
-        let text = |(step, variant): Found<'_>| {
+        let text = |(step, variant): StepOfVariant<'_>| {
             let text = zero_rate_text(&variant.zero_rates, &self.scope.run.base);
             format!("{}: {}", step.name, text.unwrap_or_default())
         };
@@ -152,7 +152,7 @@ impl<'a> Against<'a> {
     /// Empty where the base always answered.
     fn base_stalled(self) -> String {
         let stalled = self.steps().filter(|(_, variant)| !variant.zero_rates.base_stalled.is_empty());
-        let text = |(step, variant): Found<'_>| {
+        let text = |(step, variant): StepOfVariant<'_>| {
             format!("{} of {}", blocks_text(&variant.zero_rates.base_stalled), step.name)
         };
         let steps: Vec<String> = stalled.map(text).collect();
@@ -184,7 +184,7 @@ impl<'a> Against<'a> {
     }
 
     /// `qr100 1.52 ms against 1.40 ms`; medians over the blocks.
-    fn times(self, (step, variant): Found<'_>) -> String {
+    fn times(self, (step, variant): StepOfVariant<'_>) -> String {
         let text =
             |variant: &VariantStep| Some(duration_whole_us(step.response_p99_us(variant)?.round() as u64));
         match (text(variant), of(step, &self.scope.run.base).and_then(text)) {
@@ -219,14 +219,14 @@ impl<'a> Against<'a> {
 }
 
 /// `qr100 1.30`
-fn ratio_of((step, variant): Found<'_>) -> String {
+fn ratio_of((step, variant): StepOfVariant<'_>) -> String {
     let ratio = variant.ratio.as_ref().map_or("n/a".to_owned(), bounded_text);
     format!("{} {ratio}", step.name)
 }
 
 /// `slower in 5 steps (down to 0.78 in qp100)`: the one that is furthest from 1. Nothing without a
 /// step.
-fn extreme<'a>(word: &str, steps: impl Iterator<Item = Found<'a>>) -> Option<String> {
+fn extreme<'a>(word: &str, steps: impl Iterator<Item = StepOfVariant<'a>>) -> Option<String> {
     let steps: Vec<(&Ratio, &str)> =
         steps.filter_map(|(step, found)| Some((found.ratio.as_ref()?, step.name.as_str()))).collect();
     let distance = |ratio: &Ratio| ratio.value.ln().abs();

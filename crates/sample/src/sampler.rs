@@ -9,7 +9,7 @@ use dbdyno_record::{CounterHeader, CounterWriter};
 
 use crate::lane::{self, Command, Event, Open, Spec};
 use crate::sources::{
-    Client, Costly, Disk, Group, Host, Interrupts, Load, Own, Processes, Scheduling, Server, ServerTree,
+    Client, Costly, Disk, Group, Host, Interrupts, Load, Processes, Sampling, Scheduling, Server, ServerTree,
     Size, Source, Status, processes, size,
 };
 use crate::tally::Tally;
@@ -215,7 +215,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         quick.push(source("disk", move || Disk::open(&data_dir)));
     }
     let own_tally = Arc::clone(tally);
-    quick.push(source("sampler", move || Ok(Own::new(own_tally))));
+    quick.push(source("sampler", move || Ok(Sampling::new(own_tally))));
     let mut lanes = vec![("sampler", quick)];
     if !by_connection.is_empty() {
         lanes.push(("sampler-server", by_connection));

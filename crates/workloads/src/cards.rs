@@ -9,28 +9,29 @@ use serde::Deserialize;
 
 use crate::{Card, CardOperation, Cards, Context, Steps, Workload};
 
-/// What must be said of a step in words.
+/// The texts about a step that its description needs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Words {
+pub(crate) struct StepDescription {
     pub(crate) purpose: String,
     pub(crate) parameters: String,
     pub(crate) trap: String,
 }
 
-/// The words of a step in a workload's `words.toml`: those of its name, of the part of it before a
+/// The description of a step in a workload's `description.toml`: those of its name, of the part of it before a
 /// point or a number, or of `*`.
-pub(crate) fn words(text: &str, step: &str) -> Words {
-    let mut all: BTreeMap<String, Words> = toml::from_str(text).expect("tests read every file of words");
+pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
+    let mut all: BTreeMap<String, StepDescription> =
+        toml::from_str(text).expect("tests read every file of words");
     let others = all.remove("*").unwrap_or_default();
     let plain = step.split('.').next().unwrap_or(step);
     let names = [step, plain, plain.trim_end_matches(|sign: char| sign.is_ascii_digit())];
     let found = names.iter().find_map(|name| all.remove(*name));
-    let mut words = found.unwrap_or_else(|| others.clone());
-    if words.parameters.is_empty() {
-        words.parameters = others.parameters;
+    let mut description = found.unwrap_or_else(|| others.clone());
+    if description.parameters.is_empty() {
+        description.parameters = others.parameters;
     }
-    words
+    description
 }
 
 /// A database that stores nothing.
@@ -45,14 +46,14 @@ pub(crate) fn specs(workload: &impl Steps) -> impl Iterator<Item = StepSpec> {
     (0..workload.steps().len()).map(|index| workload.spec(index))
 }
 
-/// The cards of a workload whose steps have one list, with what its `words.toml` says.
+/// The cards of a workload whose steps have one list, with what its `description.toml` says.
 pub(crate) fn of<W: Workload>(options: &W::Options, text: &str) -> Vec<Cards> {
-    let card = |spec: StepSpec| card(&spec, None, words(text, &spec.name));
+    let card = |spec: StepSpec| card(&spec, None, step_description(text, &spec.name));
     let steps = specs(&W::new(options, context())).map(card).collect();
     vec![Cards { workload: W::NAME, title: "", steps }]
 }
 
-pub(crate) fn card(spec: &StepSpec, published_as: Option<String>, words: Words) -> Card {
+pub(crate) fn card(spec: &StepSpec, published_as: Option<String>, description: StepDescription) -> Card {
     let operation = |kind: &dbdyno_record::KindSpec| CardOperation {
         kind: kind.kind.clone(),
         protocol: kind.protocol.clone(),
@@ -67,11 +68,11 @@ pub(crate) fn card(spec: &StepSpec, published_as: Option<String>, words: Words) 
     Card {
         step: spec.name.clone(),
         published_as,
-        purpose: words.purpose,
+        purpose: description.purpose,
         operations: spec.kinds.iter().map(operation).collect(),
-        parameters: words.parameters,
+        parameters: description.parameters,
         rate: spec.headline.label.clone(),
-        trap: words.trap,
+        trap: description.trap,
         groups: spec.groups.clone(),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use dbdyno_drivers::AnySession;
-use dbdyno_loadgen::{HostMessage, LaneSpec, Observer, Part, Step, StepEnd, Word};
+use dbdyno_loadgen::{HostMessage, HostShare, LaneSpec, Observer, Step, StepCommand, StepEnd};
 use dbdyno_plan::{Table, TableError, Values, WorkloadKind, WorkloadOptions};
 use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
@@ -113,8 +113,8 @@ pub trait AnyWorkload: Steps {
         &self,
         index: usize,
         step: &Step<'_>,
-        part: Part,
-        words: Receiver<Word<Instant>>,
+        part: HostShare,
+        commands: Receiver<StepCommand<Instant>>,
         say: &dyn Fn(HostMessage),
     ) -> Result<(), dbdyno_loadgen::Error>;
 
@@ -153,11 +153,11 @@ impl<W: Workload> AnyWorkload for W {
         &self,
         index: usize,
         step: &Step<'_>,
-        part: Part,
-        words: Receiver<Word<Instant>>,
+        part: HostShare,
+        commands: Receiver<StepCommand<Instant>>,
         say: &dyn Fn(HostMessage),
     ) -> Result<(), dbdyno_loadgen::Error> {
-        dbdyno_loadgen::run_part(step, self.lanes(index), part, words, say)
+        dbdyno_loadgen::run_part(step, self.lanes(index), part, commands, say)
     }
 
     fn verify<'a>(

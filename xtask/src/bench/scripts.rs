@@ -75,16 +75,16 @@ impl Case {
     }
 
     /// The words after the program's name.
-    fn words(&self, place: &Place) -> Vec<String> {
+    fn words(&self, target: &BenchServer) -> Vec<String> {
         let connections = self.connections;
         if self.program == "pgbench" {
             let jobs = connections.min(4);
-            let options = format!("-n -h {} -U postgres -M prepared", directory(&place.options));
+            let options = format!("-n -h {} -U postgres -M prepared", directory(&target.options));
             let load = format!("-b {} -c {connections} -j {jobs} -T {SECONDS} {PEER_DATABASE}", self.script);
             return format!("{options} {load}").split(' ').map(str::to_owned).collect();
         }
         let mut words = vec![self.script.to_owned()];
-        words.extend(place.options.iter().cloned());
+        words.extend(target.options.iter().cloned());
         words.extend([
             "--tables=1".to_owned(),
             format!("--table-size={ROWS}"),
@@ -107,7 +107,7 @@ struct Taken {
 }
 
 /// A running server, and where sysbench connects to it. It ends when this is dropped.
-struct Place {
+struct BenchServer {
     title: String,
     options: Vec<String>,
     /// `None` of a known-answer server, which needs no tables.
@@ -115,7 +115,7 @@ struct Place {
     _answers: Option<KnownAnswer>,
 }
 
-impl Place {
+impl BenchServer {
     fn start(setting: &Setting, server: &str) -> Result<Self> {
         if server == KNOWN_ANSWER {
             let answers = KnownAnswer::start(&setting.dbdyno, &[])?;
@@ -218,10 +218,10 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         if cases.is_empty() {
             continue;
         }
-        let place = Place::start(setting, server)?;
+        let target = BenchServer::start(setting, server)?;
         let figure = |case| Figure {
             case,
-            server: place.title.clone(),
+            server: target.title.clone(),
             own: Vec::new(),
             peers: Vec::new(),
             floors: Vec::new(),
@@ -230,21 +230,21 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         for round in 1..=setting.rounds {
             for figure in &mut measured {
                 let case = figure.case;
-                setting.note_round(round, &format!("{}, {}", place.title, case.what()));
+                setting.note_round(round, &format!("{}, {}", target.title, case.what()));
                 // The second program finds warmer caches: they take turns.
                 for is_own in [round % 2 == 0, round % 2 == 1] {
-                    place.prepare(case)?;
+                    target.prepare(case)?;
                     let (name, taken) = match is_own {
                         true => ("dbdyno", &mut figure.own),
                         false => (case.program, &mut figure.peers),
                     };
-                    taken.push(measure(setting, &place, case, is_own).with_context(|| name.to_owned())?);
+                    taken.push(measure(setting, &target, case, is_own).with_context(|| name.to_owned())?);
                 }
-                figure.floors.extend(place.floor(case, &bare)?);
+                figure.floors.extend(target.floor(case, &bare)?);
             }
         }
         figures.append(&mut measured);
-        titles.push(place.title);
+        titles.push(target.title);
     }
     let grid = Grid { header: HEADER.to_vec(), rows: figures.iter().map(Figure::row).collect() };
     let facts = vec![
@@ -278,13 +278,13 @@ fn directory(options: &[String]) -> &str {
     found.unwrap_or_default()
 }
 
-fn measure(setting: &Setting, place: &Place, case: &Case, is_own: bool) -> Result<Taken> {
+fn measure(setting: &Setting, target: &BenchServer, case: &Case, is_own: bool) -> Result<Taken> {
     let mut line =
         machine::with_many_files(if is_own { setting.dbdyno.as_os_str() } else { case.program.as_ref() });
     if is_own {
         line.args(["--quiet", case.program]);
     }
-    line.args(case.words(place));
+    line.args(case.words(target));
     // A file and not a pipe: its text is read when it has ended.
     let mut said = tempfile::tempfile()?;
     line.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);

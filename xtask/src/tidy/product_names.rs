@@ -58,10 +58,10 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
     (
         "words of sysbench and pgbench, which name products",
         &[
-            "crates/cli/src/pgbench/asked.rs",
+            "crates/cli/src/pgbench/invocation.rs",
             "crates/cli/src/pgbench/mod.rs",
-            "crates/cli/src/sysbench/asked.rs",
-            "crates/cli/src/sysbench/words.rs",
+            "crates/cli/src/sysbench/command_line.rs",
+            "crates/cli/src/sysbench/invocation.rs",
             "crates/workloads/src/pgbench/mod.rs",
             "crates/workloads/src/sysbench/host.rs",
             "crates/workloads/src/sysbench/options.rs",

@@ -11,7 +11,7 @@ use dbdyno_record::HostInfo;
 use crate::cpus::cpu_list;
 use crate::measure::measured::Hosting;
 use crate::model::runs::valid;
-use crate::model::{Cause, CostBreakdown, Part, Ratio, StepRun};
+use crate::model::{Cause, CostBreakdown, CostPart, Ratio, StepRun};
 
 /// One run of a step as the identity sees it.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub(crate) fn cost_breakdown(
         .collect::<Option<_>>()?;
     let part = |cause, log: fn(Use, Use) -> f64, value: fn(Use) -> f64| {
         let mean = |of: &dyn Fn(&(Use, Use)) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
-        Part {
+        CostPart {
             cause,
             base: mean(&|pair| value(pair.1)),
             variant: mean(&|pair| value(pair.0)),

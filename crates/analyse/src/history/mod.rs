@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::history::values::{Lapse, RunValues, paced_note};
 use crate::model::{Code, LEVEL, Notice, Verdict};
 use crate::statistics::change_point::{least_newer, least_values};
-use crate::statistics::changes::{Changes, Found, changes_of_all};
+use crate::statistics::changes::{Changes, ReportedChange, changes_of_all};
 use crate::statistics::describe::{geometric_mean, median};
 use crate::statistics::equivalence::bounds;
 
@@ -363,7 +363,7 @@ fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change>
         .zip(places.iter().chain([&known.len()]))
         .map(|(start, end)| level(&known[*start..*end]))
         .collect();
-    let change = |(found, levels): (&Found, &[f64])| {
+    let change = |(found, levels): (&ReportedChange, &[f64])| {
         let first = known[found.change.at].0;
         let (before, after) = (levels[0], levels[1]);
         let of = |before: f64, after: f64| if before == after { 1.0 } else { after / before };

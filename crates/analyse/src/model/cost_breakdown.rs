@@ -7,12 +7,12 @@ use serde::Serialize;
 pub struct CostBreakdown {
     /// CPUs that the database could use, of server or, embedded, of the client.
     pub cpus: u32,
-    pub parts: Vec<Part>,
+    pub parts: Vec<CostPart>,
 }
 
 /// One cause. Its figures are means over the blocks of the ratio.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Part {
+pub struct CostPart {
     pub cause: Cause,
     /// µs per operation for CPU, % of the CPUs' time for the others.
     pub base: f64,

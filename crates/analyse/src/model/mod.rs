@@ -22,7 +22,7 @@ pub use context::{
     ExecutedPlan, Operator, PlanDifference, RatioContext, SettingDifference, StallDifference, StallFigure,
     StatementPlans,
 };
-pub use cost_breakdown::{Cause, CostBreakdown, Part};
+pub use cost_breakdown::{Cause, CostBreakdown, CostPart};
 pub use execution::{Composite, Execution};
 pub use failure::Failure;
 pub use findings::{

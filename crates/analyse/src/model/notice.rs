@@ -74,11 +74,22 @@ pub struct SettingChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DesignFault {
-    BaseWithoutFactors { base: String },
-    OtherFactors { variant: String, base: String },
-    OneLevel { factor: String },
+    BaseWithoutFactors {
+        base: String,
+    },
+    OtherFactors {
+        variant: String,
+        base: String,
+    },
+    OneLevel {
+        factor: String,
+    },
     /// The variants are not each of all combinations of levels once.
-    Combinations { variants: usize, different: usize, all: usize },
+    Combinations {
+        variants: usize,
+        different: usize,
+        all: usize,
+    },
 }
 
 /// A level of put-off work that was not quiet in the end.

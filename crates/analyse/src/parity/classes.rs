@@ -73,9 +73,9 @@ pub fn classes() -> &'static [Class] {
     &CLASSES
 }
 
-/// What a class comes to for one variant.
+/// The value of a class for one variant.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ClassValue {
     pub(super) value: Value,
     /// One of its settings was configured, or there is nothing that could be configured.
     pub(super) is_configured: bool,
@@ -83,7 +83,7 @@ pub(super) struct Found {
 
 impl Class {
     /// `None` where the variant's product has nothing of the kind, or nothing is known.
-    pub(super) fn of(&self, subject: &Subject) -> Option<Found> {
+    pub(super) fn of(&self, subject: &Subject) -> Option<ClassValue> {
         let source = self.from.get(subject.product.family)?;
         if subject.settings.is_empty() && source != "tls()" {
             return None;
@@ -95,7 +95,7 @@ impl Class {
         };
         let names = reader.names();
         let is_configured = names.is_empty() || names.iter().any(|name| subject.is_configured(name));
-        Some(Found { value, is_configured })
+        Some(ClassValue { value, is_configured })
     }
 
     fn read(&self, reader: &Reader<'_>, setting: &str) -> Option<Value> {

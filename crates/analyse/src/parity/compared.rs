@@ -1,9 +1,10 @@
 //! Variants side by side: a row for each class, and the remarks that a reader must see.
 
-use super::classes::{Across, Class, Found, Weight, classes};
+use super::classes::{Across, Class, ClassValue, Weight, classes};
 use super::condition::Circumstances;
 use super::remarks::{
-    ClassCell, ClassDifference, ClassRow, ClassValue, Known, Parity, Remark, RemarkKind, Standing, What,
+    ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SharedValue, Standing,
+    VariantKnowledge, What,
 };
 use super::subject::{Knowledge, Subject};
 use super::traps::{Fires, traps};
@@ -32,7 +33,10 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
     Parity {
         variants: subjects
             .iter()
-            .map(|subject| Known { name: subject.name.clone(), knowledge: subject.knowledge.clone() })
+            .map(|subject| VariantKnowledge {
+                name: subject.name.clone(),
+                knowledge: subject.knowledge.clone(),
+            })
             .collect(),
         classes: rows.into_iter().map(|(_, row)| row).collect(),
         remarks,
@@ -40,12 +44,12 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
 }
 
 fn row(class: &Class, subjects: &[Subject], declared: &[String]) -> Option<ClassRow> {
-    let found: Vec<Option<Found>> = subjects.iter().map(|subject| class.of(subject)).collect();
+    let found: Vec<Option<ClassValue>> = subjects.iter().map(|subject| class.of(subject)).collect();
     if found.iter().all(Option::is_none) {
         return None;
     }
-    let cell = |(found, subject): (&Option<Found>, &Subject)| match found {
-        Some(Found { value, is_configured }) => {
+    let cell = |(found, subject): (&Option<ClassValue>, &Subject)| match found {
+        Some(ClassValue { value, is_configured }) => {
             ClassCell { text: value.to_string(), is_default: !is_configured && subject.is_on_record() }
         }
         None => ClassCell { text: String::new(), is_default: false },
@@ -60,8 +64,13 @@ fn row(class: &Class, subjects: &[Subject], declared: &[String]) -> Option<Class
     })
 }
 
-fn standing(class: &Class, subjects: &[Subject], found: &[Option<Found>], declared: &[String]) -> Standing {
-    let known: Vec<(&str, &Found)> = subjects
+fn standing(
+    class: &Class,
+    subjects: &[Subject],
+    found: &[Option<ClassValue>],
+    declared: &[String],
+) -> Standing {
+    let known: Vec<(&str, &ClassValue)> = subjects
         .iter()
         .zip(found)
         .filter_map(|(subject, found)| Some((subject.product.family, found.as_ref()?)))
@@ -102,13 +111,13 @@ fn difference(class: &Class, row: &ClassRow, subjects: &[Subject]) -> Option<Rem
 }
 
 /// Each value once, with the variants that have it.
-fn by_value(row: &ClassRow, subjects: &[Subject]) -> Vec<ClassValue> {
-    let mut values: Vec<ClassValue> = Vec::new();
+fn by_value(row: &ClassRow, subjects: &[Subject]) -> Vec<SharedValue> {
+    let mut values: Vec<SharedValue> = Vec::new();
     for (cell, subject) in row.cells.iter().zip(subjects).filter(|(cell, _)| !cell.text.is_empty()) {
         let name = subject.name.clone();
         match values.iter_mut().find(|known| known.value == *cell) {
             Some(known) => known.variants.push(name),
-            None => values.push(ClassValue { value: cell.clone(), variants: vec![name] }),
+            None => values.push(SharedValue { value: cell.clone(), variants: vec![name] }),
         }
     }
     values
@@ -170,7 +179,7 @@ mod tests {
 
     /// `Difference binlog: on* (a), off (b)`; a default has a star.
     fn shown(remark: &Remark) -> String {
-        let value = |ClassValue { value, variants }: &ClassValue| {
+        let value = |SharedValue { value, variants }: &SharedValue| {
             format!("{}{} ({})", value.text, if value.is_default { "*" } else { "" }, variants.join(", "))
         };
         let what = match &remark.what {

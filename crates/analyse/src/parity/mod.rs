@@ -36,7 +36,8 @@ pub use condition::Circumstances;
 pub use effective::FatedLine;
 pub use plan_words::{Mode, PlanWords};
 pub use remarks::{
-    ClassCell, ClassDifference, ClassRow, ClassValue, Known, Parity, Remark, RemarkKind, Standing, What,
+    ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SharedValue, Standing,
+    VariantKnowledge, What,
 };
 pub use subject::{Build, Extra, Knowledge, Settings, Subject};
 pub use traps::{Fires, Trap, traps};

@@ -9,7 +9,7 @@ use super::subject::Knowledge;
 /// How the variants were configured, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parity {
-    pub variants: Vec<Known>,
+    pub variants: Vec<VariantKnowledge>,
     /// One row a class that at least one variant has.
     pub classes: Vec<ClassRow>,
     /// What a reader must know, worst first.
@@ -18,7 +18,7 @@ pub struct Parity {
 
 /// How well the settings of one variant are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Known {
+pub struct VariantKnowledge {
     pub name: String,
     pub knowledge: Knowledge,
 }
@@ -83,10 +83,16 @@ pub enum What {
     Class(ClassDifference),
     /// They are in a trap: its title, and the lines of their configurations that it is about,
     /// each with its variant.
-    Trap { title: String, lines: Vec<(String, FatedLine)> },
+    Trap {
+        title: String,
+        lines: Vec<(String, FatedLine)>,
+    },
     /// The defaults of this version were taken, since those of the variant's very own are not
     /// known.
-    AssumedDefaults { product: &'static str, version: String },
+    AssumedDefaults {
+        product: &'static str,
+        version: String,
+    },
     /// Others run the server, and it was not yet asked for its settings.
     ExternalServer,
     UnknownSettings,
@@ -99,11 +105,11 @@ pub enum What {
 pub struct ClassDifference {
     pub title: String,
     /// In the order of the variants.
-    pub values: Vec<ClassValue>,
+    pub values: Vec<SharedValue>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ClassValue {
+pub struct SharedValue {
     pub value: ClassCell,
     pub variants: Vec<String>,
 }

@@ -23,12 +23,12 @@ pub struct Changes {
     /// The same, adjusted over all series.
     pub adjusted_p: Option<f64>,
     /// In their order.
-    pub found: Vec<Found>,
+    pub found: Vec<ReportedChange>,
 }
 
 /// A change that is reported.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct ReportedChange {
     /// With the levels up to the neighbouring changes.
     pub change: ChangePoint,
     /// Its p, adjusted over all that was tested with it.
@@ -37,13 +37,13 @@ pub struct Found {
 
 /// Values `start` to `end` of a series.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct Segment {
     series: usize,
     start: usize,
     end: usize,
 }
 
-impl Part {
+impl Segment {
     fn length(self) -> usize {
         self.end - self.start
     }
@@ -58,34 +58,34 @@ impl Part {
 pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes> {
     let mut all = vec![Changes::default(); series.len()];
     let wholes =
-        series.iter().enumerate().map(|(at, values)| Part { series: at, start: 0, end: values.len() });
-    let mut parts: Vec<Part> = wholes.filter(|part| part.length() >= LEAST_VALUES).collect();
+        series.iter().enumerate().map(|(at, values)| Segment { series: at, start: 0, end: values.len() });
+    let mut segments: Vec<Segment> = wholes.filter(|segment| segment.length() >= LEAST_VALUES).collect();
     // A shorter part cannot have a p of `level`, whatever is in it.
     let least = least_values(1, level);
     let mut is_first = true;
-    while !parts.is_empty() {
-        let permutations = permutations_for(parts.len());
-        let greatest = |part: &Part| {
-            let values = &series[part.series][part.start..part.end];
-            let own_seed = if is_first { seed } else { draw::number(seed, part.start as u64) };
+    while !segments.is_empty() {
+        let permutations = permutations_for(segments.len());
+        let greatest = |segment: &Segment| {
+            let values = &series[segment.series][segment.start..segment.end];
+            let own_seed = if is_first { seed } else { draw::number(seed, segment.start as u64) };
             greatest_change(values, own_seed, permutations)
         };
-        let tested: Vec<Option<ChangePoint>> = parallel::map(&parts, greatest);
+        let tested: Vec<Option<ChangePoint>> = parallel::map(&segments, greatest);
         let p: Vec<f64> = tested.iter().map(|change| change.map_or(1.0, |change| change.p)).collect();
         let mut next = Vec::new();
-        for ((part, change), adjusted_p) in parts.iter().zip(tested).zip(benjamini_hochberg(&p)) {
-            let own = &mut all[part.series];
+        for ((segment, change), adjusted_p) in segments.iter().zip(tested).zip(benjamini_hochberg(&p)) {
+            let own = &mut all[segment.series];
             if is_first {
                 own.p = Some(change.map_or(1.0, |change| change.p));
                 own.adjusted_p = Some(adjusted_p);
             }
             if let Some(change) = change.filter(|_| adjusted_p <= level) {
-                let at = part.start + change.at;
-                own.found.push(Found { change: ChangePoint { at, ..change }, adjusted_p });
-                next.extend(part.cut(at).into_iter().filter(|part| part.length() >= least));
+                let at = segment.start + change.at;
+                own.found.push(ReportedChange { change: ChangePoint { at, ..change }, adjusted_p });
+                next.extend(segment.cut(at).into_iter().filter(|segment| segment.length() >= least));
             }
         }
-        parts = next;
+        segments = next;
         is_first = false;
     }
     for (own, values) in all.iter_mut().zip(series) {
@@ -95,11 +95,11 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
 }
 
 /// Puts changes into their order, each with the levels up to its neighbours.
-fn order(found: &mut [Found], values: &[f64]) {
+fn order(found: &mut [ReportedChange], values: &[f64]) {
     found.sort_by_key(|found| found.change.at);
     let ends: Vec<usize> = found.iter().map(|found| found.change.at).chain([values.len()]).collect();
     let mut start = 0;
-    for (Found { change, .. }, end) in found.iter_mut().zip(ends.into_iter().skip(1)) {
+    for (ReportedChange { change, .. }, end) in found.iter_mut().zip(ends.into_iter().skip(1)) {
         change.before = mean(&values[start..change.at]).unwrap_or(change.before);
         change.after = mean(&values[change.at..end]).unwrap_or(change.after);
         start = change.at;

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dbdyno_drivers::Secret;
-use dbdyno_loadgen::{Step, Threads, Word};
+use dbdyno_loadgen::{Step, StepCommand, Threads};
 use dbdyno_workloads::{Context, kind_of, plans};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ use super::connections;
 use super::usage::{Usage, Used, clock_source};
 use super::wire::{Credentials, FromAgent, Task, ToAgent, converse};
 use crate::args::AgentArgs;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::manifest::tool;
 use crate::{host, limits, terminal, variants};
 
@@ -36,23 +36,23 @@ const SILENCE: Duration = Duration::from_secs(60);
 const PULSE: Duration = Duration::from_secs(1);
 
 /// Listens, takes one conductor, and does what it says until it is gone.
-pub(crate) fn agent(args: &AgentArgs) -> Result<(), Ended> {
+pub(crate) fn agent(args: &AgentArgs) -> Result<(), ExitError> {
     const MOST_BYTES: u64 = 1 << 20;
     let runtime = host::event_loop()?;
     let mut line = String::new();
     let read = std::io::stdin().lock().take(MOST_BYTES).read_line(&mut line);
     let credentials =
         read.ok().and_then(|_| serde_json::from_str::<Credentials>(&line).ok()).ok_or_else(|| {
-            Ended::usage("dbdyno run starts agents, and gives them certificates on their standard input")
+            ExitError::usage("dbdyno run starts agents, and gives them certificates on their standard input")
         })?;
     drop(line);
-    let acceptor = credentials.acceptor().map_err(Ended::usage)?;
+    let acceptor = credentials.acceptor().map_err(ExitError::usage)?;
     runtime.block_on(async {
-        let cannot = |error| Ended::machine(format!("cannot listen on {}: {error}", args.listen));
+        let cannot = |error| ExitError::machine(format!("cannot listen on {}: {error}", args.listen));
         let listener = TcpListener::bind((args.listen.as_str(), 0)).await.map_err(cannot)?;
         terminal::out(&format!("listening on {}", listener.local_addr().map_err(cannot)?))?;
         let came = timeout(PATIENCE, conductor(&listener, &acceptor)).await;
-        let stream = came.map_err(|_| Ended::machine("no conductor has come"))?;
+        let stream = came.map_err(|_| ExitError::machine("no conductor has come"))?;
         // There is no second one.
         drop(listener);
         serve(stream).await;
@@ -80,8 +80,8 @@ async fn serve(stream: impl AsyncRead + AsyncWrite) {
     let (say, sayings) = unbounded_channel();
     let mut agent = Agent { zero: Instant::now(), say, running: None };
     agent.hello();
-    let word = |saying: Option<FromAgent>| saying.unwrap_or(FromAgent::Alive);
-    converse(stream, (SILENCE, PULSE), |order| agent.obey(order), sayings, word).await;
+    let message = |saying: Option<FromAgent>| saying.unwrap_or(FromAgent::Alive);
+    converse(stream, (SILENCE, PULSE), |order| agent.obey(order), sayings, message).await;
 }
 
 struct Agent {
@@ -92,7 +92,7 @@ struct Agent {
 }
 
 struct Running {
-    words: mpsc::Sender<Word<Instant>>,
+    commands: mpsc::Sender<StepCommand<Instant>>,
     warmup: Duration,
     usage: Arc<Mutex<[Option<Usage>; 2]>>,
 }
@@ -111,10 +111,10 @@ impl Agent {
                 let _ = self.say.send(FromAgent::Pong { sent_ns, agent_ns, unix_us: unix_us() });
             }
             ToAgent::Step(task) => self.start(*task),
-            ToAgent::Word(word) => {
+            ToAgent::Word(command) => {
                 let zero = self.zero;
                 if let Some(running) = &self.running {
-                    running.hear(word.at(|ns| zero + Duration::from_nanos(ns)));
+                    running.obey(command.at(|ns| zero + Duration::from_nanos(ns)));
                 }
             }
             ToAgent::Alive => {}
@@ -122,12 +122,12 @@ impl Agent {
     }
 
     fn start(&mut self, task: Task) {
-        let (words, heard) = mpsc::channel();
+        let (commands, received) = mpsc::channel();
         let usage = Arc::<Mutex<[Option<Usage>; 2]>>::default();
-        self.running = Some(Running { words, warmup: task.warmup, usage: Arc::clone(&usage) });
+        self.running = Some(Running { commands, warmup: task.warmup, usage: Arc::clone(&usage) });
         let say = self.say.clone();
         thread::spawn(move || {
-            let ended = run(&task, heard, &say);
+            let ended = run(&task, received, &say);
             let _ = say.send(match ended {
                 Ok(()) => FromAgent::Done(used(&usage)),
                 Err(why) => FromAgent::Failed(why),
@@ -137,9 +137,9 @@ impl Agent {
 }
 
 impl Running {
-    fn hear(&self, word: Word<Instant>) {
-        match &word {
-            Word::Begin(at) => {
+    fn obey(&self, command: StepCommand<Instant>) {
+        match &command {
+            StepCommand::Begin(at) => {
                 let (from, usage) = (*at + self.warmup, Arc::clone(&self.usage));
                 thread::spawn(move || {
                     thread::sleep(from.saturating_duration_since(Instant::now()));
@@ -147,11 +147,11 @@ impl Running {
                 });
             }
             // Its load threads are still there.
-            Word::End { .. } => lock(&self.usage)[1] = Some(Usage::now()),
-            Word::Stop(_) | Word::Close => {}
+            StepCommand::End { .. } => lock(&self.usage)[1] = Some(Usage::now()),
+            StepCommand::Stop(_) | StepCommand::Close => {}
         }
-        // A step that has ended hears nothing more.
-        let _ = self.words.send(word);
+        // A step that has ended takes no more commands.
+        let _ = self.commands.send(command);
     }
 }
 
@@ -169,11 +169,11 @@ fn used(usage: &Mutex<[Option<Usage>; 2]>) -> Used {
 /// Runs a part of a step. The error is a sentence.
 fn run(
     task: &Task,
-    words: mpsc::Receiver<Word<Instant>>,
+    commands: mpsc::Receiver<StepCommand<Instant>>,
     say: &UnboundedSender<FromAgent>,
 ) -> Result<(), String> {
     let plan = plans::parse(&task.plan, "the run's plan").map_err(|error| error.to_string())?;
-    let sentence = |ended: Ended| ended.message.unwrap_or_default();
+    let sentence = |ended: ExitError| ended.message.unwrap_or_default();
     limits::check(&plan).map_err(sentence)?;
     let variant = plan.variants.iter().find(|variant| variant.name == task.variant);
     let variant = variant.ok_or("the plan has no such variant")?;
@@ -201,7 +201,7 @@ fn run(
     let say = |message| {
         let _ = say.send(FromAgent::Said(message));
     };
-    workload.run_part(task.step, &step, task.part, words, &say).map_err(|error| error.to_string())
+    workload.run_part(task.step, &step, task.part, commands, &say).map_err(|error| error.to_string())
 }
 
 pub(super) fn unix_us() -> i64 {

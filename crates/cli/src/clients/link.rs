@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 use super::agent::unix_us;
 use super::usage::Used;
 use super::wire::{Credentials, FromAgent, ToAgent, converse};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::host;
 
 /// An agent answers a handshake in this time.
@@ -68,19 +68,19 @@ impl Link {
         port: u16,
         credentials: Credentials,
         orders: UnboundedReceiver<ToAgent>,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), ExitError> {
         let runtime = host::event_loop()?;
         thread::spawn(move || {
             let why = runtime.block_on(async {
                 match connect(&self.name, port, &credentials).await {
                     Ok(stream) => {
-                        let word = |order| match order {
+                        let message = |order| match order {
                             None => ToAgent::Alive,
                             Some(ToAgent::Ping { .. }) => ToAgent::Ping { sent_ns: self.now_ns() },
                             Some(order) => order,
                         };
-                        let take = |said| self.take(said);
-                        converse(stream, (SILENCE, PULSE), take, orders, word).await.to_string()
+                        let take = |received| self.take(received);
+                        converse(stream, (SILENCE, PULSE), take, orders, message).await.to_string()
                     }
                     Err(error) => format!("no connection: {error}"),
                 }

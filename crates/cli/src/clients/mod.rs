@@ -13,14 +13,14 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Connections, Draws, Follower, FromHost, HostPart, LaneSpec, LostConnections, Observer, Part, Reconnect,
-    Step, StepEnd, Word, can_be_shared, run_on_hosts,
+    Connections, Draws, Follower, FromHost, HostPart, HostShare, LaneSpec, LostConnections, Observer,
+    Reconnect, Step, StepCommand, StepEnd, can_be_shared, run_on_hosts,
 };
 use dbdyno_plan::{Clients, Plan};
 use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::manifest::tool;
 use crate::time::to_us;
 pub(crate) use agent::agent;
@@ -67,7 +67,7 @@ struct Host {
 
 impl ClientHosts {
     /// Starts an agent on each host and connects to it; logs go to the directory of the run.
-    pub(crate) fn start(clients: &Clients, run: &Path) -> Result<Self, Ended> {
+    pub(crate) fn start(clients: &Clients, run: &Path) -> Result<Self, ExitError> {
         let log = |number: usize, name: &str| run.join(FOLDER).join(format!("{number}-{name}.log"));
         let (places, _reservation) = places(clients, &run.join(FOLDER).join("hosts.log"))?;
         let launched = (1..).zip(&places).map(|(number, place)| launch(place, log(number, &place.address)));
@@ -89,7 +89,7 @@ impl ClientHosts {
             link.attend(port, credentials, to_send)?;
             all.hosts.push(Host { name, cpus: 0, clock_source: String::new(), orders, _process });
         }
-        all.greet().map_err(Ended::machine)?;
+        all.greet().map_err(ExitError::machine)?;
         Ok(all)
     }
 
@@ -136,7 +136,7 @@ impl ClientHosts {
         };
         let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         for (number, host) in (0..).zip(&self.hosts) {
-            let task = Task { part: Part { host: number, hosts }, ..task.clone() };
+            let task = Task { part: HostShare { host: number, hosts }, ..task.clone() };
             // One that takes no orders has been lost since the clocks were compared, and that has
             // been reported.
             let _ = host.orders.send(ToAgent::Step(Box::new(task)));
@@ -153,19 +153,19 @@ impl ClientHosts {
         Ok(end)
     }
 
-    /// Sends the words of the step's control to all hosts, with times of each one's clock.
+    /// Sends the commands of the step's control to all hosts, with times of each one's clock.
     fn follower(&self, clocks: &[Clock]) -> Follower {
         let zero = self.zero;
         let orders = self.hosts.iter().map(|host| host.orders.clone());
         let hosts: Vec<_> = orders.zip(clocks.to_vec()).collect();
-        Box::new(move |word: Word<Instant>| {
+        Box::new(move |command: StepCommand<Instant>| {
             for (orders, clock) in &hosts {
                 let its_time = |at: Instant| {
                     let ns = u64::try_from(at.saturating_duration_since(zero).as_nanos()).unwrap_or(u64::MAX);
                     ns.saturating_add_signed(clock.ahead_ns)
                 };
                 // The link of a lost host reports that.
-                let _ = orders.send(ToAgent::Word(word.clone().at(its_time)));
+                let _ = orders.send(ToAgent::Word(command.clone().at(its_time)));
             }
         })
     }

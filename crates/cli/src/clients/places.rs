@@ -9,7 +9,7 @@ use dbdyno_plan::{ClientNames, Clients, On};
 
 use super::process::{HostAccess, Process};
 use crate::engines::{Gang, gang, this_program};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// Variables that the plan's command gets next to those that all programs get: where ssh finds its
 /// agent, and (they begin so) what `srun` knows of its allocation. No password is among them.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The client hosts of a plan, and what keeps those of an engine: they are free when it is dropped,
 /// or this process ends. What an engine says goes to `log`.
-pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Process>), Ended> {
+pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Process>), ExitError> {
     match (&clients.hosts, &clients.on) {
         (ClientNames::Number(hosts), Some(on)) => {
             reserved(on, *hosts, log).map(|(places, process)| (places, Some(process)))
@@ -41,10 +41,10 @@ fn named(name: &str, start: &str) -> HostAccess {
     }
 }
 
-fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process), Ended> {
+fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process), ExitError> {
     let cannot = |why: String| {
         let what = format!("cannot get {hosts} client hosts at once from {on}: {why}");
-        Ended::machine(format!("{what}; see {}, and [clients] hosts in the plan", log.display()))
+        ExitError::machine(format!("{what}; see {}, and [clients] hosts in the plan", log.display()))
     };
     let program = this_program()?.display().to_string();
     let gang = gang(on, hosts)?;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use dbdyno_provision::{Certificates, calling};
 
 use super::wire::Credentials;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// An agent listens after this time.
 const START: Duration = Duration::from_secs(60);
@@ -104,9 +104,10 @@ pub(super) struct Launched {
 }
 
 /// Starts the agent at a place; what it says on standard error goes to `log`.
-pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, Ended> {
+pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, ExitError> {
     let name = &place.address;
-    let ended = |why: String| Ended::machine(format!("cannot start an agent on client host {name}: {why}"));
+    let ended =
+        |why: String| ExitError::machine(format!("cannot start an agent on client host {name}: {why}"));
     let certificates = Certificates::for_server_at(&[name.as_str()], "conductor");
     let certificates = certificates.map_err(|error| ended(format!("certificates: {error}")))?;
     let secret = serde_json::to_string(&Credentials::from(certificates.for_server()));
@@ -122,13 +123,13 @@ pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, Ended
 
 impl Launched {
     /// Waits until the agent listens; on which port.
-    pub(super) fn port(&self) -> Result<u16, Ended> {
+    pub(super) fn port(&self) -> Result<u16, ExitError> {
         let line = self.process.lines.recv_timeout(START).unwrap_or_default();
         let port = line.trim_end().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         port.ok_or_else(|| {
             let (name, last, log) = (&self.name, self.process.last_words(), self.process.log.display());
             let what = format!("the agent on client host {name} does not listen: {last}; see {log}");
-            Ended::machine(format!("{what}, and [clients] start in the plan"))
+            ExitError::machine(format!("{what}, and [clients] start in the plan"))
         })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_drivers::{Secret, TlsPem};
-use dbdyno_loadgen::{HostMessage, Part, Word};
+use dbdyno_loadgen::{HostMessage, HostShare, StepCommand};
 use dbdyno_record::ToolInfo;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
@@ -36,7 +36,7 @@ pub(super) enum ToAgent {
     },
     Step(Box<Task>),
     /// Times are of the agent's own clock.
-    Word(Word<u64>),
+    Word(StepCommand<u64>),
     Alive,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Task {
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) sets_autocommit: bool,
-    pub(crate) part: Part,
+    pub(crate) part: HostShare,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -129,21 +129,21 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).collect()
 }
 
-/// Sends what comes through `orders` as `word` makes it, which it also makes of nothing after each
+/// Sends what comes through `orders` as `message` makes it, which it also makes of nothing after each
 /// `pulse`, and gives to `take` what the other side says, at least once in a `silence`. Why it
 /// ended.
-pub(super) async fn converse<Said: DeserializeOwned, Sent: Serialize>(
+pub(super) async fn converse<Received: DeserializeOwned, Sent: Serialize>(
     stream: impl AsyncRead + AsyncWrite,
     (silence, pulse): (Duration, Duration),
-    mut take: impl FnMut(Said),
+    mut take: impl FnMut(Received),
     mut orders: UnboundedReceiver<Sent>,
-    word: impl Fn(Option<Sent>) -> Sent,
+    message: impl Fn(Option<Sent>) -> Sent,
 ) -> io::Error {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let listen = async {
         loop {
             match receive(&mut reader, silence).await {
-                Ok(said) => take(said),
+                Ok(received) => take(received),
                 Err(error) => return error,
             }
         }
@@ -155,7 +155,7 @@ pub(super) async fn converse<Said: DeserializeOwned, Sent: Serialize>(
                 Ok(order) => order,
                 Err(_) => None,
             };
-            if let Err(error) = send(&mut writer, &word(order)).await {
+            if let Err(error) = send(&mut writer, &message(order)).await {
                 return error;
             }
         }
@@ -207,10 +207,10 @@ mod tests {
             };
             assert_eq!(came, sent_ns);
         }
-        let word = ToAgent::Word(Word::End { window_end_ns: Some(7), end_ns: 9 });
-        send(&mut one, &word).await.unwrap();
+        let command = ToAgent::Word(StepCommand::End { window_end_ns: Some(7), end_ns: 9 });
+        send(&mut one, &command).await.unwrap();
         let ToAgent::Word(came) = receive(&mut other, SILENCE).await.unwrap() else { panic!() };
-        assert_eq!(came, Word::End { window_end_ns: Some(7), end_ns: 9 });
+        assert_eq!(came, StepCommand::End { window_end_ns: Some(7), end_ns: 9 });
         let kind = |received: io::Result<ToAgent>| received.err().unwrap().kind();
         send(&mut one, &"no order").await.unwrap();
         assert_eq!(kind(receive(&mut other, SILENCE).await), io::ErrorKind::InvalidData);

@@ -4,11 +4,11 @@
 use dbdyno_report::document::Block;
 use dbdyno_workloads::{ALL, Card, Cards};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// The steps of the workload called `name`; without one all workloads, with the names of their
 /// steps.
-pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, Ended> {
+pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, ExitError> {
     let lists = of(name)?;
     if name.is_some() {
         return Ok(lists.iter().flat_map(list).collect());
@@ -29,12 +29,12 @@ pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, Ended> {
 }
 
 /// The steps of the workload called `name`, or of all.
-pub(crate) fn of(name: Option<&str>) -> Result<Vec<Cards>, Ended> {
+pub(crate) fn of(name: Option<&str>) -> Result<Vec<Cards>, ExitError> {
     let names: Vec<&str> = ALL.iter().map(|kind| kind.name()).collect();
     if let Some(unknown) = name.filter(|name| !names.contains(name)) {
         let message =
             format!("there is no workload {unknown:?}; its name must be one of: {}", names.join(", "));
-        return Err(Ended::usage(message));
+        return Err(ExitError::usage(message));
     }
     let wanted = ALL.iter().filter(|kind| name.is_none_or(|name| name == kind.name()));
     Ok(wanted.flat_map(|kind| kind.cards()).collect())

@@ -13,10 +13,10 @@ use dbdyno_report::{
 
 use crate::args::{CompareArgs, ComparisonFormat, FailOn, Gate};
 use crate::commands::report::directory;
-use crate::exit::{Ended, SLOWER};
+use crate::exit::{ExitError, SLOWER};
 use crate::terminal;
 
-pub(crate) fn compare(args: &CompareArgs) -> Result<(), Ended> {
+pub(crate) fn compare(args: &CompareArgs) -> Result<(), ExitError> {
     let (base_dir, base_variant) = place(&args.base);
     let (new_dir, new_variant) = place(&args.new);
     let base_run = Run::open(&directory(Path::new(base_dir))?)?;
@@ -49,7 +49,7 @@ fn place(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn side<'a>(run: &'a Run, variant: Option<&'a str>, text: &str) -> Result<Side<'a>, Ended> {
+fn side<'a>(run: &'a Run, variant: Option<&'a str>, text: &str) -> Result<Side<'a>, ExitError> {
     let variants = &run.manifest.variants;
     match (variant, variants.as_slice()) {
         (Some(variant), _) => Ok(Side { run, variant }),
@@ -57,7 +57,7 @@ fn side<'a>(run: &'a Run, variant: Option<&'a str>, text: &str) -> Result<Side<'
         (None, _) => {
             let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
             let names = names.join(", ");
-            Err(Ended::usage(format!(
+            Err(ExitError::usage(format!(
                 "{text} has several variants: write {text}:VARIANT with one of: {names}"
             )))
         }
@@ -98,21 +98,21 @@ fn broken(comparison: &Comparison) -> Option<String> {
     ))
 }
 
-fn status(comparison: &Comparison, fail_on: FailOn, gate: &[Gate]) -> Result<(), Ended> {
+fn status(comparison: &Comparison, fail_on: FailOn, gate: &[Gate]) -> Result<(), ExitError> {
     let broken = broken(comparison).filter(|_| fail_on != FailOn::Never);
     if let Some(message) = broken {
-        return Err(Ended::new(SLOWER, message));
+        return Err(ExitError::new(SLOWER, message));
     }
     let says_nothing = |step: &ComparedStep| step.ratio.is_none() && step.verdict != Some(Verdict::Stalled);
     if comparison.steps.iter().all(says_nothing) {
         let why = first_left_out(comparison).map_or_else(String::new, |why| format!("; {why}"));
-        return Err(Ended::usage(format!(
+        return Err(ExitError::usage(format!(
             "nothing was compared: no step is valid on both sides in the same block{why}; see \
                  dbdyno report RUN"
         )));
     }
     if comparison.steps.iter().any(|step| is_failure(step, fail_on, gate)) {
-        return Err(Ended::silent(SLOWER));
+        return Err(ExitError::silent(SLOWER));
     }
     Ok(())
 }

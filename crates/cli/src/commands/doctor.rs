@@ -6,16 +6,16 @@ use dbdyno_report::document::Block;
 
 use crate::args::DoctorArgs;
 use crate::doctor::{blocks, calibrate, finding, fitness, json, store, wakeups};
-use crate::exit::{Ended, MACHINE};
+use crate::exit::{ExitError, MACHINE};
 use crate::terminal;
 
-pub(crate) fn doctor(args: &DoctorArgs) -> Result<(), Ended> {
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<(), ExitError> {
     if args.client { client(args) } else { machine(args) }
 }
 
-fn client(args: &DoctorArgs) -> Result<(), Ended> {
+fn client(args: &DoctorArgs) -> Result<(), ExitError> {
     let path = store::path().ok_or_else(|| {
-        Ended::machine("there is no folder to keep the calibration in; set HOME or XDG_CACHE_HOME")
+        ExitError::machine("there is no folder to keep the calibration in; set HOME or XDG_CACHE_HOME")
     })?;
     if let Some(busy) = fitness::busy() {
         terminal::warning(&format!(
@@ -32,7 +32,7 @@ fn client(args: &DoctorArgs) -> Result<(), Ended> {
     terminal::out_blocks(&blocks(&calibration, &kept))
 }
 
-fn machine(args: &DoctorArgs) -> Result<(), Ended> {
+fn machine(args: &DoctorArgs) -> Result<(), ExitError> {
     let data_dir = args.data_dir.as_deref().unwrap_or(Path::new("."));
     if !data_dir.is_dir() {
         let looked_at = fitness::existing(data_dir);
@@ -54,7 +54,7 @@ fn machine(args: &DoctorArgs) -> Result<(), Ended> {
         terminal::out_blocks(&blocks)?;
     }
     if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {
-        return Err(Ended::silent(MACHINE));
+        return Err(ExitError::silent(MACHINE));
     }
     Ok(())
 }

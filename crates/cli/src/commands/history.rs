@@ -10,7 +10,7 @@ use dbdyno_report::{history_html, history_json, history_markdown, history_termin
 use crate::args::{Gate, HistoryArgs, HistoryFailOn, HistoryFormat};
 use crate::commands::list::{is_run, run_dirs};
 use crate::commands::report::{directory, of_ending};
-use crate::exit::{Ended, SLOWER};
+use crate::exit::{ExitError, SLOWER};
 use crate::terminal;
 
 /// Of files, and the format that each asks for.
@@ -21,7 +21,7 @@ const ENDINGS: [(&str, HistoryFormat); 4] = [
     ("json", HistoryFormat::Json),
 ];
 
-pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
+pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
     let format = match args.format {
         Some(format) => format,
         None => of_ending(args.output.as_deref(), &ENDINGS, HistoryFormat::Terminal, "--format")?,
@@ -76,14 +76,14 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
         |series: &&Series| args.gate.contains(&if series.is_secondary { Gate::P99 } else { Gate::Rate });
     match args.fail_on {
         HistoryFailOn::Slower if found.series.iter().filter(decides).any(Series::is_worse_now) => {
-            Err(Ended::silent(SLOWER))
+            Err(ExitError::silent(SLOWER))
         }
         _ => Ok(()),
     }
 }
 
 /// One that was named must be read; of a folder the others are.
-fn read<T>(args: &HistoryArgs, folder: &PathBuf, read: Result<T, Error>) -> Result<Option<T>, Ended> {
+fn read<T>(args: &HistoryArgs, folder: &PathBuf, read: Result<T, Error>) -> Result<Option<T>, ExitError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(error) if args.runs.contains(folder) => Err(error.into()),
@@ -94,7 +94,7 @@ fn read<T>(args: &HistoryArgs, folder: &PathBuf, read: Result<T, Error>) -> Resu
     }
 }
 
-fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), Ended> {
+fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), ExitError> {
     let (kept, others): (Vec<Run>, Vec<Run>) =
         std::mem::take(runs).into_iter().partition(|run| run.manifest.name == plan);
     let found = match kept.len() {
@@ -114,10 +114,10 @@ fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), Ended> {
     };
     let names: BTreeSet<&str> = kept.iter().chain(&others).map(|run| run.manifest.name.as_str()).collect();
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
-    Err(Ended::usage(format!("{found}; the plans of these runs: {names}")))
+    Err(ExitError::usage(format!("{found}; the plans of these runs: {names}")))
 }
 
-fn of_one_plan(runs: &[Run]) -> Result<(), Ended> {
+fn of_one_plan(runs: &[Run]) -> Result<(), ExitError> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for run in runs {
         *counts.entry(&run.manifest.name).or_default() += 1;
@@ -127,15 +127,15 @@ fn of_one_plan(runs: &[Run]) -> Result<(), Ended> {
     }
     let plans = counts.iter().map(|(plan, count)| format!("{plan} ({})", numbered(*count, "run")));
     let plans = plans.collect::<Vec<_>>().join(", ");
-    Err(Ended::usage(format!("these runs are of several plans: {plans}; choose one with --plan")))
+    Err(ExitError::usage(format!("these runs are of several plans: {plans}; choose one with --plan")))
 }
 
 /// The run directory itself, or all runs that lie in the folder.
-fn runs_in(place: &Path) -> Result<Vec<PathBuf>, Ended> {
+fn runs_in(place: &Path) -> Result<Vec<PathBuf>, ExitError> {
     if is_run(place) {
         return Ok(vec![place.to_owned()]);
     }
-    let unreadable = |error| Ended::usage(format!("cannot read {}: {error}", place.display()));
+    let unreadable = |error| ExitError::usage(format!("cannot read {}: {error}", place.display()));
     // For its error: `run_dirs` passes over what cannot be read.
     std::fs::read_dir(place).map_err(unreadable)?;
     let found = run_dirs(place);
@@ -144,7 +144,7 @@ fn runs_in(place: &Path) -> Result<Vec<PathBuf>, Ended> {
             "{} is no run directory and holds none; name run directories, or a folder that holds them (dbdyno run makes them in runs)",
             place.display()
         );
-        return Err(Ended::usage(message));
+        return Err(ExitError::usage(message));
     }
     Ok(found)
 }

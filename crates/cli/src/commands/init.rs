@@ -7,14 +7,14 @@ use dbdyno_workloads::plans::{ASKED, marked};
 use toml::{Table, Value};
 
 use crate::args::InitArgs;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::plan_source::{self, options, resolved, save, table};
 use crate::terminal;
 
-pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
+pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {
     if args.file.exists() {
         let message = format!("{} is there already; name another file", args.file.display());
-        return Err(Ended::usage(message));
+        return Err(ExitError::usage(message));
     }
     let plan = match args.spelt.workload {
         Some(_) => {
@@ -25,7 +25,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
         None if terminal::can_ask() => asked(args.blocks)?,
         None => {
             let example = "dbdyno init --server mysql-8.0.31 --server mariadb-11.4.5 --workload NAME";
-            return Err(Ended::usage(format!(
+            return Err(ExitError::usage(format!(
                 "name what to compare, for instance: {example}; on a terminal it asks"
             )));
         }
@@ -36,10 +36,10 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), Ended> {
 }
 
 /// What a person answers; an empty answer is the default.
-fn asked(blocks: u32) -> Result<Table, Ended> {
-    let ask = |what: &str, default: &str| -> Result<String, Ended> {
+fn asked(blocks: u32) -> Result<Table, ExitError> {
+    let ask = |what: &str, default: &str| -> Result<String, ExitError> {
         let answer = terminal::ask(&format!("{what} [{default}]:"));
-        let answer = answer.ok_or_else(|| Ended::usage("there was no answer, so no plan was written"))?;
+        let answer = answer.ok_or_else(|| ExitError::usage("there was no answer, so no plan was written"))?;
         Ok(if answer.is_empty() { default.to_owned() } else { answer })
     };
     let here = dbdyno_provision::list(&dbdyno_provision::servers_dir());
@@ -92,7 +92,7 @@ fn like(default: &Value, answer: &str) -> Value {
 }
 
 /// The plan with what a reader is to know of it.
-fn text(file: &Path, plan: &Table) -> Result<String, Ended> {
+fn text(file: &Path, plan: &Table) -> Result<String, ExitError> {
     let resolved = resolved(plan)?;
     let file = file.display();
     let line = |key: &str, value: &Value| format!("{key} = {value}\n");

@@ -9,16 +9,18 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::args::{KnownAnswerArgs, SpokenProtocol};
-use crate::exit::{Ended, MACHINE, USAGE};
+use crate::exit::{ExitError, MACHINE, USAGE};
 use crate::terminal;
 
-pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), Ended> {
+pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), ExitError> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
     }
     // Before the server's threads are there, so that they leave the signals to this one.
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
-    signals.thread_block().map_err(|error| Ended::machine(format!("cannot watch for Ctrl-C: {error}")))?;
+    signals
+        .thread_block()
+        .map_err(|error| ExitError::machine(format!("cannot watch for Ctrl-C: {error}")))?;
     allow_many_connections();
     let listen = match (&args.socket, args.port) {
         (Some(path), _) => Listen::Unix(path.clone()),
@@ -56,7 +58,7 @@ fn behaviour(args: &KnownAnswerArgs) -> Behaviour {
     }
 }
 
-fn print_report(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), Ended> {
+fn print_report(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), ExitError> {
     #[derive(serde::Serialize)]
     struct Report {
         protocol: Protocol,
@@ -66,12 +68,12 @@ fn print_report(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Resu
     }
     let behaviour = handle.behaviour().clone();
     let report = Report { protocol, behaviour, stats: handle.stop() };
-    let text = serde_json::to_string_pretty(&report).map_err(Ended::ours)?;
+    let text = serde_json::to_string_pretty(&report).map_err(ExitError::ours)?;
     let Some(path) = file else {
         return terminal::out(&text);
     };
     let written = std::fs::File::create(path).and_then(|mut file| writeln!(file, "{text}"));
-    written.map_err(|error| Ended::machine(format!("cannot write {}: {error}", path.display())))
+    written.map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 
 /// As many file descriptors as the system lets this process have; what it refuses is seen when they
@@ -82,10 +84,10 @@ fn allow_many_connections() {
     }
 }
 
-fn ended(error: Error) -> Ended {
+fn ended(error: Error) -> ExitError {
     let code = match error {
         Error::Behaviour { .. } | Error::Text { .. } | Error::NotASocket { .. } => USAGE,
         _ => MACHINE,
     };
-    Ended::new(code, error)
+    ExitError::new(code, error)
 }

@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use crate::args::{ListArgs, Listed};
 use crate::commands::{cards, servers};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::terminal;
 
 /// Version of the shape of each JSON. It rises when a key is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
-pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
+pub(crate) fn list(args: &ListArgs) -> Result<(), ExitError> {
     let name = args.name.as_deref();
     if args.what != Listed::Workloads && name.is_some() {
-        return Err(Ended::usage("a name goes with `dbdyno list workloads` only; leave it out"));
+        return Err(ExitError::usage("a name goes with `dbdyno list workloads` only; leave it out"));
     }
     if args.json {
         return match args.what {

@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 
 use crate::args::{Args, CompletionsArgs, ManArgs};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::terminal;
 
 const OVERVIEW: &str = "\
@@ -23,11 +23,11 @@ dbdyno runs the same work on database servers and says which is faster.
 `dbdyno COMMAND --help` explains a command.
 ";
 
-pub(crate) fn overview() -> Result<(), Ended> {
+pub(crate) fn overview() -> Result<(), ExitError> {
     terminal::out(OVERVIEW)
 }
 
-pub(crate) fn man(args: &ManArgs) -> Result<(), Ended> {
+pub(crate) fn man(args: &ManArgs) -> Result<(), ExitError> {
     let mut whole = Args::command();
     // Names of pages and usages of commands follow from those above them.
     whole.build();
@@ -36,15 +36,15 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Ended> {
         Some(name) => whole.find_subcommand(name).cloned().ok_or_else(|| {
             let shown = whole.get_subcommands().filter(|command| !command.is_hide_set());
             let known: Vec<&str> = shown.map(clap::Command::get_name).collect();
-            Ended::usage(format!("there is no command {name:?}; there are {}", known.join(", ")))
+            ExitError::usage(format!("there is no command {name:?}; there are {}", known.join(", ")))
         })?,
     };
     let mut page = Vec::new();
-    Man::new(command).render(&mut page).map_err(Ended::ours)?;
+    Man::new(command).render(&mut page).map_err(ExitError::ours)?;
     terminal::out(&String::from_utf8_lossy(&page))
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Ended> {
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), ExitError> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "dbdyno", &mut text);
     terminal::out(&String::from_utf8_lossy(&text))

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::PlanArgs;
 use crate::commands::run::warn_of_margins;
 use crate::configs::{self, Predicted, VariantConfig};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::manifest::manifest;
 use crate::parity::{self, Absent};
 use crate::power::Power;
@@ -23,7 +23,7 @@ use crate::{plan_source, power, terminal, time};
 /// Version of the shape of the JSON. It rises when a key is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
-pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
+pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     if args.schema {
         return terminal::out_json(&json_schema());
     }
@@ -65,7 +65,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
 }
 
 /// A line for each size of the plan: how long it takes, and by which rules it was scaled.
-fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, Ended> {
+fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, ExitError> {
     let mut lines = Vec::new();
     for (name, size) in plan.sizes.iter().filter(|_| plan.report.size.is_none()) {
         let overrides: Vec<_> =
@@ -79,7 +79,7 @@ fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, Ended> {
     Ok(vec![Block::heading(3, "sizes (--size NAME)"), Block::Facts(lines)])
 }
 
-fn can_run(absent: &[Absent]) -> Result<(), Ended> {
+fn can_run(absent: &[Absent]) -> Result<(), ExitError> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for Absent { variant, why } in absent {
         match reasons.iter_mut().find(|(known, _)| known == why) {
@@ -92,7 +92,7 @@ fn can_run(absent: &[Absent]) -> Result<(), Ended> {
     }
     let reasons = reasons.iter().map(|(why, variants)| format!("\n  {}: {why}", variants.join(", ")));
     let head = "the plan cannot run here yet, and settings are predicted from names:";
-    Err(Ended::server(head.to_owned() + &reasons.collect::<String>()))
+    Err(ExitError::server(head.to_owned() + &reasons.collect::<String>()))
 }
 
 fn describe(plan: &Plan, configs: Vec<(String, String)>, estimate: &Estimate) -> Vec<Block> {
@@ -216,7 +216,7 @@ fn server(kind: &VariantKind) -> String {
 }
 
 /// Each variant with intents, and what becomes of them in few words.
-fn config_facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
+fn config_facts(plan: &Plan) -> Result<Vec<(String, String)>, ExitError> {
     let mut facts = Vec::new();
     for (variant, config) in predicted_configs(plan)? {
         match config {
@@ -232,7 +232,7 @@ fn config_facts(plan: &Plan) -> Result<Vec<(String, String)>, Ended> {
 }
 
 /// The option files themselves; empty for a plan without intents.
-fn config_files(plan: &Plan) -> Result<String, Ended> {
+fn config_files(plan: &Plan) -> Result<String, ExitError> {
     let file = |(variant, config): (String, Predicted)| match config {
         Predicted::UnknownServer(why) => format!("{variant}: not rendered: {why}\n"),
         Predicted::Config(VariantConfig { notes, text, .. }) => {
@@ -243,7 +243,7 @@ fn config_files(plan: &Plan) -> Result<String, Ended> {
     Ok(predicted_configs(plan)?.into_iter().map(file).collect())
 }
 
-fn predicted_configs(plan: &Plan) -> Result<Vec<(String, Predicted)>, Ended> {
+fn predicted_configs(plan: &Plan) -> Result<Vec<(String, Predicted)>, ExitError> {
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for variant in &plan.variants {
         match configs::predicted(variant) {
@@ -251,7 +251,7 @@ fn predicted_configs(plan: &Plan) -> Result<Vec<(String, Predicted)>, Ended> {
             Err(error) => wrong.push(format!("variant {}: {error}", variant.name)),
         }
     }
-    if wrong.is_empty() { Ok(all) } else { Err(Ended::usage(wrong.join("\n"))) }
+    if wrong.is_empty() { Ok(all) } else { Err(ExitError::usage(wrong.join("\n"))) }
 }
 
 fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {

@@ -4,11 +4,11 @@ use dbdyno_report::document::Block;
 use toml::{Table, Value};
 
 use crate::args::{PlansArgs, PlansVerb};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::shipped::{file, names};
 use crate::terminal;
 
-pub(crate) fn plans(args: &PlansArgs) -> Result<(), Ended> {
+pub(crate) fn plans(args: &PlansArgs) -> Result<(), ExitError> {
     match &args.verb {
         None => terminal::out_blocks(&list()),
         Some(PlansVerb::Show { name }) => {

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use dbdyno_analyse::{Choices, Findings, analyse_with, join, keep_variants, operation_histograms};
 use dbdyno_record::{Run, parallel};
 use dbdyno_report::{
-    ALL, Part, RunRows, TerminalOptions, find, parquet, published_html, run_html, run_terminal,
+    ALL, ReportPart, RunRows, TerminalOptions, find, parquet, published_html, run_html, run_terminal,
 };
 
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
 use crate::commands::list::{is_run, run_dirs};
 use crate::commands::site::Site;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::terminal;
 
 const TERMINAL: &str = "terminal";
@@ -22,14 +22,14 @@ const PARQUET: &str = "parquet";
 const RUNS_AT_A_TIME: usize = 8;
 pub(super) const LATEST: &str = "latest";
 
-pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
+pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
     if let [folder] = args.runs.as_slice()
         && let Some(site) = Site::of(folder).filter(|_| !is_run(folder))
     {
         return match (args.format.as_deref(), &args.output) {
             (Some(PARQUET), _) => many_as_parquet(args, folder),
             (None, None) => site.write(),
-            _ => Err(Ended::usage(format!(
+            _ => Err(ExitError::usage(format!(
                 "{} holds runs: without --format and --output they get pages, with --format parquet tables; name one \
                      run for another format",
                 folder.display()
@@ -69,9 +69,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
 }
 
 /// The runs that were named as one, without the variants that were not asked for.
-fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), Ended> {
+fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), ExitError> {
     let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
-    let first = opened.next().ok_or_else(|| Ended::usage("name a run directory, or `latest`".to_owned()))?;
+    let first =
+        opened.next().ok_or_else(|| ExitError::usage("name a run directory, or `latest`".to_owned()))?;
     let mut run = join(first, opened.collect());
     keep_variants(&mut run, &args.variants)?;
     let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
@@ -80,10 +81,10 @@ fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), Ende
 
 /// Two pages: the published one at --output, and, unless it is not wanted, the one with the
 /// evidence next to it.
-fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), Ended> {
+fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), ExitError> {
     let is_page = |path: &&PathBuf| path.extension() == Some(OsStr::new("html"));
     let Some(path) = args.output.as_ref().filter(is_page) else {
-        return Err(Ended::usage("--style published writes two pages; name one with --output FILE.html"));
+        return Err(ExitError::usage("--style published writes two pages; name one with --output FILE.html"));
     };
     let (_, findings) = analysed(dirs, args)?;
     if args.without_evidence {
@@ -97,9 +98,9 @@ fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), Ended> {
 }
 
 /// A folder of files, and so no format of the report.
-fn as_parquet(args: &ReportArgs, runs: impl IntoIterator<Item = RunRows>) -> Result<(), Ended> {
+fn as_parquet(args: &ReportArgs, runs: impl IntoIterator<Item = RunRows>) -> Result<(), ExitError> {
     let Some(folder) = &args.output else {
-        return Err(Ended::usage("--format parquet writes a folder of files; name it with --output"));
+        return Err(ExitError::usage("--format parquet writes a folder of files; name it with --output"));
     };
     let paths = parquet(runs, folder)?;
     let lines: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -108,7 +109,7 @@ fn as_parquet(args: &ReportArgs, runs: impl IntoIterator<Item = RunRows>) -> Res
 
 /// The runs of a folder, the oldest first, each with findings of its own; one that cannot be read
 /// is left out.
-fn many_as_parquet(args: &ReportArgs, folder: &Path) -> Result<(), Ended> {
+fn many_as_parquet(args: &ReportArgs, folder: &Path) -> Result<(), ExitError> {
     let dirs: Vec<PathBuf> = run_dirs(folder).into_iter().rev().collect();
     let rows = |dir: &PathBuf| match analysed(std::slice::from_ref(dir), args) {
         Ok((run, findings)) => Some(RunRows::of(&findings, &operation_histograms(&run))),
@@ -122,22 +123,22 @@ fn many_as_parquet(args: &ReportArgs, folder: &Path) -> Result<(), Ended> {
 }
 
 /// The run directory itself, or the newest one of `runs` for the word `latest`.
-pub(super) fn directory(asked: &Path) -> Result<PathBuf, Ended> {
+pub(super) fn directory(asked: &Path) -> Result<PathBuf, ExitError> {
     if asked.as_os_str() != LATEST || asked.exists() {
         return Ok(asked.to_owned());
     }
     run_dirs(Path::new(DEFAULT_OUT)).into_iter().next().ok_or_else(|| {
-        Ended::usage(format!("there is no run in the folder {DEFAULT_OUT}; give the run directory"))
+        ExitError::usage(format!("there is no run in the folder {DEFAULT_OUT}; give the run directory"))
     })
 }
 
 /// What was asked for: the answer, unless a flag says more.
-fn part(args: &ReportArgs) -> Part {
+fn part(args: &ReportArgs) -> ReportPart {
     match &args.section {
         Some(part) => *part,
-        None if args.warnings => Part::Warnings,
-        None if args.all || !args.steps.is_empty() => Part::All,
-        None => Part::Answer,
+        None if args.warnings => ReportPart::Warnings,
+        None if args.all || !args.steps.is_empty() => ReportPart::All,
+        None => ReportPart::Answer,
     }
 }
 
@@ -148,12 +149,12 @@ pub(super) fn of_ending<T: Copy>(
     endings: &[(&str, T)],
     plain: T,
     flag: &str,
-) -> Result<T, Ended> {
+) -> Result<T, ExitError> {
     let Some(ending) = output.and_then(Path::extension) else { return Ok(plain) };
     let found = endings.iter().find(|(known, _)| ending == *known);
     found.map(|(_, format)| *format).ok_or_else(|| {
         let known: Vec<String> = endings.iter().map(|(known, _)| format!(".{known}")).collect();
         let (ending, known) = (ending.to_string_lossy(), known.join(", "));
-        Ended::usage(format!("no format has the ending .{ending}; there are {known}, or use {flag}"))
+        ExitError::usage(format!("no format has the ending .{ending}; there are {known}, or use {flag}"))
     })
 }

@@ -13,7 +13,7 @@ use dbdyno_analyse::margins_without_step;
 use dbdyno_plan::{On, Plan, estimate};
 use dbdyno_provision::FAMILIES;
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
-use dbdyno_report::{Part, TerminalOptions, run_html, run_openmetrics, run_terminal};
+use dbdyno_report::{ReportPart, TerminalOptions, run_html, run_openmetrics, run_terminal};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -21,7 +21,7 @@ use crate::clients::ClientHosts;
 use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, TEMPLATES, Tally, elsewhere};
 use crate::doctor::{finding, fitness, store};
 use crate::engines::{Launcher, engine};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::fleet::{self, Fleet};
 use crate::manifest::{manifest, tool};
 use crate::metrics::{Metrics, serve};
@@ -50,7 +50,7 @@ pub(super) struct Ready {
     pub(super) partial: Partial,
 }
 
-pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
+pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
     needs_resume(args)?;
     // Servers are started from this thread, so it must not be one that ends before the run does.
     let runtime = host::event_loop()?;
@@ -83,8 +83,8 @@ fn on_fleet(
     launcher: Box<dyn Launcher>,
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
-    begun: impl FnOnce(Ended) -> Ended,
-) -> Result<Tally, Ended> {
+    begun: impl FnOnce(ExitError) -> ExitError,
+) -> Result<Tally, ExitError> {
     let Ready { mut plan, writer, manifest, cells, before, clock, holds, .. } = ready;
     // Where tasks look for them.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
@@ -113,8 +113,8 @@ fn conduct(
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
     metrics: Option<Metrics>,
-    begun: impl FnOnce(Ended) -> Ended,
-) -> Result<Tally, Ended> {
+    begun: impl FnOnce(ExitError) -> ExitError,
+) -> Result<Tally, ExitError> {
     let Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
@@ -163,7 +163,7 @@ fn conduct(
     walked.and_then(|tally| stopped.map(|_| tally))
 }
 
-fn metrics(address: &str) -> Result<Metrics, Ended> {
+fn metrics(address: &str) -> Result<Metrics, ExitError> {
     let metrics = Metrics::default();
     terminal::note(&format!("metrics: {}", serve(address, metrics.clone())?));
     Ok(metrics)
@@ -171,20 +171,20 @@ fn metrics(address: &str) -> Result<Metrics, Ended> {
 
 /// Refuses links in the place of the folders that a run makes for its data. The folders that the
 /// user names may be reached by links.
-fn refuse_links(data_root: &Path) -> Result<(), Ended> {
+fn refuse_links(data_root: &Path) -> Result<(), ExitError> {
     let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
     let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];
     let Some(link) = own.iter().find(|path| is_link(path)) else { return Ok(()) };
     let advice = "remove the link, or name the folder that it leads to with host.data_dir";
     let what =
         format!("{} is a symbolic link, and a run does not follow it for its data; {advice}", link.display());
-    Err(Ended::machine(what))
+    Err(ExitError::machine(what))
 }
 
 /// Removes what a run has kept next to the data of its cells, but not the folder of templates that
 /// the user names, and names what is left.
 fn remove_data_root(data_root: &Path, templates: Option<&Path>) {
-    if let Err(Ended { message: Some(message), .. }) = refuse_links(data_root) {
+    if let Err(ExitError { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);
     }
     let own = [TEMPLATES, SNAPSHOTS].map(|name| data_root.join(name));
@@ -201,13 +201,13 @@ fn remove_data_root(data_root: &Path, templates: Option<&Path>) {
 
 /// Flags of a run that goes on begin no other run. `requires` of the command line lapses with a
 /// plan, which `--resume` excludes.
-fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
+fn needs_resume(args: &RunArgs) -> Result<(), ExitError> {
     let given = [("--failed", args.failed), ("--anyway", args.anyway)].into_iter().find(|(_, given)| *given);
     match given {
         Some((flag, _)) if args.resume.is_none() => {
             let message =
                 format!("{flag} is for a run that goes on: dbdyno run --resume RUN {flag}, without a plan");
-            Err(Ended::usage(message))
+            Err(ExitError::usage(message))
         }
         _ => Ok(()),
     }
@@ -219,23 +219,23 @@ fn go_on(dir: &Path, args: &RunArgs) -> String {
 }
 
 /// Why a run ended that had begun, and how to go on.
-fn with_way_on(ended: Ended, dir: &Path, args: &RunArgs) -> Ended {
+fn with_way_on(ended: ExitError, dir: &Path, args: &RunArgs) -> ExitError {
     let (results, go_on) = (dir.display(), go_on(dir, args));
     let more = |why| format!("{why}; results so far: {results}; to continue: {go_on}");
-    Ended { message: ended.message.map(more), ..ended }
+    ExitError { message: ended.message.map(more), ..ended }
 }
 
 /// Reports on what there is, however the cells ended, and says how to go on.
-fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), Ended> {
+fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let run = Run::open(dir)?;
     let findings = dbdyno_analyse::analyse(&run);
     power::remember(&run.manifest, &findings);
     let options =
-        TerminalOptions { part: Part::Answer, run: dir.display().to_string(), ..terminal::options() };
+        TerminalOptions { part: ReportPart::Answer, run: dir.display().to_string(), ..terminal::options() };
     let shown = terminal::out(&run_terminal(&findings, &options)?);
     let report = dir.join(REPORT);
     let write = |path: &Path, text: &str| {
-        let cannot = |error| Ended::machine(format!("cannot write {}: {error}", path.display()));
+        let cannot = |error| ExitError::machine(format!("cannot write {}: {error}", path.display()));
         write_anew(path, text).map_err(cannot)
     };
     write(&report, &run_html(&findings, None))?;
@@ -244,7 +244,7 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), Ended> {
     }
     let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
     // The record and its report are whole: what was measured is not lost with the summary.
-    if let Err(Ended { message, .. }) = shown {
+    if let Err(ExitError { message, .. }) = shown {
         terminal::warning(&format!("{}; the report is {}", message.unwrap_or_default(), report.display()));
     }
     if tally.interrupted {
@@ -256,7 +256,7 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), Ended> {
     tally.ended()
 }
 
-fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
+fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     let mut plan = match &args.on {
         None => plan_source::plan(&args.source, &args.changes.overrides())?,
         // CPUs are for each machine to give.
@@ -283,7 +283,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
 }
 
 /// The locks of a run. Nodes of a cluster are not this host: their tasks look for other runs there.
-fn held(args: &RunArgs, plan: &Plan, variants: &[Prepared], runtime: &Runtime) -> Result<Holds, Ended> {
+fn held(args: &RunArgs, plan: &Plan, variants: &[Prepared], runtime: &Runtime) -> Result<Holds, ExitError> {
     match args.on {
         Some(On::Ray(_) | On::Slurm(_)) => Ok(Holds::default()),
         _ => Holds::take(plan, variants, args.alone, runtime),
@@ -297,7 +297,7 @@ fn create(
     holds: Holds,
     mut manifest: Manifest,
     out: &Path,
-) -> Result<Ready, Ended> {
+) -> Result<Ready, ExitError> {
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     let machine = fitness::at_once(data_dir);
@@ -318,7 +318,7 @@ fn create(
     Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial })
 }
 
-pub(super) fn record_warnings(writer: &mut RunWriter, warnings: &[String]) -> Result<(), Ended> {
+pub(super) fn record_warnings(writer: &mut RunWriter, warnings: &[String]) -> Result<(), ExitError> {
     for text in warnings {
         terminal::warning(text);
         writer.event(&RunEvent::Warning { at: time::now(), text: text.clone() })?;

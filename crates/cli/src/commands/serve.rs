@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::args::ServeArgs;
 use crate::commands::site::{Site, no_runs};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::http::{Answer, answer};
 use crate::terminal;
 
@@ -16,10 +16,11 @@ const LIVE_SECONDS: u32 = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
 const KIND: &str = "text/html; charset=utf-8";
 
-pub(crate) fn serve(args: &ServeArgs) -> Result<(), Ended> {
+pub(crate) fn serve(args: &ServeArgs) -> Result<(), ExitError> {
     let site = Arc::new(Site::of(&args.folder).ok_or_else(|| no_runs(&args.folder))?);
-    let cannot =
-        |error| Ended::machine(format!("cannot listen on port {}: {error}; try another --port", args.port));
+    let cannot = |error| {
+        ExitError::machine(format!("cannot listen on port {}: {error}; try another --port", args.port))
+    };
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, args.port))).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     terminal::out(&format!("runs of {}: http://{address}/ (Ctrl-C ends)", args.folder.display()))?;

@@ -10,7 +10,7 @@ use dbdyno_record::{Run, parallel};
 use dbdyno_report::{HistoryEntry, RunEntry, history_html, index_html, run_html};
 
 use crate::commands::list::{progress, run_dirs};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::terminal;
 
 const INDEX: &str = "index.html";
@@ -27,7 +27,7 @@ impl Site {
     }
 
     /// Writes all pages next to their runs. A run that has a page keeps it, unless it goes on.
-    pub(super) fn write(&self) -> Result<(), Ended> {
+    pub(super) fn write(&self) -> Result<(), ExitError> {
         let runs = self.runs();
         let histories = histories(&runs);
         let values = parallel::map(&runs, |(_, outline)| {
@@ -43,7 +43,7 @@ impl Site {
             }
             Ok(Some(RunValues::of_findings(&run, &findings)))
         });
-        let values = values.into_iter().collect::<Result<Vec<_>, Ended>>()?;
+        let values = values.into_iter().collect::<Result<Vec<_>, ExitError>>()?;
         let values: Vec<RunValues> = values.into_iter().flatten().collect();
         for entry in &histories {
             if let Some(text) = history_page(&values, &entry.plan) {
@@ -139,15 +139,15 @@ fn history_page(runs: &[RunValues], plan: &str) -> Option<String> {
     history(&of_plan, choices).ok().map(|found| history_html(&found))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Ended> {
+fn write(path: &Path, text: &str) -> Result<(), ExitError> {
     std::fs::write(path, text)
-        .map_err(|error| Ended::machine(format!("cannot write {}: {error}", path.display())))
+        .map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 
-pub(super) fn no_runs(folder: &Path) -> Ended {
+pub(super) fn no_runs(folder: &Path) -> ExitError {
     let message = format!(
         "{} is no run directory and holds none; name one, or a folder that holds them (dbdyno run makes them in runs)",
         folder.display()
     );
-    Ended::usage(message)
+    ExitError::usage(message)
 }

@@ -10,13 +10,13 @@ use dbdyno_record::{CellId, Run, RunEvent, RunWriter};
 
 use crate::conductor::Conductor;
 use crate::conductor::next_block::{NextBlock, next_block, open, shows};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::progress::Progress;
 use crate::time;
 
 impl Conductor<'_> {
     /// The cells of the next block of a run with a budget, if there is one.
-    pub(super) fn further_block(&mut self) -> Result<Option<Vec<CellId>>, Ended> {
+    pub(super) fn further_block(&mut self) -> Result<Option<Vec<CellId>>, ExitError> {
         if self.cancelled() {
             return Ok(None);
         }
@@ -38,7 +38,7 @@ pub(crate) fn further_blocks(
     progress: &mut Progress,
     elapsed: Duration,
     most: usize,
-) -> Result<Option<(Vec<CellId>, Partial)>, Ended> {
+) -> Result<Option<(Vec<CellId>, Partial)>, ExitError> {
     let Some(budget) = plan.budget else { return Ok(None) };
     let mut run = Run::open(writer.dir())?;
     if is_over(&run.events) {

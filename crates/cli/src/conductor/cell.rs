@@ -11,7 +11,7 @@ use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 
 use crate::conductor::database::{CellPaths, Database};
 use crate::conductor::{Conductor, Ending, Stop, ending};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::variants::Prepared;
 use crate::{limits, option_files, time};
 
@@ -107,7 +107,7 @@ impl Conductor<'_> {
         })
     }
 
-    pub(super) fn warn(&self, writer: &mut CellWriter, text: Option<String>) -> Result<(), Ended> {
+    pub(super) fn warn(&self, writer: &mut CellWriter, text: Option<String>) -> Result<(), ExitError> {
         let Some(text) = text else { return Ok(()) };
         self.progress.line(&format!("warning: {text}"));
         writer.event(&CellEvent::Warning { at: time::now(), text })?;
@@ -138,7 +138,7 @@ impl Conductor<'_> {
         next: Option<&CellId>,
         writer: &mut CellWriter,
         database: Database,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), ExitError> {
         if database.can_turn() && self.overlaps(next) {
             self.begin_to_stop(id, database);
             return Ok(());
@@ -153,7 +153,7 @@ impl Conductor<'_> {
         mut ending: Ending,
         writer: &mut CellWriter,
         database: &Database,
-    ) -> Result<Ending, Ended> {
+    ) -> Result<Ending, ExitError> {
         let obituary = database.obituary();
         if !database.owned {
             // Of a check or a pause that was cut off; those of a step are reported with it.
@@ -168,10 +168,11 @@ impl Conductor<'_> {
         Ok(ending)
     }
 
-    pub(crate) fn prepared(&self, id: &CellId) -> Result<&Prepared, Ended> {
+    pub(crate) fn prepared(&self, id: &CellId) -> Result<&Prepared, ExitError> {
         let found = self.variants.iter().find(|variant| variant.info.name == id.variant);
-        found
-            .ok_or_else(|| Ended::ours(format!("the run names a variant {} that its plan lacks", id.variant)))
+        found.ok_or_else(|| {
+            ExitError::ours(format!("the run names a variant {} that its plan lacks", id.variant))
+        })
     }
 
     pub(super) fn data_dir(&self, id: &CellId) -> PathBuf {
@@ -240,7 +241,9 @@ impl Conductor<'_> {
             options.zip(kind_of(&id.workload)).and_then(|(options, kind)| kind.open(options, context));
         let Some(workload) = opened else {
             let name = &id.workload;
-            return Err(Ended::ours(format!("the run names a workload {name} that its plan lacks")).into());
+            return Err(
+                ExitError::ours(format!("the run names a workload {name} that its plan lacks")).into()
+            );
         };
         Ok(Described { session, workload, server })
     }

@@ -7,7 +7,7 @@ use dbdyno_drivers::{AnySession, Capabilities};
 use dbdyno_record::{CounterHeader, StepWriter};
 use serde_json::Map;
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 const SOURCE: &str = "debt";
 /// A server that takes longer than this over a question of milliseconds is not waited for.
@@ -36,7 +36,7 @@ pub(crate) fn write(
     writer: &StepWriter,
     barrier: Option<Instant>,
     readings: [Option<Reading>; 2],
-) -> Result<(), Ended> {
+) -> Result<(), ExitError> {
     let (Some(barrier), [Some(before), Some(after)]) = (barrier, readings) else { return Ok(()) };
     let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
     let header = CounterHeader { source: SOURCE.to_owned(), about: Map::new() };

@@ -7,7 +7,7 @@ use dbdyno_drivers::{DbError, Endpoint, Held, Hold};
 use dbdyno_plan::Plan;
 use tokio::runtime::Runtime;
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::other_runs::OtherRuns;
 use crate::variants::{Prepared, Source};
 
@@ -39,13 +39,13 @@ impl Holds {
         variants: &[Prepared],
         alone: bool,
         runtime: &Runtime,
-    ) -> Result<Self, Ended> {
+    ) -> Result<Self, ExitError> {
         let (others, doubt) = OtherRuns::enter(&plan.name, alone)?;
         let mut holds = Self { kept: Vec::new(), others, doubts: Vec::from_iter(doubt) };
         for variant in variants {
             let Some(endpoint) = endpoint(variant) else { continue };
             let name = &variant.info.name;
-            let refuse = |why: String| Ended::server(format!("variant {name}: {why}"));
+            let refuse = |why: String| ExitError::server(format!("variant {name}: {why}"));
             let held = runtime.block_on(holds.asked(&endpoint)).map_err(|error| refuse(error.to_string()))?;
             match held {
                 Held::Taken(hold) => {

@@ -1,6 +1,6 @@
 //! The load of a step: by this process, or by the client hosts that the plan names.
 
-use dbdyno_loadgen::{Error, Part, Step, StepEnd};
+use dbdyno_loadgen::{Error, HostShare, Step, StepEnd};
 use dbdyno_record::StepWriter;
 use dbdyno_workloads::AnyWorkload;
 
@@ -35,7 +35,7 @@ impl StepTask<'_, '_> {
             user: login.user.clone(),
             password: login.password.reveal().to_owned(),
             sets_autocommit: login.manner.sets_autocommit,
-            part: Part::WHOLE,
+            part: HostShare::WHOLE,
         };
         hosts.run(&task, &step, &workload.lane_specs(self.index), writer, watcher)
     }

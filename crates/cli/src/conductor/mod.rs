@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 use crate::clients::ClientHosts;
 use crate::conductor::rounds::Up;
 use crate::conductor::stopping::Stopping;
-use crate::exit::{Ended, INTERRUPTED};
+use crate::exit::{ExitError, INTERRUPTED};
 use crate::progress::Progress;
 use crate::time;
 use crate::variants::Prepared;
@@ -74,7 +74,7 @@ impl Conductor<'_> {
     /// Runs `cells` in order, then what a budget of time adds to them. `before` is how those went
     /// that an earlier process ran: the run is complete when all of its cells are. Fails when the
     /// record cannot be written: figures that cannot be kept need not be measured.
-    pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
+    pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, ExitError> {
         let mut tally = before;
         let mut up = Up::default();
         let alternates = self.plan.design == Design::Alternate;
@@ -111,7 +111,7 @@ impl Conductor<'_> {
     }
 
     /// The record of a cell that begins.
-    fn begun(&mut self, cell: &CellId) -> Result<CellWriter, Ended> {
+    fn begun(&mut self, cell: &CellId) -> Result<CellWriter, ExitError> {
         let elapsed_us = Some(self.clock.elapsed_us());
         self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: cell.clone(), elapsed_us })?;
         let mut writer = self.writer.cell(cell)?;
@@ -125,7 +125,7 @@ impl Conductor<'_> {
         mut writer: CellWriter,
         (mut outcome, message): Ending,
         tally: &mut Tally,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), ExitError> {
         // A signal for all processes (a shutdown, a job's end) stops the server too: what fails
         // then is not the server's fault, and the cell is to run again.
         if outcome == Outcome::Failed && self.cancelled() {
@@ -164,13 +164,13 @@ impl Tally {
     }
 
     /// The exit status that this means, if it is not 0.
-    pub(crate) fn ended(&self) -> Result<(), Ended> {
+    pub(crate) fn ended(&self) -> Result<(), ExitError> {
         if self.interrupted {
-            return Err(Ended::silent(INTERRUPTED));
+            return Err(ExitError::silent(INTERRUPTED));
         }
         if self.failed > 0 {
             let cells = numbered(self.failed, "cell");
-            return Err(Ended::server(format!(
+            return Err(ExitError::server(format!(
                 "{cells} failed; the report has the reasons and the completed cells"
             )));
         }
@@ -186,7 +186,7 @@ pub(crate) enum Stop {
     /// It is over; the next cell begins.
     Cell(Ending),
     /// The run is over: the record cannot be written, say.
-    Run(Ended),
+    Run(ExitError),
 }
 
 impl Stop {
@@ -208,15 +208,15 @@ impl Stop {
 }
 
 /// How a cell ended that has come to its end or has stopped.
-pub(crate) fn ending(went: Result<Ending, Stop>) -> Result<Ending, Ended> {
+pub(crate) fn ending(went: Result<Ending, Stop>) -> Result<Ending, ExitError> {
     match went {
         Ok(ending) | Err(Stop::Cell(ending)) => Ok(ending),
         Err(Stop::Run(ended)) => Err(ended),
     }
 }
 
-impl From<Ended> for Stop {
-    fn from(ended: Ended) -> Self {
+impl From<ExitError> for Stop {
+    fn from(ended: ExitError) -> Self {
         Self::Run(ended)
     }
 }

@@ -11,9 +11,9 @@ use dbdyno_workloads::AnyWorkload;
 
 use crate::conductor::cell::Described;
 use crate::conductor::database::Database;
-use crate::conductor::steps::Walk;
+use crate::conductor::steps::CellSteps;
 use crate::conductor::{Conductor, Ending, Stop, Tally, ending};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::time;
 
 /// Servers that stay up from block to block, by variant.
@@ -39,7 +39,12 @@ struct Open<'a> {
 impl Conductor<'_> {
     /// The cells of one block: every measured step on one server after the other, in an order that
     /// is drawn for each step.
-    pub(super) fn round(&mut self, cells: &[CellId], up: &mut Up, tally: &mut Tally) -> Result<(), Ended> {
+    pub(super) fn round(
+        &mut self,
+        cells: &[CellId],
+        up: &mut Up,
+        tally: &mut Tally,
+    ) -> Result<(), ExitError> {
         let Some(block) = cells.first().map(|cell| cell.block) else { return Ok(()) };
         let mut open = Vec::new();
         for id in cells {
@@ -74,7 +79,7 @@ impl Conductor<'_> {
     }
 
     /// Servers that are not up yet are started and loaded, one after the other.
-    fn bring_up(&mut self, open: &mut [Open<'_>], up: &mut Up) -> Result<(), Ended> {
+    fn bring_up(&mut self, open: &mut [Open<'_>], up: &mut Up) -> Result<(), ExitError> {
         for cell in open.iter_mut() {
             if self.cancelled() {
                 break;
@@ -94,7 +99,7 @@ impl Conductor<'_> {
 
     /// Starts the server of a cell and loads its data; `None` when that failed, which ends the
     /// cell.
-    fn brought_up(&mut self, cell: &mut Open<'_>) -> Result<Option<Server>, Ended> {
+    fn brought_up(&mut self, cell: &mut Open<'_>) -> Result<Option<Server>, ExitError> {
         self.progress.busy("starting on fresh data");
         let database = match self.provide(cell.id, &mut cell.writer, None) {
             Ok(database) => database,
@@ -123,8 +128,8 @@ impl Conductor<'_> {
         };
         let Some(server) = up.0.get_mut(&cell.id.variant) else { return Vec::new() };
         let loads = server.workload.load_steps();
-        let walk = Walk::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
-        self.steps_of(&walk, loads)
+        let steps = CellSteps::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
+        self.steps_of(&steps, loads)
     }
 
     /// The variants in the order of a step.
@@ -136,22 +141,23 @@ impl Conductor<'_> {
     }
 
     fn step_on(&mut self, cell: &mut Open<'_>, server: &mut Server, index: usize) -> Result<(), Stop> {
-        let mut walk = Walk::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
-        walk.misloaded = std::mem::take(&mut server.misloaded);
-        let went = self.one_step(&mut walk, index, &mut server.session, false);
-        server.misloaded = walk.misloaded;
+        let mut steps =
+            CellSteps::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
+        steps.misloaded = std::mem::take(&mut server.misloaded);
+        let went = self.one_step(&mut steps, index, &mut server.session, false);
+        server.misloaded = steps.misloaded;
         went
     }
 
     /// A cell that has failed takes its server with it: the next block starts a new one.
-    fn given_up(&mut self, cell: &mut Open<'_>, stop: Stop, database: Database) -> Result<(), Ended> {
+    fn given_up(&mut self, cell: &mut Open<'_>, stop: Stop, database: Database) -> Result<(), ExitError> {
         let ended = ending(Err(stop))?;
         cell.ended = Some(self.explained(ended, &mut cell.writer, &database)?);
         let odd = self.end_of(database);
         self.warn_of_run(odd)
     }
 
-    pub(super) fn all_down(&mut self, up: Up) -> Result<(), Ended> {
+    pub(super) fn all_down(&mut self, up: Up) -> Result<(), ExitError> {
         for server in up.0.into_values() {
             self.progress.busy("stopping");
             self.runtime.block_on(server.session.close());

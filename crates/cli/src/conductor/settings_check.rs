@@ -12,14 +12,14 @@ use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
 use crate::conductor::database::{CellPaths, Database};
 use crate::exit::Fault;
-use crate::exit::{Ended, INTERRUPTED};
+use crate::exit::{ExitError, INTERRUPTED};
 use crate::variants::Prepared;
 use crate::{parity, time};
 
 impl Conductor<'_> {
     /// Ends the run when the variants are not set alike in what decides results and the plan does
     /// not say so.
-    pub(crate) fn refuse_unequal(&mut self) -> Result<(), Ended> {
+    pub(crate) fn refuse_unequal(&mut self) -> Result<(), ExitError> {
         let words = parity::words(self.plan)?;
         let mut subjects = Vec::new();
         for variant in self.variants {
@@ -32,17 +32,17 @@ impl Conductor<'_> {
             let looked = self.unless_cancelled(read_back(variant, &paths, stop_limit));
             let server = match looked {
                 Some(server) if !self.cancelled() => server,
-                _ => return Err(Ended::silent(INTERRUPTED)),
+                _ => return Err(ExitError::silent(INTERRUPTED)),
             };
-            let server =
-                server.map_err(|error| Ended::server(format!("variant {}: {error}", variant.info.name)))?;
+            let server = server
+                .map_err(|error| ExitError::server(format!("variant {}: {error}", variant.info.name)))?;
             subjects.push(Subject::effective(&variant.info, &server, &extra));
         }
         let circumstances = parity::circumstances_of(self.plan);
         let parity = compared(&subjects, &words.differs, circumstances);
         let Some(refusal) = parity_refusal(&parity) else { return Ok(()) };
         self.writer.event(&RunEvent::Warning { at: time::now(), text: refusal.clone() })?;
-        Err(Ended::usage(refusal))
+        Err(ExitError::usage(refusal))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::clients::connections;
 use crate::conductor::database::Database;
 use crate::conductor::debt;
 use crate::conductor::{Conductor, Ending};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::progress::Watcher;
 use crate::stall_watch::{FIRST_WORD, StallWatch};
 use crate::time::{self, about};
@@ -48,7 +48,7 @@ impl StepTask<'_, '_> {
         cell: &CellWriter,
         workload: &mut dyn AnyWorkload,
         session: &mut AnySession,
-    ) -> Result<Ran, Ended> {
+    ) -> Result<Ran, ExitError> {
         let spec = workload.spec(self.index);
         let mut writer = if self.is_repeated { cell.repeated(self.name)? } else { cell.step(self.name)? };
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
@@ -79,10 +79,10 @@ impl StepTask<'_, '_> {
             stall_watch: StallWatch::default(),
         };
         let end = self.load(workload, step, &mut writer, &mut watcher).map_err(|error| match error {
-            dbdyno_loadgen::Error::Record(error) => Ended::from(error),
-            dbdyno_loadgen::Error::Thread(_) => Ended::machine(error),
+            dbdyno_loadgen::Error::Record(error) => ExitError::from(error),
+            dbdyno_loadgen::Error::Thread(_) => ExitError::machine(error),
             dbdyno_loadgen::Error::Panicked(_) | dbdyno_loadgen::Error::MixedSchedules { .. } => {
-                Ended::ours(error)
+                ExitError::ours(error)
             }
         })?;
         let (barrier, silence) = (watcher.barrier, watcher.stall_watch.lasts);
@@ -114,7 +114,7 @@ impl StepTask<'_, '_> {
         self.end(writer, &end, ran)
     }
 
-    fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), Ended> {
+    fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), ExitError> {
         /// A frozen server gives no last sample, and the user waits.
         const HURRY: Duration = Duration::from_millis(200);
         let stopped = if self.conductor.cancelled() { sampler.stop_within(HURRY) } else { sampler.stop() };
@@ -132,7 +132,7 @@ impl StepTask<'_, '_> {
     }
 
     /// The last event of a step, and what is reported of it.
-    fn end(&self, mut writer: StepWriter, end: &StepEnd, ran: Ran) -> Result<Ran, Ended> {
+    fn end(&self, mut writer: StepWriter, end: &StepEnd, ran: Ran) -> Result<Ran, ExitError> {
         let (outcome, message) = ran.ending.clone();
         let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message };
         writer.event(&event)?;
@@ -157,7 +157,7 @@ impl StepTask<'_, '_> {
         session: &mut AnySession,
         writer: &mut StepWriter,
         when: &str,
-    ) -> Result<Option<debt::Reading>, Ended> {
+    ) -> Result<Option<debt::Reading>, ExitError> {
         if !self.conductor.plan.host.sampling {
             return Ok(None);
         }
@@ -184,7 +184,7 @@ impl StepTask<'_, '_> {
         workload: &mut dyn AnyWorkload,
         session: &mut AnySession,
         end: &StepEnd,
-    ) -> Result<Ran, Ended> {
+    ) -> Result<Ran, ExitError> {
         let mut mismatches = Vec::new();
         if end.outcome != Outcome::Completed {
             return Ok(Ran { ending: (end.outcome, end.message.clone()), mismatches });
@@ -234,7 +234,7 @@ impl StepTask<'_, '_> {
         writer: &mut StepWriter,
         workload: &dyn AnyWorkload,
         session: &mut AnySession,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), ExitError> {
         for Explained { statement, sql, is_executed } in workload.explained(self.index) {
             let asked = async {
                 match is_executed {
@@ -262,7 +262,7 @@ impl StepTask<'_, '_> {
         writer: &mut StepWriter,
         warmup: Duration,
         polled_ns: Option<Arc<[AtomicU64]>>,
-    ) -> Result<Sampler, Ended> {
+    ) -> Result<Sampler, ExitError> {
         const OFF: &str = "sampling is off (`sampling = false` in `[host]`): CPU, memory, disk and \
                            the server's own counters were not measured, and the check for an \
                            overloaded client was not made";
@@ -272,7 +272,7 @@ impl StepTask<'_, '_> {
         }
         let sampler =
             Sampler::start(&self.sampler_config(warmup, polled_ns), |header| writer.counters(header))
-                .map_err(Ended::machine)?;
+                .map_err(ExitError::machine)?;
         for text in sampler.warnings() {
             writer.event(&StepEvent::Warning { text: text.clone() })?;
         }

@@ -16,7 +16,8 @@ use crate::conductor::{Conductor, Stop};
 /// Place for the name of a step in the line that reports it.
 const LEAST_WIDTH: usize = 8;
 
-pub(super) struct Walk<'a> {
+/// What the steps of one cell share.
+pub(super) struct CellSteps<'a> {
     pub(super) id: &'a CellId,
     pub(super) writer: &'a mut CellWriter,
     pub(super) database: &'a mut Database,
@@ -55,7 +56,7 @@ impl Loaded {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> CellSteps<'a> {
     pub(super) fn new(
         id: &'a CellId,
         writer: &'a mut CellWriter,
@@ -81,7 +82,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Walk<'_> {
+impl CellSteps<'_> {
     fn recall(&mut self, snapshot: &Snapshot) -> Result<(), Stop> {
         let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info.knowledge);
         self.misloaded = faults;
@@ -100,66 +101,71 @@ impl Conductor<'_> {
         snapshot: Option<&Snapshot>,
     ) -> Result<(), Stop> {
         let Described { mut session, mut workload, .. } = described;
-        let mut walk = Walk::new(id, writer, database, &mut *workload);
+        let mut steps = CellSteps::new(id, writer, database, &mut *workload);
         let mut first = 0;
         if let Some(snapshot) = snapshot {
-            walk.recall(snapshot)?;
-            first = walk.workload.load_steps();
-            walk.began_on_copy = true;
+            steps.recall(snapshot)?;
+            first = steps.workload.load_steps();
+            steps.began_on_copy = true;
         }
-        for index in self.steps_of(&walk, first) {
-            session = self.ready(&mut walk, index, session)?;
-            self.one_step(&mut walk, index, &mut session, false)?;
+        for index in self.steps_of(&steps, first) {
+            session = self.ready(&mut steps, index, session)?;
+            self.one_step(&mut steps, index, &mut session, false)?;
         }
         self.runtime.block_on(session.close());
         Ok(())
     }
 
     /// The steps from `first` on that the cell's block runs.
-    pub(super) fn steps_of(&self, walk: &Walk<'_>, first: usize) -> Vec<usize> {
-        let partial = self.partial.get(&(walk.id.block, walk.id.workload.clone()));
-        let is_run = |index: &usize| partial.is_none_or(|steps| steps.contains(&walk.names[*index]));
-        (first..walk.names.len()).filter(is_run).collect()
+    pub(super) fn steps_of(&self, steps: &CellSteps<'_>, first: usize) -> Vec<usize> {
+        let partial = self.partial.get(&(steps.id.block, steps.id.workload.clone()));
+        let is_run = |index: &usize| partial.is_none_or(|partial| partial.contains(&steps.names[*index]));
+        (first..steps.names.len()).filter(is_run).collect()
     }
 
     /// Gives step `index` the server and the data that the plan asks for.
-    fn ready(&mut self, walk: &mut Walk<'_>, index: usize, session: AnySession) -> Result<AnySession, Stop> {
-        let loads = walk.workload.load_steps();
-        if loads == 0 || index < loads || !walk.database.can_turn() {
+    fn ready(
+        &mut self,
+        steps: &mut CellSteps<'_>,
+        index: usize,
+        session: AnySession,
+    ) -> Result<AnySession, Stop> {
+        let loads = steps.workload.load_steps();
+        if loads == 0 || index < loads || !steps.database.can_turn() {
             return Ok(session);
         }
-        let (mode, cold) = self.plan.workload.data_of(&walk.id.workload);
+        let (mode, cold) = self.plan.workload.data_of(&steps.id.workload);
         let step = StepStart {
-            is_first: !walk.has_measured,
-            began_on_copy: walk.began_on_copy,
-            begins_group: walk.workload.begins_group(index),
-            is_cold: cold.holds(&walk.names[index]),
+            is_first: !steps.has_measured,
+            began_on_copy: steps.began_on_copy,
+            begins_group: steps.workload.begins_group(index),
+            is_cold: cold.holds(&steps.names[index]),
         };
-        walk.has_measured = true;
+        steps.has_measured = true;
         let Some(reset) = reset_before(mode, step) else { return Ok(session) };
-        let place = format!("before step {}", walk.names[index]);
+        let place = format!("before step {}", steps.names[index]);
         let here = |stop: Stop| stop.at(&place);
-        let loaded = Loaded { knowledge: walk.workload.knowledge(), faults: walk.misloaded.clone() };
+        let loaded = Loaded { knowledge: steps.workload.knowledge(), faults: steps.misloaded.clone() };
         // After a repeated load nothing would be cold.
         let now = Reset { is_cold: reset.is_cold && reset.data != DataChange::Anew, ..reset };
         let restarted =
-            self.reset_before(walk.id, walk.writer, walk.database, session, now, loaded.to_json());
+            self.reset_before(steps.id, steps.writer, steps.database, session, now, loaded.to_json());
         let mut session = restarted.map_err(here)?;
         if reset.data == DataChange::Restore
-            && let Some(snapshot) = self.snapshot(walk.id)
+            && let Some(snapshot) = self.snapshot(steps.id)
         {
-            walk.recall(&snapshot).map_err(here)?;
+            steps.recall(&snapshot).map_err(here)?;
         }
         if reset.data == DataChange::Anew {
-            walk.misloaded.clear();
-            walk.workload.recall(&walk.blank).map_err(|error| here(Stop::failed(error)))?;
+            steps.misloaded.clear();
+            steps.workload.recall(&steps.blank).map_err(|error| here(Stop::failed(error)))?;
             for load in 0..loads {
-                self.one_step(walk, load, &mut session, true)?;
+                self.one_step(steps, load, &mut session, true)?;
             }
             if reset.is_cold {
                 let then = Reset { data: DataChange::AsItIs, is_cold: true };
                 let restarted =
-                    self.reset_before(walk.id, walk.writer, walk.database, session, then, Value::Null);
+                    self.reset_before(steps.id, steps.writer, steps.database, session, then, Value::Null);
                 return restarted.map_err(here);
             }
         }
@@ -169,26 +175,27 @@ impl Conductor<'_> {
     /// One step with the work before and after it. `is_repeated`: only to make the data again.
     pub(super) fn one_step(
         &mut self,
-        walk: &mut Walk<'_>,
+        steps: &mut CellSteps<'_>,
         index: usize,
         session: &mut AnySession,
         is_repeated: bool,
     ) -> Result<(), Stop> {
-        let name = &walk.names[index];
+        let name = &steps.names[index];
         let interrupted = |when: &str| Stop::interrupted(&format!("{when} step {name}"));
         self.let_work(session);
-        let before = self.answered(&format!("preparing {name}"), walk.workload.before(index, session));
-        self.write_works(walk.writer, before.ok_or_else(|| interrupted("before"))?)?;
-        let (cell, database, name_width) = (walk.id, &*walk.database, walk.name_width);
-        let misloaded = &walk.misloaded[..];
+        let before = self.answered(&format!("preparing {name}"), steps.workload.before(index, session));
+        self.write_works(steps.writer, before.ok_or_else(|| interrupted("before"))?)?;
+        let (cell, database, name_width) = (steps.id, &*steps.database, steps.name_width);
+        let misloaded = &steps.misloaded[..];
         let step =
             StepTask { conductor: self, cell, database, index, name, name_width, is_repeated, misloaded };
-        let Ran { ending: (outcome, message), mismatches } = step.run(walk.writer, walk.workload, session)?;
-        if index < walk.workload.load_steps() {
-            walk.misloaded.extend(mismatches);
+        let Ran { ending: (outcome, message), mismatches } =
+            step.run(steps.writer, steps.workload, session)?;
+        if index < steps.workload.load_steps() {
+            steps.misloaded.extend(mismatches);
             // Building an index may find the same rows missing as the load before it.
-            walk.misloaded.sort();
-            walk.misloaded.dedup();
+            steps.misloaded.sort();
+            steps.misloaded.dedup();
         }
         if outcome != Outcome::Completed {
             return Err(Stop::Cell((outcome, message)).at(&format!("step {name}")));
@@ -198,9 +205,9 @@ impl Conductor<'_> {
         }
         self.progress.busy("between steps");
         // The pause in it may last many minutes: Ctrl-C does not wait for its end.
-        let after = self.unless_cancelled(walk.workload.after(index, session));
+        let after = self.unless_cancelled(steps.workload.after(index, session));
         if let Some(after) = after {
-            self.write_works(walk.writer, after)?;
+            self.write_works(steps.writer, after)?;
         }
         if self.cancelled() { Err(interrupted("after")) } else { Ok(()) }
     }

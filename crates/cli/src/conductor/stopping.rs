@@ -8,7 +8,7 @@ use dbdyno_record::{CellId, RunEvent};
 
 use crate::conductor::Conductor;
 use crate::conductor::database::Database;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::host_files::HostFiles;
 use crate::time;
 
@@ -42,7 +42,7 @@ impl Conductor<'_> {
     }
 
     /// Waits for the server that stops. Whether there was one.
-    pub(crate) fn has_waited_for_stop(&mut self) -> Result<bool, Ended> {
+    pub(crate) fn has_waited_for_stop(&mut self) -> Result<bool, ExitError> {
         let Some(Stopping { cell, thread }) = self.stopping.take() else { return Ok(false) };
         let odd = thread.join().unwrap_or_else(|_| vec!["the server may not have stopped".into()]);
         self.warn_of_run(odd.into_iter().map(|text| format!("{cell}: {text}")))?;
@@ -50,7 +50,7 @@ impl Conductor<'_> {
     }
 
     /// Reports and records what belongs to no cell that goes on.
-    pub(super) fn warn_of_run(&mut self, texts: impl IntoIterator<Item = String>) -> Result<(), Ended> {
+    pub(super) fn warn_of_run(&mut self, texts: impl IntoIterator<Item = String>) -> Result<(), ExitError> {
         for text in texts {
             self.progress.line(&format!("warning: {text}"));
             self.writer.event(&RunEvent::Warning { at: time::now(), text })?;

@@ -9,7 +9,7 @@ use dbdyno_record::RunEvent;
 
 use crate::conductor::Conductor;
 use crate::conductor::database::Database;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::progress::Progress;
 use crate::stall_watch::FIRST_WORD;
 use crate::time;
@@ -49,7 +49,7 @@ impl Conductor<'_> {
 
     /// Leaves the machine alone between two cells, for as long as the plan says and the user does
     /// not want the run to end.
-    pub(super) fn rest(&mut self) -> Result<(), Ended> {
+    pub(super) fn rest(&mut self) -> Result<(), ExitError> {
         let length = self.plan.host.rest.0;
         if length.is_zero() || self.cancelled() {
             return Ok(());

@@ -17,7 +17,7 @@ use crate::args::DoctorArgs;
 use crate::conductor::{Conductor, Holds, Partial, RunClock, TEMPLATES, Tally};
 use crate::doctor::store::calibrated_host;
 use crate::engines::this_program;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::manifest::manifest;
 use crate::progress::Progress;
 use crate::variants::prepare;
@@ -37,9 +37,9 @@ fn socket(home: &Home, driver: &str) -> PathBuf {
 
 /// Calibrates the client as `args` say. Takes their time for each number of connections and
 /// protocol.
-pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
+pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitError> {
     // The path of a unix socket has at most 107 bytes, so it does not begin in a run directory.
-    let home = Home::new().map_err(Ended::machine)?;
+    let home = Home::new().map_err(ExitError::machine)?;
     let plan = plan(args, &home)?;
     // Servers end with the thread that starts them, and inherit its CPUs: first of all, and from
     // this one.
@@ -48,7 +48,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     limits::check(&plan)?;
     let server_cpus = host::server_cpus(&plan);
     let listed = server_cpus.clone().map(CpuList);
-    std::fs::create_dir(socket(&home, "postgres")).map_err(Ended::machine)?;
+    std::fs::create_dir(socket(&home, "postgres")).map_err(ExitError::machine)?;
     let servers = DRIVERS.map(|driver| Answering::start(driver, &socket(&home, driver), listed.as_ref()));
     let servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let runtime = host::event_loop()?;
@@ -85,9 +85,9 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
 }
 
 /// The plan of the calibration. Its tables are as small as can be: the server looks into none.
-fn plan(args: &DoctorArgs, home: &Home) -> Result<Plan, Ended> {
+fn plan(args: &DoctorArgs, home: &Home) -> Result<Plan, ExitError> {
     if args.time.0 < LEAST_TIME {
-        return Err(Ended::usage(format!("--time is {}, but must be at least 1s", args.time)));
+        return Err(ExitError::usage(format!("--time is {}, but must be at least 1s", args.time)));
     }
     let cpus = |key: &str, list: &Option<CpuList>| {
         list.as_ref().map_or_else(String::new, |list| format!("{key} = \"{list}\"\n"))
@@ -112,7 +112,7 @@ fn plan(args: &DoctorArgs, home: &Home) -> Result<Plan, Ended> {
         connections = args.connections,
         time = args.time
     );
-    parse(&text, "the plan of the calibration").map_err(Ended::usage)
+    parse(&text, "the plan of the calibration").map_err(ExitError::usage)
 }
 
 fn escaped(path: &Path) -> String {
@@ -129,11 +129,11 @@ fn calibration(
     manifest: &Manifest,
     plan: &Plan,
     server_cpus: usize,
-) -> Result<ClientCalibration, Ended> {
+) -> Result<ClientCalibration, ExitError> {
     let findings = dbdyno_analyse::analyse(&Run::open(dir)?);
     let rates = rates(&findings, server_cpus);
     if rates.is_empty() {
-        return Err(Ended::ours("the calibration has no result"));
+        return Err(ExitError::ours("the calibration has no result"));
     }
     Ok(ClientCalibration {
         at: manifest.started.clone(),
@@ -190,9 +190,10 @@ struct Answering {
 impl Answering {
     /// Starts a server that answers without delay and waits until it listens. `socket` is the path
     /// of the socket, for PostgreSQL its folder.
-    fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, Ended> {
-        let cannot =
-            |why: String| Ended::machine(format!("cannot start the {protocol} server that answers: {why}"));
+    fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, ExitError> {
+        let cannot = |why: String| {
+            ExitError::machine(format!("cannot start the {protocol} server that answers: {why}"))
+        };
         // The kernel ends it when the thread that starts it ends, even by `kill -9`.
         let mut command = calling("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(this_program()?);

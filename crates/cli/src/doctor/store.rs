@@ -6,7 +6,7 @@ use dbdyno_plan::Plan;
 use dbdyno_record::{CalibratedHost, ClientCalibration, HostInfo, ToolInfo};
 
 use crate::cache_file;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// Version of the file's shape. A file of another version counts as absent and is written anew.
 const FORMAT: u32 = 2;
@@ -42,7 +42,7 @@ pub(crate) fn find(path: &Path, tool: &ToolInfo, host: &CalibratedHost) -> Optio
 
 /// Adds a calibration; one for the same client is replaced, and so are those of other builds, which
 /// hold for nothing any more.
-pub(crate) fn save(path: &Path, new: &ClientCalibration) -> Result<(), Ended> {
+pub(crate) fn save(path: &Path, new: &ClientCalibration) -> Result<(), ExitError> {
     let mut calibrations = load(path);
     calibrations.retain(|old| old.tool == new.tool && !old.holds_for(&new.tool, &new.host));
     calibrations.push(new.clone());

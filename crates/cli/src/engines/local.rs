@@ -7,7 +7,7 @@ use std::process::Child;
 use dbdyno_provision::{Cgroup, calling, start_detached};
 
 use crate::engines::{Launcher, cannot_start, printed, variables};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::host;
 use crate::other_runs::FOLDER_VARIABLE;
 
@@ -28,7 +28,7 @@ struct Machine {
 }
 
 impl Local {
-    pub(super) fn new(count: usize) -> Result<Self, Ended> {
+    pub(super) fn new(count: usize) -> Result<Self, ExitError> {
         isolates()?;
         let usable = host::usable_cpus()?.0;
         let cpus = usable.len() / count;
@@ -42,12 +42,12 @@ impl Local {
     }
 }
 
-fn isolates() -> Result<(), Ended> {
+fn isolates() -> Result<(), ExitError> {
     let tried = printed(calling(ISOLATING[0]).args(&ISOLATING[1..]).arg("true"));
     tried.map(drop).map_err(|why| {
         let advice = "run as root, with unshare (package util-linux) and ip (package iproute2)";
         let what = "each machine of local:N gets a network namespace, and this host makes none";
-        Ended::machine(format!("{what}: {why}; {advice}"))
+        ExitError::machine(format!("{what}: {why}; {advice}"))
     })
 }
 
@@ -60,11 +60,17 @@ impl Launcher for Local {
         true
     }
 
-    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended> {
+    fn start(
+        &self,
+        machine: usize,
+        words: &[String],
+        log: &Path,
+        is_piped: bool,
+    ) -> Result<Child, ExitError> {
         let Machine { name, cpus, group } = &self.machines[machine];
         // Each sees its own runs only, as on a host of its own.
         let runs = log.with_file_name(name);
-        let cannot = |error| Ended::machine(format!("cannot make {}: {error}", runs.display()));
+        let cannot = |error| ExitError::machine(format!("cannot make {}: {error}", runs.display()));
         std::fs::create_dir_all(&runs).map_err(cannot)?;
         let mut variables = variables();
         variables.push((FOLDER_VARIABLE.into(), runs.into()));

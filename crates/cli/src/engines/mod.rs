@@ -12,7 +12,7 @@ use dbdyno_plan::On;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use local::Local;
 use ray::Ray;
 use slurm::Slurm;
@@ -32,7 +32,8 @@ pub(crate) trait Launcher {
     /// it, or the end of this process, ends the task. What both say goes to the end of `log`, in
     /// the folder of the run's tasks. With `is_piped` the standard input and output of the process
     /// are those of the program.
-    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended>;
+    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool)
+    -> Result<Child, ExitError>;
 
     /// Whether all machines have the files of this host.
     fn is_here(&self) -> bool {
@@ -67,17 +68,17 @@ pub(crate) fn ask_to_end(child: &Child) {
     }
 }
 
-fn cannot_start(machine: &str, error: &dbdyno_provision::Error) -> Ended {
-    Ended::machine(format!("cannot start a task on {machine}: {error}"))
+fn cannot_start(machine: &str, error: &dbdyno_provision::Error) -> ExitError {
+    ExitError::machine(format!("cannot start a task on {machine}: {error}"))
 }
 
 /// dbdyno itself, which tasks and agents are.
-pub(crate) fn this_program() -> Result<PathBuf, Ended> {
-    let cannot = |error| Ended::machine(format!("cannot find dbdyno itself: {error}"));
+pub(crate) fn this_program() -> Result<PathBuf, ExitError> {
+    let cannot = |error| ExitError::machine(format!("cannot find dbdyno itself: {error}"));
     std::env::current_exe().map_err(cannot)
 }
 
-pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
+pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, ExitError> {
     Ok(match on {
         On::Local(machines) => Box::new(Local::new(*machines)?),
         On::Ray(address) => Box::new(Ray::find(address.as_deref())?),
@@ -86,9 +87,9 @@ pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, Ended> {
 }
 
 /// Hosts of an engine that are given all at once.
-pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, Ended> {
+pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, ExitError> {
     match on {
-        On::Local(_) => Err(Ended::machine("client hosts are found by slurm or ray")),
+        On::Local(_) => Err(ExitError::machine("client hosts are found by slurm or ray")),
         On::Ray(address) => ray::gang(address.as_deref(), hosts),
         On::Slurm(partition) => Ok(slurm::gang(partition.as_deref(), hosts)),
     }

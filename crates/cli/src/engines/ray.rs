@@ -9,7 +9,7 @@ use std::process::Child;
 use dbdyno_provision::{calling, start_detached};
 
 use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// See its first lines.
 const PROGRAM: &str = include_str!("ray.py");
@@ -37,13 +37,13 @@ impl Ray {
     /// The nodes of the cluster at `address` (`ray://HOST:PORT`), or of the one that Ray itself
     /// finds: that of `RAY_ADDRESS`, or of this host. A cluster that is open to the network is
     /// refused.
-    pub(super) fn find(address: Option<&str>) -> Result<Self, Ended> {
+    pub(super) fn find(address: Option<&str>) -> Result<Self, ExitError> {
         let address = address.unwrap_or("auto").to_owned();
         let words = called(&address, ["nodes".to_owned()]);
         let listed = printed(calling(&words[0]).args(&words[1..]).envs(of_ray())).map_err(|said| {
             let why = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
             let advice = "is python3 there with the cluster's version of Ray (pip install \"ray[client]\"), the cluster up, and its token here?";
-            Ended::machine(format!("cannot ask Ray for its nodes: {why}; {advice}"))
+            ExitError::machine(format!("cannot ask Ray for its nodes: {why}; {advice}"))
         })?;
         let mut nodes = nodes(&listed);
         let accepts = std::env::var_os(AUTH_MODE).is_some_and(|mode| mode == "disabled");
@@ -53,18 +53,20 @@ impl Ray {
             let advice = format!(
                 "start its nodes with {AUTH_MODE}=token and a token, or accept it with {AUTH_MODE}=disabled"
             );
-            return Err(Ended::machine(format!("{why}, as it asks for no token; {advice}")));
+            return Err(ExitError::machine(format!("{why}, as it asks for no token; {advice}")));
         }
         nodes.retain(|node| node.cpus.parse().is_ok_and(|cpus: f64| cpus > 0.0));
         if nodes.is_empty() {
-            return Err(Ended::machine("no node of this Ray cluster has CPUs; see ray status".to_owned()));
+            return Err(ExitError::machine(
+                "no node of this Ray cluster has CPUs; see ray status".to_owned(),
+            ));
         }
         Ok(Self { address, nodes })
     }
 }
 
 /// Nodes of a cluster that [`Ray::find`] takes, each with its CPUs.
-pub(super) fn gang(address: Option<&str>, hosts: u32) -> Result<Gang, Ended> {
+pub(super) fn gang(address: Option<&str>, hosts: u32) -> Result<Gang, ExitError> {
     let Ray { address, .. } = Ray::find(address)?;
     let words = called(&address, ["reserve".to_owned(), hosts.to_string()]);
     let starting = move |key: &[&str]| {
@@ -112,7 +114,13 @@ impl Launcher for Ray {
         self.nodes.iter().map(|node| node.name.clone()).collect()
     }
 
-    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended> {
+    fn start(
+        &self,
+        machine: usize,
+        words: &[String],
+        log: &Path,
+        is_piped: bool,
+    ) -> Result<Child, ExitError> {
         let Node { id, cpus, name, .. } = &self.nodes[machine];
         let how = if is_piped { "stream" } else { "run" };
         let mut line = called(&self.address, [how.to_owned(), id.clone(), cpus.clone()]);

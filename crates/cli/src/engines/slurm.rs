@@ -6,7 +6,7 @@ use std::process::Child;
 use dbdyno_provision::{calling, start_detached};
 
 use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// What every call of srun says: one program on a node, with all of its memory, and dbdyno chooses
 /// among the CPUs.
@@ -28,19 +28,19 @@ struct Node {
 
 impl Slurm {
     /// The nodes that are idle now, in `partition` or in the default one.
-    pub(super) fn find(partition: Option<&str>) -> Result<Self, Ended> {
+    pub(super) fn find(partition: Option<&str>) -> Result<Self, ExitError> {
         let mut sinfo = calling("sinfo");
         sinfo.envs(variables()).args(["--noheader", "--Node", "--responding", "--states=idle"]);
         sinfo.arg("--format=%N %c %P").args(partition.map(|name| format!("--partition={name}")));
         let listed = printed(&mut sinfo).map_err(|why| {
             let advice = "is Slurm there (packages slurm-client, munge), and its controller up?";
-            Ended::machine(format!("cannot ask sinfo for idle nodes: {why}; {advice}"))
+            ExitError::machine(format!("cannot ask sinfo for idle nodes: {why}; {advice}"))
         })?;
         let nodes = nodes(&listed, partition.is_none());
         if nodes.is_empty() {
             let of = partition.map_or("the default partition".to_owned(), |name| format!("partition {name}"));
             let advice = "see sinfo; wait, or name another partition with --on slurm:PARTITION";
-            return Err(Ended::machine(format!("no node of {of} is idle; {advice}")));
+            return Err(ExitError::machine(format!("no node of {of} is idle; {advice}")));
         }
         Ok(Self { partition: partition.map(str::to_owned), nodes })
     }
@@ -77,7 +77,13 @@ impl Launcher for Slurm {
         self.nodes.iter().map(|node| node.name.clone()).collect()
     }
 
-    fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool) -> Result<Child, Ended> {
+    fn start(
+        &self,
+        machine: usize,
+        words: &[String],
+        log: &Path,
+        is_piped: bool,
+    ) -> Result<Child, ExitError> {
         let Node { name, cpus } = &self.nodes[machine];
         let mut line: Vec<String> = SRUN.map(str::to_owned).to_vec();
         // A step of an allocation would get only the CPUs that it asks for (`--exact`), so `gang`

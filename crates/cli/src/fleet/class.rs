@@ -8,7 +8,7 @@ use dbdyno_analyse::host_class;
 use dbdyno_plan::Unlike;
 use dbdyno_record::{HostInfo, Run, RunEvent};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::fleet::{Fleet, Machine};
 
 /// What the class of a machine is made of, by name.
@@ -26,16 +26,16 @@ pub(crate) fn first_measured(dir: &Path) -> Option<(String, Class)> {
 }
 
 /// Why a run ends before all of its blocks are measured.
-pub(super) fn none_is_left() -> Ended {
+pub(super) fn none_is_left() -> ExitError {
     let what = "no machine has the class of the first block's machine";
     let advice = format!("go on with such machines, or start a new run with {HOW_TO_ALLOW}");
-    Ended::machine(format!("{what}; {advice}"))
+    ExitError::machine(format!("{what}; {advice}"))
 }
 
 impl Fleet<'_> {
     /// Asks a machine once what it is, as soon as its task has written that down. One of another
     /// class is reported, and its task ends.
-    pub(super) fn look_at(&mut self, machine: &mut Machine) -> Result<(), Ended> {
+    pub(super) fn look_at(&mut self, machine: &mut Machine) -> Result<(), ExitError> {
         let Some(task) = machine.task.as_ref().filter(|_| !machine.is_known) else { return Ok(()) };
         let Ok(begun) = Run::outline(&task.dir) else { return Ok(()) };
         machine.is_known = true;

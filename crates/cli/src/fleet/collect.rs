@@ -3,7 +3,7 @@
 use dbdyno_record::{Outcome, Run, RunEvent};
 
 use crate::conductor::Tally;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::fleet::Fleet;
 use crate::fleet::task::Task;
 use crate::time;
@@ -11,7 +11,12 @@ use crate::time;
 impl Fleet<'_> {
     /// Takes the records of a task that has ended into the run; `false` when the task did not come
     /// to the end of its block.
-    pub(super) fn collect(&mut self, machine: &str, task: &Task, tally: &mut Tally) -> Result<bool, Ended> {
+    pub(super) fn collect(
+        &mut self,
+        machine: &str,
+        task: &Task,
+        tally: &mut Tally,
+    ) -> Result<bool, ExitError> {
         let Ok(measured) = Run::outline(&task.dir) else { return Ok(false) };
         let (host, cells) = (measured.manifest.host, measured.manifest.order);
         if !is_whole(&measured.events) {

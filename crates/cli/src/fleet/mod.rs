@@ -18,7 +18,7 @@ use dbdyno_record::{CellId, RunEvent, RunWriter};
 
 use crate::conductor::{Holds, Tally, further_blocks};
 use crate::engines::Launcher;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::progress::Progress;
 use crate::time;
 use class::Class;
@@ -75,7 +75,7 @@ struct Blocks {
 }
 
 /// Refuses plans whose blocks depend on each other.
-pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
+pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
     let is_address = |kind: VariantKind| matches!(kind, VariantKind::Address(_));
     let address = plan.variants.iter().find(|variant| is_address(variant.kind()));
     let why = if let Some(variant) = address {
@@ -85,7 +85,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
     } else {
         return Ok(());
     };
-    Err(Ended::usage(format!("--on runs blocks independently, but {why}; use only one of the two")))
+    Err(ExitError::usage(format!("--on runs blocks independently, but {why}; use only one of the two")))
 }
 
 /// Names the plan's files by paths without links and `..`, which lead elsewhere where files travel.
@@ -100,7 +100,7 @@ pub(crate) fn resolve_links(plan: &mut Plan) {
 impl Fleet<'_> {
     /// Runs the blocks of `cells`, which are all cells of these blocks. `before` is how the others
     /// went. An error when a block was lost too often.
-    pub(crate) fn run(mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
+    pub(crate) fn run(mut self, cells: &[CellId], before: Tally) -> Result<Tally, ExitError> {
         let mut tally = before;
         let walked = self.all(cells, &mut tally);
         self.progress.finish();
@@ -121,7 +121,7 @@ impl Fleet<'_> {
     }
 
     /// The blocks of `cells`, then those that a budget adds, as many at once as there are machines.
-    fn all(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {
+    fn all(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), ExitError> {
         let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(Machine::new).collect();
         let shipment = self.shipment(&mut machines)?.map(Arc::new);
         self.walk(&mut machines, shipment.as_ref(), cells, tally)?;
@@ -141,7 +141,7 @@ impl Fleet<'_> {
         shipment: Option<&Arc<Shipment>>,
         cells: &[CellId],
         tally: &mut Tally,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), ExitError> {
         let of_block = cells.chunk_by(|one, other| one.block == other.block);
         let waiting = of_block.filter_map(|cells| Some(cells.first()?.block)).collect();
         let mut blocks = Blocks { waiting, lost: BTreeMap::new() };
@@ -190,7 +190,7 @@ impl Fleet<'_> {
         task: &Task,
         blocks: &mut Blocks,
         tally: &mut Tally,
-    ) -> Result<Option<Ended>, Ended> {
+    ) -> Result<Option<ExitError>, ExitError> {
         if !machine.is_refused && self.collect(&machine.name, task, tally)? || self.cancelled() {
             return Ok(None);
         }
@@ -209,7 +209,7 @@ impl Fleet<'_> {
         if *lost == MOST_LOSSES {
             let log = task.log.display();
             let text = format!("{text}; it was lost {MOST_LOSSES} times, so the run ends; see {log}");
-            return Ok(Some(Ended::machine(text)));
+            return Ok(Some(ExitError::machine(text)));
         }
         blocks.waiting.push_front(task.block);
         let text = format!("{text}; it is run again from its start; records so far: {FOLDER}/{}", task.name);
@@ -217,13 +217,18 @@ impl Fleet<'_> {
         Ok(None)
     }
 
-    fn warn(&mut self, text: String) -> Result<(), Ended> {
+    fn warn(&mut self, text: String) -> Result<(), ExitError> {
         self.progress.line(&format!("warning: {text}"));
         self.writer.event(&RunEvent::Warning { at: time::now(), text })?;
         Ok(())
     }
 
-    fn start(&mut self, machine: usize, block: u32, shipment: Option<&Arc<Shipment>>) -> Result<Task, Ended> {
+    fn start(
+        &mut self,
+        machine: usize,
+        block: u32,
+        shipment: Option<&Arc<Shipment>>,
+    ) -> Result<Task, ExitError> {
         if let Some(others) = self.holds.new_runs() {
             self.warn(others)?;
         }

@@ -16,7 +16,7 @@ use dbdyno_record::Run;
 use sha2::{Digest, Sha256};
 
 use crate::engines::{ask_to_end, this_program};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
 /// A machine that is free answers in this time. One that does not is sent the files.
@@ -47,7 +47,7 @@ struct Archive {
 
 impl Shipment {
     /// dbdyno itself, the files that the plan names, its servers.
-    fn of(plan: &mut Plan) -> Result<Self, Ended> {
+    fn of(plan: &mut Plan) -> Result<Self, ExitError> {
         let program = this_program()?;
         let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
         let mut all = vec![Archive::of(folder, vec![program.file_name().unwrap_or_default().into()])?];
@@ -124,7 +124,7 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
 impl Fleet<'_> {
     /// Asks all machines at once whether they have the files of the run. What is to travel to those
     /// that lack some.
-    pub(super) fn shipment(&mut self, machines: &mut [Machine]) -> Result<Option<Shipment>, Ended> {
+    pub(super) fn shipment(&mut self, machines: &mut [Machine]) -> Result<Option<Shipment>, ExitError> {
         if self.launcher.is_here() {
             return Ok(None);
         }
@@ -192,7 +192,7 @@ fn own_files(dir: &Path) -> io::Result<Archive> {
 }
 
 impl Archive {
-    fn of(folder: PathBuf, names: Vec<PathBuf>) -> Result<Self, Ended> {
+    fn of(folder: PathBuf, names: Vec<PathBuf>) -> Result<Self, ExitError> {
         let mut archive = Self { folder, names, hash: String::new(), bytes: 0 };
         let (mut hash, mut bytes) = (Sha256::new(), 0);
         let read = archive.read(|output| {
@@ -209,7 +209,7 @@ impl Archive {
         read.map_err(|error| {
             let what =
                 format!("cannot read files for the machines from {}: {error}", archive.folder.display());
-            Ended::machine(format!("{what}; is tar there (package tar), and may you read them?"))
+            ExitError::machine(format!("{what}; is tar there (package tar), and may you read them?"))
         })?;
         archive.hash = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         archive.bytes = bytes;
@@ -217,7 +217,7 @@ impl Archive {
     }
 
     /// The server `name` of a servers folder: what a link there leads to, and not the link.
-    fn of_server(folder: PathBuf, name: &str) -> Result<Self, Ended> {
+    fn of_server(folder: PathBuf, name: &str) -> Result<Self, ExitError> {
         let facts = format!("{name}.toml");
         let has_facts = folder.join(&facts).exists();
         let names = [Some(format!("{name}/.")), has_facts.then_some(facts)].into_iter().flatten();

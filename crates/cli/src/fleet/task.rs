@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crate::engines::{Launcher, ask_to_end, this_program};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::fleet::FOLDER;
 use crate::fleet::shipment::Shipment;
 
@@ -35,7 +35,7 @@ impl Task {
         block: u32,
         templates: Option<&Path>,
         shipment: Option<&Arc<Shipment>>,
-    ) -> Result<Self, Ended> {
+    ) -> Result<Self, ExitError> {
         let run = std::path::absolute(run).unwrap_or(run.to_owned());
         let folder = run.join(FOLDER);
         let mut attempt = 1;

@@ -1,8 +1,8 @@
 //! `dbdyno pgbench`: pgbench's own command line and text output, with dbdyno's load engine.
 
-mod asked;
+mod command_line;
+mod invocation;
 mod text;
-mod words;
 
 use std::time::{Duration, Instant};
 
@@ -13,39 +13,40 @@ use dbdyno_workloads::Context;
 use dbdyno_workloads::pgbench::{Pgbench, builtin};
 use hdrhistogram::Histogram;
 
-use self::asked::Asked;
+use self::invocation::Invocation;
 use self::text::{Counts, Took};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::{terminal, unrecorded};
 
-pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
-    let words = words::read(words).map_err(Ended::usage)?;
-    if let Some(name) = words.text("show-script") {
-        let own = builtin(name).map_err(Ended::usage)?;
+pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
+    let line = command_line::read(arguments).map_err(ExitError::usage)?;
+    if let Some(name) = line.text("show-script") {
+        let own = builtin(name).map_err(ExitError::usage)?;
         return terminal::out(&format!("-- {}: {}\n{}", own.name, own.title, own.text));
     }
-    if words.has("version") {
+    if line.has("version") {
         return terminal::out(&format!("pgbench (PostgreSQL) 15 (dbdyno {})", env!("CARGO_PKG_VERSION")));
     }
-    if !words.ignored.is_empty() {
-        let names: Vec<String> = words.ignored.iter().map(|name| format!("--{name}")).collect();
+    if !line.ignored.is_empty() {
+        let names: Vec<String> = line.ignored.iter().map(|name| format!("--{name}")).collect();
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
-    let asked = Asked::of(&words).map_err(Ended::usage)?;
-    let context = Context { endpoint: asked.endpoint.clone(), owned: false, seed: asked.seed, device: None };
-    let workload = Pgbench::alone(&asked.options, context).map_err(Ended::usage)?;
-    if asked.initializes { initialized(&asked, &workload) } else { measured(&asked, workload) }
+    let invocation = Invocation::of(&line).map_err(ExitError::usage)?;
+    let context =
+        Context { endpoint: invocation.endpoint.clone(), owned: false, seed: invocation.seed, device: None };
+    let workload = Pgbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
+    if invocation.initializes { initialize(&invocation, &workload) } else { measure(&invocation, workload) }
 }
 
-fn initialized(asked: &Asked, workload: &Pgbench) -> Result<(), Ended> {
-    if asked.options.init_steps.is_empty() {
-        return Err(Ended::usage("no initialization steps specified"));
+fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), ExitError> {
+    if invocation.options.init_steps.is_empty() {
+        return Err(ExitError::usage("no initialization steps specified"));
     }
     let began = Instant::now();
     terminal::note(&format!(
         "making {} accounts ({})...",
         100_000 * workload.scale(),
-        asked.options.init_steps
+        invocation.options.init_steps
     ));
     let end = unrecorded::step(workload, Threads::default(), None, &mut Nothing)?;
     ended(&end)?;
@@ -58,35 +59,35 @@ struct Nothing;
 
 impl Observer for Nothing {}
 
-fn measured(asked: &Asked, mut workload: Pgbench) -> Result<(), Ended> {
-    unrecorded::wait(ready(asked, &mut workload))??;
-    let mut seen = Seen::new(asked);
-    let threads = Threads { count: Some(asked.jobs), ..Threads::default() };
+fn measure(invocation: &Invocation, mut workload: Pgbench) -> Result<(), ExitError> {
+    unrecorded::wait(ready(invocation, &mut workload))??;
+    let mut seen = Seen::new(invocation);
+    let threads = Threads { count: Some(invocation.jobs), ..Threads::default() };
     let end = unrecorded::step(&workload, threads, None, &mut seen)?;
     ended(&end)?;
     let took = Took {
         seconds: seen.last_us as f64 / 1e6,
         connecting: seen.barrier.saturating_duration_since(seen.began),
     };
-    let report = text::report(&seen.all, asked, &workload.scripts(), workload.scale(), took);
+    let report = text::report(&seen.all, invocation, &workload.scripts(), workload.scale(), took);
     terminal::out(&format!("pgbench (PostgreSQL) 15 (dbdyno {})\n{report}", env!("CARGO_PKG_VERSION")))
 }
 
-async fn ready(asked: &Asked, workload: &mut Pgbench) -> Result<(), Ended> {
-    let mut session = asked.endpoint.connect().await.map_err(Ended::server)?;
-    let done = prepared(asked, workload, &mut session).await.map_err(Ended::server);
+async fn ready(invocation: &Invocation, workload: &mut Pgbench) -> Result<(), ExitError> {
+    let mut session = invocation.endpoint.connect().await.map_err(ExitError::server)?;
+    let done = prepared(invocation, workload, &mut session).await.map_err(ExitError::server);
     session.close().await;
     done
 }
 
 async fn prepared(
-    asked: &Asked,
+    invocation: &Invocation,
     workload: &mut Pgbench,
     session: &mut AnySession,
 ) -> Result<(), dbdyno_workloads::Error> {
     if workload.scripts().iter().any(|script| script.title.starts_with("<builtin")) {
         workload.find_scale(session).await?;
-        if asked.scale.is_some_and(|scale| u64::from(scale) != workload.scale()) {
+        if invocation.scale.is_some_and(|scale| u64::from(scale) != workload.scale()) {
             let scale = workload.scale();
             terminal::note(&format!("-s is ignored: pgbench_branches has {scale} rows"));
         }
@@ -97,16 +98,16 @@ async fn prepared(
     Ok(())
 }
 
-fn ended(end: &StepEnd) -> Result<(), Ended> {
+fn ended(end: &StepEnd) -> Result<(), ExitError> {
     if end.outcome == Outcome::Completed {
         return Ok(());
     }
     let message = end.message.as_deref().unwrap_or("the run did not complete");
-    Err(Ended::usage(format!("Run was aborted: {message}")))
+    Err(ExitError::usage(format!("Run was aborted: {message}")))
 }
 
 struct Seen<'a> {
-    asked: &'a Asked,
+    invocation: &'a Invocation,
     all: Counts,
     /// Since the line before.
     part: Counts,
@@ -117,10 +118,10 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn new(asked: &'a Asked) -> Self {
+    fn new(invocation: &'a Invocation) -> Self {
         let now = Instant::now();
         let (all, part) = (Counts::default(), Counts::default());
-        Self { asked, all, part, began: now, barrier: now, last_us: 0, line_us: 0 }
+        Self { invocation, all, part, began: now, barrier: now, last_us: 0, line_us: 0 }
     }
 }
 
@@ -159,11 +160,11 @@ impl Observer for Seen<'_> {
                 counts.lag_us += interval.response_sum_us.saturating_sub(interval.service_sum_us);
             }
         }
-        let every = Duration::from_secs(self.asked.progress);
+        let every = Duration::from_secs(self.invocation.progress);
         let since = Duration::from_micros(self.last_us.saturating_sub(self.line_us));
         if !every.is_zero() && since >= every {
             let total = self.last_us as f64 / 1e6;
-            terminal::note(&text::progress(&self.part, self.asked, since.as_secs_f64(), total));
+            terminal::note(&text::progress(&self.part, self.invocation, since.as_secs_f64(), total));
             (self.part, self.line_us) = (Counts::default(), self.last_us);
         }
     }

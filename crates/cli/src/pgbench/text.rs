@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dbdyno_workloads::pgbench::ScriptInfo;
 
-use super::asked::Asked;
+use super::invocation::Invocation;
 use crate::time::to_us;
 use crate::unrecorded::Times;
 
@@ -45,7 +45,7 @@ fn percent(part: u64, of: u64) -> f64 {
 }
 
 /// A line of `--progress`; `total` and `seconds` are since the start and since the line before.
-pub(super) fn progress(counts: &Counts, asked: &Asked, seconds: f64, total: f64) -> String {
+pub(super) fn progress(counts: &Counts, invocation: &Invocation, seconds: f64, total: f64) -> String {
     let rate = if seconds > 0.0 { counts.done as f64 / seconds } else { 0.0 };
     let (mean, spread) = (counts.times.0.mean() / 1e3, counts.times.0.stdev() / 1e3);
     let failed = counts.failed;
@@ -53,9 +53,9 @@ pub(super) fn progress(counts: &Counts, asked: &Asked, seconds: f64, total: f64)
         "progress: {total:.1} s, {rate:.1} tps, lat {mean:.3} ms stddev {spread:.3}, {failed} failed"
     );
     // Writing to a text cannot fail.
-    if !asked.options.rates.is_empty() {
+    if !invocation.options.rates.is_empty() {
         let _ = write!(line, ", lag {:.3} ms", counts.lag_ms());
-        if asked.latency_limit.is_some() {
+        if invocation.latency_limit.is_some() {
             let _ = write!(line, ", {} skipped", counts.skipped);
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn progress(counts: &Counts, asked: &Asked, seconds: f64, total: f64)
 
 pub(super) fn report(
     counts: &Counts,
-    asked: &Asked,
+    invocation: &Invocation,
     scripts: &[ScriptInfo],
     scale: u64,
     took: Took,
@@ -73,19 +73,19 @@ pub(super) fn report(
     let mut line = |text: String| {
         let _ = writeln!(out, "{text}");
     };
-    let options = &asked.options;
+    let options = &invocation.options;
     let total = counts.done + counts.failed;
     let title = if let [only] = scripts { only.title.as_str() } else { "multiple scripts" };
     line(format!("transaction type: {title}"));
     line(format!("scaling factor: {scale}"));
     line(format!("query mode: {}", options.protocol.name()));
-    line(format!("number of clients: {}", asked.clients));
-    line(format!("number of threads: {}", asked.jobs));
+    line(format!("number of clients: {}", invocation.clients));
+    line(format!("number of threads: {}", invocation.jobs));
     line(format!("maximum number of tries: {}", options.max_tries));
     match options.transactions {
         Some(each) => {
             line(format!("number of transactions per client: {each}"));
-            let all = each * u64::from(asked.clients);
+            let all = each * u64::from(invocation.clients);
             line(format!("number of transactions actually processed: {}/{all}", counts.done));
         }
         None => {
@@ -97,8 +97,8 @@ pub(super) fn report(
     if options.max_tries > 1 {
         line(format!("total number of retries: {}", counts.retries));
     }
-    late(counts, asked, &mut line);
-    latency(counts, asked, took, &mut line);
+    late(counts, invocation, &mut line);
+    latency(counts, invocation, took, &mut line);
     if !options.rates.is_empty() {
         let max_ms = counts.lag_max_us as f64 / 1e3;
         line(format!("rate limit schedule lag: avg {:.3} (max {max_ms:.3}) ms", counts.lag_ms()));
@@ -111,13 +111,13 @@ pub(super) fn report(
         line(format!("initial connection time = {:.3} ms", took.connecting.as_secs_f64() * 1e3));
         line(format!("tps = {tps:.6} (without initial connection time)"));
     }
-    each_script(counts, asked, scripts, took, &mut line);
+    each_script(counts, invocation, scripts, took, &mut line);
     out
 }
 
-fn late(counts: &Counts, asked: &Asked, line: &mut impl FnMut(String)) {
-    let Some(limit) = asked.latency_limit else { return };
-    if !asked.options.rates.is_empty() {
+fn late(counts: &Counts, invocation: &Invocation, line: &mut impl FnMut(String)) {
+    let Some(limit) = invocation.latency_limit else { return };
+    if !invocation.options.rates.is_empty() {
         let all = counts.done + counts.failed + counts.skipped;
         let skipped = counts.skipped;
         line(format!("number of transactions skipped: {skipped} ({:.3}%)", percent(skipped, all)));
@@ -132,14 +132,15 @@ fn late(counts: &Counts, asked: &Asked, line: &mut impl FnMut(String)) {
     ));
 }
 
-fn latency(counts: &Counts, asked: &Asked, took: Took, line: &mut impl FnMut(String)) {
-    let is_measured = asked.progress > 0 || asked.latency_limit.is_some() || !asked.options.rates.is_empty();
+fn latency(counts: &Counts, invocation: &Invocation, took: Took, line: &mut impl FnMut(String)) {
+    let is_measured =
+        invocation.progress > 0 || invocation.latency_limit.is_some() || !invocation.options.rates.is_empty();
     if is_measured {
         line(format!("latency average = {:.3} ms", counts.times.0.mean() / 1e3));
         line(format!("latency stddev = {:.3} ms", counts.times.0.stdev() / 1e3));
     } else {
         let each =
-            1e3 * took.seconds * f64::from(asked.clients) / (counts.done + counts.failed).max(1) as f64;
+            1e3 * took.seconds * f64::from(invocation.clients) / (counts.done + counts.failed).max(1) as f64;
         let note = if counts.failed > 0 { " (including failures)" } else { "" };
         line(format!("latency average = {each:.3} ms{note}"));
     }
@@ -147,13 +148,13 @@ fn latency(counts: &Counts, asked: &Asked, took: Took, line: &mut impl FnMut(Str
 
 fn each_script(
     counts: &Counts,
-    asked: &Asked,
+    invocation: &Invocation,
     scripts: &[ScriptInfo],
     took: Took,
     line: &mut impl FnMut(String),
 ) {
     let is_single = scripts.len() == 1;
-    if is_single && !asked.per_command {
+    if is_single && !invocation.per_command {
         return;
     }
     let weights: u64 = scripts.iter().map(|script| script.weight).sum();
@@ -171,15 +172,16 @@ fn each_script(
             line(format!(" - latency average = {mean:.3} ms"));
             line(format!(" - latency stddev = {spread:.3} ms"));
         }
-        if asked.per_command {
+        if invocation.per_command {
             let head = if is_single { "" } else { " - " };
-            let more = if asked.options.max_tries > 1 { ", failures and retries" } else { " and failures" };
+            let more =
+                if invocation.options.max_tries > 1 { ", failures and retries" } else { " and failures" };
             line(format!("{head}statement latencies in milliseconds{more}:"));
             // Which command a transaction failed at is not counted.
             let failures = if counts.failed == 0 { "0" } else { "-" };
             let retries = if counts.retries == 0 { "0" } else { "-" };
             let retries =
-                if asked.options.max_tries > 1 { format!("  {retries:>10}") } else { String::new() };
+                if invocation.options.max_tries > 1 { format!("  {retries:>10}") } else { String::new() };
             for command in &script.commands {
                 let text = command.text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let ms = counts.part(command.name).1;

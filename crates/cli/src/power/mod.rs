@@ -10,7 +10,7 @@ use dbdyno_record::Manifest;
 use serde::Serialize;
 
 use crate::args::PlanArgs;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::terminal;
 pub(crate) use table::blocks;
 
@@ -56,7 +56,7 @@ pub(crate) fn of_plan(
     estimate: &Estimate,
     manifest: &Manifest,
     args: &PlanArgs,
-) -> Result<Option<Power>, Ended> {
+) -> Result<Option<Power>, ExitError> {
     let most_blocks = plan.budget.map(|budget| estimate.blocks_within(budget.0));
     let blocks = most_blocks.map_or(plan.blocks, fixed_blocks);
     let control = usize::from(plan.aa);

@@ -5,16 +5,16 @@ use std::path::Path;
 use dbdyno_analyse::{Findings, StepNoise, analyse, best_step_seconds, host_class, noise, numbered, pooled};
 use dbdyno_record::{Manifest, Run};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::power::store::{self, StoredNoise};
 
-pub(super) struct Known {
+pub(super) struct NoiseEstimate {
     steps: Vec<StepNoise>,
     /// In words: which runs it is of.
     pub(super) from: String,
 }
 
-impl Known {
+impl NoiseEstimate {
     /// The median over the steps of a workload of their best length, each of which costs `cost`
     /// seconds besides.
     pub(super) fn best_seconds(&self, workload: &str, cost: f64) -> Option<f64> {
@@ -39,7 +39,7 @@ fn part(noise: &StepNoise) -> (f64, u32) {
 }
 
 /// The noise of the run in `dir`, for the plan of `manifest`.
-pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, Ended> {
+pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<NoiseEstimate>, ExitError> {
     let run = Run::open(dir)?;
     let steps = noise(&analyse(&run));
     if steps.is_empty() {
@@ -47,14 +47,14 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, E
             "{}: no step has two valid blocks, so nothing is known of its noise; name a run of two or more blocks",
             dir.display()
         );
-        return Err(Ended::usage(text));
+        return Err(ExitError::usage(text));
     }
     let is_planned = |noise: &&StepNoise| {
         let of_plan = manifest.workloads.iter().find(|workload| workload.name == noise.workload);
         of_plan.is_some_and(|workload| workload.steps.contains(&noise.step))
     };
     if !steps.iter().any(|noise| is_planned(&noise)) {
-        return Err(Ended::usage(none_of_the_plan(dir, &steps, manifest)));
+        return Err(ExitError::usage(none_of_the_plan(dir, &steps, manifest)));
     }
     let kind = kind(&steps);
     let mut from = format!("{kind} run {}", run.manifest.run_id);
@@ -66,7 +66,7 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, E
     if options(&run.manifest) != options(manifest) {
         from.push_str(", with other options");
     }
-    Ok(Some(Known { steps, from }))
+    Ok(Some(NoiseEstimate { steps, from }))
 }
 
 fn kind(steps: &[StepNoise]) -> &'static str {
@@ -113,7 +113,7 @@ fn some_of(names: &[String]) -> String {
 
 /// What is remembered of runs on this class of host, of the plan's workloads: with the same
 /// options, else with any.
-pub(super) fn of_host(manifest: &Manifest) -> Option<Known> {
+pub(super) fn of_host(manifest: &Manifest) -> Option<NoiseEstimate> {
     let all = store::load(&store::path()?);
     let is_here = |stored: &&StoredNoise| {
         stored.build == manifest.tool.build && stored.host == host_class(&manifest.host)
@@ -136,7 +136,7 @@ pub(super) fn of_host(manifest: &Manifest) -> Option<Known> {
     let steps: Vec<StepNoise> = runs.iter().flat_map(|stored| &stored.steps).cloned().collect();
     let kind = kind(&steps);
     let count = numbered(runs.len(), "run");
-    Some(Known { steps, from: format!("{kind} {count} on this host{what}") })
+    Some(NoiseEstimate { steps, from: format!("{kind} {count} on this host{what}") })
 }
 
 /// What is to be remembered of a run: an entry for each workload whose noise is known.
@@ -174,7 +174,7 @@ mod tests {
             within: None,
             seconds: 10.0,
         };
-        let known = |steps: Vec<StepNoise>| Known { steps, from: String::new() }.of("oltp", "load");
+        let known = |steps: Vec<StepNoise>| NoiseEstimate { steps, from: String::new() }.of("oltp", "load");
         assert_eq!(known(vec![noise(0.01, true), noise(0.05, false)]), Some(0.01));
         assert_eq!(known(vec![noise(0.05, false)]), Some(0.05));
         assert_eq!(known(Vec::new()), None);

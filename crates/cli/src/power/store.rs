@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::cache_file;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 
 /// Version of the file's shape. A file of another version counts as absent and is written anew.
 const FORMAT: u32 = 2;
@@ -41,7 +41,7 @@ pub(super) fn load(path: &Path) -> Vec<StoredNoise> {
 }
 
 /// Adds entries; those of the same run and workload are replaced, as when a run has gone on.
-pub(super) fn save(path: &Path, new: Vec<StoredNoise>) -> Result<(), Ended> {
+pub(super) fn save(path: &Path, new: Vec<StoredNoise>) -> Result<(), ExitError> {
     if new.is_empty() {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! `dbdyno sysbench`: sysbench's own command line and text output, with dbdyno's load engine.
 
-mod asked;
+mod command_line;
+mod invocation;
 mod text;
-mod words;
 
 use std::collections::BTreeMap;
 
@@ -12,43 +12,44 @@ use dbdyno_workloads::Context;
 use dbdyno_workloads::sysbench::Sysbench;
 use hdrhistogram::Histogram;
 
-use self::asked::Asked;
+use self::command_line::CommandLine;
+use self::invocation::Invocation;
 use self::text::Counts;
-use self::words::Words;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::{terminal, time, unrecorded};
 
-pub(crate) fn run(words: &[String]) -> Result<(), Ended> {
-    let words = words::read(words).map_err(Ended::usage)?;
+pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
+    let line = command_line::read(arguments).map_err(ExitError::usage)?;
     let missing =
-        |what: &str| Ended::usage(format!("{what}, e.g. dbdyno sysbench oltp_read_only --threads=4 run"));
+        |what: &str| ExitError::usage(format!("{what}, e.g. dbdyno sysbench oltp_read_only --threads=4 run"));
     let commands = "no command given: prepare, run, cleanup, prewarm, help or one of the script's own";
-    let script = words.script.clone().ok_or_else(|| missing("name a script and a command"))?;
-    let command = words.command.clone().ok_or_else(|| missing(commands))?;
+    let script = line.script.clone().ok_or_else(|| missing("name a script and a command"))?;
+    let command = line.command.clone().ok_or_else(|| missing(commands))?;
     if matches!(script.as_str(), "cpu" | "fileio" | "memory" | "threads" | "mutex") {
         let message =
             format!("{script} is a test of sysbench that asks no database: dbdyno has none of those");
-        return Err(Ended::usage(message));
+        return Err(ExitError::usage(message));
     }
-    let ignored = words.ignored();
+    let ignored = line.ignored();
     if !ignored.is_empty() {
         terminal::note(&format!("without effect here: {}", ignored.join(", ")));
     }
-    let asked = Asked::of(&words, &script, &command).map_err(Ended::usage)?;
-    let context = Context { endpoint: asked.endpoint.clone(), owned: false, seed: asked.seed, device: None };
-    let workload = Sysbench::alone(&asked.options, context).map_err(Ended::usage)?;
+    let invocation = Invocation::of(&line, &script, &command).map_err(ExitError::usage)?;
+    let context =
+        Context { endpoint: invocation.endpoint.clone(), owned: false, seed: invocation.seed, device: None };
+    let workload = Sysbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
     match command.as_str() {
         "help" => help(&script, workload),
-        "run" => measured(&words, &asked, workload),
-        _ => commanded(&asked, workload),
+        "run" => measure(&line, &invocation, workload),
+        _ => run_command(&invocation, workload),
     }
 }
 
-fn help(script: &str, mut workload: Sysbench) -> Result<(), Ended> {
+fn help(script: &str, mut workload: Sysbench) -> Result<(), ExitError> {
     if workload.has_help() {
         // It prints.
-        unrecorded::wait(workload.help())?.map_err(Ended::usage)?;
+        unrecorded::wait(workload.help())?.map_err(ExitError::usage)?;
         return printed(&workload);
     }
     let stem = script.strip_suffix(".lua").unwrap_or(script);
@@ -60,82 +61,82 @@ fn help(script: &str, mut workload: Sysbench) -> Result<(), Ended> {
 }
 
 /// `prepare`, `cleanup` and others: the script prints what it does.
-fn commanded(asked: &Asked, workload: Sysbench) -> Result<(), Ended> {
-    let end = engine(asked, &workload, &mut Seen::new(asked, &workload))?;
+fn run_command(invocation: &Invocation, workload: Sysbench) -> Result<(), ExitError> {
+    let end = engine(invocation, &workload, &mut Seen::new(invocation, &workload))?;
     printed(&workload)?;
     ended(&end)
 }
 
-fn measured(words: &Words, asked: &Asked, mut workload: Sysbench) -> Result<(), Ended> {
-    terminal::out(&header(words, asked))?;
-    unrecorded::wait(workload.begin())?.map_err(Ended::server)?;
+fn measure(line: &CommandLine, invocation: &Invocation, mut workload: Sysbench) -> Result<(), ExitError> {
+    terminal::out(&header(line, invocation))?;
+    unrecorded::wait(workload.begin())?.map_err(ExitError::server)?;
     printed(&workload)?;
     terminal::out("Initializing worker threads...\n\nThreads started!\n\n")?;
-    let mut seen = Seen::new(asked, &workload);
-    let end = engine(asked, &workload, &mut seen)?;
+    let mut seen = Seen::new(invocation, &workload);
+    let end = engine(invocation, &workload, &mut seen)?;
     printed(&workload)?;
     ended(&end)?;
     let seconds = seen.last_us.saturating_sub(seen.warmup_us()) as f64 / 1e6;
-    let stat = seen.all.stat(asked.threads, asked.percentile, seconds, seconds);
-    if asked.histogram {
+    let stat = seen.all.stat(invocation.threads, invocation.percentile, seconds, seconds);
+    if invocation.histogram {
         terminal::out(&text::histogram(&seen.all))?;
         terminal::out(" ")?;
     }
-    if !workload.report("cumulative", &stat).map_err(Ended::usage)? {
+    if !workload.report("cumulative", &stat).map_err(ExitError::usage)? {
         let threads = seen.threads(&end);
-        terminal::out(&text::cumulative(&seen.all, asked.percentile, seconds, &threads, seen.asks()))?;
+        terminal::out(&text::cumulative(&seen.all, invocation.percentile, seconds, &threads, seen.asks()))?;
     }
-    unrecorded::wait(workload.end())?.map_err(Ended::server)?;
+    unrecorded::wait(workload.end())?.map_err(ExitError::server)?;
     printed(&workload)
 }
 
-fn header(words: &Words, asked: &Asked) -> String {
+fn header(line: &CommandLine, invocation: &Invocation) -> String {
     let mut lines = vec!["Running the test with following options:".to_owned()];
-    lines.push(format!("Number of threads: {}", asked.threads));
-    let warmup = asked.options.warmup.0.as_secs();
+    lines.push(format!("Number of threads: {}", invocation.threads));
+    let warmup = invocation.options.warmup.0.as_secs();
     if warmup > 0 {
         lines.push(format!("Warmup time: {warmup}s"));
     }
-    if let Some(rate) = asked.options.rates.first() {
+    if let Some(rate) = invocation.options.rates.first() {
         lines.push(format!("Target transaction rate: {rate}/sec"));
     }
-    if asked.report_interval > 0 {
-        lines.push(format!("Report intermediate results every {} second(s)", asked.report_interval));
+    if invocation.report_interval > 0 {
+        lines.push(format!("Report intermediate results every {} second(s)", invocation.report_interval));
     }
-    if words.text("rand_seed") == Some("0") {
+    if line.text("rand_seed") == Some("0") {
         terminal::note(&format!(
             "--rand-seed=0 takes the time: no other run draws the same, unless with --rand-seed={}",
-            asked.seed
+            invocation.seed
         ));
     }
-    lines.push(format!("Initializing random number generator from seed ({}).\n\n\n", asked.seed));
+    lines.push(format!("Initializing random number generator from seed ({}).\n\n\n", invocation.seed));
     lines.join("\n")
 }
 
-fn printed(workload: &Sysbench) -> Result<(), Ended> {
+fn printed(workload: &Sysbench) -> Result<(), ExitError> {
     let text = workload.take_printed();
     if text.is_empty() { Ok(()) } else { terminal::out(&text) }
 }
 
-fn ended(end: &StepEnd) -> Result<(), Ended> {
+fn ended(end: &StepEnd) -> Result<(), ExitError> {
     match (end.outcome, &end.message) {
         (Outcome::Completed, _) => Ok(()),
         (_, message) => {
             let message = message.as_deref().unwrap_or("the run did not complete");
-            Err(Ended::new(1, format!("FATAL: {message}")))
+            Err(ExitError::new(1, format!("FATAL: {message}")))
         }
     }
 }
 
-fn engine(asked: &Asked, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<StepEnd, Ended> {
-    let threads = Threads { blocking: asked.endpoint.capabilities.blocking, ..Threads::default() };
-    let is_run = asked.options.commands == ["run"];
-    let time_cap = asked.forced_shutdown.filter(|_| is_run).map(|more| asked.options.time.0 + more);
+fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<StepEnd, ExitError> {
+    let threads = Threads { blocking: invocation.endpoint.capabilities.blocking, ..Threads::default() };
+    let is_run = invocation.options.commands == ["run"];
+    let time_cap = invocation.forced_shutdown.filter(|_| is_run).map(|more| invocation.options.time.0 + more);
     unrecorded::step(workload, threads, time_cap, seen)
 }
 
 struct Seen<'a> {
-    asked: &'a Asked,
+    invocation: &'a Invocation,
     workload: &'a Sysbench,
     all: Counts,
     /// Since the line before.
@@ -146,9 +147,9 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn new(asked: &'a Asked, workload: &'a Sysbench) -> Self {
+    fn new(invocation: &'a Invocation, workload: &'a Sysbench) -> Self {
         let (all, part) = (Counts::default(), Counts::default());
-        Self { asked, workload, all, part, clients: BTreeMap::new(), last_us: 0, line_us: 0 }
+        Self { invocation, workload, all, part, clients: BTreeMap::new(), last_us: 0, line_us: 0 }
     }
 
     /// Whether the script asks a database: sysbench reports of statements then.
@@ -157,13 +158,13 @@ impl<'a> Seen<'a> {
     }
 
     fn warmup_us(&self) -> u64 {
-        time::to_us(self.asked.options.warmup.0)
+        time::to_us(self.invocation.options.warmup.0)
     }
 
     /// Events and seconds of each thread; threads that are one client in the counts have equal
     /// parts of its time.
     fn threads(&self, end: &StepEnd) -> Vec<(f64, f64)> {
-        let per_client = (self.asked.threads as usize / self.clients.len().max(1)).max(1);
+        let per_client = (self.invocation.threads as usize / self.clients.len().max(1)).max(1);
         let of_clients = self.clients.values().flat_map(|&(events, us)| {
             let part = (events as f64 / per_client as f64, us as f64 / 1e6 / per_client as f64);
             std::iter::repeat_n(part, per_client)
@@ -176,17 +177,24 @@ impl<'a> Seen<'a> {
     }
 
     fn line(&mut self) {
-        let (asked, warmup_us) = (self.asked, self.warmup_us());
+        let (invocation, warmup_us) = (self.invocation, self.warmup_us());
         let seconds = (self.last_us - self.line_us) as f64 / 1e6;
         let total = self.last_us.saturating_sub(warmup_us) as f64 / 1e6;
         let part = std::mem::take(&mut self.part);
-        let stat = part.stat(asked.threads, asked.percentile, seconds, total);
+        let stat = part.stat(invocation.threads, invocation.percentile, seconds, total);
         // A reader of the lines that has gone is seen at the end.
         let _ = match self.workload.report("intermediate", &stat) {
             Ok(true) => printed(self.workload),
             Ok(false) => {
                 let asks = self.asks();
-                terminal::out(&text::interval(&part, asked.threads, asked.percentile, seconds, total, asks))
+                terminal::out(&text::interval(
+                    &part,
+                    invocation.threads,
+                    invocation.percentile,
+                    seconds,
+                    total,
+                    asks,
+                ))
             }
             Err(problem) => {
                 terminal::warning(&problem);
@@ -231,7 +239,7 @@ impl Observer for Seen<'_> {
             (self.all, self.part, self.line_us) = (Counts::default(), Counts::default(), self.last_us);
             self.clients.clear();
         }
-        let every_us = self.asked.report_interval * 1_000_000;
+        let every_us = self.invocation.report_interval * 1_000_000;
         if every_us > 0 && self.last_us >= self.line_us + every_us {
             self.line();
         }

@@ -10,7 +10,7 @@ use dbdyno_record::{Check, Run};
 
 use crate::MARIADB_10_1;
 use crate::external::{PASSWORD, external_server};
-use crate::sent::{Way, of_mariadb};
+use crate::sent::{StatementForm, of_mariadb};
 use crate::support::{Desk, faults_but_clocks, findings};
 use crate::watch::ask;
 
@@ -70,7 +70,7 @@ fn done_by(hosts: usize) -> Done {
         session
             .sent
             .iter()
-            .any(|sent| sent.way == Way::Executed || sent.sql.starts_with("INSERT INTO sbtest"))
+            .any(|sent| sent.form == StatementForm::Executed || sent.sql.starts_with("INSERT INTO sbtest"))
     });
     let mut sent: Vec<Vec<String>> = sent
         .map(|session| session.done().map(|sent| sent.sql.clone()).filter(|sql| is_of_test(sql)).collect())

@@ -18,14 +18,14 @@ const WORKLOAD: &str = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"update
 const TOLERANCE: f64 = 0.03;
 
 /// fsyncs per commit of a variant.
-struct Found {
+struct FsyncsPerCommit {
     all: Option<f64>,
     /// Those of its engines alone, by their own counters; 0 for PostgreSQL.
     engine: f64,
 }
 
 /// The variants in their order, each measured for so long, and the warnings.
-fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Notice>) {
+fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<FsyncsPerCommit>, Vec<Notice>) {
     desk.write("p.toml", &format!("name = \"p\"\n{variants}{WORKLOAD}time = \"{seconds}s\"\n"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let (findings, run) = (findings(&desk.run_dir()), Run::open(&desk.run_dir()).unwrap());
@@ -42,7 +42,7 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Notic
         let change = |key: &str| (value(key, to_us) - value(key, from_us)) as f64;
         let engines = change("Innodb_data_fsyncs") + change("Rocksdb_wal_synced");
         let engine = engines / change("Com_update").max(1.0);
-        Found { all: variant.runs[0].cost.fsyncs_per_commit, engine }
+        FsyncsPerCommit { all: variant.runs[0].cost.fsyncs_per_commit, engine }
     };
     let step = findings.workloads[0].steps.last().unwrap();
     (step.variants.iter().map(of).collect(), findings.warnings)
@@ -85,7 +85,9 @@ fn expect(prefix: &str, more: &str, expected: &[Expected]) {
     panic!("{prefix}: {}", faults.join("; "));
 }
 
-fn fault_of((Found { all, engine }, (name, _, redo, binlog)): (&Found, &Expected)) -> Option<String> {
+fn fault_of(
+    (FsyncsPerCommit { all, engine }, (name, _, redo, binlog)): (&FsyncsPerCommit, &Expected),
+) -> Option<String> {
     let of_binlog = all.unwrap() - engine;
     let is_right = *engine > redo - TOLERANCE && (of_binlog - binlog).abs() < TOLERANCE;
     (!is_right).then(|| {

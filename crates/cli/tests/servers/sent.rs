@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// How a statement came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum StatementForm {
     /// As text.
     Text,
     /// Prepared before, and executed.
@@ -15,7 +15,7 @@ pub(crate) enum Way {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
-    pub(crate) way: Way,
+    pub(crate) form: StatementForm,
     pub(crate) sql: String,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Session {
 impl Session {
     /// Statements that did something: prepared ones only when they were executed.
     pub(crate) fn done(&self) -> impl Iterator<Item = &Sent> {
-        self.sent.iter().filter(|sent| sent.way != Way::Prepared)
+        self.sent.iter().filter(|sent| sent.form != StatementForm::Prepared)
     }
 }
 
@@ -40,13 +40,13 @@ pub(crate) fn of_mariadb(log: &str) -> Vec<Session> {
         let parsed = line.rsplit_once('\t').and_then(|(head, sql)| {
             let (before, command) = head.rsplit_once(' ')?;
             let id = before.rsplit(['\t', ' ']).next().filter(|id| id.parse::<u64>().is_ok())?;
-            let way = match command {
-                "Query" => Way::Text,
-                "Execute" => Way::Executed,
-                "Prepare" => Way::Prepared,
+            let form = match command {
+                "Query" => StatementForm::Text,
+                "Execute" => StatementForm::Executed,
+                "Prepare" => StatementForm::Prepared,
                 _ => return None,
             };
-            Some((id, Sent { way, sql: sql.to_owned() }))
+            Some((id, Sent { form, sql: sql.to_owned() }))
         });
         match parsed {
             Some((id, sent)) => add(&mut sessions, id, sent),
@@ -67,10 +67,10 @@ pub(crate) fn of_postgres(log: &str) -> Vec<Session> {
         let values = line.split_once("DETAIL:  parameters: ");
         match (id, execution, text, values) {
             (Some(id), Some((_, sql)), ..) => {
-                add(&mut sessions, id, Sent { way: Way::Executed, sql: sql.to_owned() });
+                add(&mut sessions, id, Sent { form: StatementForm::Executed, sql: sql.to_owned() });
             }
             (Some(id), _, Some((_, sql)), _) => {
-                add(&mut sessions, id, Sent { way: Way::Text, sql: sql.to_owned() });
+                add(&mut sessions, id, Sent { form: StatementForm::Text, sql: sql.to_owned() });
             }
             (Some(id), .., Some((_, values))) => {
                 let session = sessions.iter_mut().find(|session| session.id == id);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::sent::{Sent, Session, Way, find, fit, of_mariadb, of_postgres};
+use crate::sent::{Sent, Session, StatementForm, find, fit, of_mariadb, of_postgres};
 use crate::shapes::{self, Operation, Product, Table, Value};
 use crate::support::Desk;
 use crate::{MARIADB_10_11, POSTGRES_15, variant};
@@ -126,7 +126,7 @@ fn counted(session: &Session) -> impl Iterator<Item = &Sent> {
 }
 
 fn prepared(session: &Session) -> usize {
-    session.sent.iter().filter(|sent| sent.way == Way::Prepared).count()
+    session.sent.iter().filter(|sent| sent.form == StatementForm::Prepared).count()
 }
 
 /// One statement for each shape and table, and BEGIN and COMMIT.
@@ -162,8 +162,8 @@ fn compare_operation(
 ) -> Vec<u32> {
     let (mut drawn, mut table, mut deleted) = (Vec::new(), 0, String::new());
     for (sent, expected_of) in sent.iter().zip(&expected.statements) {
-        let way = if expected.is_prepared { Way::Executed } else { Way::Text };
-        assert_eq!(sent.way, way, "{about}: {}", sent.sql);
+        let form = if expected.is_prepared { StatementForm::Executed } else { StatementForm::Text };
+        assert_eq!(sent.form, form, "{about}: {}", sent.sql);
         let found = fit(&expected_of.sql, &sent.sql);
         let found = found.unwrap_or_else(|| panic!("{about}: {} is not {}", sent.sql, expected_of.sql));
         match expected_of.table {

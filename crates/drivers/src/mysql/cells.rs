@@ -1,6 +1,6 @@
 //! Reads the rows of a text result as strings: the simple path for everything that is not hot.
 
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::packet::{self, Finish, Form, Reader};
 use super::wire::Wire;
 use crate::Cells;
@@ -16,7 +16,7 @@ pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>, form: Form) -> Re
         wire.read(&mut payload).await?;
         let finish = match payload[0] {
             0x00 => packet::ok(&payload)?,
-            0xff if local_file => return Err(Fault::Said(Said::LocalFile)),
+            0xff if local_file => return Err(Fault::Server(ServerError::LocalFile)),
             0xff => return Err(packet::server_error(&payload)),
             0xfb => {
                 local_file = true;
@@ -34,7 +34,7 @@ pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>, form: Form) -> Re
         };
         match (finish.more_results, local_file) {
             (true, _) => {}
-            (false, true) => return Err(Fault::Said(Said::LocalFile)),
+            (false, true) => return Err(Fault::Server(ServerError::LocalFile)),
             (false, false) => return Ok(found.unwrap_or_default()),
         }
     }

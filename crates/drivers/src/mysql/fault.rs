@@ -2,31 +2,31 @@
 
 use super::classes::class_of;
 use crate::Class;
-use crate::fault::Saying;
+use crate::fault::ServerFault;
 
-pub(super) type Fault = crate::fault::Fault<Said>;
+pub(super) type Fault = crate::fault::Fault<ServerError>;
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Said {
+pub(super) enum ServerError {
     #[error("server said: {message}")]
-    Server { code: u16, message: String },
+    Reported { code: u16, message: String },
     #[error("the server asked for a local file, which dbdyno never sends; load the rows with INSERT")]
     LocalFile,
     #[error("the server asks for no rows: this is no LOAD DATA LOCAL INFILE")]
     NoLocalFile,
 }
 
-impl Saying for Said {
+impl ServerFault for ServerError {
     fn class(&self) -> Class {
         match self {
-            Self::Server { code, .. } => class_of(*code),
+            Self::Reported { code, .. } => class_of(*code),
             Self::LocalFile | Self::NoLocalFile => Class::Refused,
         }
     }
 
     fn code(&self) -> String {
         match self {
-            Self::Server { code, .. } => code.to_string(),
+            Self::Reported { code, .. } => code.to_string(),
             Self::LocalFile | Self::NoLocalFile => "local infile".to_owned(),
         }
     }
@@ -34,7 +34,7 @@ impl Saying for Said {
     fn advice(&self) -> &'static str {
         match self {
             // sysbench's insert gives 0 for "the next id".
-            Self::Server { code: 1062, message } if message.starts_with("Duplicate entry '0' for key") => {
+            Self::Reported { code: 1062, message } if message.starts_with("Duplicate entry '0' for key") => {
                 "; if the server's sql_mode holds NO_AUTO_VALUE_ON_ZERO, it takes the id 0 as it is and gives no next one: take that \
                  out of sql_mode"
             }
@@ -49,12 +49,16 @@ mod tests {
 
     #[test]
     fn a_fault_is_reported_with_context_and_code() {
-        let fault =
-            Fault::Said(Said::Server { code: 1062, message: "Duplicate entry '1' for key 'PRIMARY'".into() });
+        let fault = Fault::Server(ServerError::Reported {
+            code: 1062,
+            message: "Duplicate entry '1' for key 'PRIMARY'".into(),
+        });
         insta::assert_snapshot!(fault.into_error("INSERT INTO t ... on /run/a.sock"),
             @"INSERT INTO t ... on /run/a.sock: server said: Duplicate entry '1' for key 'PRIMARY' (1062)");
-        let zero =
-            Fault::Said(Said::Server { code: 1062, message: "Duplicate entry '0' for key 'PRIMARY'".into() });
+        let zero = Fault::Server(ServerError::Reported {
+            code: 1062,
+            message: "Duplicate entry '0' for key 'PRIMARY'".into(),
+        });
         insta::assert_snapshot!(zero.into_error("INSERT"), @"INSERT: server said: Duplicate entry '0' for key 'PRIMARY'; if the server's sql_mode holds NO_AUTO_VALUE_ON_ZERO, it takes the id 0 as it is and gives no next one: take that out of sql_mode (1062)");
         assert_eq!(Fault::Closed.class(), Class::Lost);
         assert_eq!(Fault::Malformed("x").class(), Class::Lost);

@@ -7,7 +7,7 @@ use mysql_common::proto::MyDeserialize;
 
 use super::fault::Fault;
 use super::packet;
-use crate::excerpt::said;
+use crate::excerpt::server_text;
 use crate::product::version_numbers;
 
 /// Bytes of a nonce in every authentication plugin that is spoken here.
@@ -56,7 +56,7 @@ impl Greeting {
         }
         nonce[..8].copy_from_slice(greeting.scramble_1_ref());
         nonce[8..].copy_from_slice(&second[..NONCE - 8]);
-        let reported = said(greeting.server_version_ref());
+        let reported = server_text(greeting.server_version_ref());
         let version = reported.strip_prefix(MARIADB_PREFIX).unwrap_or(&reported).to_owned();
         Ok(Self {
             is_mariadb: version.len() < reported.len() || version.contains("MariaDB"),

@@ -20,7 +20,7 @@ use super::packet::{self, Form, Reader};
 use super::sign::Signer;
 use super::wire::Wire;
 use super::{ColumnDefinitions, Options, ServerKey, rsa};
-use crate::excerpt::said;
+use crate::excerpt::server_text;
 use crate::options::Channel;
 use crate::stream::ByteStream;
 
@@ -210,7 +210,7 @@ impl<'a> Login<'a> {
             other => Err(Fault::Login(format!(
                 "the account uses the authentication plugin {}, which dbdyno does not speak; use an account with \
                  mysql_native_password, caching_sha2_password, client_ed25519 or parsec",
-                said(other.as_bytes())
+                server_text(other.as_bytes())
             ))),
         }
     }

@@ -62,12 +62,12 @@ async fn played(
     let (client, mut server) = tokio::io::duplex(1 << 16);
     let mut wire = Wire::new(client);
     let serve = async move {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         let mut sequence = 0;
         server.write_all(&packet(sequence, &greeting(plugin))).await.expect("the greeting is sent");
         let mut script = script.iter().peekable();
         while script.peek().is_some() {
-            heard.push(receive(&mut server).await);
+            received.push(receive(&mut server).await);
             sequence += 2;
             for payload in script.by_ref() {
                 server.write_all(&packet(sequence, payload)).await.expect("an answer is sent");
@@ -79,10 +79,10 @@ async fn played(
                 sequence += 1;
             }
         }
-        heard
+        received
     };
-    let (outcome, heard) = tokio::join!(opened(&mut wire, options), serve);
-    (outcome, heard)
+    let (outcome, received) = tokio::join!(opened(&mut wire, options), serve);
+    (outcome, received)
 }
 
 fn switch_to(plugin: &str) -> Vec<u8> {
@@ -120,20 +120,20 @@ async fn answer_to_mariadb(options: &Options, offered: u32) -> (Agreed, Vec<u8>)
     let payload = mariadb_greeting(offered);
     let serve = async move {
         server.write_all(&packet(0, &payload)).await.expect("the greeting is sent");
-        let heard = receive(&mut server).await;
+        let received = receive(&mut server).await;
         server.write_all(&packet(2, &ok(0))).await.expect("an answer is sent");
-        heard
+        received
     };
-    let (agreed, heard) = tokio::join!(opened(&mut wire, options), serve);
-    (agreed.expect("a login"), heard)
+    let (agreed, received) = tokio::join!(opened(&mut wire, options), serve);
+    (agreed.expect("a login"), received)
 }
 
 /// The extended capabilities in it.
 async fn extended_answer(options: &Options, offered: u32) -> u32 {
-    let (agreed, heard) = answer_to_mariadb(options, offered).await;
-    let reported = u32::from_le_bytes([heard[28], heard[29], heard[30], heard[31]]);
+    let (agreed, received) = answer_to_mariadb(options, offered).await;
+    let reported = u32::from_le_bytes([received[28], received[29], received[30], received[31]]);
     assert_eq!(agreed.form.optional_definitions, reported != 0);
-    assert_eq!(heard[0] & 1, 0, "who claims to be MySQL's client has no extended capabilities");
+    assert_eq!(received[0] & 1, 0, "who claims to be MySQL's client has no extended capabilities");
     reported
 }
 
@@ -148,16 +148,20 @@ async fn protocol_options_are_those_of_the_products_own_client_library_unless_th
         (said(Some(true), None), (true, true), (true, true)),
         (said(None, Some(false)), (true, false), (false, false)),
     ] {
-        let (agreed, heard) = played(&options, "mysql_native_password", &[ok(0)]).await;
-        check_protocol_options(&agreed.expect("a login"), &heard[0], of_mysql);
-        let (agreed, heard) = answer_to_mariadb(&options, 0x1d).await;
-        check_protocol_options(&agreed, &heard, of_mariadb);
+        let (agreed, received) = played(&options, "mysql_native_password", &[ok(0)]).await;
+        check_protocol_options(&agreed.expect("a login"), &received[0], of_mysql);
+        let (agreed, received) = answer_to_mariadb(&options, 0x1d).await;
+        check_protocol_options(&agreed, &received, of_mariadb);
     }
 }
 
-fn check_protocol_options(agreed: &Agreed, heard: &[u8], wanted: (bool, bool)) {
-    let asked =
-        CapabilityFlags::from_bits_retain(u32::from_le_bytes([heard[0], heard[1], heard[2], heard[3]]));
+fn check_protocol_options(agreed: &Agreed, received: &[u8], wanted: (bool, bool)) {
+    let asked = CapabilityFlags::from_bits_retain(u32::from_le_bytes([
+        received[0],
+        received[1],
+        received[2],
+        received[3],
+    ]));
     let has = |flag| asked.contains(flag);
     let asked = (has(CapabilityFlags::CLIENT_DEPRECATE_EOF), has(CapabilityFlags::CLIENT_SESSION_TRACK));
     assert_eq!((agreed.form.deprecate_eof, agreed.session_track), wanted);
@@ -175,99 +179,100 @@ async fn column_definitions_are_left_out_where_mariadb_offers_it_and_the_options
 
 #[tokio::test]
 async fn the_first_answer_names_user_database_and_plugin() {
-    let (agreed, heard) = played(&tcp("secret"), "mysql_native_password", &[ok(0)]).await;
+    let (agreed, received) = played(&tcp("secret"), "mysql_native_password", &[ok(0)]).await;
     let agreed = agreed.expect("a login");
     assert_eq!((agreed.version.as_str(), agreed.connection_id, agreed.is_mariadb), ("8.0.31", 7, false));
     assert_eq!(agreed.form, Form { deprecate_eof: true, optional_definitions: false });
     let tail =
         [b"bench\0\x14".as_slice(), &native(NONCE_TEXT, "secret"), b"ib\0mysql_native_password\0"].concat();
-    assert!(heard[0].ends_with(&tail), "{:?}", heard[0]);
-    assert_eq!(heard[0][8], 45, "utf8mb4");
-    let capabilities = u32::from_le_bytes([heard[0][0], heard[0][1], heard[0][2], heard[0][3]]);
+    assert!(received[0].ends_with(&tail), "{:?}", received[0]);
+    assert_eq!(received[0][8], 45, "utf8mb4");
+    let capabilities = u32::from_le_bytes([received[0][0], received[0][1], received[0][2], received[0][3]]);
     let local_files = CapabilityFlags::CLIENT_LOCAL_FILES.bits();
     assert_eq!(capabilities & local_files, 0);
     let asks = Options { local_infile: true, ..tcp("secret") };
-    let (_, heard) = played(&asks, "mysql_native_password", &[ok(0)]).await;
-    assert_eq!(u32::from(heard[0][0]) & local_files, local_files);
+    let (_, received) = played(&asks, "mysql_native_password", &[ok(0)]).await;
+    assert_eq!(u32::from(received[0][0]) & local_files, local_files);
 }
 
 #[tokio::test]
 async fn an_empty_password_is_sent_in_each_plugins_way() {
-    let (_, heard) = played(&tcp(""), "mysql_native_password", &[ok(0)]).await;
-    assert!(heard[0].ends_with(b"bench\0\0ib\0mysql_native_password\0"), "{:?}", heard[0]);
-    let (_, heard) = played(&tcp(""), "caching_sha2_password", &[ok(0)]).await;
-    assert!(heard[0].ends_with(b"bench\0\x01\0ib\0caching_sha2_password\0"), "{:?}", heard[0]);
+    let (_, received) = played(&tcp(""), "mysql_native_password", &[ok(0)]).await;
+    assert!(received[0].ends_with(b"bench\0\0ib\0mysql_native_password\0"), "{:?}", received[0]);
+    let (_, received) = played(&tcp(""), "caching_sha2_password", &[ok(0)]).await;
+    assert!(received[0].ends_with(b"bench\0\x01\0ib\0caching_sha2_password\0"), "{:?}", received[0]);
 }
 
 #[tokio::test]
 async fn a_cached_sha2_password_takes_the_fast_path() {
-    let (agreed, heard) = played(&tcp("secret"), "caching_sha2_password", &[vec![1, 3], ok(0)]).await;
+    let (agreed, received) = played(&tcp("secret"), "caching_sha2_password", &[vec![1, 3], ok(0)]).await;
     agreed.expect("a login");
     let hash = sha2(NONCE_TEXT, "secret");
-    assert!(heard[0].windows(hash.len()).any(|window| window == hash));
+    assert!(received[0].windows(hash.len()).any(|window| window == hash));
 }
 
 #[tokio::test]
 async fn full_authentication_sends_the_password_over_a_socket_only() {
     let script = [vec![1, 4], ok(0)];
-    let (agreed, heard) = played(&socket("secret"), "caching_sha2_password", &script).await;
+    let (agreed, received) = played(&socket("secret"), "caching_sha2_password", &script).await;
     agreed.expect("a login");
-    assert_eq!(heard[1], b"secret\0");
-    let (outcome, heard) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
+    assert_eq!(received[1], b"secret\0");
+    let (outcome, received) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
     insta::assert_snapshot!(reported(outcome), @r#"Fatal: the server asks for the password itself, which goes to no server over TCP without TLS; set tls = { mode = "verify" }, name the server's key with server_public_key = "FILE", or set allow_public_key_retrieval = true, with which a server that poses as this one gets the password"#);
-    assert_eq!(heard.len(), 1, "nothing is said but the scramble");
+    assert_eq!(received.len(), 1, "nothing is said but the scramble");
 }
 
 #[tokio::test]
 async fn full_authentication_over_tcp_encrypts_with_the_key_that_is_known_or_was_asked_for() {
-    let (agreed, heard) = played(&knowing("secret"), "caching_sha2_password", &[vec![1, 4], ok(0)]).await;
+    let (agreed, received) = played(&knowing("secret"), "caching_sha2_password", &[vec![1, 4], ok(0)]).await;
     agreed.expect("a login");
-    assert_eq!(heard[1].len(), 256, "encrypted at once");
+    assert_eq!(received[1].len(), 256, "encrypted at once");
     let script = [vec![1, 4], key(rsa::TEST_KEY), ok(0)];
-    let (agreed, heard) = played(&trusting("secret"), "caching_sha2_password", &script).await;
+    let (agreed, received) = played(&trusting("secret"), "caching_sha2_password", &script).await;
     agreed.expect("a login");
-    assert_eq!(heard[1], [2], "asks for the key");
-    assert_eq!(heard[2].len(), 256, "encrypted");
+    assert_eq!(received[1], [2], "asks for the key");
+    assert_eq!(received[2].len(), 256, "encrypted");
 }
 
 #[tokio::test]
 async fn sha256_password_is_encrypted_everywhere() {
     for options in [socket("secret"), trusting("secret")] {
-        let (agreed, heard) = played(&options, "sha256_password", &[key(rsa::TEST_KEY), ok(0)]).await;
+        let (agreed, received) = played(&options, "sha256_password", &[key(rsa::TEST_KEY), ok(0)]).await;
         agreed.expect("a login");
-        assert!(heard[0].ends_with(b"bench\0\x01\x01ib\0sha256_password\0"));
-        assert_eq!(heard[1].len(), 256);
+        assert!(received[0].ends_with(b"bench\0\x01\x01ib\0sha256_password\0"));
+        assert_eq!(received[1].len(), 256);
     }
     let script = [switch_to("sha256_password"), ok(0)];
-    let (agreed, heard) = played(&knowing("secret"), "mysql_native_password", &script).await;
+    let (agreed, received) = played(&knowing("secret"), "mysql_native_password", &script).await;
     agreed.expect("a login");
-    assert_eq!(heard[1].len(), 256, "encrypted at once");
+    assert_eq!(received[1].len(), 256, "encrypted at once");
 }
 
 #[tokio::test]
 async fn an_account_of_another_plugin_logs_in_where_the_servers_default_would_ask_for_a_key() {
     let script = [switch_to("mysql_native_password"), ok(0)];
-    let (agreed, heard) = played(&tcp("secret"), "sha256_password", &script).await;
+    let (agreed, received) = played(&tcp("secret"), "sha256_password", &script).await;
     agreed.expect("a login");
-    assert!(heard[0].ends_with(b"mysql_native_password\0"), "{:?}", heard[0]);
-    let (outcome, heard) = played(&tcp("secret"), "sha256_password", &[switch_to("sha256_password")]).await;
+    assert!(received[0].ends_with(b"mysql_native_password\0"), "{:?}", received[0]);
+    let (outcome, received) =
+        played(&tcp("secret"), "sha256_password", &[switch_to("sha256_password")]).await;
     assert!(reported(outcome).contains("allow_public_key_retrieval"));
-    assert_eq!(heard.len(), 1);
+    assert_eq!(received.len(), 1);
 }
 
 #[tokio::test]
 async fn a_key_that_was_not_asked_for_or_is_too_short_gets_nothing() {
     for options in [tcp("secret"), knowing("secret"), trusting("secret")] {
-        let (outcome, heard) = played(&options, "caching_sha2_password", &[key(rsa::TEST_KEY)]).await;
+        let (outcome, received) = played(&options, "caching_sha2_password", &[key(rsa::TEST_KEY)]).await;
         insta::allow_duplicates! {
             insta::assert_snapshot!(reported(outcome), @"Lost: the server's answer breaks the protocol: an unknown request of the authentication plugin");
         }
-        assert_eq!(heard.len(), 1);
+        assert_eq!(received.len(), 1);
     }
     let script = [vec![1, 4], key(rsa::WEAK_KEY)];
-    let (outcome, heard) = played(&trusting("secret"), "caching_sha2_password", &script).await;
+    let (outcome, received) = played(&trusting("secret"), "caching_sha2_password", &script).await;
     insta::assert_snapshot!(reported(outcome), @"Fatal: the password cannot be encrypted with the server's RSA key: it has 512 bits, where dbdyno wants 2048 to 16384");
-    assert_eq!(heard[1..], [[2]], "the request for the key, and nothing more");
+    assert_eq!(received[1..], [[2]], "the request for the key, and nothing more");
 }
 
 #[test]
@@ -294,22 +299,22 @@ fn a_login_keeps_64_kib_at_most() {
 
 #[tokio::test]
 async fn a_switch_uses_the_new_plugin_and_the_new_nonce() {
-    let (agreed, heard) =
+    let (agreed, received) =
         played(&tcp("secret"), "caching_sha2_password", &[switch_to("mysql_native_password"), ok(0)]).await;
     agreed.expect("a login");
-    assert_eq!(heard[1], native(OTHER_NONCE, "secret"));
+    assert_eq!(received[1], native(OTHER_NONCE, "secret"));
     let script = [switch_to("caching_sha2_password"), vec![1, 3], ok(0)];
-    let (agreed, heard) = played(&tcp("secret"), "mysql_native_password", &script).await;
+    let (agreed, received) = played(&tcp("secret"), "mysql_native_password", &script).await;
     agreed.expect("a login");
-    assert_eq!(heard[1], sha2(OTHER_NONCE, "secret"));
+    assert_eq!(received[1], sha2(OTHER_NONCE, "secret"));
 }
 
 #[tokio::test]
 async fn a_clear_password_never_goes_over_tcp() {
     let script = [switch_to("mysql_clear_password"), ok(0)];
-    let (agreed, heard) = played(&socket("secret"), "caching_sha2_password", &script).await;
+    let (agreed, received) = played(&socket("secret"), "caching_sha2_password", &script).await;
     agreed.expect("a login");
-    assert_eq!(heard[1], b"secret\0");
+    assert_eq!(received[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
     insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or use an account with another authentication plugin");
 }

@@ -1,8 +1,8 @@
 //! The small packets that frame an answer: OK, EOF, ERR, and the length-encoded numbers inside
 //! them.
 
-use super::fault::{Fault, Said};
-use crate::excerpt::said;
+use super::fault::{Fault, ServerError};
+use crate::excerpt::server_text;
 
 /// Another result set follows (`SERVER_MORE_RESULTS_EXISTS`).
 pub(super) const MORE_RESULTS: u16 = 0x0008;
@@ -99,7 +99,7 @@ pub(super) fn server_error(payload: &[u8]) -> Fault {
         [b'#', _, _, _, _, _, text @ ..] => text,
         text => text,
     };
-    Fault::Said(Said::Server { code, message: said(text) })
+    Fault::Server(ServerError::Reported { code, message: server_text(text) })
 }
 
 /// The form of answers that a login agreed on.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::status::{self, counters};
 use super::{Mysql, MysqlSession, Options, capabilities, charset, debt, keys, locks, upkeep};
 use crate::exchange::Exchange;
-use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Work, name_value_pairs};
+use crate::product::{Connection, Debt, Description, LimitedSession, Locks, Product, Work, name_value_pairs};
 use crate::roster::Ticket;
 use crate::{Answer, Bounds, Capabilities, DbError, Encryption, Session};
 
@@ -72,16 +72,16 @@ impl Product for Mysql {
         charset::as_the_table(session, table).await
     }
 
-    async fn describe(session: &mut Asked<'_, Self>) -> Result<Description, DbError> {
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError> {
         status::describe(session).await
     }
 
-    async fn counters(session: &mut Asked<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
         counters(session).await
     }
 
     async fn debt(
-        session: &mut Asked<'_, Self>,
+        session: &mut LimitedSession<'_, Self>,
         capabilities: &Capabilities,
         debt: &mut Debt,
     ) -> Result<(), DbError> {
@@ -96,12 +96,12 @@ impl Product for Mysql {
         upkeep::run(work, tables).await
     }
 
-    async fn drop_binlog(session: &mut Asked<'_, Self>) -> Result<bool, DbError> {
+    async fn drop_binlog(session: &mut LimitedSession<'_, Self>) -> Result<bool, DbError> {
         upkeep::drop_binlog(session).await
     }
 
     async fn table_engines(
-        session: &mut Asked<'_, Self>,
+        session: &mut LimitedSession<'_, Self>,
         tables: &[String],
     ) -> Result<BTreeMap<String, String>, DbError> {
         let names: Vec<String> = tables.iter().map(|table| format!("'{table}'")).collect();
@@ -130,12 +130,15 @@ impl Product for Mysql {
         Some(locks::of(database))
     }
 
-    async fn kill(session: &mut Asked<'_, Self>, ticket: Ticket) {
+    async fn kill(session: &mut LimitedSession<'_, Self>, ticket: Ticket) {
         // It may have ended meanwhile.
         let _ = session.query(format!("KILL QUERY {}", ticket.id).as_bytes()).await;
     }
 
-    async fn at_work(session: &mut Asked<'_, Self>, login: &Options) -> Result<Vec<String>, DbError> {
+    async fn at_work(
+        session: &mut LimitedSession<'_, Self>,
+        login: &Options,
+    ) -> Result<Vec<String>, DbError> {
         // Unlike a query of the same list it needs no temporary table.
         let rows = session.rows("SHOW PROCESSLIST").await?;
         let ours = rows.into_iter().filter(|row| is_ours(row, login));

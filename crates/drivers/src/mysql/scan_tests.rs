@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::fault::Said;
+use super::super::fault::ServerError;
 use super::super::testing::{eof, error, ok, ok_and_more, packet, packets, result_set};
 use super::*;
 
@@ -29,7 +29,7 @@ fn fed_in(form: Form, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, F
                     Step::More => {}
                     Step::Done => return Some(Ok(scanner.answer())),
                     Step::Failed(fault) => return Some(Err(fault)),
-                    Step::LocalFile => return Some(Err(Fault::Said(Said::LocalFile))),
+                    Step::LocalFile => return Some(Err(Fault::Server(ServerError::LocalFile))),
                 }
             }
             Err(fault) => return Some(Err(fault)),
@@ -145,7 +145,7 @@ fn an_error_ends_the_answer_in_every_phase() {
             let mut payloads = phases[..cut].to_vec();
             payloads.push(error(1317, "interrupted"));
             match whole(new_form, &payloads) {
-                Err(Fault::Said(Said::Server { code: 1317, .. })) => {}
+                Err(Fault::Server(ServerError::Reported { code: 1317, .. })) => {}
                 other => panic!("after {cut} packets: {other:?}"),
             }
         }
@@ -155,7 +155,10 @@ fn an_error_ends_the_answer_in_every_phase() {
 #[test]
 fn an_error_may_come_with_any_number() {
     let bytes = packet(77, &error(4031, "gone for too long"));
-    assert!(matches!(fed(true, &bytes, &[3]), Some(Err(Fault::Said(Said::Server { code: 4031, .. })))));
+    assert!(matches!(
+        fed(true, &bytes, &[3]),
+        Some(Err(Fault::Server(ServerError::Reported { code: 4031, .. })))
+    ));
 }
 
 #[test]
@@ -192,7 +195,10 @@ fn a_wrong_packet_number_is_noticed_in_every_phase() {
 
 #[test]
 fn a_request_for_a_local_file_is_handed_up() {
-    assert!(matches!(whole(true, &[b"\xfb/etc/passwd".to_vec()]), Err(Fault::Said(Said::LocalFile))));
+    assert!(matches!(
+        whole(true, &[b"\xfb/etc/passwd".to_vec()]),
+        Err(Fault::Server(ServerError::LocalFile))
+    ));
 }
 
 #[test]

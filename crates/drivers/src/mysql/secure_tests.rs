@@ -28,7 +28,7 @@ fn greets(offers_tls: bool, plugin: &str) -> Vec<u8> {
     packet(0, &greeting)
 }
 
-async fn received<S: AsyncRead + Unpin>(stream: &mut S) -> Option<(u8, Vec<u8>)> {
+async fn receive<S: AsyncRead + Unpin>(stream: &mut S) -> Option<(u8, Vec<u8>)> {
     let mut header = [0; 4];
     stream.read_exact(&mut header).await.ok()?;
     let mut payload = vec![0; usize::from(header[0]) | usize::from(header[1]) << 8];
@@ -38,14 +38,14 @@ async fn received<S: AsyncRead + Unpin>(stream: &mut S) -> Option<(u8, Vec<u8>)>
 
 /// Answers the client's packets with those of `script`, one after the other; returns what it said.
 async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for payload in script {
-        let (sequence, said) = received(&mut stream).await?;
-        heard.push(said);
+        let (sequence, packet_of_client) = receive(&mut stream).await?;
+        received.push(packet_of_client);
         stream.write_all(&packet(sequence + 1, payload)).await.ok()?;
         stream.flush().await.ok()?;
     }
-    Some(heard)
+    Some(received)
 }
 
 /// One connection to a server that proposes `plugin` and follows `script`, and what it received.
@@ -64,11 +64,11 @@ async fn served(
         if !(offers_tls && first[5] & CLIENT_SSL != 0) {
             return converse(stream, script).await;
         }
-        let (sequence, request) = received(&mut stream).await?;
+        let (sequence, request) = receive(&mut stream).await?;
         assert_eq!((sequence, request.len()), (1, 32), "the request for TLS");
-        let heard = converse(desk.acceptor.accept(stream).await.ok()?, script).await?;
-        assert_eq!(heard[0][..32], request[..], "the answer repeats the request");
-        Some(heard)
+        let received = converse(desk.acceptor.accept(stream).await.ok()?, script).await?;
+        assert_eq!(received[0][..32], request[..], "the answer repeats the request");
+        Some(received)
     };
     tokio::join!(MysqlSession::connect(options), serve)
 }
@@ -125,7 +125,7 @@ async fn a_server_that_speaks_older_versions_only_is_reported_so() {
         let serve = async {
             let (mut stream, _) = desk.listener.accept().await.expect("a client");
             stream.write_all(&greets(true, "mysql_native_password")).await.expect("sent");
-            received(&mut stream).await.expect("the request");
+            receive(&mut stream).await.expect("the request");
             let mut hello = [0; 5];
             stream.read_exact(&mut hello).await.expect("the first record of TLS");
             let mut rest = vec![0; usize::from(hello[3]) << 8 | usize::from(hello[4])];
@@ -155,23 +155,23 @@ async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
 #[tokio::test]
 async fn passwords_go_inside_tls_as_the_plugins_say() {
     let desk = Desk::new(Flaw::None, false).await;
-    let heard = async |mode, plugin: &str, script: &[Vec<u8>]| {
-        let (outcome, heard) = served(&desk, &options(&desk, mode), true, plugin, script).await;
-        outcome.map(|_| heard.expect("a whole conversation")).map_err(|error| error.to_string())
+    let received = async |mode, plugin: &str, script: &[Vec<u8>]| {
+        let (outcome, received) = served(&desk, &options(&desk, mode), true, plugin, script).await;
+        outcome.map(|_| received.expect("a whole conversation")).map_err(|error| error.to_string())
     };
     let full = [vec![1, 4], ok(0)];
     for mode in [TlsMode::Prefer, TlsMode::Require, TlsMode::Verify] {
-        assert_eq!(heard(mode, "caching_sha2_password", &full).await.expect("a login")[1], b"secret\0");
-        let heard = heard(mode, "sha256_password", &[ok(0)]).await.expect("a login");
-        assert!(heard[0].ends_with(b"bench\0\x07secret\0ib\0sha256_password\0"), "{:?}", heard[0]);
+        assert_eq!(received(mode, "caching_sha2_password", &full).await.expect("a login")[1], b"secret\0");
+        let received = received(mode, "sha256_password", &[ok(0)]).await.expect("a login");
+        assert!(received[0].ends_with(b"bench\0\x07secret\0ib\0sha256_password\0"), "{:?}", received[0]);
     }
     let clear = [b"\xfemysql_clear_password\0".to_vec(), ok(0)];
     assert_eq!(
-        heard(TlsMode::Require, "mysql_native_password", &clear).await.expect("a login")[1],
+        received(TlsMode::Require, "mysql_native_password", &clear).await.expect("a login")[1],
         b"secret\0"
     );
     let refused =
-        heard(TlsMode::Prefer, "mysql_native_password", &clear).await.expect_err("TLS was not demanded");
+        received(TlsMode::Prefer, "mysql_native_password", &clear).await.expect_err("TLS was not demanded");
     assert!(refused.contains("over TLS that is demanded (tls mode require or verify)"), "{refused}");
 }
 
@@ -183,9 +183,9 @@ async fn long_messages_and_errors_pass_through_tls() {
     let serve = async {
         let (mut stream, _) = desk.listener.accept().await.expect("a client");
         stream.write_all(&greets(true, "mysql_native_password")).await.expect("sent");
-        received(&mut stream).await.expect("the request");
+        receive(&mut stream).await.expect("the request");
         let mut stream = desk.acceptor.accept(stream).await.expect("TLS");
-        received(&mut stream).await.expect("the answer");
+        receive(&mut stream).await.expect("the answer");
         stream.write_all(&packet(3, &ok(0))).await.expect("sent");
         let mut header = [0; 5];
         stream.read_exact(&mut header).await.expect("a command");

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 
 use super::execute::Prepared;
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::login::{Agreed, greeted, login};
 use super::packet::{self, Reader};
 use super::scan::{Scanner, Step};
@@ -86,8 +86,8 @@ impl MysqlSession {
     }
 }
 
-fn hint(said: &Said, options: &Options) -> &'static str {
-    let Said::Server { code, .. } = said else { return "" };
+fn hint(error: &ServerError, options: &Options) -> &'static str {
+    let ServerError::Reported { code, .. } = error else { return "" };
     match code {
         1045 | 1698 if options.password.is_empty() => NO_PASSWORD,
         1044 | 1045 | 1698 => "; check the user and where its password comes from",
@@ -214,7 +214,7 @@ impl<S: ByteStream> MysqlSession<S> {
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
         let mut scanner = self.wire.scanner(self.agreed.form);
         if !matches!(self.wire.scan(&mut scanner).await?, Step::LocalFile) {
-            return Err(Fault::Said(Said::NoLocalFile));
+            return Err(Fault::Server(ServerError::NoLocalFile));
         }
         for piece in rows.chunks(PIECE) {
             self.wire.send_piece(piece).await?;
@@ -249,7 +249,9 @@ impl<S: ByteStream> MysqlSession<S> {
             scanner.sent_up_to(self.wire.sequence());
             match self.wire.scan(&mut scanner).await {
                 Ok(Step::LocalFile) => {}
-                Ok(_) | Err(Fault::Said(Said::Server { .. })) => return Fault::Said(Said::LocalFile),
+                Ok(_) | Err(Fault::Server(ServerError::Reported { .. })) => {
+                    return Fault::Server(ServerError::LocalFile);
+                }
                 Err(fault) => return fault,
             }
         }

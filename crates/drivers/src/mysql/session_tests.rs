@@ -60,9 +60,9 @@ async fn a_query_is_one_packet_and_its_answer_is_counted() {
     let (mut session, mut server) = answered(true, &bytes, false).await;
     let answer = session.query(b"SELECT 1, 2").await.expect("an answer");
     assert_eq!((answer.rows, answer.bytes, answer.warnings), (1, bytes.len() as u64, 5));
-    let mut heard = [0; 16];
-    server.read_exact(&mut heard).await.expect("the query");
-    assert_eq!(&heard, b"\x0c\0\0\0\x03SELECT 1, 2");
+    let mut received = [0; 16];
+    server.read_exact(&mut received).await.expect("the query");
+    assert_eq!(&received, b"\x0c\0\0\0\x03SELECT 1, 2");
 }
 
 #[tokio::test]
@@ -168,9 +168,9 @@ async fn a_request_for_a_local_file_is_answered_with_nothing() {
             session.query(b"LOAD DATA").await.expect_err("refused")
         };
         assert_eq!(reported.class, Class::Refused, "{reported}");
-        let mut heard = [0; 4 + 10 + 4];
-        server.read_exact(&mut heard).await.expect("the statement and an empty packet");
-        assert_eq!(heard[14..], [0, 0, 0, 2]);
+        let mut received = [0; 4 + 10 + 4];
+        server.read_exact(&mut received).await.expect("the statement and an empty packet");
+        assert_eq!(received[14..], [0, 0, 0, 2]);
         assert!(!session.exchange.is_unfinished(), "the session goes on");
     }
 }
@@ -182,15 +182,15 @@ async fn rows_for_a_load_go_in_numbered_packets_with_an_empty_one_at_the_end() {
     let answer = packet(5, &ok(6));
     let (mut session, mut server) = answered(true, &[&asks[..], &answer].concat(), false).await;
     let rows = vec![b'7'; (256 << 10) + 3];
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let (done, ()) = tokio::join!(session.load_rows("LOAD DATA", &rows), async {
-        heard.resize(4 + 10 + 4 + (256 << 10) + 4 + 3 + 4, 0);
-        server.read_exact(&mut heard).await.expect("statement, rows, end");
+        received.resize(4 + 10 + 4 + (256 << 10) + 4 + 3 + 4, 0);
+        server.read_exact(&mut received).await.expect("statement, rows, end");
     });
     assert_eq!(done.expect("taken").affected, 7);
     let first = 14 + 4 + (256 << 10);
-    assert_eq!(heard[14..18], [0, 0, 4, 2]);
-    assert_eq!(heard[first..], [3, 0, 0, 3, b'7', b'7', b'7', 0, 0, 0, 4]);
+    assert_eq!(received[14..18], [0, 0, 4, 2]);
+    assert_eq!(received[first..], [3, 0, 0, 3, b'7', b'7', b'7', 0, 0, 0, 4]);
     assert!(!session.exchange.is_unfinished());
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Mysql;
-use crate::product::{self, Asked, Description, cell, name_value_pairs, permitted};
+use crate::product::{self, Description, LimitedSession, cell, name_value_pairs, permitted};
 use crate::{Class, DbError, Session};
 
 /// A counter of MySQL from 5.6 on, whose performance schema counts what is done with files, and one
@@ -54,7 +54,9 @@ const SOURCES: [&str; 2] = [
     "SELECT VARIABLE_NAME, VARIABLE_SOURCE FROM performance_schema.variables_info WHERE VARIABLE_SOURCE <> 'COMPILED'",
 ];
 
-pub(super) async fn counters(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<String, String>, DbError> {
+pub(super) async fn counters(
+    session: &mut LimitedSession<'_, Mysql>,
+) -> Result<BTreeMap<String, String>, DbError> {
     let mut counters = name_value_pairs(session, "SHOW GLOBAL STATUS").await?;
     if counters.contains_key(HAS_FILE_COUNTS) && !counters.contains_key(HAS_GROUP_COUNTS) {
         let operations = permitted(name_value_pairs(session, BINLOG_OPERATIONS).await)?;
@@ -63,7 +65,7 @@ pub(super) async fn counters(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<
     Ok(counters)
 }
 
-pub(super) async fn describe(session: &mut Asked<'_, Mysql>) -> Result<Description, DbError> {
+pub(super) async fn describe(session: &mut LimitedSession<'_, Mysql>) -> Result<Description, DbError> {
     let version_text = cell(session, "SELECT VERSION()").await?.unwrap_or_default();
     if version_text.is_empty() {
         return Err(DbError::new(
@@ -129,7 +131,7 @@ pub(super) async fn variables(
 }
 
 /// Values of this session, as far as the version has them.
-async fn own_values(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<String, String>, DbError> {
+async fn own_values(session: &mut LimitedSession<'_, Mysql>) -> Result<BTreeMap<String, String>, DbError> {
     let mut all = name_value_pairs(session, "SHOW SESSION VARIABLES").await?;
     all.retain(|name, _| SESSION.contains(&name.as_str()));
     let definitions = if session.defines_columns_once() { "once" } else { "always" };
@@ -139,7 +141,7 @@ async fn own_values(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<String, S
 }
 
 /// Empty where the server does not report: it is of use, and nothing depends on it.
-async fn sources(session: &mut Asked<'_, Mysql>) -> BTreeMap<String, String> {
+async fn sources(session: &mut LimitedSession<'_, Mysql>) -> BTreeMap<String, String> {
     for sql in SOURCES {
         if let Ok(found) = name_value_pairs(session, sql).await
             && !found.is_empty()

@@ -1,4 +1,4 @@
-//! What a null database was asked, word for word: shows what a workload sends without a server.
+//! The requests to a null database, word for word: shows what a workload sends without a server.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use crate::{Cells, Param};
 
 /// One request, in the order in which requests were sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum Request {
     Query(String),
     /// A prepared statement's text, at each execution, with its parameters.
     Execute(String, Vec<Param>),
@@ -23,7 +23,7 @@ pub struct Journal {
 
 #[derive(Debug, Default)]
 struct State {
-    asked: Vec<Asked>,
+    requests: Vec<Request>,
     answers: BTreeMap<String, i64>,
 }
 
@@ -34,18 +34,18 @@ impl Journal {
         self.state().answers.insert(sql.to_owned(), value);
     }
 
-    /// Everything asked since the last call.
-    pub fn take(&self) -> Vec<Asked> {
-        std::mem::take(&mut self.state().asked)
+    /// All requests since the last call.
+    pub fn take(&self) -> Vec<Request> {
+        std::mem::take(&mut self.state().requests)
     }
 
-    pub(super) fn write(&self, asked: Asked) {
-        self.state().asked.push(asked);
+    pub(super) fn write(&self, request: Request) {
+        self.state().requests.push(request);
     }
 
     pub(super) fn rows(&self, sql: &str) -> Cells {
         let mut state = self.state();
-        state.asked.push(Asked::Rows(sql.to_owned()));
+        state.requests.push(Request::Rows(sql.to_owned()));
         let value = state.answers.get(sql);
         value.map_or_else(Vec::new, |value| vec![vec![Some(value.to_string())]])
     }

@@ -7,7 +7,7 @@ mod product;
 
 use std::time::Duration;
 
-pub use journal::{Asked, Journal};
+pub use journal::{Journal, Request};
 
 use affected::Affected;
 
@@ -50,7 +50,7 @@ impl NullSession {
     /// Takes the rows of a bulk statement, one a line; a journal gets them after its text.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Answer {
         if let Some(journal) = &self.options.journal {
-            journal.write(Asked::Query(format!("{sql}\n{}", String::from_utf8_lossy(rows))));
+            journal.write(Request::Query(format!("{sql}\n{}", String::from_utf8_lossy(rows))));
         }
         let lines = rows.iter().filter(|&&byte| byte == b'\n').count() as u64;
         self.answer(lines).await
@@ -70,7 +70,7 @@ impl NullSession {
 impl Session for NullSession {
     async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         if let Some(journal) = &self.options.journal {
-            journal.write(Asked::Query(String::from_utf8_lossy(sql).into_owned()));
+            journal.write(Request::Query(String::from_utf8_lossy(sql).into_owned()));
         }
         Ok(self.answer(Affected::of(sql).with(&[])).await)
     }
@@ -87,7 +87,7 @@ impl Session for NullSession {
         let prepared = self.statements.get((statement.id as usize).saturating_sub(1));
         if let Some(journal) = &self.options.journal {
             let sql = prepared.map(|(sql, _)| sql.clone()).unwrap_or_default();
-            journal.write(Asked::Execute(sql, params.to_vec()));
+            journal.write(Request::Execute(sql, params.to_vec()));
         }
         let affected = prepared.map_or(1, |(_, affected)| affected.with(params));
         Ok(self.answer(affected).await)
@@ -115,10 +115,10 @@ mod tests {
         assert_eq!(crate::first_i64(&session.rows("SELECT 1").await.unwrap()), Some(7));
         assert!(session.rows("SELECT 2").await.unwrap().is_empty());
         let expected = [
-            Asked::Query("DELETE".into()),
-            Asked::Execute("INSERT ?".into(), vec![Param::Int(3)]),
-            Asked::Rows("SELECT 1".into()),
-            Asked::Rows("SELECT 2".into()),
+            Request::Query("DELETE".into()),
+            Request::Execute("INSERT ?".into(), vec![Param::Int(3)]),
+            Request::Rows("SELECT 1".into()),
+            Request::Rows("SELECT 2".into()),
         ];
         assert_eq!(journal.take(), expected);
         assert!(journal.take().is_empty());

@@ -1,7 +1,7 @@
 //! The null database as a [`Product`].
 
 use super::{Null, NullSession, Options, capabilities};
-use crate::product::{Asked, Connection, Description, Product};
+use crate::product::{Connection, Description, LimitedSession, Product};
 use crate::{Answer, Capabilities, DbError};
 
 impl Connection for NullSession {
@@ -26,7 +26,7 @@ impl Product for Null {
         Ok(NullSession::new(options))
     }
 
-    async fn describe(_session: &mut Asked<'_, Self>) -> Result<Description, DbError> {
+    async fn describe(_session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError> {
         let name = Self::NAME.to_owned();
         Ok(Description { product: name.clone(), engine: name, ..Description::default() })
     }

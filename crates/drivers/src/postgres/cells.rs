@@ -2,7 +2,7 @@
 //! path for everything that is not hot.
 
 use super::copy::put_no_rows;
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::message::Reader;
 use super::report;
 use super::wire::Wire;
@@ -99,9 +99,9 @@ async fn read<S: ByteStream>(
         match kind {
             b'S' | b'A' | b'N' => {}
             b'E' => match Fault::in_session(report::error(body)?) {
-                ended @ Fault::Said(Said::Ended(_)) => return Err(ended),
-                said => {
-                    fault.get_or_insert(said);
+                ended @ Fault::Server(ServerError::Ended(_)) => return Err(ended),
+                reported => {
+                    fault.get_or_insert(reported);
                     return Ok(kind);
                 }
             },

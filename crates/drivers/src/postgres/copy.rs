@@ -1,8 +1,8 @@
 //! COPY ... FROM STDIN: rows in bulk, in the server's own text, CSV or binary format.
 
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::message::{put, put_text};
-use super::scan::{Asked, Scanner, Step};
+use super::scan::{RequestForm, Scanner, Step};
 use super::wire::Wire;
 use crate::Answer;
 use crate::stream::ByteStream;
@@ -20,7 +20,7 @@ pub(super) fn put_no_rows(out: &mut Vec<u8>) {
 
 /// The failure of a COPY that came as an ordinary statement.
 pub(super) fn no_copy_here() -> Fault {
-    Fault::Said(Said::Copy(
+    Fault::Server(ServerError::Copy(
         "a COPY from the client cannot be run as an ordinary statement; give its rows with it",
     ))
 }
@@ -32,10 +32,12 @@ where
     S: ByteStream,
     C: IntoIterator<Item: AsRef<[u8]>>,
 {
-    let mut scanner = Scanner::new(Asked::Query);
+    let mut scanner = Scanner::new(RequestForm::Query);
     if wire.scan(&mut scanner).await? != Step::CopyIn {
         scanner.finish()?;
-        return Err(Fault::Said(Said::Copy("this is no COPY ... FROM STDIN: the server asks for no rows")));
+        return Err(Fault::Server(ServerError::Copy(
+            "this is no COPY ... FROM STDIN: the server asks for no rows",
+        )));
     }
     wire.message();
     for chunk in chunks {

@@ -2,7 +2,7 @@
 
 use super::Postgres;
 use super::status::major;
-use crate::product::{Asked, Debt, LEAST_BOUND_COUNT, name_value_pairs, permitted};
+use crate::product::{Debt, LEAST_BOUND_COUNT, LimitedSession, name_value_pairs, permitted};
 use crate::{Bounds, DbError};
 
 /// The version in which the write-ahead log's functions lost their `xlog`, and processes got a
@@ -12,7 +12,7 @@ const NEW_NAMES_SINCE: u32 = 10;
 /// Names that are capacities; all others are levels.
 const CAPACITIES: &[&str] = &["live_rows", "redo_capacity_bytes"];
 
-pub(super) async fn read(session: &mut Asked<'_, Postgres>, debt: &mut Debt) -> Result<(), DbError> {
+pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>, debt: &mut Debt) -> Result<(), DbError> {
     for sql in queries(major(session)) {
         for (name, value) in permitted(name_value_pairs(session, sql).await)?.unwrap_or_default() {
             let value = value.parse::<i64>().ok();

@@ -2,9 +2,9 @@
 
 use super::classes::class_of;
 use crate::Class;
-use crate::fault::Saying;
+use crate::fault::ServerFault;
 
-pub(super) type Fault = crate::fault::Fault<Said>;
+pub(super) type Fault = crate::fault::Fault<ServerError>;
 
 /// An error that the server sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +17,10 @@ pub(super) struct Report {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Said {
+pub(super) enum ServerError {
     /// The server said no; the session goes on, or never began.
     #[error("server said: {}", .0.message)]
-    Server(Report),
+    Reported(Report),
     /// The server said why it ends the session.
     #[error("server said: {}", .0.message)]
     Ended(Report),
@@ -31,22 +31,26 @@ pub(super) enum Said {
 impl Fault {
     /// What the server said in a session that goes on, unless it says otherwise.
     pub(super) fn in_session(report: Report) -> Self {
-        Self::Said(if report.ends_session { Said::Ended(report) } else { Said::Server(report) })
+        Self::Server(if report.ends_session {
+            ServerError::Ended(report)
+        } else {
+            ServerError::Reported(report)
+        })
     }
 }
 
-impl Saying for Said {
+impl ServerFault for ServerError {
     fn class(&self) -> Class {
         match self {
             Self::Ended(_) => Class::Lost,
-            Self::Server(report) => class_of(&report.state),
+            Self::Reported(report) => class_of(&report.state),
             Self::Copy(_) => Class::Refused,
         }
     }
 
     fn code(&self) -> String {
         match self {
-            Self::Server(report) | Self::Ended(report) => report.state.clone(),
+            Self::Reported(report) | Self::Ended(report) => report.state.clone(),
             Self::Copy(_) => "copy".to_owned(),
         }
     }
@@ -62,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_fault_is_reported_with_context_and_state() {
-        insta::assert_snapshot!(Fault::Said(Said::Server(report("23505", false))).into_error("INSERT INTO t ... on /run/a"),
+        insta::assert_snapshot!(Fault::Server(ServerError::Reported(report("23505", false))).into_error("INSERT INTO t ... on /run/a"),
             @"INSERT INTO t ... on /run/a: server said: no more (23505)");
     }
 

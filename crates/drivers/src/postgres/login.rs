@@ -7,12 +7,12 @@ use postgres_protocol::authentication::sasl::{
 };
 
 use super::Options;
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::message::{Reader, put, put_sized, put_text};
 use super::report;
 use super::secure::Binding;
 use super::wire::Wire;
-use crate::excerpt::said;
+use crate::excerpt::server_text;
 use crate::options::Channel;
 use crate::stream::ByteStream;
 
@@ -62,11 +62,11 @@ pub(super) async fn login<S: ByteStream>(
                     wire.wipe();
                 }
             }
-            (b'E', _) => return Err(Fault::Said(Said::Server(report::error(&body)?))),
+            (b'E', _) => return Err(Fault::Server(ServerError::Reported(report::error(&body)?))),
             (b'S', true) => {
                 let mut reader = Reader(&body);
                 if reader.text()? == b"server_version" {
-                    agreed.version = said(reader.text()?);
+                    agreed.version = server_text(reader.text()?);
                 }
             }
             (b'K', true) => {
@@ -192,7 +192,7 @@ fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, 
         _ => Err(Fault::Login(format!(
             "the server offers the authentication mechanisms {} only, of which dbdyno speaks none; use an account with \
              scram-sha-256 or md5",
-            said(&offered.join(&b", "[..]))
+            server_text(&offered.join(&b", "[..]))
         ))),
     }
 }

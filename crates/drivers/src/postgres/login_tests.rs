@@ -48,18 +48,18 @@ async fn played(options: &Options, script: &[Vec<u8>]) -> (Result<Agreed, Fault>
     let (client, mut server) = tokio::io::duplex(1 << 16);
     let mut wire = Wire::new(client);
     let serve = async move {
-        let mut heard = vec![received_startup(&mut server).await];
+        let mut received = vec![received_startup(&mut server).await];
         for (index, part) in script.iter().enumerate() {
             server.write_all(part).await.expect("an answer is sent");
             if index + 1 < script.len() {
-                heard.push(received_proof(&mut server).await);
+                received.push(received_proof(&mut server).await);
             }
         }
-        heard
+        received
     };
-    let (outcome, heard) =
+    let (outcome, received) =
         tokio::join!(login(&mut wire, options, Channel::new(options, false), Binding::Impossible), serve);
-    (outcome, heard)
+    (outcome, received)
 }
 
 fn admitted() -> Vec<u8> {
@@ -73,7 +73,7 @@ fn reported(outcome: Result<Agreed, Fault>) -> String {
 
 #[tokio::test]
 async fn the_start_names_user_database_and_encoding() {
-    let (agreed, heard) = played(&socket(""), &[[notice("hello"), admitted()].concat()]).await;
+    let (agreed, received) = played(&socket(""), &[[notice("hello"), admitted()].concat()]).await;
     let agreed = agreed.expect("a login");
     assert_eq!((agreed.version.as_str(), agreed.backend), ("15.19", 0x1234));
     let with_database = startup(&[
@@ -82,27 +82,27 @@ async fn the_start_names_user_database_and_encoding() {
         ("application_name", "dbdyno"),
         ("client_encoding", "UTF8"),
     ]);
-    assert_eq!(heard[0], with_database);
-    let (_, heard) = played(&tcp(""), &[admitted()]).await;
-    assert!(!heard[0].windows(8).any(|window| window == b"database"));
+    assert_eq!(received[0], with_database);
+    let (_, received) = played(&tcp(""), &[admitted()]).await;
+    assert!(!received[0].windows(8).any(|window| window == b"database"));
 }
 
 #[tokio::test]
 async fn a_clear_password_never_goes_over_tcp() {
     let script = [asks(CLEARTEXT, b""), admitted()];
-    let (agreed, heard) = played(&socket("secret"), &script).await;
+    let (agreed, received) = played(&socket("secret"), &script).await;
     agreed.expect("a login");
-    assert_eq!(heard[1], b"secret\0");
+    assert_eq!(received[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), &script[..1]).await;
     insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or set the method scram-sha-256 in pg_hba.conf");
 }
 
 #[tokio::test]
 async fn an_md5_password_is_hashed_with_user_and_salt() {
-    let (agreed, heard) = played(&tcp("secret"), &[asks(MD5, b"salt"), admitted()]).await;
+    let (agreed, received) = played(&tcp("secret"), &[asks(MD5, b"salt"), admitted()]).await;
     agreed.expect("a login");
     // "md5" + hex(md5(hex(md5("secret" + "bench")) + "salt")), computed with another tool.
-    assert_eq!(String::from_utf8_lossy(&heard[1]), "md576820aef5b65ee17efcd84bebe25b079\0");
+    assert_eq!(String::from_utf8_lossy(&received[1]), "md576820aef5b65ee17efcd84bebe25b079\0");
 }
 
 #[tokio::test]

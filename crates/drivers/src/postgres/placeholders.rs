@@ -2,7 +2,7 @@
 
 /// Where in a statement a byte is.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum LexerState<'a> {
     Plain,
     /// Inside `'...'` or `"..."`; doubled quotes end and begin it again, which comes to the same.
     Quoted(u8),
@@ -22,50 +22,50 @@ enum Place<'a> {
 pub(super) fn numbered(sql: &str) -> String {
     let bytes = sql.as_bytes();
     let mut out = String::with_capacity(sql.len() + 16);
-    let (mut place, mut number, mut at, mut copied) = (Place::Plain, 0_u32, 0, 0);
+    let (mut state, mut number, mut at, mut copied) = (LexerState::Plain, 0_u32, 0, 0);
     while at < bytes.len() {
         let rest = &bytes[at..];
         let mut step = 1;
-        place = match (place, rest) {
-            (Place::Plain, [b'?', ..]) => {
+        state = match (state, rest) {
+            (LexerState::Plain, [b'?', ..]) => {
                 number += 1;
                 out.push_str(&sql[copied..at]);
                 out.push_str(&format!("${number}"));
                 copied = at + 1;
-                Place::Plain
+                LexerState::Plain
             }
-            (Place::Plain, [b'\'', ..]) if begins_escaped(&bytes[..at]) => Place::Escaped,
-            (Place::Plain, [quote @ (b'\'' | b'"'), ..]) => Place::Quoted(*quote),
-            (Place::Plain, [b'$', ..]) => match dollar_tag(&bytes[..at], rest) {
+            (LexerState::Plain, [b'\'', ..]) if begins_escaped(&bytes[..at]) => LexerState::Escaped,
+            (LexerState::Plain, [quote @ (b'\'' | b'"'), ..]) => LexerState::Quoted(*quote),
+            (LexerState::Plain, [b'$', ..]) => match dollar_tag(&bytes[..at], rest) {
                 Some(tag) => {
                     step = tag.len();
-                    Place::Dollar(tag)
+                    LexerState::Dollar(tag)
                 }
-                None => Place::Plain,
+                None => LexerState::Plain,
             },
-            (Place::Plain, [b'-', b'-', ..]) => Place::Line,
-            (Place::Plain, [b'/', b'*', ..]) => {
+            (LexerState::Plain, [b'-', b'-', ..]) => LexerState::Line,
+            (LexerState::Plain, [b'/', b'*', ..]) => {
                 step = 2;
-                Place::Block(1)
+                LexerState::Block(1)
             }
-            (Place::Quoted(quote), [byte, ..]) if *byte == quote => Place::Plain,
-            (Place::Escaped, [b'\\', ..]) => {
+            (LexerState::Quoted(quote), [byte, ..]) if *byte == quote => LexerState::Plain,
+            (LexerState::Escaped, [b'\\', ..]) => {
                 step = 2;
-                Place::Escaped
+                LexerState::Escaped
             }
-            (Place::Escaped, [b'\'', ..]) => Place::Plain,
-            (Place::Dollar(tag), _) if rest.starts_with(tag) => {
+            (LexerState::Escaped, [b'\'', ..]) => LexerState::Plain,
+            (LexerState::Dollar(tag), _) if rest.starts_with(tag) => {
                 step = tag.len();
-                Place::Plain
+                LexerState::Plain
             }
-            (Place::Line, [b'\n' | b'\r', ..]) => Place::Plain,
-            (Place::Block(depth), [b'/', b'*', ..]) => {
+            (LexerState::Line, [b'\n' | b'\r', ..]) => LexerState::Plain,
+            (LexerState::Block(depth), [b'/', b'*', ..]) => {
                 step = 2;
-                Place::Block(depth + 1)
+                LexerState::Block(depth + 1)
             }
-            (Place::Block(depth), [b'*', b'/', ..]) => {
+            (LexerState::Block(depth), [b'*', b'/', ..]) => {
                 step = 2;
-                if depth == 1 { Place::Plain } else { Place::Block(depth - 1) }
+                if depth == 1 { LexerState::Plain } else { LexerState::Block(depth - 1) }
             }
             (unchanged, _) => unchanged,
         };

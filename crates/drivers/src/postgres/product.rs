@@ -8,7 +8,9 @@ use super::fault::Fault;
 use super::secure::connected;
 use super::{Options, Postgres, PostgresSession, capabilities, debt, status};
 use crate::exchange::Exchange;
-use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Unreported, Work, column};
+use crate::product::{
+    Connection, Debt, Description, LimitedSession, Locks, Product, Unreported, Work, column,
+};
 use crate::roster::Ticket;
 use crate::{Answer, Bounds, Capabilities, DbError, Encryption, Rows, Sent};
 
@@ -86,20 +88,20 @@ impl Product for Postgres {
         Some(options)
     }
 
-    async fn describe(session: &mut Asked<'_, Self>) -> Result<Description, DbError> {
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError> {
         status::describe(session).await
     }
 
-    async fn counters(session: &mut Asked<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
         status::counters(session).await
     }
 
-    async fn unreported(session: &mut Asked<'_, Self>) -> Result<Option<Unreported>, DbError> {
+    async fn unreported(session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>, DbError> {
         status::unreported(session).await
     }
 
     async fn debt(
-        session: &mut Asked<'_, Self>,
+        session: &mut LimitedSession<'_, Self>,
         _capabilities: &Capabilities,
         debt: &mut Debt,
     ) -> Result<(), DbError> {
@@ -142,7 +144,10 @@ impl Product for Postgres {
         sent.map_err(|fault| fault.into_error(&format!("asking {} to cancel", options.place())))
     }
 
-    async fn at_work(session: &mut Asked<'_, Self>, _login: &Options) -> Result<Vec<String>, DbError> {
+    async fn at_work(
+        session: &mut LimitedSession<'_, Self>,
+        _login: &Options,
+    ) -> Result<Vec<String>, DbError> {
         column(session, AT_WORK).await
     }
 }

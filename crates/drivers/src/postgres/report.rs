@@ -2,7 +2,7 @@
 
 use super::fault::{Fault, Report};
 use super::message::Reader;
-use crate::excerpt::said;
+use crate::excerpt::server_text;
 
 pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {
     let mut reader = Reader(body);
@@ -14,8 +14,8 @@ pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {
         }
         let text = reader.text()?;
         match field {
-            b'C' => report.state = said(text),
-            b'M' => report.message = said(text),
+            b'C' => report.state = server_text(text),
+            b'M' => report.message = server_text(text),
             // Severity in English, whatever the server's language; `S` is the translated one.
             b'V' => report.ends_session = matches!(text, b"FATAL" | b"PANIC"),
             _ => {}

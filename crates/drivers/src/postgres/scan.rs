@@ -1,7 +1,7 @@
 //! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes
 //! nothing.
 
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::message::{HEADER, header};
 use super::report;
 use crate::Answer;
@@ -22,9 +22,9 @@ pub(super) enum Step {
     CopyIn,
 }
 
-/// What was asked, which decides what may come.
+/// How the statement was sent, which decides which messages may come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RequestForm {
     /// A text, which may hold several statements.
     Query,
     /// The execution of one prepared statement.
@@ -47,7 +47,7 @@ enum Phase {
 /// A walk over one answer, fed with bytes as they arrive.
 #[derive(Debug)]
 pub(super) struct Scanner {
-    asked: Asked,
+    form: RequestForm,
     phase: Phase,
     /// Bytes of the current message that are not yet there and will be passed over.
     skip: usize,
@@ -61,10 +61,10 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    pub(super) fn new(asked: Asked) -> Self {
-        let phase = if asked == Asked::Query { Phase::Results } else { Phase::Begun };
+    pub(super) fn new(form: RequestForm) -> Self {
+        let phase = if form == RequestForm::Query { Phase::Results } else { Phase::Begun };
         Self {
-            asked,
+            form,
             phase,
             skip: 0,
             answered: false,
@@ -74,8 +74,8 @@ impl Scanner {
         }
     }
 
-    pub(super) fn asked(&self) -> Asked {
-        self.asked
+    pub(super) fn form(&self) -> RequestForm {
+        self.form
     }
 
     /// What was counted, or the error that came instead.
@@ -131,8 +131,8 @@ impl Scanner {
             (b'D' | b'd', Phase::Results) => self.answer.rows += 1,
             (b'T' | b'c', Phase::Results) => {}
             (b'2', Phase::Begun) => self.phase = Phase::Results,
-            (b'2', Phase::Over) if self.asked == Asked::Pipeline => self.phase = Phase::Results,
-            (b'1', Phase::Begun | Phase::Over) if self.asked == Asked::Pipeline => {}
+            (b'2', Phase::Over) if self.form == RequestForm::Pipeline => self.phase = Phase::Results,
+            (b'1', Phase::Begun | Phase::Over) if self.form == RequestForm::Pipeline => {}
             // An empty statement, and a portal that stopped at a row limit, which is never set.
             (b'I' | b's', Phase::Results) => self.end_of_statement(),
             (b'H', Phase::Results) => self.copies_out = true,
@@ -157,7 +157,7 @@ impl Scanner {
             b'E' => {
                 let read = if self.skip > 0 { report::beginning_of_error } else { report::error };
                 let fault = Fault::in_session(read(body)?);
-                if matches!(fault, Fault::Said(Said::Ended(_))) {
+                if matches!(fault, Fault::Server(ServerError::Ended(_))) {
                     return Err(fault);
                 }
                 self.fault.get_or_insert(fault);
@@ -173,7 +173,7 @@ impl Scanner {
 
     fn end_of_statement(&mut self) {
         self.answered = true;
-        if self.asked != Asked::Query {
+        if self.form != RequestForm::Query {
             self.phase = Phase::Over;
         }
     }

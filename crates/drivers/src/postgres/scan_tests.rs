@@ -19,8 +19,8 @@ enum Outcome {
 
 /// Feeds `bytes` in pieces of the given lengths (the last one repeated), as reads would deliver
 /// them.
-fn fed(asked: Asked, bytes: &[u8], pieces: &[usize]) -> Outcome {
-    let mut scanner = Scanner::new(asked);
+fn fed(form: RequestForm, bytes: &[u8], pieces: &[usize]) -> Outcome {
+    let mut scanner = Scanner::new(form);
     let (mut kept, mut arrived) = (0, 0);
     let mut pieces = pieces.iter().copied().chain(std::iter::repeat(*pieces.last().unwrap_or(&1)));
     while arrived < bytes.len() {
@@ -41,25 +41,22 @@ fn fed(asked: Asked, bytes: &[u8], pieces: &[usize]) -> Outcome {
     Outcome::Unfinished
 }
 
-fn whole(asked: Asked, messages: &[Vec<u8>]) -> Outcome {
+fn whole(form: RequestForm, messages: &[Vec<u8>]) -> Outcome {
     let bytes = messages.concat();
-    fed(asked, &bytes, &[bytes.len()])
+    fed(form, &bytes, &[bytes.len()])
 }
 
 /// The answer must come out the same wherever the bytes are cut, and only with the last byte.
-fn check(asked: Asked, messages: &[Vec<u8>], rows: u64, affected: u64, warnings: u16) {
+fn check(form: RequestForm, messages: &[Vec<u8>], rows: u64, affected: u64, warnings: u16) {
     let bytes = messages.concat();
     let expected = Answer { rows, affected, bytes: bytes.len() as u64, warnings };
-    let answer = |pieces: &[usize]| match fed(asked, &bytes, pieces) {
+    let answer = |pieces: &[usize]| match fed(form, &bytes, pieces) {
         Outcome::Answer(answer) => answer,
         other => panic!("{pieces:?}: {other:?}"),
     };
     for cut in 1..bytes.len() {
         assert_eq!(answer(&[cut, bytes.len()]), expected, "cut at {cut}");
-        assert!(
-            matches!(fed(asked, &bytes[..cut], &[cut]), Outcome::Unfinished),
-            "{cut} bytes are no answer"
-        );
+        assert!(matches!(fed(form, &bytes[..cut], &[cut]), Outcome::Unfinished), "{cut} bytes are no answer");
     }
     assert_eq!(answer(&[bytes.len()]), expected);
     assert_eq!(answer(&[1]), expected, "byte by byte");
@@ -71,24 +68,24 @@ fn bound() -> Vec<u8> {
 
 #[test]
 fn rows_changed_are_those_of_the_tag() {
-    check(Asked::Query, &[complete("INSERT 0 100"), ready()], 0, 100, 0);
-    check(Asked::Query, &[complete("CREATE TABLE"), ready()], 0, 0, 0);
-    check(Asked::Execute, &[bound(), complete("DELETE 50"), ready()], 0, 50, 0);
+    check(RequestForm::Query, &[complete("INSERT 0 100"), ready()], 0, 100, 0);
+    check(RequestForm::Query, &[complete("CREATE TABLE"), ready()], 0, 0, 0);
+    check(RequestForm::Execute, &[bound(), complete("DELETE 50"), ready()], 0, 50, 0);
 }
 
 #[test]
 fn rows_are_counted() {
     let rows = [two_columns(), short_row(), row(&[None, None]), complete("SELECT 2"), ready()];
-    check(Asked::Query, &rows, 2, 0, 0);
-    check(Asked::Query, &[two_columns(), complete("SELECT 0"), ready()], 0, 0, 0);
-    check(Asked::Execute, &[bound(), short_row(), short_row(), complete("SELECT 2"), ready()], 2, 0, 0);
-    check(Asked::Query, &[two_columns(), short_row(), complete("INSERT 0 1"), ready()], 1, 1, 0);
+    check(RequestForm::Query, &rows, 2, 0, 0);
+    check(RequestForm::Query, &[two_columns(), complete("SELECT 0"), ready()], 0, 0, 0);
+    check(RequestForm::Execute, &[bound(), short_row(), short_row(), complete("SELECT 2"), ready()], 2, 0, 0);
+    check(RequestForm::Query, &[two_columns(), short_row(), complete("INSERT 0 1"), ready()], 1, 1, 0);
 }
 
 #[test]
 fn an_empty_statement_is_answered() {
-    check(Asked::Query, &[message(b'I', b""), ready()], 0, 0, 0);
-    check(Asked::Execute, &[bound(), message(b'I', b""), ready()], 0, 0, 0);
+    check(RequestForm::Query, &[message(b'I', b""), ready()], 0, 0, 0);
+    check(RequestForm::Execute, &[bound(), message(b'I', b""), ready()], 0, 0, 0);
 }
 
 #[test]
@@ -101,14 +98,14 @@ fn several_statements_in_one_text_are_read_to_the_last() {
         complete("UPDATE 4"),
         ready(),
     ];
-    check(Asked::Query, &messages, 1, 7, 0);
+    check(RequestForm::Query, &messages, 1, 7, 0);
 }
 
 #[test]
 fn notices_are_counted_and_what_comes_at_any_time_is_passed_over() {
-    for asked in [Asked::Query, Asked::Execute] {
+    for form in [RequestForm::Query, RequestForm::Execute] {
         let mut messages = vec![short_row(), short_row(), complete("SELECT 2"), ready()];
-        if asked == Asked::Execute {
+        if form == RequestForm::Execute {
             messages.insert(0, bound());
         }
         for at in 0..messages.len() {
@@ -116,7 +113,7 @@ fn notices_are_counted_and_what_comes_at_any_time_is_passed_over() {
             with.insert(at, notice("relation does not exist, skipping"));
             with.insert(at, parameter("TimeZone", "UTC"));
             with.insert(at, message(b'A', b"\0\0\0\x07channel\0payload\0"));
-            check(asked, &with, 2, 0, 1);
+            check(form, &with, 2, 0, 1);
         }
     }
 }
@@ -132,14 +129,14 @@ fn rows_copied_out_are_counted_once() {
         complete("DELETE 5"),
         ready(),
     ];
-    check(Asked::Query, &copy, 2, 5, 0);
+    check(RequestForm::Query, &copy, 2, 5, 0);
 }
 
 #[test]
 fn a_copy_from_the_client_is_handed_up() {
     let wants_rows = message(b'G', b"\0\0\x01\0\0");
-    assert!(matches!(whole(Asked::Query, std::slice::from_ref(&wants_rows)), Outcome::CopyIn));
-    assert!(matches!(whole(Asked::Execute, &[bound(), wants_rows]), Outcome::CopyIn));
+    assert!(matches!(whole(RequestForm::Query, std::slice::from_ref(&wants_rows)), Outcome::CopyIn));
+    assert!(matches!(whole(RequestForm::Execute, &[bound(), wants_rows]), Outcome::CopyIn));
 }
 
 #[test]
@@ -147,7 +144,7 @@ fn long_rows_are_passed_over_in_any_pieces() {
     let long = vec![b'x'; 20_000_000];
     let bytes = [two_columns(), row(&[Some(&long)]), short_row(), complete("SELECT 2"), ready()].concat();
     for piece in [bytes.len(), 1 << 16, 4099] {
-        match fed(Asked::Query, &bytes, &[piece]) {
+        match fed(RequestForm::Query, &bytes, &[piece]) {
             Outcome::Answer(answer) => assert_eq!((answer.rows, answer.bytes), (2, bytes.len() as u64)),
             other => panic!("{other:?}"),
         }
@@ -158,14 +155,16 @@ fn long_rows_are_passed_over_in_any_pieces() {
 fn an_error_is_reported_in_every_phase_but_only_when_the_server_is_ready_again() {
     let query = vec![two_columns(), short_row(), complete("SELECT 1")];
     let execute = vec![bound(), short_row(), complete("INSERT 0 1")];
-    for (asked, phases) in [(Asked::Query, query), (Asked::Execute, execute)] {
+    for (form, phases) in [(RequestForm::Query, query), (RequestForm::Execute, execute)] {
         for cut in 0..=phases.len() {
             let mut messages = phases[..cut].to_vec();
             messages.push(error("23505", "duplicate key"));
-            assert!(matches!(whole(asked, &messages), Outcome::Unfinished), "after {cut}");
+            assert!(matches!(whole(form, &messages), Outcome::Unfinished), "after {cut}");
             messages.push(ready());
-            match whole(asked, &messages) {
-                Outcome::Fault(Fault::Said(Said::Server(report))) => assert_eq!(report.state, "23505"),
+            match whole(form, &messages) {
+                Outcome::Fault(Fault::Server(ServerError::Reported(report))) => {
+                    assert_eq!(report.state, "23505")
+                }
                 other => panic!("after {cut} messages: {other:?}"),
             }
         }
@@ -175,9 +174,9 @@ fn an_error_is_reported_in_every_phase_but_only_when_the_server_is_ready_again()
 #[test]
 fn an_error_that_ends_the_session_is_reported_at_once() {
     let bytes = fatal("57P01", "terminating connection due to administrator command");
-    for asked in [Asked::Query, Asked::Execute] {
-        match fed(asked, &bytes, &[3]) {
-            Outcome::Fault(Fault::Said(Said::Ended(report))) => assert_eq!(report.state, "57P01"),
+    for form in [RequestForm::Query, RequestForm::Execute] {
+        match fed(form, &bytes, &[3]) {
+            Outcome::Fault(Fault::Server(ServerError::Ended(report))) => assert_eq!(report.state, "57P01"),
             other => panic!("{other:?}"),
         }
     }
@@ -185,27 +184,27 @@ fn an_error_that_ends_the_session_is_reported_at_once() {
 
 #[test]
 fn answers_that_break_the_protocol_are_distinguished() {
-    let malformed = |asked, messages: &[Vec<u8>]| match whole(asked, messages) {
+    let malformed = |form, messages: &[Vec<u8>]| match whole(form, messages) {
         Outcome::Fault(Fault::Malformed(what)) => what,
         other => panic!("{other:?}"),
     };
-    insta::assert_snapshot!(malformed(Asked::Query, &[ready()]), @"an end without an answer");
-    insta::assert_snapshot!(malformed(Asked::Execute, &[bound(), ready()]), @"an end without an answer");
-    insta::assert_snapshot!(malformed(Asked::Query, &[bound()]), @"a message that belongs to another answer");
-    insta::assert_snapshot!(malformed(Asked::Query, &[b"D\0\0\0\x01".to_vec()]), @"a message of an impossible length");
-    insta::assert_snapshot!(malformed(Asked::Query, &[b"C\x10\0\0\0".to_vec()]), @"a control message of more than 64 KiB");
-    insta::assert_snapshot!(malformed(Asked::Query, &[message(b'E', b"M\0\0")]), @"an error without SQLSTATE");
-    for (asked, messages) in [
-        (Asked::Execute, vec![short_row()]),
-        (Asked::Execute, vec![complete("SELECT 1")]),
-        (Asked::Execute, vec![bound(), bound()]),
-        (Asked::Execute, vec![bound(), complete("SELECT 0"), short_row()]),
-        (Asked::Execute, vec![bound(), complete("SELECT 0"), complete("SELECT 0")]),
-        (Asked::Query, vec![error("42601", "x"), short_row()]),
-        (Asked::Query, vec![message(b'R', b"\0\0\0\0")]),
-        (Asked::Query, vec![message(b'W', b"\0\0\0")]),
+    insta::assert_snapshot!(malformed(RequestForm::Query, &[ready()]), @"an end without an answer");
+    insta::assert_snapshot!(malformed(RequestForm::Execute, &[bound(), ready()]), @"an end without an answer");
+    insta::assert_snapshot!(malformed(RequestForm::Query, &[bound()]), @"a message that belongs to another answer");
+    insta::assert_snapshot!(malformed(RequestForm::Query, &[b"D\0\0\0\x01".to_vec()]), @"a message of an impossible length");
+    insta::assert_snapshot!(malformed(RequestForm::Query, &[b"C\x10\0\0\0".to_vec()]), @"a control message of more than 64 KiB");
+    insta::assert_snapshot!(malformed(RequestForm::Query, &[message(b'E', b"M\0\0")]), @"an error without SQLSTATE");
+    for (form, messages) in [
+        (RequestForm::Execute, vec![short_row()]),
+        (RequestForm::Execute, vec![complete("SELECT 1")]),
+        (RequestForm::Execute, vec![bound(), bound()]),
+        (RequestForm::Execute, vec![bound(), complete("SELECT 0"), short_row()]),
+        (RequestForm::Execute, vec![bound(), complete("SELECT 0"), complete("SELECT 0")]),
+        (RequestForm::Query, vec![error("42601", "x"), short_row()]),
+        (RequestForm::Query, vec![message(b'R', b"\0\0\0\0")]),
+        (RequestForm::Query, vec![message(b'W', b"\0\0\0")]),
     ] {
-        assert_eq!(malformed(asked, &messages), "a message that belongs to another answer", "{messages:?}");
+        assert_eq!(malformed(form, &messages), "a message that belongs to another answer", "{messages:?}");
     }
 }
 
@@ -233,9 +232,9 @@ proptest! {
         executes: bool,
         pieces in prop::collection::vec(1..9_usize, 1..30),
     ) {
-        let asked = if executes { Asked::Execute } else { Asked::Query };
-        let at_once = fed(asked, &bytes, &[bytes.len().max(1)]);
-        let in_pieces = fed(asked, &bytes, &pieces);
+        let form = if executes { RequestForm::Execute } else { RequestForm::Query };
+        let at_once = fed(form, &bytes, &[bytes.len().max(1)]);
+        let in_pieces = fed(form, &bytes, &pieces);
         prop_assert_eq!(format!("{at_once:?}"), format!("{in_pieces:?}"));
     }
 }

@@ -5,11 +5,11 @@ use std::future::poll_fn;
 
 use super::copy::{copy_in, no_copy_here, put_no_rows};
 use super::execute::{EXECUTE, Prepared, SYNC, put_parsed, put_prepare};
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::login::{Agreed, login};
 use super::message::{put, put_text};
 use super::placeholders::numbered;
-use super::scan::{Asked, Scanner, Step};
+use super::scan::{RequestForm, Scanner, Step};
 use super::secure::{Secured, connected};
 use super::wire::Wire;
 use super::{Options, cells};
@@ -61,8 +61,8 @@ impl PostgresSession {
     }
 }
 
-fn hint(said: &Said, options: &Options) -> &'static str {
-    let Said::Server(report) = said else { return "" };
+fn hint(error: &ServerError, options: &Options) -> &'static str {
+    let ServerError::Reported(report) = error else { return "" };
     match report.state.as_str() {
         "28P01" if options.password.is_empty() => exchange::NO_PASSWORD,
         "28P01" | "28000" => "; check the user, where its password comes from, and the server's pg_hba.conf",
@@ -95,7 +95,7 @@ impl<S: ByteStream> Session for PostgresSession<S> {
     async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         self.exchange.begin()?;
         put_query(self.wire.message(), sql);
-        let outcome = self.answer(Asked::Query).await;
+        let outcome = self.answer(RequestForm::Query).await;
         self.exchange.end(outcome, || excerpt(sql))
     }
 
@@ -110,7 +110,7 @@ impl<S: ByteStream> Session for PostgresSession<S> {
         }
         self.exchange.begin()?;
         prepared.put(self.wire.message(), params);
-        let outcome = self.answer(Asked::Execute).await;
+        let outcome = self.answer(RequestForm::Execute).await;
         self.exchange.end(outcome, || self.statements[index].excerpt.clone())
     }
 
@@ -170,7 +170,7 @@ impl<S: ByteStream> PostgresSession<S> {
             out.extend_from_slice(EXECUTE);
         }
         out.extend_from_slice(SYNC);
-        let mut scanner = Scanner::new(Asked::Pipeline);
+        let mut scanner = Scanner::new(RequestForm::Pipeline);
         let outcome = match self.wire.reply_listening(&mut scanner).await {
             Ok(true) => scanner.finish(),
             Ok(false) => self.scanned(scanner).await,
@@ -209,10 +209,10 @@ impl<S: ByteStream> PostgresSession<S> {
         }
     }
 
-    /// Sends what was asked, and counts through the answer.
-    async fn answer(&mut self, asked: Asked) -> Result<Answer, Fault> {
+    /// Sends the request, and counts through the answer.
+    async fn answer(&mut self, form: RequestForm) -> Result<Answer, Fault> {
         self.wire.send().await?;
-        self.scanned(Scanner::new(asked)).await
+        self.scanned(Scanner::new(form)).await
     }
 
     async fn scanned(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
@@ -227,7 +227,7 @@ impl<S: ByteStream> PostgresSession<S> {
     async fn without_copy(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
         let message = self.wire.message();
         put_no_rows(message);
-        if scanner.asked() != Asked::Query {
+        if scanner.form() != RequestForm::Query {
             // The server passed over the Sync that came before the COPY ended.
             put(message, b'S', |_| {});
         }

@@ -36,7 +36,7 @@ async fn answered(bytes: &[u8], closed: bool) -> (PostgresSession<DuplexStream>,
 }
 
 /// What the client has said.
-async fn heard(session: PostgresSession<DuplexStream>, mut server: DuplexStream) -> Vec<u8> {
+async fn received(session: PostgresSession<DuplexStream>, mut server: DuplexStream) -> Vec<u8> {
     drop(session);
     let mut bytes = Vec::new();
     server.read_to_end(&mut bytes).await.expect("the client's words");
@@ -60,7 +60,7 @@ async fn a_query_is_one_message_and_its_answer_is_counted() {
     let (mut session, server) = answered(&one_row(), false).await;
     let answer = session.query(b"SELECT 1, 2").await.expect("an answer");
     assert_eq!((answer.rows, answer.bytes), (1, one_row().len() as u64));
-    assert_eq!(heard(session, server).await, b"Q\0\0\0\x10SELECT 1, 2\0");
+    assert_eq!(received(session, server).await, b"Q\0\0\0\x10SELECT 1, 2\0");
 }
 
 #[tokio::test]
@@ -97,10 +97,10 @@ async fn a_statement_is_prepared_once_and_executed_in_one_write() {
     assert_eq!(session.execute(statement, &two).await.expect_err("a deadlock").class, Class::Retry);
     server.write_all(&executed()).await.expect("room");
     assert_eq!(session.execute(statement, &two).await.expect("again").rows, 1);
-    let heard = heard(session, server).await;
+    let received = received(session, server).await;
     let parsed = b"P\0\0\0\x31s0\0SELECT a FROM t WHERE b = $1 AND c = $2\0";
-    assert!(heard.starts_with(parsed), "{:?}", String::from_utf8_lossy(&heard));
-    assert_eq!(heard.windows(4).filter(|window| window == b"\0s0\0").count(), 3, "three executions");
+    assert!(received.starts_with(parsed), "{:?}", String::from_utf8_lossy(&received));
+    assert_eq!(received.windows(4).filter(|window| window == b"\0s0\0").count(), 3, "three executions");
 }
 
 #[tokio::test]
@@ -110,8 +110,8 @@ async fn a_name_is_not_used_again_after_a_statement_failed() {
     assert_eq!(session.prepare("SELEC ?").await.expect_err("no SQL").code, "42601");
     server.write_all(&described(&[]).concat()).await.expect("room");
     assert_eq!(session.prepare("SELECT 1").await.expect("a statement").id, 0);
-    let heard = heard(session, server).await;
-    assert!(heard.windows(12).any(|window| window == b"s1\0SELECT 1\0"), "{heard:?}");
+    let received = received(session, server).await;
+    assert!(received.windows(12).any(|window| window == b"s1\0SELECT 1\0"), "{received:?}");
 }
 
 #[tokio::test]
@@ -221,7 +221,7 @@ async fn a_server_that_talks_while_rows_go_out_is_listened_to() {
     let talk = tokio::spawn(async move {
         // More than the pipe holds in either direction, before the first row is read.
         for _ in 0..2000 {
-            server.write_all(&notice(&"n".repeat(1500))).await.expect("heard");
+            server.write_all(&notice(&"n".repeat(1500))).await.expect("received");
         }
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"c\0\0\0\x04") {
@@ -255,8 +255,8 @@ async fn a_copy_that_is_refused_early_is_not_sent_to_its_end() {
     let reported = session.copy_in("COPY t FROM STDIN", chunks).await.expect_err("no number");
     assert_eq!(reported.code, "22P02");
     assert_eq!(session.query(b"SELECT 1").await.expect("goes on").rows, 1);
-    let (heard, _server) = reads.await.expect("no panic");
-    assert!(heard < 60 << 20, "{heard} bytes");
+    let (received, _server) = reads.await.expect("no panic");
+    assert!(received < 60 << 20, "{received} bytes");
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn a_copy_without_rows_is_ended_and_refused() {
         };
         assert_eq!((reported.class, reported.code.as_str()), (Class::Refused, "copy"), "{reported}");
         assert!(!session.exchange.is_unfinished(), "the session goes on");
-        assert!(heard(session, server).await.ends_with(b"f\0\0\0\x24no rows were given to this COPY\0"));
+        assert!(received(session, server).await.ends_with(b"f\0\0\0\x24no rows were given to this COPY\0"));
     }
 }
 

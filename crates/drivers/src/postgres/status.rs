@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Postgres, PostgresSession};
-use crate::product::{Asked, Description, Unreported, cell, name_value_pairs, version_numbers};
+use crate::product::{Description, LimitedSession, Unreported, cell, name_value_pairs, version_numbers};
 use crate::{Class, DbError};
 
 /// Settings that may hold a password; their values are never kept.
@@ -54,7 +54,9 @@ const WAL_NAMES_SINCE: u32 = 10;
 
 /// The counters of the session's database and of the whole server, as the server keeps them: a
 /// session's own work is counted with up to a second's delay.
-pub(super) async fn counters(session: &mut Asked<'_, Postgres>) -> Result<BTreeMap<String, String>, DbError> {
+pub(super) async fn counters(
+    session: &mut LimitedSession<'_, Postgres>,
+) -> Result<BTreeMap<String, String>, DbError> {
     let sql = counters_query(major(session));
     name_value_pairs(session, &sql).await
 }
@@ -87,7 +89,7 @@ fn counters_query(major: u32) -> String {
 }
 
 /// Product, version and all settings, with the units that `SHOW` gives them.
-pub(super) async fn describe(session: &mut Asked<'_, Postgres>) -> Result<Description, DbError> {
+pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Result<Description, DbError> {
     let mut settings = name_value_pairs(session, "SHOW ALL").await?;
     for secret in SECRET_SETTINGS {
         if let Some(value) = settings.get_mut(*secret).filter(|value| !value.is_empty()) {
@@ -121,7 +123,9 @@ pub(super) fn major(session: &PostgresSession) -> u32 {
 }
 
 /// Sessions report what they did at most once a second, and when they end (`pgstat_report_stat`).
-pub(super) async fn unreported(session: &mut Asked<'_, Postgres>) -> Result<Option<Unreported>, DbError> {
+pub(super) async fn unreported(
+    session: &mut LimitedSession<'_, Postgres>,
+) -> Result<Option<Unreported>, DbError> {
     let major = major(session);
     if major < REPORTS_LATE_SINCE {
         return Ok(None);

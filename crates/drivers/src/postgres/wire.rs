@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::io::ReadBuf;
 
-use super::fault::{Fault, Said};
+use super::fault::{Fault, ServerError};
 use super::message::{HEADER, header};
 use super::report;
 use super::scan::{LONGEST_CONTROL, Scanner, Step};
@@ -172,7 +172,7 @@ impl<S: ByteStream> Wire<S> {
         let search = async {
             loop {
                 match self.read(&mut body).await {
-                    Ok(b'E') => return report::error(&body).ok().map(Said::Ended).map(Fault::Said),
+                    Ok(b'E') => return report::error(&body).ok().map(ServerError::Ended).map(Fault::Server),
                     Ok(_) => {}
                     Err(_) => return None,
                 }
@@ -184,7 +184,7 @@ impl<S: ByteStream> Wire<S> {
     /// As [`Wire::last_words`], in the middle of an answer that `scanner` walks over.
     async fn scanned_last_words(&mut self, scanner: &mut Scanner) -> Option<Fault> {
         match tokio::time::timeout(LAST_WORDS, self.scan(scanner)).await {
-            Ok(Err(fault @ Fault::Said(Said::Ended(_) | Said::Server(_)))) => Some(fault),
+            Ok(Err(fault @ Fault::Server(ServerError::Ended(_) | ServerError::Reported(_)))) => Some(fault),
             _ => None,
         }
     }

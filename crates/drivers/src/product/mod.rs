@@ -70,8 +70,8 @@ pub(crate) trait Connection: Session {
     }
 }
 
-/// A session that may be asked, within its limit.
-pub(crate) type Asked<'a, P> = Limited<'a, <P as Product>::Session>;
+/// A session of a product, with its time limit for statements.
+pub(crate) type LimitedSession<'a, P> = Limited<'a, <P as Product>::Session>;
 
 /// See the module. Only [`Product::capabilities`], [`Product::connect`] and [`Product::describe`]
 /// have no default.
@@ -131,21 +131,21 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Who the server is: product, version, engine, and all its settings as they are in force.
-    async fn describe(session: &mut Asked<'_, Self>) -> Result<Description, DbError>;
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError>;
 
     /// The server's counters, as it writes them.
-    async fn counters(_session: &mut Asked<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
+    async fn counters(_session: &mut LimitedSession<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
         Ok(BTreeMap::new())
     }
 
     /// What [`Product::counters`] does not hold yet; `None` of servers that count at once.
-    async fn unreported(_session: &mut Asked<'_, Self>) -> Result<Option<Unreported>, DbError> {
+    async fn unreported(_session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>, DbError> {
         Ok(None)
     }
 
     /// Reads what the server has put off.
     async fn debt(
-        _session: &mut Asked<'_, Self>,
+        _session: &mut LimitedSession<'_, Self>,
         _capabilities: &Capabilities,
         _debt: &mut Debt,
     ) -> Result<(), DbError> {
@@ -164,13 +164,13 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Deletes the binary logs. Says whether there were any.
-    async fn drop_binlog(_session: &mut Asked<'_, Self>) -> Result<bool, DbError> {
+    async fn drop_binlog(_session: &mut LimitedSession<'_, Self>) -> Result<bool, DbError> {
         Ok(false)
     }
 
     /// The engine of each of these tables.
     async fn table_engines(
-        _session: &mut Asked<'_, Self>,
+        _session: &mut LimitedSession<'_, Self>,
         _tables: &[String],
     ) -> Result<BTreeMap<String, String>, DbError> {
         Ok(BTreeMap::new())
@@ -192,10 +192,13 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// The same over a session.
-    async fn kill(_session: &mut Asked<'_, Self>, _ticket: Ticket) {}
+    async fn kill(_session: &mut LimitedSession<'_, Self>, _ticket: Ticket) {}
 
     /// Numbers of the connections with this login that the server works for.
-    async fn at_work(_session: &mut Asked<'_, Self>, _login: &Login) -> Result<Vec<String>, DbError> {
+    async fn at_work(
+        _session: &mut LimitedSession<'_, Self>,
+        _login: &Login,
+    ) -> Result<Vec<String>, DbError> {
         Ok(Vec::new())
     }
 }

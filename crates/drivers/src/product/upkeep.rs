@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(crate) use rest::TEST_BOUNDS;
 pub use rest::{Bounds, DeviceGauge, Quiet, Rest, Settling};
 
-use super::{Asked, Limited, Product};
+use super::{Limited, LimitedSession, Product};
 use crate::{Capabilities, DbError};
 
 /// What was done, how long each part took, and what it changed.
@@ -63,7 +63,7 @@ pub(crate) async fn settle<P: Product>(
 
 /// The work while it goes on.
 pub(crate) struct Work<'a, P: Product> {
-    pub(crate) session: Asked<'a, P>,
+    pub(crate) session: LimitedSession<'a, P>,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) report: UpkeepReport,
     pub(super) start: Instant,

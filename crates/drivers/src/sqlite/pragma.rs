@@ -33,7 +33,7 @@ const WORDS: &[(&str, &[(&str, i64)])] = &[
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum PragmaTiming {
     /// Before the first page of the database is written.
     BeforeFirstPage,
     Later,
@@ -46,12 +46,12 @@ pub(super) fn apply(
     connection: &Connection,
     path: &Path,
     pragmas: &[(String, String)],
-    when: When,
+    when: PragmaTiming,
 ) -> Result<(), DbError> {
     for (name, wanted) in pragmas {
         let name = name.to_ascii_lowercase();
         let early = BEFORE_FIRST_PAGE.contains(&name.as_str());
-        if early == (when == When::BeforeFirstPage) {
+        if early == (when == PragmaTiming::BeforeFirstPage) {
             set(connection, path, &name, wanted)?;
         }
     }
@@ -160,8 +160,8 @@ mod tests {
 
     fn set_on(connection: &Connection, name: &str, wanted: &str) -> Result<(), DbError> {
         let pragmas = [(name.to_owned(), wanted.to_owned())];
-        apply(connection, Path::new("m.db"), &pragmas, When::BeforeFirstPage)?;
-        apply(connection, Path::new("m.db"), &pragmas, When::Later)
+        apply(connection, Path::new("m.db"), &pragmas, PragmaTiming::BeforeFirstPage)?;
+        apply(connection, Path::new("m.db"), &pragmas, PragmaTiming::Later)
     }
 
     #[test]

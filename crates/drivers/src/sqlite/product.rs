@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::{Options, Sqlite, SqliteSession, capabilities};
-use crate::product::{Asked, Connection, Debt, Description, Product, Work, cell, permitted, version_numbers};
+use crate::product::{
+    Connection, Debt, Description, LimitedSession, Product, Work, cell, permitted, version_numbers,
+};
 use crate::{Bounds, Capabilities, DbError, Session};
 
 /// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and
@@ -54,7 +56,7 @@ impl Product for Sqlite {
         SqliteSession::open(options)
     }
 
-    async fn describe(session: &mut Asked<'_, Self>) -> Result<Description, DbError> {
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError> {
         let version_text = cell(session, "SELECT sqlite_version()").await?.unwrap_or_default();
         let mut settings = pragmas(session, SETTINGS).await?;
         let options = session.rows("PRAGMA compile_options").await?;
@@ -70,12 +72,12 @@ impl Product for Sqlite {
         })
     }
 
-    async fn counters(session: &mut Asked<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
         pragmas(session, COUNTERS).await
     }
 
     async fn debt(
-        session: &mut Asked<'_, Self>,
+        session: &mut LimitedSession<'_, Self>,
         _capabilities: &Capabilities,
         debt: &mut Debt,
     ) -> Result<(), DbError> {
@@ -124,7 +126,7 @@ impl Product for Sqlite {
 }
 
 async fn pragmas(
-    session: &mut Asked<'_, Sqlite>,
+    session: &mut LimitedSession<'_, Sqlite>,
     names: &[&str],
 ) -> Result<BTreeMap<String, String>, DbError> {
     let mut values = BTreeMap::new();

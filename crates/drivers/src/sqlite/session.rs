@@ -12,7 +12,7 @@ use rusqlite::{Batch, Connection, OpenFlags};
 use crate::{Answer, Cells, DbError, Param, Session, Statement};
 
 use super::error::{fatal, from_sqlite, quoted};
-use super::pragma::{self, When};
+use super::pragma::{self, PragmaTiming};
 use super::{Options, mark, wait};
 
 /// Prepared statements that a connection keeps; one more is prepared again at its next use.
@@ -54,9 +54,9 @@ impl SqliteSession {
             .busy_handler(Some(wait::handler(wait::pauses_within(options.busy_timeout))))
             .map_err(opening)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        pragma::apply(&connection, &path, &options.pragmas, When::BeforeFirstPage)?;
+        pragma::apply(&connection, &path, &options.pragmas, PragmaTiming::BeforeFirstPage)?;
         mark::mark_if_new(&connection, &path)?;
-        pragma::apply(&connection, &path, &options.pragmas, When::Later)?;
+        pragma::apply(&connection, &path, &options.pragmas, PragmaTiming::Later)?;
         Ok(Self { connection, path, prepared: Vec::new(), yielded: Instant::now() })
     }
 

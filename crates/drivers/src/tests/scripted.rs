@@ -34,13 +34,13 @@ pub(crate) fn cases() -> ProptestConfig {
 pub(crate) struct Scripted {
     answers: VecDeque<Vec<u8>>,
     current: Vec<u8>,
-    said: usize,
+    sent: usize,
     pieces: Vec<usize>,
     piece: usize,
     /// Fits an answer to what the client has said.
     fit: fn(&[u8], &mut [u8]),
     /// What the client has said.
-    pub(crate) heard: Vec<u8>,
+    pub(crate) received: Vec<u8>,
     /// Most bytes that the client has made room for at once.
     pub(crate) widest: usize,
 }
@@ -49,8 +49,8 @@ impl Scripted {
     pub(crate) fn new(answers: impl IntoIterator<Item = Vec<u8>>, pieces: &[usize]) -> Self {
         let answers = answers.into_iter().collect();
         let pieces = if pieces.is_empty() { vec![usize::MAX] } else { pieces.to_vec() };
-        let (current, heard) = (Vec::new(), Vec::new());
-        Self { answers, current, said: 0, pieces, piece: 0, fit: |_, _| {}, heard, widest: 0 }
+        let (current, received) = (Vec::new(), Vec::new());
+        Self { answers, current, sent: 0, pieces, piece: 0, fit: |_, _| {}, received, widest: 0 }
     }
 
     /// The same server, whose answers are changed by `fit` to go with what it has received.
@@ -72,10 +72,10 @@ impl AsyncRead for Scripted {
         own.widest = own.widest.max(buf.remaining());
         let piece = own.pieces[own.piece % own.pieces.len()].max(1);
         own.piece += 1;
-        let rest = &own.current[own.said..];
+        let rest = &own.current[own.sent..];
         let count = piece.min(rest.len()).min(buf.remaining());
         buf.put_slice(&rest[..count]);
-        own.said += count;
+        own.sent += count;
         Poll::Ready(Ok(()))
     }
 }
@@ -83,9 +83,9 @@ impl AsyncRead for Scripted {
 impl AsyncWrite for Scripted {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let own = self.get_mut();
-        own.heard.extend_from_slice(bytes);
+        own.received.extend_from_slice(bytes);
         if let Some(mut answer) = own.answers.pop_front() {
-            (own.fit)(&own.heard, &mut answer);
+            (own.fit)(&own.received, &mut answer);
             own.current.extend(answer);
         }
         Poll::Ready(Ok(bytes.len()))

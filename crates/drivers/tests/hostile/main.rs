@@ -40,6 +40,6 @@ fn mutated(bytes: &[u8], seed: u64) -> Vec<u8> {
 }
 
 /// Whether the password is in what a server received.
-fn holds_password(heard: &[u8]) -> bool {
-    heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes())
+fn holds_password(received: &[u8]) -> bool {
+    received.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes())
 }

@@ -36,15 +36,15 @@ fn greeting(plugin: &str) -> Vec<u8> {
 const OK: &[u8] = b"\0\0\0\x02\0\0\0";
 
 fn hear_packet(peer: &mut Peer) -> Option<Vec<u8>> {
-    let header = peer.hear(4)?;
-    peer.hear(usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16)
+    let header = peer.receive(4)?;
+    peer.receive(usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16)
 }
 
 /// Lets the client in, and waits for its first statement.
 fn admit(peer: &mut Peer) {
-    peer.say(&greeting("mysql_native_password"));
+    peer.send(&greeting("mysql_native_password"));
     hear_packet(peer);
-    peer.say(&packet(2, OK));
+    peer.send(&packet(2, OK));
     hear_packet(peer);
 }
 
@@ -74,12 +74,12 @@ async fn connected(server: &Hostile) -> MysqlSession {
 
 /// A server that wants the password itself, and offers a key for it whether it is asked or not.
 fn offers_key(peer: &mut Peer) {
-    peer.say(&greeting("caching_sha2_password"));
+    peer.send(&greeting("caching_sha2_password"));
     hear_packet(peer);
-    peer.say(&packet(2, &[1, 4]));
-    peer.hear_something();
-    peer.say(&packet(4, WEAK_KEY));
-    peer.hear_something();
+    peer.send(&packet(2, &[1, 4]));
+    peer.receive_some();
+    peer.send(&packet(4, WEAK_KEY));
+    peer.receive_some();
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn the_key_of_a_server_without_tls_gets_no_password() {
         for way in ["tls = { mode = \"verify\" }", "server_public_key", "allow_public_key_retrieval"] {
             assert!(error.message.contains(way), "{error}");
         }
-        let heard = server.ended().heard;
-        let first = 4 + usize::from(heard[0]) + (usize::from(heard[1]) << 8);
-        assert_eq!(heard.len(), first, "nothing is said but the first answer, no request for a key");
-        assert!(!holds_password(&heard));
+        let received = server.ended().received;
+        let first = 4 + usize::from(received[0]) + (usize::from(received[1]) << 8);
+        assert_eq!(received.len(), first, "nothing is said but the first answer, no request for a key");
+        assert!(!holds_password(&received));
     }
 }
 
@@ -105,15 +105,15 @@ fn a_key_of_512_bits_gets_no_password_even_where_keys_are_taken() {
     let error = refused(&options(&server, ServerKey::Retrieved));
     assert_eq!(error.class, Class::Fatal);
     assert!(error.message.contains("it has 512 bits"), "{error}");
-    let heard = server.ended().heard;
-    assert_eq!(heard[heard.len() - 5..], packet(3, &[2]), "the request for the key is the last word");
+    let received = server.ended().received;
+    assert_eq!(received[received.len() - 5..], packet(3, &[2]), "the request for the key is the last word");
 }
 
 #[test]
 fn a_login_of_80_packets_of_16_mb_is_refused_at_the_first_header() {
     let server = serve(|peer| {
         for number in 0..80 {
-            if !(peer.say(&[0xff, 0xff, 0xff, number]) && peer.say_value(FULL)) {
+            if !(peer.send(&[0xff, 0xff, 0xff, number]) && peer.send_value(FULL)) {
                 return;
             }
         }
@@ -130,12 +130,12 @@ fn say_large_row(peer: &mut Peer) -> Option<u8> {
     while left > 0 {
         let length = left.min(FULL);
         let size = (length as u32).to_le_bytes();
-        peer.say(&[size[0], size[1], size[2], number]);
+        peer.send(&[size[0], size[1], size[2], number]);
         let first = left == 9 + TOO_MUCH;
         if first {
-            peer.say(&[&[0xfe][..], &(TOO_MUCH as u64).to_le_bytes()].concat());
+            peer.send(&[&[0xfe][..], &(TOO_MUCH as u64).to_le_bytes()].concat());
         }
-        if !peer.say_value(length - if first { 9 } else { 0 }) {
+        if !peer.send_value(length - if first { 9 } else { 0 }) {
             return None;
         }
         number += 1;
@@ -147,9 +147,9 @@ fn say_large_row(peer: &mut Peer) -> Option<u8> {
 fn large_row() -> Hostile {
     serve(|peer| {
         admit(peer);
-        peer.say(&head());
+        peer.send(&head());
         if let Some(number) = say_large_row(peer) {
-            peer.say(&end(number));
+            peer.send(&end(number));
         }
     })
 }
@@ -171,11 +171,11 @@ fn a_value_larger_than_the_memory_is_counted_where_rows_are_and_refused_where_th
 fn endless_rows() -> Hostile {
     serve(|peer| {
         admit(peer);
-        peer.say(&head());
+        peer.send(&head());
         let rows: Vec<u8> = (3..=255).chain(0..=2).flat_map(|number| packet(number, &[0xfb])).collect();
         let rows = rows.repeat(200);
-        while peer.sent < TOO_MUCH && peer.say(&rows) {}
-        peer.say(&end(3));
+        while peer.sent < TOO_MUCH && peer.send(&rows) {}
+        peer.send(&end(3));
     })
 }
 
@@ -196,7 +196,7 @@ fn an_error_of_16_mb_is_refused_and_one_that_is_long_is_cut_and_shown_escaped() 
     let says = |payload: Vec<u8>| {
         serve(move |peer| {
             admit(peer);
-            peer.say(&packet(1, &payload));
+            peer.send(&packet(1, &payload));
         })
     };
     let ask = |server: &Hostile| {
@@ -216,11 +216,11 @@ fn damaged_handshakes_end_in_an_error_or_a_session() {
     for seed in 0..500 {
         let answer = [packet(2, &[1, 3]), packet(3, OK)].concat();
         let says = [mutated(&whole, seed), mutated(&answer, seed + 1000)].concat();
-        let server = serve(move |peer| peer.say_all(&says));
+        let server = serve(move |peer| peer.send_all(&says));
         let outcome = block_on(MysqlSession::connect(&options(&server, ServerKey::Unknown)));
         if let Err(error) = outcome.map(drop) {
             assert!(error.message.len() < 1000, "{seed}: {error}");
         }
-        assert!(!holds_password(&server.ended().heard), "{seed}");
+        assert!(!holds_password(&server.ended().received), "{seed}");
     }
 }

@@ -25,9 +25,9 @@ fn welcome() -> Vec<u8> {
 
 /// Lets the client in, and waits for its first statement.
 fn admit(peer: &mut Peer) {
-    peer.hear_something();
-    peer.say(&welcome());
-    peer.hear_something();
+    peer.receive_some();
+    peer.send(&welcome());
+    peer.receive_some();
 }
 
 /// The description of one column.
@@ -55,22 +55,22 @@ async fn connected(server: &Hostile) -> PostgresSession {
 #[test]
 fn a_server_without_tls_gets_no_password_in_clear() {
     let server = serve(|peer| {
-        peer.hear_something();
-        peer.say(&message(b'R', &[0, 0, 0, 3]));
-        peer.hear_something();
+        peer.receive_some();
+        peer.send(&message(b'R', &[0, 0, 0, 3]));
+        peer.receive_some();
     });
     let error = refused(&server);
     assert_eq!(error.class, Class::Fatal);
     assert!(error.message.contains("tls mode require or verify"), "{error}");
-    assert!(!holds_password(&server.ended().heard));
+    assert!(!holds_password(&server.ended().received));
 }
 
 #[test]
 fn a_login_of_large_messages_is_refused_at_the_first_header() {
     let server = serve(|peer| {
-        peer.hear_something();
+        peer.receive_some();
         for _ in 0..80 {
-            if !(peer.say(&header(b'N', 16 << 20)) && peer.say_value(16 << 20)) {
+            if !(peer.send(&header(b'N', 16 << 20)) && peer.send_value(16 << 20)) {
                 return;
             }
         }
@@ -83,10 +83,10 @@ fn a_login_of_large_messages_is_refused_at_the_first_header() {
 #[test]
 fn a_login_of_small_messages_without_end_is_refused() {
     let server = serve(|peer| {
-        peer.hear_something();
-        peer.say(&message(b'R', &[0; 4]));
+        peer.receive_some();
+        peer.send(&message(b'R', &[0; 4]));
         let parameters = message(b'S', b"name\0value\0").repeat(1000);
-        while peer.sent < TOO_MUCH && peer.say(&parameters) {}
+        while peer.sent < TOO_MUCH && peer.send(&parameters) {}
     });
     let error = refused(&server);
     assert_eq!(error.class, Class::Lost, "{error}");
@@ -96,11 +96,11 @@ fn a_login_of_small_messages_without_end_is_refused() {
 fn large_row() -> Hostile {
     serve(|peer| {
         admit(peer);
-        peer.say(&head());
-        peer.say(&header(b'D', 6 + TOO_MUCH));
-        peer.say(&[&[0, 1][..], &(TOO_MUCH as u32).to_be_bytes()].concat());
-        peer.say_value(TOO_MUCH);
-        peer.say(&end());
+        peer.send(&head());
+        peer.send(&header(b'D', 6 + TOO_MUCH));
+        peer.send(&[&[0, 1][..], &(TOO_MUCH as u32).to_be_bytes()].concat());
+        peer.send_value(TOO_MUCH);
+        peer.send(&end());
     })
 }
 
@@ -120,10 +120,10 @@ fn a_value_larger_than_the_memory_is_counted_where_rows_are_and_refused_where_th
 fn endless_rows() -> Hostile {
     serve(|peer| {
         admit(peer);
-        peer.say(&head());
+        peer.send(&head());
         let rows = message(b'D', b"\0\x01\xff\xff\xff\xff").repeat(10_000);
-        while peer.sent < TOO_MUCH && peer.say(&rows) {}
-        peer.say(&end());
+        while peer.sent < TOO_MUCH && peer.send(&rows) {}
+        peer.send(&end());
     })
 }
 
@@ -144,11 +144,11 @@ fn of_an_error_larger_than_the_memory_the_beginning_is_kept() {
     let server = serve(|peer| {
         admit(peer);
         let fields = b"SERROR\0VERROR\0C22P02\0M\x1b]0;owned\x07";
-        peer.say(&header(b'E', fields.len() + TOO_MUCH + 2));
-        peer.say(fields);
-        peer.say_value(TOO_MUCH);
-        peer.say(b"\0\0");
-        peer.say(&message(b'Z', b"I"));
+        peer.send(&header(b'E', fields.len() + TOO_MUCH + 2));
+        peer.send(fields);
+        peer.send_value(TOO_MUCH);
+        peer.send(b"\0\0");
+        peer.send(&message(b'Z', b"I"));
     });
     let error = block_on(async { connected(&server).await.query(b"SELECT 1").await }).expect_err("an error");
     assert_eq!((error.class, error.code.as_str()), (Class::Refused, "22P02"), "{error}");
@@ -160,11 +160,11 @@ fn of_an_error_larger_than_the_memory_the_beginning_is_kept() {
 fn a_copy_that_is_answered_before_its_rows_and_with_more_after_the_answer_ends() {
     let server = serve(|peer| {
         admit(peer);
-        peer.say(&message(b'G', b"\0\0\x01\0\0"));
-        peer.say(&message(b'E', b"SERROR\0VERROR\0C22P02\0Mno\0\0"));
-        peer.say(&message(b'Z', b"I"));
+        peer.send(&message(b'G', b"\0\0\x01\0\0"));
+        peer.send(&message(b'E', b"SERROR\0VERROR\0C22P02\0Mno\0\0"));
+        peer.send(&message(b'Z', b"I"));
         // The client goes on with the message that it has begun, which this server does not read.
-        while peer.sent < TOO_MUCH && peer.say_value(1 << 20) {}
+        while peer.sent < TOO_MUCH && peer.send_value(1 << 20) {}
     });
     let rows = vec![b'7'; 64 << 20];
     let copied = block_on(async {
@@ -181,11 +181,11 @@ fn damaged_handshakes_end_in_an_error_or_a_session() {
     let whole = [message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0"), welcome()].concat();
     for seed in 0..500 {
         let says = [mutated(&whole, seed), mutated(&welcome(), seed + 1000)].concat();
-        let server = serve(move |peer| peer.say_all(&says));
+        let server = serve(move |peer| peer.send_all(&says));
         let outcome = block_on(PostgresSession::connect(&options(&server)));
         if let Err(error) = outcome.map(drop) {
             assert!(error.message.len() < 1000, "{seed}: {error}");
         }
-        assert!(!holds_password(&server.ended().heard), "{seed}");
+        assert!(!holds_password(&server.ended().received), "{seed}");
     }
 }

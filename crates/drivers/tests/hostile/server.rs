@@ -26,7 +26,7 @@ pub(crate) struct Hostile {
 pub(crate) struct Peer {
     stream: TcpStream,
     /// What the client has said.
-    pub(crate) heard: Vec<u8>,
+    pub(crate) received: Vec<u8>,
     /// Bytes that the client, or the kernel for it, has taken.
     pub(crate) sent: usize,
 }
@@ -43,7 +43,7 @@ pub(crate) fn serve(act: impl FnOnce(&mut Peer) + Send + 'static) -> Hostile {
         let (stream, _) = listener.accept().expect("a client");
         stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
         stream.set_write_timeout(Some(PATIENCE)).expect("a limit");
-        let mut peer = Peer { stream, heard: Vec::new(), sent: 0 };
+        let mut peer = Peer { stream, received: Vec::new(), sent: 0 };
         act(&mut peer);
         peer
     });
@@ -56,14 +56,14 @@ impl Hostile {
         let mut peer = self.thread.join().expect("the server did its part");
         // The client may have closed with words of the server unread, which the kernel calls a
         // reset.
-        let _ = peer.stream.read_to_end(&mut peer.heard);
+        let _ = peer.stream.read_to_end(&mut peer.received);
         peer
     }
 }
 
 impl Peer {
     /// Sends `bytes`; `false` when the client takes no more.
-    pub(crate) fn say(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.stream.write(rest) {
@@ -78,18 +78,18 @@ impl Peer {
     }
 
     /// Sends `bytes` as all that will ever come.
-    pub(crate) fn say_all(&mut self, bytes: &[u8]) {
-        self.say(bytes);
+    pub(crate) fn send_all(&mut self, bytes: &[u8]) {
+        self.send(bytes);
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
     /// Sends `count` bytes of a value.
-    pub(crate) fn say_value(&mut self, count: usize) -> bool {
+    pub(crate) fn send_value(&mut self, count: usize) -> bool {
         let piece = vec![b'x'; count.min(1 << 20)];
         let mut left = count;
         while left > 0 {
             let some = left.min(piece.len());
-            if !self.say(&piece[..some]) {
+            if !self.send(&piece[..some]) {
                 return false;
             }
             left -= some;
@@ -98,18 +98,18 @@ impl Peer {
     }
 
     /// Waits for `count` bytes of the client; `None` when it is gone.
-    pub(crate) fn hear(&mut self, count: usize) -> Option<Vec<u8>> {
+    pub(crate) fn receive(&mut self, count: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).ok()?;
-        self.heard.extend_from_slice(&bytes);
+        self.received.extend_from_slice(&bytes);
         Some(bytes)
     }
 
     /// Waits for whatever the client says next.
-    pub(crate) fn hear_something(&mut self) {
+    pub(crate) fn receive_some(&mut self) {
         let mut bytes = [0; 4096];
         if let Ok(count) = self.stream.read(&mut bytes) {
-            self.heard.extend_from_slice(&bytes[..count]);
+            self.received.extend_from_slice(&bytes[..count]);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, Endpoint, Held, Hold, Session, first_i64};
 
-/// A product's words.
-pub(crate) struct Words {
+/// A product's statements.
+pub(crate) struct ProductStatements {
     /// A statement that goes on for longer than any test.
     pub(crate) sleeps: &'static str,
     /// Counts those of others that are at work.
@@ -27,25 +27,29 @@ async fn number(session: &mut AnySession, sql: &str) -> Option<i64> {
 
 /// What was dropped before its answer came is ended; what goes on is left alone until all is to
 /// end. `endpoint` makes one that knows of no connection yet, to the server `name`.
-pub(crate) async fn check_cancelled(name: &str, endpoint: impl Fn() -> Endpoint, words: &Words) {
+pub(crate) async fn check_cancelled(
+    name: &str,
+    endpoint: impl Fn() -> Endpoint,
+    statements: &ProductStatements,
+) {
     let mut root = connected(&endpoint()).await;
     let endpoint = endpoint();
     let soon = Duration::from_millis(200);
-    let sleeps = words.sleeps.as_bytes();
+    let sleeps = statements.sleeps.as_bytes();
     let mut kept = connected(&endpoint).await;
     let mut dropped = connected(&endpoint).await;
     assert!(tokio::time::timeout(soon, kept.query(sleeps)).await.is_err(), "{name}");
     assert!(tokio::time::timeout(soon, dropped.query(sleeps)).await.is_err(), "{name}");
     drop(dropped);
-    assert_eq!(number(&mut root, words.at_work).await, Some(2), "{name}");
+    assert_eq!(number(&mut root, statements.at_work).await, Some(2), "{name}");
     endpoint.cancel_abandoned(Duration::from_secs(20)).await.expect("cancelled");
-    assert_eq!(number(&mut root, words.at_work).await, Some(1), "{name}");
+    assert_eq!(number(&mut root, statements.at_work).await, Some(1), "{name}");
     endpoint.cancel_all(Duration::from_secs(20)).await.expect("cancelled");
-    assert_eq!(number(&mut root, words.at_work).await, Some(0), "{name}");
+    assert_eq!(number(&mut root, statements.at_work).await, Some(0), "{name}");
 }
 
 /// A lock is one connection's until that gives it back or ends.
-pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, words: &Words) {
+pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, statements: &ProductStatements) {
     let taken = |held| -> Box<Hold> {
         match held {
             Held::Taken(hold) => hold,
@@ -63,25 +67,25 @@ pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, words: &Words) {
     let mut second = taken(endpoint.hold(Duration::ZERO).await.expect("a login"));
     let number = second.holder().to_string().replace("connection ", "");
     let mut root = connected(endpoint).await;
-    root.query((words.kill)(&number).as_bytes()).await.expect("ended");
+    root.query((statements.kill)(&number).as_bytes()).await.expect("ended");
     assert!(!second.is_kept().await, "{name}");
     drop(taken(endpoint.hold(Duration::from_secs(2)).await.expect("a login")));
 }
 
 /// The server keeps nothing of a prepared statement that is forgotten, and the others stay what
 /// they are.
-pub(crate) async fn check_forgotten(name: &str, endpoint: &Endpoint, words: &Words) {
-    async fn prepared(session: &mut AnySession, words: &Words) -> i64 {
-        let rows = session.rows(words.prepared).await.unwrap_or_else(|error| panic!("{error}"));
+pub(crate) async fn check_forgotten(name: &str, endpoint: &Endpoint, statements: &ProductStatements) {
+    async fn prepared(session: &mut AnySession, statements: &ProductStatements) -> i64 {
+        let rows = session.rows(statements.prepared).await.unwrap_or_else(|error| panic!("{error}"));
         rows[0].last().and_then(Option::as_deref).expect("a number").parse().expect("a number")
     }
     let mut session = connected(endpoint).await;
-    let before = prepared(&mut session, words).await;
+    let before = prepared(&mut session, statements).await;
     let first = session.prepare("SELECT 1").await.expect("a statement");
     let second = session.prepare("SELECT 2 UNION SELECT 3").await.expect("a statement");
-    assert_eq!(prepared(&mut session, words).await, before + 2, "{name}");
+    assert_eq!(prepared(&mut session, statements).await, before + 2, "{name}");
     session.forget(first).await.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(prepared(&mut session, words).await, before + 1, "{name}");
+    assert_eq!(prepared(&mut session, statements).await, before + 1, "{name}");
     assert!(session.execute(second, &[]).await.expect("rows").rows == 2, "{name}");
     session.execute(first, &[]).await.expect_err("it is forgotten");
     assert!(session.execute(second, &[]).await.expect("rows").rows == 2, "{name}: the session goes on");

@@ -5,7 +5,7 @@ use super::greeting::{self, Response};
 use super::packet::{HEADER, MAX_PAYLOAD, Packets};
 use crate::exchange::{Kind, Step, Work};
 use crate::output::Output;
-use crate::statement::{Asked, asked, question_marks};
+use crate::statement::{StatementKind, question_marks, statement_kind};
 
 const LARGEST_MESSAGE: usize = 64 << 20;
 
@@ -44,7 +44,7 @@ pub(crate) struct Session {
     /// Number of the next packet of the answer.
     number: u8,
     /// What each prepared statement asks for; closed ones are `None`.
-    statements: Vec<Option<Asked>>,
+    statements: Vec<Option<StatementKind>>,
 }
 
 struct Message<'a> {
@@ -124,9 +124,9 @@ impl Session {
         let done = |kind| Step::Done(message.length, kind);
         let mut packets = Packets::new(output.bytes(), self.number);
         match command {
-            QUERY => Step::Statement(message.length, Work { asked: asked(body), prepared: false }),
+            QUERY => Step::Statement(message.length, Work { kind: statement_kind(body), prepared: false }),
             EXECUTE => match self.prepared(body) {
-                Some(asked) => Step::Statement(message.length, Work { asked, prepared: true }),
+                Some(kind) => Step::Statement(message.length, Work { kind, prepared: true }),
                 None => {
                     packets.error(1243, "HY000", "Unknown prepared statement handler given to EXECUTE");
                     done(Kind::Other)
@@ -174,13 +174,13 @@ impl Session {
     }
 
     fn prepare(&mut self, sql: &[u8], answers: &Answers, output: &mut Output) {
-        let (asked, parameters) = (asked(sql), question_marks(sql));
+        let (kind, parameters) = (statement_kind(sql), question_marks(sql));
         let mut packets = Packets::new(output.bytes(), self.number);
-        if asked == Asked::Empty {
+        if kind == StatementKind::Empty {
             return packets.error(1065, "42000", "Query was empty");
         }
-        self.statements.push(Some(asked));
-        let columns = if asked == Asked::Rows { answers.columns() } else { 0 };
+        self.statements.push(Some(kind));
+        let columns = if kind == StatementKind::Rows { answers.columns() } else { 0 };
         // Statements are numbered from 1.
         let id = self.statements.len() as u32;
         packets.put(|out| {
@@ -205,7 +205,7 @@ impl Session {
         }
     }
 
-    fn prepared(&self, body: &[u8]) -> Option<Asked> {
+    fn prepared(&self, body: &[u8]) -> Option<StatementKind> {
         *self.statements.get(index(body)?)?
     }
 
@@ -216,21 +216,28 @@ impl Session {
     }
 
     pub(crate) fn answer(&mut self, work: Work, answers: &Answers, output: &mut Output) {
-        match work.asked {
-            Asked::Begin => self.in_transaction = true,
-            Asked::Commit | Asked::Rollback => self.in_transaction = false,
+        match work.kind {
+            StatementKind::Begin => self.in_transaction = true,
+            StatementKind::Commit | StatementKind::Rollback => self.in_transaction = false,
             _ => {}
         }
         let in_transaction = self.in_transaction;
-        match work.asked {
-            Asked::Rows => {
+        match work.kind {
+            StatementKind::Rows => {
                 let form = Form { binary: work.prepared, deprecate_eof: self.deprecate_eof, in_transaction };
                 let rows = answers.rows(form, self.number);
                 output.put_shared(&rows, 0..rows.len());
             }
-            Asked::Empty => Packets::new(output.bytes(), self.number).error(1065, "42000", "Query was empty"),
-            Asked::Change(_) => Packets::new(output.bytes(), self.number).ok(1, status(in_transaction)),
-            Asked::Begin | Asked::Commit | Asked::Rollback | Asked::Other(_) => {
+            StatementKind::Empty => {
+                Packets::new(output.bytes(), self.number).error(1065, "42000", "Query was empty")
+            }
+            StatementKind::Change(_) => {
+                Packets::new(output.bytes(), self.number).ok(1, status(in_transaction))
+            }
+            StatementKind::Begin
+            | StatementKind::Commit
+            | StatementKind::Rollback
+            | StatementKind::Other(_) => {
                 Packets::new(output.bytes(), self.number).ok(0, status(in_transaction));
             }
         }

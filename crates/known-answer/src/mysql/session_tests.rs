@@ -106,7 +106,7 @@ fn a_message_of_more_than_16_mib_is_one_message() {
     bytes.resize(HEADER + MAX_PAYLOAD, b'x');
     assert_eq!(session.next(&bytes, &answers, &mut output), Step::More);
     bytes.extend_from_slice(b"\x02\0\0\x01yy");
-    let work = Work { asked: Asked::Rows, prepared: false };
+    let work = Work { kind: StatementKind::Rows, prepared: false };
     assert_eq!(session.next(&bytes, &answers, &mut output), Step::Statement(bytes.len(), work));
     session.answer(work, &answers, &mut output);
     assert_eq!(output.bytes()[3], 2, "numbered on from the request's last packet");
@@ -127,7 +127,7 @@ fn a_message_that_is_too_large_ends_the_connection() {
 #[test]
 fn a_programmed_deadlock_ends_the_transaction() {
     let (mut session, answers, mut output) = logged_in(true);
-    session.answer(Work { asked: Asked::Begin, prepared: false }, &answers, &mut output);
+    session.answer(Work { kind: StatementKind::Begin, prepared: false }, &answers, &mut output);
     session.refuse("1205", &mut output);
     assert!(session.in_transaction);
     output.bytes().clear();

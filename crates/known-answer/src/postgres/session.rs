@@ -7,7 +7,7 @@ use super::message::{self, HEADER, TEXT, put_bare, put_complete, put_error, put_
 use super::startup::{self, First};
 use crate::exchange::{Kind, Step, Work};
 use crate::output::Output;
-use crate::statement::{Asked, Change, asked, dollar_numbers};
+use crate::statement::{Change, StatementKind, dollar_numbers, statement_kind};
 
 const LARGEST_MESSAGE: usize = 64 << 20;
 
@@ -18,7 +18,7 @@ const FAILED: u8 = b'E';
 
 #[derive(Debug, Clone)]
 struct Statement {
-    asked: Asked,
+    kind: StatementKind,
     /// Types of its parameters.
     types: Vec<u32>,
 }
@@ -33,9 +33,9 @@ pub(crate) struct Session {
     /// After an error everything is passed over until the client asks for the end of the exchange.
     skipping: bool,
     statements: HashMap<Vec<u8>, Statement>,
-    portals: HashMap<Vec<u8>, Asked>,
+    portals: HashMap<Vec<u8>, StatementKind>,
     /// The portal without a name, which nearly all clients use.
-    unnamed: Option<Asked>,
+    unnamed: Option<StatementKind>,
 }
 
 struct Message<'a> {
@@ -78,7 +78,7 @@ impl Session {
             b'S' => self.sync(&message, output),
             b'Q' => {
                 let sql = body.strip_suffix(&[0]).unwrap_or(body);
-                Step::Statement(message.length, Work { asked: asked(sql), prepared: false })
+                Step::Statement(message.length, Work { kind: statement_kind(sql), prepared: false })
             }
             _ if self.skipping => Step::Done(message.length, Kind::Part),
             _ => self.extended(&message, answers, output).unwrap_or_else(|| {
@@ -132,8 +132,8 @@ impl Session {
                     return Some(self.unknown("26000", "prepared statement", name, length, output));
                 };
                 match portal {
-                    b"" => self.unnamed = Some(statement.asked),
-                    _ => _ = self.portals.insert(portal.to_vec(), statement.asked),
+                    b"" => self.unnamed = Some(statement.kind),
+                    _ => _ = self.portals.insert(portal.to_vec(), statement.kind),
                 }
                 put_bare(output.bytes(), b'2');
                 part
@@ -141,7 +141,7 @@ impl Session {
             b'E' => {
                 let (portal, _) = until_nul(body)?;
                 Some(match self.portal(portal) {
-                    Some(asked) => Step::Statement(length, Work { asked, prepared: true }),
+                    Some(kind) => Step::Statement(length, Work { kind, prepared: true }),
                     None => self.unknown("34000", "portal", portal, length, output),
                 })
             }
@@ -167,7 +167,7 @@ impl Session {
         }
     }
 
-    fn portal(&self, name: &[u8]) -> Option<Asked> {
+    fn portal(&self, name: &[u8]) -> Option<StatementKind> {
         if name.is_empty() { self.unnamed } else { self.portals.get(name).copied() }
     }
 
@@ -179,7 +179,7 @@ impl Session {
         let given = given.as_chunks::<4>().0.iter().map(|oid| u32::from_be_bytes(*oid));
         let mut types: Vec<u32> = given.map(|oid| if oid == 0 { TEXT } else { oid }).collect();
         types.resize(types.len().max(usize::from(dollar_numbers(sql))), TEXT);
-        self.statements.insert(name.to_vec(), Statement { asked: asked(sql), types });
+        self.statements.insert(name.to_vec(), Statement { kind: statement_kind(sql), types });
         put_bare(output.bytes(), b'1');
         Some(())
     }
@@ -192,7 +192,7 @@ impl Session {
         output: &mut Output,
     ) -> Option<Step> {
         let (name, _) = until_nul(body.get(1..)?)?;
-        let asked = if body[0] == b'S' {
+        let kind = if body[0] == b'S' {
             let Some(statement) = self.statements.get(name) else {
                 return Some(self.unknown("26000", "prepared statement", name, length, output));
             };
@@ -201,15 +201,15 @@ impl Session {
                 out.extend_from_slice(&(statement.types.len() as u16).to_be_bytes());
                 statement.types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
             });
-            statement.asked
+            statement.kind
         } else {
-            let Some(asked) = self.portal(name) else {
+            let Some(kind) = self.portal(name) else {
                 return Some(self.unknown("34000", "portal", name, length, output));
             };
-            asked
+            kind
         };
-        match asked {
-            Asked::Rows => output.bytes().extend_from_slice(answers.description()),
+        match kind {
+            StatementKind::Rows => output.bytes().extend_from_slice(answers.description()),
             _ => put_bare(output.bytes(), b'n'),
         }
         Some(Step::Done(length, Kind::Part))
@@ -226,31 +226,31 @@ impl Session {
 
     pub(crate) fn answer(&mut self, work: Work, answers: &Answers, output: &mut Output) {
         let was_failed = self.transaction == FAILED;
-        match work.asked {
-            Asked::Begin if !was_failed => self.transaction = OPEN,
-            Asked::Commit | Asked::Rollback => self.transaction = IDLE,
-            Asked::Empty => {}
+        match work.kind {
+            StatementKind::Begin if !was_failed => self.transaction = OPEN,
+            StatementKind::Commit | StatementKind::Rollback => self.transaction = IDLE,
+            StatementKind::Empty => {}
             _ if was_failed => {
                 let text = "current transaction is aborted, commands ignored until end of transaction block";
                 return self.put_refusal(work, "25P02", text, output);
             }
             _ => {}
         }
-        match work.asked {
-            Asked::Rows if work.prepared => {
+        match work.kind {
+            StatementKind::Rows if work.prepared => {
                 let rows = answers.executed();
                 return output.put_shared(rows, 0..rows.len());
             }
-            Asked::Rows => {
+            StatementKind::Rows => {
                 let rows = answers.simple(self.transaction == OPEN);
                 return output.put_shared(rows, 0..rows.len());
             }
-            Asked::Empty => put_bare(output.bytes(), b'I'),
-            Asked::Change(change) => put_complete(output.bytes(), tag_of(change)),
-            Asked::Begin => put_complete(output.bytes(), b"BEGIN"),
-            Asked::Commit if !was_failed => put_complete(output.bytes(), b"COMMIT"),
-            Asked::Commit | Asked::Rollback => put_complete(output.bytes(), b"ROLLBACK"),
-            Asked::Other(tag) => put_complete(output.bytes(), tag.bytes()),
+            StatementKind::Empty => put_bare(output.bytes(), b'I'),
+            StatementKind::Change(change) => put_complete(output.bytes(), tag_of(change)),
+            StatementKind::Begin => put_complete(output.bytes(), b"BEGIN"),
+            StatementKind::Commit if !was_failed => put_complete(output.bytes(), b"COMMIT"),
+            StatementKind::Commit | StatementKind::Rollback => put_complete(output.bytes(), b"ROLLBACK"),
+            StatementKind::Other(tag) => put_complete(output.bytes(), tag.bytes()),
         }
         if !work.prepared {
             put_ready(output.bytes(), self.transaction);

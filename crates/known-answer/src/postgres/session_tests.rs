@@ -114,7 +114,7 @@ fn after_an_error_everything_is_passed_over_to_the_end_of_the_exchange() {
     said(&mut session, &parse("s", "SELECT 1"));
     assert_eq!(said(&mut session, &query("BEGIN")), "CZT");
     let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
-    let work = Work { asked: Asked::Rows, prepared: true };
+    let work = Work { kind: StatementKind::Rows, prepared: true };
     session.refuse(work, "40P01", &mut output);
     session.next(&message(b'B', b"\0s\0"), &answers, &mut output);
     session.next(&message(b'S', b""), &answers, &mut output);

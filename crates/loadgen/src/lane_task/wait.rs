@@ -66,8 +66,8 @@ impl LaneTask {
     pub(crate) async fn wait_for_horizon(&self, start: Instant) -> Next {
         let horizon_ns = match (self.spec.limit, &self.due) {
             (Limit::Time(time), _) => to_ns(time),
-            (Limit::Operations(limit), Some(walk)) => walk.due_ns(limit),
-            (Limit::Either(limit, time), Some(walk)) => walk.due_ns(limit).min(to_ns(time)),
+            (Limit::Operations(limit), Some(due_times)) => due_times.due_ns(limit),
+            (Limit::Either(limit, time), Some(due_times)) => due_times.due_ns(limit).min(to_ns(time)),
             _ => return Next::Complete,
         };
         match self.wait_until(start + Duration::from_nanos(horizon_ns)).await {

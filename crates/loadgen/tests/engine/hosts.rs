@@ -1,4 +1,4 @@
-//! Lanes on several hosts, each a thread of this test whose words and messages go through JSON, as
+//! Lanes on several hosts, each a thread of this test whose commands and messages go through JSON, as
 //! over a network.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Arrivals, Follower, FromHost, HostMessage, Lane, LaneEnd, LaneSpec, Limit, Observer, Pace, Part,
-    Schedule, Step, StepEnd, Word, can_be_shared, run_on_hosts, run_part,
+    Arrivals, Follower, FromHost, HostMessage, HostShare, Lane, LaneEnd, LaneSpec, Limit, Observer, Pace,
+    Schedule, Step, StepCommand, StepEnd, can_be_shared, run_on_hosts, run_part,
 };
 use dbdyno_record::{ErrorClass, Interval, Outcome, StepRecord, StepSpec, StepWriter, WindowRule};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ use crate::support::{Act, Behaviour, Options, answers, lane, run_step, spec, sum
 
 /// What is wrong with a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostWay {
+pub(crate) enum HostCondition {
     Sound,
     /// The start comes this long after it was sent.
     Late(Duration),
@@ -28,7 +28,7 @@ pub(crate) enum HostWay {
 
 /// Runs the lanes on as many hosts.
 pub(crate) fn on_hosts<'a, L: Lane + 'static, F: FnOnce() -> L + Clone + Send + 'static>(
-    hosts: &[HostWay],
+    hosts: &[HostCondition],
     step: &(dyn Fn() -> Step<'a> + Sync),
     lanes: Vec<(LaneSpec, F)>,
     writer: &mut StepWriter,
@@ -39,29 +39,29 @@ pub(crate) fn on_hosts<'a, L: Lane + 'static, F: FnOnce() -> L + Clone + Send + 
     let (say, from_hosts) = mpsc::channel();
     let (end, parts) = thread::scope(|scope| {
         let mut orders = Vec::new();
-        for (host, way) in hosts.iter().enumerate() {
-            let (order, words) = mpsc::channel();
-            orders.push((*way, order));
+        for (host, condition) in hosts.iter().enumerate() {
+            let (order, commands) = mpsc::channel();
+            orders.push((*condition, order));
             let (lanes, say) = (lanes.clone(), say.clone());
-            let part = Part { host: host as u32, hosts: hosts.len() as u32 };
-            scope.spawn(move || run_host(&step(), lanes, (part, *way), words, &say));
+            let part = HostShare { host: host as u32, hosts: hosts.len() as u32 };
+            scope.spawn(move || run_host(&step(), lanes, (part, *condition), commands, &say));
         }
         run_on_hosts(&step(), &specs, (hosts.len(), &from_hosts), follower(orders), writer, observer)
             .expect("the engine works")
     });
-    for (part, way) in parts.iter().zip(hosts) {
-        assert_eq!(!part.late.is_zero(), matches!(way, HostWay::Late(_)), "{parts:?}");
+    for (part, condition) in parts.iter().zip(hosts) {
+        assert_eq!(!part.late.is_zero(), matches!(condition, HostCondition::Late(_)), "{parts:?}");
     }
     end
 }
 
-fn follower(orders: Vec<(HostWay, Sender<Word<Instant>>)>) -> Follower {
-    Box::new(move |word| {
-        for (way, order) in &orders {
-            if let (HostWay::Late(by), Word::Begin(_)) = (way, &word) {
+fn follower(orders: Vec<(HostCondition, Sender<StepCommand<Instant>>)>) -> Follower {
+    Box::new(move |command| {
+        for (condition, order) in &orders {
+            if let (HostCondition::Late(by), StepCommand::Begin(_)) = (condition, &command) {
                 thread::sleep(*by);
             }
-            let _ = order.send(word.clone());
+            let _ = order.send(command.clone());
         }
     })
 }
@@ -69,13 +69,13 @@ fn follower(orders: Vec<(HostWay, Sender<Word<Instant>>)>) -> Follower {
 fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
     step: &Step<'_>,
     lanes: Vec<(LaneSpec, F)>,
-    (part, way): (Part, HostWay),
-    words: Receiver<Word<Instant>>,
+    (part, condition): (HostShare, HostCondition),
+    commands: Receiver<StepCommand<Instant>>,
     say: &Sender<(usize, FromHost)>,
 ) {
     let host = part.host as usize;
-    let silent_from = match way {
-        HostWay::Lost(after) => {
+    let silent_from = match condition {
+        HostCondition::Lost(after) => {
             let say = say.clone();
             thread::spawn(move || {
                 thread::sleep(after);
@@ -83,7 +83,7 @@ fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
             });
             Some(Instant::now() + after)
         }
-        HostWay::Sound | HostWay::Late(_) => None,
+        HostCondition::Sound | HostCondition::Late(_) => None,
     };
     let said = |message: HostMessage| {
         if silent_from.is_none_or(|from| Instant::now() < from) {
@@ -92,11 +92,11 @@ fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
             let _ = say.send((host, FromHost::Message(message)));
         }
     };
-    run_part(step, lanes, part, words, said).expect("the engine works");
+    run_part(step, lanes, part, commands, said).expect("the engine works");
 }
 
 fn sound(hosts: usize) -> Options {
-    Options { hosts: vec![HostWay::Sound; hosts], ..Options::default() }
+    Options { hosts: vec![HostCondition::Sound; hosts], ..Options::default() }
 }
 
 fn counted(clients: u32) -> StepSpec {
@@ -199,10 +199,10 @@ proptest! {
 }
 
 /// A step of two seconds on two hosts, the second of which is like this.
-fn ended_with(way: HostWay, behaviour: &Behaviour) -> StepEnd {
+fn ended_with(condition: HostCondition, behaviour: &Behaviour) -> StepEnd {
     let limit = Limit::Time(Duration::from_secs(2));
     let lanes = (1..=4).map(|client| (lane(client, 0, Pace::Closed, limit), Arc::clone(behaviour))).collect();
-    let options = Options { hosts: vec![HostWay::Sound, way], ..Options::default() };
+    let options = Options { hosts: vec![HostCondition::Sound, condition], ..Options::default() };
     run_step(&spec(4, &["query"]), lanes, options).0
 }
 
@@ -210,8 +210,8 @@ fn ended_with(way: HostWay, behaviour: &Behaviour) -> StepEnd {
 fn a_host_that_is_lost_ends_the_step_with_its_name() {
     // Before the barrier, and after it.
     for after_ms in [0, 1200] {
-        let way = HostWay::Lost(Duration::from_millis(after_ms));
-        let end = ended_with(way, &answers(Duration::from_millis(5)));
+        let condition = HostCondition::Lost(Duration::from_millis(after_ms));
+        let end = ended_with(condition, &answers(Duration::from_millis(5)));
         assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Failed, Some("host 1 is lost")));
     }
 }
@@ -222,7 +222,7 @@ fn what_fails_on_one_host_ends_the_step_on_all() {
         3 => Act::Fail(ErrorClass::Fatal),
         _ => Act::Answer(Duration::from_millis(5)),
     });
-    let end = ended_with(HostWay::Sound, &behaviour);
+    let end = ended_with(HostCondition::Sound, &behaviour);
     assert_eq!((end.outcome, end.lanes.len()), (Outcome::Failed, 4));
     assert!(end.message.is_some_and(|why| why.contains("the pretended answer is no")));
 }
@@ -230,6 +230,6 @@ fn what_fails_on_one_host_ends_the_step_on_all() {
 #[test]
 fn a_host_that_the_start_comes_to_too_late_says_so() {
     // `on_hosts` looks at what it says.
-    let end = ended_with(HostWay::Late(Duration::from_secs(1)), &answers(Duration::from_millis(5)));
+    let end = ended_with(HostCondition::Late(Duration::from_secs(1)), &answers(Duration::from_millis(5)));
     assert_eq!(end.outcome, Outcome::Completed);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use crate::hosts::{HostWay, on_hosts};
+use crate::hosts::{HostCondition, on_hosts};
 use dbdyno_loadgen::{
     Arrivals, Connections, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd,
     Threads, run,
@@ -238,7 +238,7 @@ pub(crate) struct Options {
     /// How often the first operation of each lane is asked to be made ready again.
     pub(crate) not_ready: u32,
     /// The lanes are on these hosts; this one has them all if there are none.
-    pub(crate) hosts: Vec<HostWay>,
+    pub(crate) hosts: Vec<HostCondition>,
 }
 
 impl Default for Options {

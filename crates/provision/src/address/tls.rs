@@ -7,24 +7,24 @@ use dbdyno_drivers::TlsSettings;
 
 use super::{decoded, wrong};
 use crate::Error;
-use crate::product::{Family, TlsWord};
-use crate::tls_words::{SYSTEM_ROOTS, Said};
+use crate::product::{Family, TlsOption};
+use crate::tls_options::{SYSTEM_ROOTS, TlsOptions};
 
 /// Words of an address that are known for servers of every kind.
-const OURS: &[(&str, TlsWord)] = &[
-    ("tls", TlsWord::Mode),
-    ("tls_ca", TlsWord::Ca),
-    ("tls_cert", TlsWord::Cert),
-    ("tls_key", TlsWord::Key),
+const OURS: &[(&str, TlsOption)] = &[
+    ("tls", TlsOption::Mode),
+    ("tls_ca", TlsOption::Ca),
+    ("tls_cert", TlsOption::Cert),
+    ("tls_key", TlsOption::Key),
 ];
 
-fn word(family: &dyn Family, name: &str) -> Option<TlsWord> {
-    OURS.iter().chain(family.facts().tls_words).find(|(known, _)| *known == name).map(|(_, word)| *word)
+fn option(family: &dyn Family, name: &str) -> Option<TlsOption> {
+    OURS.iter().chain(family.facts().tls_options).find(|(known, _)| *known == name).map(|(_, option)| *option)
 }
 
 /// Whether `name`, after the `?` of an address, is about TLS.
 pub(super) fn is_key(family: &dyn Family, name: &str) -> bool {
-    word(family, name).is_some()
+    option(family, name).is_some()
 }
 
 /// What `address` and the plan's own words ask for, else what `option_file` does. `None` when no
@@ -45,21 +45,21 @@ pub fn tls_settings(
 }
 
 fn of_address(family: &dyn Family, address: &str) -> Result<Option<TlsSettings>, Error> {
-    let mut said = Said::default();
+    let mut tls = TlsOptions::default();
     let query = address.split_once('?').map_or("", |(_, query)| query);
     for pair in query.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let Some(word) = word(family, name) else { continue };
+        let Some(option) = option(family, name) else { continue };
         let value = decoded(value)?;
-        let is_file = !matches!(word, TlsWord::Mode) && value != SYSTEM_ROOTS;
+        let is_file = !matches!(option, TlsOption::Mode) && value != SYSTEM_ROOTS;
         if is_file && !Path::new(&value).is_absolute() {
             return Err(wrong(format!(
                 "{name}= needs an absolute path; a path that is relative to the plan goes into the variant's tls table"
             )));
         }
-        said.take(word, &value).map_err(wrong)?;
+        tls.take(option, &value).map_err(wrong)?;
     }
-    Ok(said.settings())
+    Ok(tls.settings())
 }
 
 #[cfg(test)]

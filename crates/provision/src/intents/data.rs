@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Number,
     /// `true` or `false`.
     Switch,
-    /// One of the words that its ways name.
+    /// One of the words that its rules name.
     Choice,
     /// A time with a unit: `"30m"`.
     Duration,
@@ -49,20 +49,20 @@ pub(crate) struct Intent {
     #[cfg_attr(not(test), expect(dead_code, reason = "only the reference page shows it"))]
     pub(crate) about: String,
     /// The first that fits is taken.
-    pub(crate) way: Vec<Way>,
+    pub(crate) way: Vec<RenderRule>,
     /// Each that fits is added.
     #[serde(default)]
-    pub(crate) also: Vec<Way>,
+    pub(crate) also: Vec<RenderRule>,
     #[serde(default)]
     pub(crate) absent: Vec<Absent>,
     #[serde(default)]
     pub(crate) limit: Vec<Limit>,
 }
 
-/// How products do it.
+/// The options with which some products and versions do it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Way {
+pub(crate) struct RenderRule {
     pub(crate) on: Vec<ConfigProduct>,
     #[serde(flatten)]
     pub(crate) span: Span,

@@ -5,7 +5,7 @@
 //! [`ConfigServer`]; the data lies in `data/`, as TOML; docs/reference/config-intents.md is written
 //! from it.
 
-mod asked;
+mod config;
 mod data;
 mod possible;
 #[cfg(test)]
@@ -20,7 +20,7 @@ mod value;
 use data::Data;
 
 pub use crate::release::{ConfigProduct, Release};
-pub use asked::{Intents, WHERE_POSSIBLE};
+pub use config::{Intents, WHERE_POSSIBLE};
 pub use data::{OptionRange, OptionState};
 pub use render::render;
 pub use rendered::{Rendered, Setting};

@@ -1,24 +1,28 @@
-//! Where an intent is possible: products and versions, in words, from the options that its ways
+//! Where an intent is possible: products and versions, in words, from the options that its rules
 //! need.
 
-use super::data::{Data, Intent, OptionState, Way};
+use super::data::{Data, Intent, OptionState, RenderRule};
 use super::span::{Span, joined, words};
 use crate::release::ConfigProduct;
 
-/// Versions of `product` in which some way of `intent` can render the value that `fits` picks.
-pub(crate) fn spans(intent: &Intent, product: ConfigProduct, fits: impl Fn(&Way) -> bool) -> Vec<Span> {
-    let ways = intent.way.iter().filter(|way| way.on.iter().any(|on| on.covers(product)) && fits(way));
-    joined(ways.flat_map(|way| way_spans(way, product, None)).collect())
+/// Versions of `product` in which some rule of `intent` can render the value that `fits` picks.
+pub(crate) fn spans(
+    intent: &Intent,
+    product: ConfigProduct,
+    fits: impl Fn(&RenderRule) -> bool,
+) -> Vec<Span> {
+    let rules = intent.way.iter().filter(|rule| rule.on.iter().any(|on| on.covers(product)) && fits(rule));
+    joined(rules.flat_map(|rule| rule_spans(rule, product, None)).collect())
 }
 
-/// Versions of `product` in which `way` can be rendered: where all of its options exist and do
+/// Versions of `product` in which `rule` can be rendered: where all of its options exist and do
 /// something. With a value only that value's options count.
-pub(crate) fn way_spans(way: &Way, product: ConfigProduct, word: Option<&str>) -> Vec<Span> {
-    let of_values = way.values.iter().filter(|(value, _)| word.is_none_or(|word| word == value.as_str()));
-    let sets: Vec<_> = way.set.iter().chain(of_values.map(|(_, set)| set)).collect();
+pub(crate) fn rule_spans(rule: &RenderRule, product: ConfigProduct, word: Option<&str>) -> Vec<Span> {
+    let of_values = rule.values.iter().filter(|(value, _)| word.is_none_or(|word| word == value.as_str()));
+    let sets: Vec<_> = rule.set.iter().chain(of_values.map(|(_, set)| set)).collect();
     sets.iter()
         .flat_map(|set| {
-            set.keys().fold(vec![way.span], |spans, option| {
+            set.keys().fold(vec![rule.span], |spans, option| {
                 let exists = existing(product, option);
                 spans.iter().flat_map(|span| exists.iter().filter_map(|other| span.meet(*other))).collect()
             })
@@ -34,9 +38,9 @@ fn existing(product: ConfigProduct, option: &str) -> Vec<Span> {
     ranges.filter(|range| range.state != OptionState::Ignored).map(|range| range.span).collect()
 }
 
-/// `MySQL and Percona Server from 5.6.2; MariaDB before 11.0`: where ways that `fits` picks can be
+/// `MySQL and Percona Server from 5.6.2; MariaDB before 11.0`: where rules that `fits` picks can be
 /// rendered.
-pub(crate) fn described(intent: &Intent, fits: impl Fn(&Way) -> bool) -> String {
+pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> String {
     let of = |product| spans(intent, product, &fits);
     let as_base = |heir: &ConfigProduct| heir.base().is_some_and(|base| of(base) == of(*heir));
     let mut parts = Vec::new();

@@ -246,18 +246,22 @@ fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
     assert_eq!(names.count(), of_config.len(), "each shipped config is tried");
 }
 
-/// Every option that a way names is in the data of each product that it is on: a spelling mistake
+/// Every option that a rule names is in the data of each product that it is on: a spelling mistake
 /// would make it impossible.
 #[test]
 fn every_way_of_the_data_can_be_rendered_somewhere() {
     for intent in &Data::get().intents {
-        for way in intent.way.iter().chain(&intent.also) {
-            for product in &way.on {
-                for word in way.values.keys() {
-                    let spans = possible::way_spans(way, *product, Some(word));
+        for rule in intent.way.iter().chain(&intent.also) {
+            for product in &rule.on {
+                for word in rule.values.keys() {
+                    let spans = possible::rule_spans(rule, *product, Some(word));
                     assert!(!spans.is_empty(), "{} = {word} on {product}", intent.name);
                 }
-                assert!(!possible::way_spans(way, *product, None).is_empty(), "{} on {product}", intent.name);
+                assert!(
+                    !possible::rule_spans(rule, *product, None).is_empty(),
+                    "{} on {product}",
+                    intent.name
+                );
             }
         }
         for limit in &intent.limit {

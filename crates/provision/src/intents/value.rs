@@ -171,12 +171,12 @@ pub(crate) fn limit(kind: Kind, text: &str) -> Option<f64> {
     }
 }
 
-/// All words that an intent's ways and absences know, in the data's order.
+/// All words that an intent's rules and absences know, in the data's order.
 pub(crate) fn words_of(intent: &Intent) -> Vec<&str> {
-    let of_ways = intent.way.iter().chain(&intent.also).flat_map(|way| way.values.keys());
+    let of_rules = intent.way.iter().chain(&intent.also).flat_map(|rule| rule.values.keys());
     let of_absent = intent.absent.iter().map(|absent| &absent.value);
     let mut words: Vec<&str> = Vec::new();
-    for word in of_ways.chain(of_absent) {
+    for word in of_rules.chain(of_absent) {
         if !words.contains(&word.as_str()) {
             words.push(word);
         }

@@ -24,7 +24,7 @@ const FACTS: FamilyFacts = FamilyFacts {
     schemes: &["mysql://", "mariadb://"],
     default_port: 3306,
     socket_prefix: None,
-    tls_words: login::TLS_WORDS,
+    tls_options: login::TLS_OPTIONS,
     other_place_of_user: " or in the option file's [client]",
     option_file: ("my_cnf", "cnf"),
     superuser: "root",

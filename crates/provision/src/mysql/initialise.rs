@@ -23,7 +23,7 @@ const NO_ANONYMOUS_USERS: &str =
 
 /// How a data directory is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum InitMethod {
     /// `mysqld --initialize-insecure`: MySQL and Percona Server from 5.7.
     Initialize,
     /// The build's own script.
@@ -62,10 +62,10 @@ pub(super) fn initialise(
     for folder in [&making.data_dir, &making.tmp_dir] {
         make_folder(folder)?;
     }
-    match way(base)? {
-        Way::Initialize => making.by_itself()?,
-        Way::Installer(script) => making.by_script(&script)?,
-        Way::Bootstrap(scripts) => {
+    match method(base)? {
+        InitMethod::Initialize => making.by_itself()?,
+        InitMethod::Installer(script) => making.by_script(&script)?,
+        InitMethod::Bootstrap(scripts) => {
             make_folder(&making.data_dir.join("mysql"))?;
             making.bootstrap(&bootstrap_sql(&scripts)?)?;
         }
@@ -125,19 +125,19 @@ impl Making<'_> {
     }
 }
 
-/// Chooses the way for `base`.
-pub(super) fn way(base: &BaseDir) -> Result<Way, Error> {
+/// Chooses the method for `base`.
+pub(super) fn method(base: &BaseDir) -> Result<InitMethod, Error> {
     if !base.is_mariadb() && base.release.at_least(5, 7) {
-        return Ok(Way::Initialize);
+        return Ok(InitMethod::Initialize);
     }
     if let Some(script) = &base.installer {
-        return Ok(Way::Installer(script.clone()));
+        return Ok(InitMethod::Installer(script.clone()));
     }
     let share = base.share_dir.as_deref().map(Path::to_path_buf).unwrap_or_else(|| base.prefix.join("share"));
     let scripts: Vec<PathBuf> =
         SYSTEM_TABLES.iter().map(|name| share.join(name)).filter(|path| path.is_file()).collect();
     if scripts.first().is_some_and(|first| first.ends_with(SYSTEM_TABLES[0])) {
-        return Ok(Way::Bootstrap(scripts));
+        return Ok(InitMethod::Bootstrap(scripts));
     }
     let looked_for = format!(
         "bin or scripts/mariadb-install-db, mysql_install_db, {}",
@@ -203,9 +203,9 @@ mod tests {
 
     #[test]
     fn new_mysql_initialises_itself_and_a_build_without_any_way_says_what_it_lacks() {
-        assert_eq!(way(&BaseDir::sample(Product::MySql, (5, 7, 22))).unwrap(), Way::Initialize);
-        assert_eq!(way(&BaseDir::sample(Product::Percona, (8, 0, 35))).unwrap(), Way::Initialize);
-        let message = way(&BaseDir::sample(Product::MariaDb, (10, 1, 23))).unwrap_err().to_string();
+        assert_eq!(method(&BaseDir::sample(Product::MySql, (5, 7, 22))).unwrap(), InitMethod::Initialize);
+        assert_eq!(method(&BaseDir::sample(Product::Percona, (8, 0, 35))).unwrap(), InitMethod::Initialize);
+        let message = method(&BaseDir::sample(Product::MariaDb, (10, 1, 23))).unwrap_err().to_string();
         insta::assert_snapshot!(message, @"/s/base has no installer: looked for bin or scripts/mariadb-install-db, mysql_install_db, /s/base/share/mysql_system_tables.sql; use a base directory that was not stripped of its share folder");
     }
 

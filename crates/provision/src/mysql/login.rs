@@ -7,15 +7,15 @@ use dbdyno_drivers::{TlsMode, TlsSettings};
 
 use super::option_file::{self, Item};
 use crate::Error;
-use crate::product::{FileLogin, TlsWord};
-use crate::tls_words::Said;
+use crate::product::{FileLogin, TlsOption};
+use crate::tls_options::TlsOptions;
 
 /// The words of MySQL's own tools; in option files with `_`.
-pub(super) const TLS_WORDS: &[(&str, TlsWord)] = &[
-    ("ssl-mode", TlsWord::Mode),
-    ("ssl-ca", TlsWord::Ca),
-    ("ssl-cert", TlsWord::Cert),
-    ("ssl-key", TlsWord::Key),
+pub(super) const TLS_OPTIONS: &[(&str, TlsOption)] = &[
+    ("ssl-mode", TlsOption::Mode),
+    ("ssl-ca", TlsOption::Ca),
+    ("ssl-cert", TlsOption::Cert),
+    ("ssl-key", TlsOption::Key),
 ];
 
 /// User and password of the `[client]` group of an option file.
@@ -45,21 +45,21 @@ pub(super) fn login_of_file(path: &Path) -> Result<FileLogin, Error> {
 pub(super) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let mut said = Said::default();
+    let mut tls = TlsOptions::default();
     for item in option_file::parse(&text).map_err(wrong)? {
         let Item::Setting { group, name, value } = item else { continue };
         if group == "client" {
-            take_switch(&mut said, &name, value.as_deref());
+            take_switch(&mut tls, &name, value.as_deref());
         }
-        let known = TLS_WORDS.iter().find(|(known, _)| known.replace('-', "_") == name);
-        if let (Some((_, word)), Some(value), "client") = (known, value, group.as_str()) {
-            said.take(*word, &value).map_err(wrong)?;
+        let known = TLS_OPTIONS.iter().find(|(known, _)| known.replace('-', "_") == name);
+        if let (Some((_, option)), Some(value), "client") = (known, value, group.as_str()) {
+            tls.take(*option, &value).map_err(wrong)?;
         }
     }
     let in_its_folder = |file: Option<PathBuf>| {
         file.map(|file| path.parent().map_or_else(|| file.clone(), |folder| folder.join(&file)))
     };
-    Ok(said.settings().map(|settings| TlsSettings {
+    Ok(tls.settings().map(|settings| TlsSettings {
         ca: in_its_folder(settings.ca),
         cert: in_its_folder(settings.cert),
         key: in_its_folder(settings.key),
@@ -68,7 +68,7 @@ pub(super) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, Error> {
 }
 
 /// MariaDB's switches: `ssl`, `skip-ssl`, `ssl-verify-server-cert`.
-fn take_switch(said: &mut Said, name: &str, value: Option<&str>) {
+fn take_switch(tls: &mut TlsOptions, name: &str, value: Option<&str>) {
     let is_on = !matches!(value.map(str::to_ascii_lowercase).as_deref(), Some("0" | "off" | "false"));
     let mode = match (name, is_on) {
         ("ssl", true) => None,
@@ -77,8 +77,8 @@ fn take_switch(said: &mut Said, name: &str, value: Option<&str>) {
         ("ssl_verify_server_cert", false) => Some(TlsMode::Require),
         _ => return,
     };
-    said.anything = true;
-    said.mode = mode.or(said.mode);
+    tls.is_given = true;
+    tls.mode = mode.or(tls.mode);
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, first_i64};
 use super::base::{self, PgBase};
 use super::{MAINTENANCE, Postgres, SUPERUSER, claim, conf, pass_file, server};
 use crate::claim::Claim;
-use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Server, ServerSpec, TlsWord, Work};
+use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Server, ServerSpec, TlsOption, Work};
 use crate::release::{ConfigProduct, Release};
 use crate::running::Data;
 use crate::{Error, Home};
@@ -18,11 +18,11 @@ const FACTS: FamilyFacts = FamilyFacts {
     schemes: &["postgres://", "postgresql://"],
     default_port: 5432,
     socket_prefix: Some(".s.PGSQL."),
-    tls_words: &[
-        ("sslmode", TlsWord::Mode),
-        ("sslrootcert", TlsWord::Ca),
-        ("sslcert", TlsWord::Cert),
-        ("sslkey", TlsWord::Key),
+    tls_options: &[
+        ("sslmode", TlsOption::Mode),
+        ("sslrootcert", TlsOption::Ca),
+        ("sslcert", TlsOption::Cert),
+        ("sslkey", TlsOption::Key),
     ],
     other_place_of_user: "",
     option_file: ("postgresql_conf", "conf"),

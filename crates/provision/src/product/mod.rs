@@ -23,9 +23,9 @@ use crate::release::{ConfigProduct, Release};
 use crate::running::Data;
 use crate::{Error, Home};
 
-/// What a word of an address asks of TLS.
+/// A TLS option of an address or an option file.
 #[derive(Debug, Clone, Copy)]
-pub enum TlsWord {
+pub enum TlsOption {
     Mode,
     Ca,
     Cert,
@@ -53,8 +53,8 @@ pub struct FamilyFacts {
     /// How the name of a socket begins, of servers whose port ends it. An address may then name the
     /// folder.
     pub socket_prefix: Option<&'static str>,
-    /// Its own words for TLS in addresses.
-    pub tls_words: &'static [(&'static str, TlsWord)],
+    /// Its own names of TLS options in addresses.
+    pub tls_options: &'static [(&'static str, TlsOption)],
     /// Where a user is named, if not in the address.
     pub other_place_of_user: &'static str,
     /// The key of a plan that names the server's own option file, and the ending of such files.

@@ -6,7 +6,7 @@
 //! short or lost a file is never used, but made anew.
 
 mod key;
-mod turn;
+mod lock;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::snapshot::{SnapshotFile, compare, listed};
 use crate::{Error, datadir};
 pub(crate) use key::Key;
-use turn::Turn;
+use lock::TemplateLock;
 
 /// The data in a template's folder.
 const DATA: &str = "data";
@@ -57,13 +57,13 @@ impl Template {
         if let Some(found) = Self::open(&folder) {
             return Ok(found);
         }
-        let turn = Turn::take(&template_dir, &key.hash, cancel)?;
+        let lock = TemplateLock::take(&template_dir, &key.hash, cancel)?;
         if let Some(found) = Self::open(&folder) {
             return Ok(found);
         }
-        remove(&folder, &turn)?;
+        remove(&folder, &lock)?;
         // Removed if anything fails.
-        let work = turn.workplace()?;
+        let work = lock.workplace()?;
         make(work.path())?;
         datadir::mark(&work.path().join(DATA))?;
         write_about(work.path())?;
@@ -115,11 +115,11 @@ fn write_about(work: &Path) -> Result<(), Error> {
 
 /// Removes what lies in the place of a template, whole or not, through a name that no one looks
 /// for.
-fn remove(folder: &Path, turn: &Turn) -> Result<(), Error> {
+fn remove(folder: &Path, lock: &TemplateLock) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
     }
-    let bin = turn.workplace()?;
+    let bin = lock.workplace()?;
     let cannot = || Error::io("cannot remove the template", folder);
     fs::rename(folder, bin.path().join("old")).map_err(cannot())?;
     bin.close().map_err(cannot())

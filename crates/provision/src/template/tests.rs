@@ -119,7 +119,7 @@ fn what_a_killed_maker_left_is_not_used_and_goes_with_the_next_template() {
     let desk = Desk::new();
     let hash = desk.key("x").hash.clone();
     for hash in [hash.as_str(), "0123456789abcdef"] {
-        made_data(&desk.templates().join(format!("{}{hash}/abcdef", turn::PREFIX))).unwrap();
+        made_data(&desk.templates().join(format!("{}{hash}/abcdef", lock::PREFIX))).unwrap();
     }
     let strangers = desk.templates().join(".ssh");
     fs::create_dir(&strangers).unwrap();

@@ -7,9 +7,9 @@
 #[allow(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
+mod client;
 mod mysql;
 mod postgres;
-mod talk;
 
 use dbdyno_provision::find_named;
 

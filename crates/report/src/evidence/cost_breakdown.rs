@@ -1,7 +1,7 @@
 //! What each ratio is made of, as a table and in a sentence.
 
 use dbdyno_analyse::{
-    Cause, CostBreakdown, Part, RatioContext, StallDifference, StallFigure, StepFindings, VariantStep,
+    Cause, CostBreakdown, CostPart, RatioContext, StallDifference, StallFigure, StepFindings, VariantStep,
     Verdict, WorkloadFindings,
 };
 
@@ -31,7 +31,7 @@ pub(super) fn grid(step: &StepFindings) -> Table {
     grid
 }
 
-fn row(variant: &VariantStep, part: &Part) -> Vec<String> {
+fn row(variant: &VariantStep, part: &CostPart) -> Vec<String> {
     let figure = |value: f64| match part.cause {
         Cause::CpuUser | Cause::CpuKernel => format!("{} µs/op", fixed(Some(value), 2)),
         Cause::IoWait | Cause::Idle => format!("{} %", fixed(Some(value), 1)),
@@ -115,10 +115,10 @@ fn explanation(step: &StepFindings, variant: &VariantStep, ratio: f64) -> Option
 
 /// The greatest cause first.
 fn causes(cost_breakdown: &CostBreakdown) -> String {
-    let mut parts: Vec<&Part> = cost_breakdown.parts.iter().collect();
+    let mut parts: Vec<&CostPart> = cost_breakdown.parts.iter().collect();
     parts.sort_by(|a, b| b.factor.ln().abs().total_cmp(&a.factor.ln().abs()));
     // The table has those that round to 1 as well.
-    let matters = |part: &&&Part| part.factor.ln().abs() >= 0.005;
+    let matters = |part: &&&CostPart| part.factor.ln().abs() >= 0.005;
     let reported: Vec<String> = parts
         .iter()
         .filter(matters)

@@ -17,7 +17,7 @@ pub struct TerminalOptions {
     /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs are next to them in
     /// any case.
     pub colour: bool,
-    pub part: Part,
+    pub part: ReportPart,
     /// Only these steps, by name; every one where none is named.
     pub steps: Vec<String>,
     /// What to give `dbdyno report` to see more: the run directory. Empty where nothing is said of
@@ -26,7 +26,7 @@ pub struct TerminalOptions {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum ReportPart {
     /// What was compared, what makes figures invalid, and the answer, last.
     Answer,
     /// Every warning in full.
@@ -40,7 +40,7 @@ pub enum Part {
     All,
 }
 
-impl Part {
+impl ReportPart {
     /// Every part with the word that selects it.
     pub const ALL: [(&'static str, Self); 10] = [
         ("answer", Self::Answer),
@@ -59,7 +59,7 @@ impl Part {
 impl TerminalOptions {
     /// 100 columns, no colour, everything: what a file gets.
     pub const PLAIN: Self =
-        Self { width: 100, colour: false, part: Part::All, steps: Vec::new(), run: String::new() };
+        Self { width: 100, colour: false, part: ReportPart::All, steps: Vec::new(), run: String::new() };
 }
 
 /// The terminal's report.
@@ -73,13 +73,13 @@ pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<St
     let evidence =
         |topic| run::evidence(findings, topic, |step| steps.is_empty() || steps.contains(&step.name));
     let blocks = match part {
-        Part::Answer => run::short(findings, report),
-        Part::Warnings => run::warnings(findings),
-        Part::Tables => run::rate_tables(findings),
-        Part::Evidence(topic) => evidence(Some(*topic)),
-        Part::Config => run::config(findings),
-        Part::All if !steps.is_empty() => evidence(None),
-        Part::All => run::whole(findings, None),
+        ReportPart::Answer => run::short(findings, report),
+        ReportPart::Warnings => run::warnings(findings),
+        ReportPart::Tables => run::rate_tables(findings),
+        ReportPart::Evidence(topic) => evidence(Some(*topic)),
+        ReportPart::Config => run::config(findings),
+        ReportPart::All if !steps.is_empty() => evidence(None),
+        ReportPart::All => run::whole(findings, None),
     };
     Ok(document::terminal(&blocks, *width, *colour))
 }

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::Findings;
 
-use super::{Part, TerminalOptions, run_markdown, run_terminal};
+use super::{ReportPart, TerminalOptions, run_markdown, run_terminal};
 use crate::document::{Block, Table, markdown, terminal};
 use crate::{fixture, run};
 
@@ -12,7 +12,7 @@ fn render(findings: &Findings, options: TerminalOptions) -> String {
 
 #[test]
 fn with_several_blocks_ratios_have_intervals_and_verdicts_below_each_other() {
-    let options = TerminalOptions { part: Part::Tables, ..TerminalOptions::PLAIN };
+    let options = TerminalOptions { part: ReportPart::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::with_blocks(3), options);
     let table = text
         .split("\nRelative throughput\n")
@@ -44,7 +44,7 @@ fn with_several_blocks_ratios_have_intervals_and_verdicts_below_each_other() {
 
 #[test]
 fn a_table_of_groups_stands_upright() {
-    let options = TerminalOptions { part: Part::Tables, ..TerminalOptions::PLAIN };
+    let options = TerminalOptions { part: ReportPart::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::with_groups(), options);
     let table = text.split("\nGroups of steps (2024)\n").nth(1).expect("there is one");
     insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
@@ -60,7 +60,7 @@ fn a_table_of_groups_stands_upright() {
 
 #[test]
 fn tests_before_and_after_the_writes_have_a_row_each_and_a_column_a_variant() {
-    let options = TerminalOptions { part: Part::Tables, ..TerminalOptions::PLAIN };
+    let options = TerminalOptions { part: ReportPart::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::with_aging(), options);
     let table = text.split("\nAfter ÷ before writes\n").nth(1).expect("there is one");
     insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
@@ -75,7 +75,7 @@ fn tests_before_and_after_the_writes_have_a_row_each_and_a_column_a_variant() {
 
 #[test]
 fn a_sweep_has_a_row_a_number_of_connections() {
-    let options = TerminalOptions { part: Part::Tables, ..TerminalOptions::PLAIN };
+    let options = TerminalOptions { part: ReportPart::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::with_sweep(), options);
     let table = text.split("\nConnections: read-only\n").nth(1).expect("there is one");
     insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
@@ -110,7 +110,7 @@ fn without_colour_there_is_no_escape_sequence() {
 fn many_variants_continue_below() {
     let names: Vec<String> = (0..12).map(|number| format!("variant-number-{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let options = TerminalOptions { part: Part::Tables, ..TerminalOptions::PLAIN };
+    let options = TerminalOptions { part: ReportPart::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::sized(&names, 1, 3), options);
     assert!(text.lines().all(|line| line.chars().count() <= 100));
     assert!(names.iter().all(|name| text.contains(name)));
@@ -175,7 +175,8 @@ fn each_topic_of_a_step() {
 
 #[test]
 fn the_rates_in_colour() {
-    let options = TerminalOptions { width: 80, colour: true, part: Part::Tables, ..TerminalOptions::PLAIN };
+    let options =
+        TerminalOptions { width: 80, colour: true, part: ReportPart::Tables, ..TerminalOptions::PLAIN };
     let text = render(&fixture::findings(), options).replace('\u{1b}', "ESC");
     insta::assert_snapshot!("rates-in-colour", text);
 }

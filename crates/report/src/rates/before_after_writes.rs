@@ -3,7 +3,7 @@
 use dbdyno_analyse::{BeforeAfterVariant, BeforeAfterWrites};
 use serde_json::Value;
 
-use super::cells::{absent, joined, ratio_cell, word};
+use super::cells::{absent, joined, placeholder, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained, of};
 use crate::document::{Cell, Table};
 use crate::notices::reasons_text;
@@ -65,8 +65,11 @@ fn gap(scope: Scope<'_>, test: &BeforeAfterWrites, variant: &str) -> Cell {
     };
     match [&test.before, &test.after].into_iter().find_map(|name| found(name)) {
         Some((name, found)) => {
-            let word = word(scope, found);
-            Cell { note: format!("{name}: {}", reasons_text(&word.why)), ..Cell::from(word.text) }
+            let placeholder = placeholder(scope, found);
+            Cell {
+                note: format!("{name}: {}", reasons_text(&placeholder.why)),
+                ..Cell::from(placeholder.text)
+            }
         }
         None => absent("no block in which both are valid"),
     }

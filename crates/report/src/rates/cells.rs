@@ -1,4 +1,4 @@
-//! Cells of the tables of rates: rates, ratios, and the word where there is none.
+//! Cells of the tables of rates: rates, ratios, and the placeholder where there is none.
 
 use dbdyno_analyse::{
     Bound, Colours, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Validity, VariantStep,
@@ -13,55 +13,56 @@ use crate::words::{missed_text, pace_text, zero_rate_text};
 
 /// What is shown of a variant that has no valid run of a step, and why.
 #[derive(Clone)]
-pub(crate) struct Word {
+pub(crate) struct Placeholder {
     pub(crate) text: &'static str,
     pub(crate) why: Vec<Notice>,
 }
 
-impl Word {
+impl Placeholder {
     pub(crate) fn new(text: &'static str, why: &str) -> Self {
         Self { text, why: vec![Notice::quoted(why)] }
     }
 }
 
 /// The worst that happened: `failed`, `invalid` or `n/a`.
-pub(crate) fn word(scope: Scope<'_>, variant: &VariantStep) -> Word {
+pub(crate) fn placeholder(scope: Scope<'_>, variant: &VariantStep) -> Placeholder {
     let failed = |run: &StepRun| match &run.validity {
-        Validity::Failed { message } => Some(Word::new("failed", &failure_words(message))),
+        Validity::Failed { message } => Some(Placeholder::new("failed", &failure_words(message))),
         _ => None,
     };
     let invalid = |run: &StepRun| match &run.validity {
-        Validity::Invalid { reasons } => Some(Word { text: "invalid", why: reasons.clone() }),
+        Validity::Invalid { reasons } => Some(Placeholder { text: "invalid", why: reasons.clone() }),
         _ => None,
     };
     let runs = || variant.runs.iter();
-    if let Some(word) = runs().find_map(failed).or_else(|| runs().find_map(invalid)) {
-        return word;
+    if let Some(placeholder) = runs().find_map(failed).or_else(|| runs().find_map(invalid)) {
+        return placeholder;
     }
     let is_of = |of: &(&str, &str)| *of == (variant.variant.as_str(), scope.workload.name.as_str());
     let failure = scope.failures.iter().find(|failure| is_of(&(&failure.variant, &failure.workload)));
     match failure {
-        Some(failure) => {
-            Word::new("failed", &format!("the cell failed before or in this step: {}", failure.message))
-        }
-        None if variant.runs.is_empty() => Word::new("n/a", "did not run"),
-        None => Word::new("n/a", "interrupted"),
+        Some(failure) => Placeholder::new(
+            "failed",
+            &format!("the cell failed before or in this step: {}", failure.message),
+        ),
+        None if variant.runs.is_empty() => Placeholder::new("n/a", "did not run"),
+        None => Placeholder::new("n/a", "interrupted"),
     }
 }
 
-/// The ratio of a variant, or the word for why it has none.
-pub(crate) fn ratio_word(scope: Scope<'_>, found: &VariantStep) -> String {
+/// The ratio of a variant, or the placeholder for why it has none.
+pub(crate) fn ratio_or_placeholder(scope: Scope<'_>, found: &VariantStep) -> String {
     match &found.ratio {
         Some(ratio) => bounded_text(ratio),
         None if found.cut_off => BOTH_CUT_OFF.to_owned(),
         None if found.rate.is_some() || !found.zero_rates.is_empty() => "n/a".to_owned(),
-        None => word(scope, found).text.to_owned(),
+        None => placeholder(scope, found).text.to_owned(),
     }
 }
 
-impl From<Word> for Cell {
-    fn from(word: Word) -> Self {
-        Self { note: reasons_text(&word.why), ..Self::from(word.text) }
+impl From<Placeholder> for Cell {
+    fn from(placeholder: Placeholder) -> Self {
+        Self { note: reasons_text(&placeholder.why), ..Self::from(placeholder.text) }
     }
 }
 
@@ -182,7 +183,7 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
         },
         None if variant.rate == Some(0.0) => absent("nothing was done"),
         None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
-        None => word(scope, variant).into(),
+        None => placeholder(scope, variant).into(),
     };
     // What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
     if let Some(text) = zero_rate_text(&variant.zero_rates, base) {

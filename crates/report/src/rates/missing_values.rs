@@ -3,14 +3,14 @@
 use dbdyno_analyse::Notice;
 
 use super::Scope;
-use super::cells::{Word, word};
+use super::cells::{Placeholder, placeholder};
 use crate::document::text::one_line;
 use crate::notices::{brief, reasons_text};
 
 /// Places that share a reason.
 struct Reason {
     /// Of the first place.
-    word: Word,
+    placeholder: Placeholder,
     differ: bool,
     /// Numbers of steps of each variant.
     places: Vec<(String, Vec<usize>)>,
@@ -22,24 +22,25 @@ pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
     let mut reasons: Vec<Reason> = Vec::new();
     for variant in scope.variants() {
         for (at, step) in scope.steps().enumerate() {
-            let Some(word) = super::of(step, variant).and_then(|found| match found.rate {
-                None => Some(word(scope, found)),
-                Some(rate) if found.ratio.is_none() && found.zero_rates.is_empty() && rate > 0.0 => {
-                    Some(Word::new("n/a", &format!("no block in which {} is valid too", scope.run.base)))
-                }
+            let Some(placeholder) = super::of(step, variant).and_then(|found| match found.rate {
+                None => Some(placeholder(scope, found)),
+                Some(rate) if found.ratio.is_none() && found.zero_rates.is_empty() && rate > 0.0 => Some(
+                    Placeholder::new("n/a", &format!("no block in which {} is valid too", scope.run.base)),
+                ),
                 Some(_) => None,
             }) else {
                 continue;
             };
             let is_alike = |known: &Reason| {
-                known.word.text == word.text && Notice::are_alike(&known.word.why, &word.why)
+                known.placeholder.text == placeholder.text
+                    && Notice::are_alike(&known.placeholder.why, &placeholder.why)
             };
             let known = reasons.iter().position(is_alike).unwrap_or_else(|| {
-                reasons.push(Reason { word: word.clone(), differ: false, places: Vec::new() });
+                reasons.push(Reason { placeholder: placeholder.clone(), differ: false, places: Vec::new() });
                 reasons.len() - 1
             });
             let reason = &mut reasons[known];
-            reason.differ |= reason.word.why != word.why;
+            reason.differ |= reason.placeholder.why != placeholder.why;
             match reason.places.last_mut() {
                 Some((last, steps)) if last == variant => steps.push(at),
                 _ => reason.places.push((variant.to_owned(), vec![at])),
@@ -60,7 +61,7 @@ impl Reason {
         };
         let places: Vec<String> = self.places.iter().map(of_variant).collect();
         // The warnings and the step's own section have all of it.
-        let Word { text, why } = &self.word;
+        let Placeholder { text, why } = &self.placeholder;
         let why =
             if *text == "invalid" { why.first().map_or_else(String::new, brief) } else { reasons_text(why) };
         let others = if self.differ { " (the first of these; all are listed by step)" } else { "" };

@@ -18,7 +18,7 @@ mod throughput;
 
 use dbdyno_analyse::{Colours, Failure, Findings, RunSummary, StepFindings, VariantStep, WorkloadFindings};
 
-pub(crate) use self::cells::{bounded_text, headline_text, ratio_word, word};
+pub(crate) use self::cells::{bounded_text, headline_text, placeholder, ratio_or_placeholder};
 pub(crate) use self::colours::distance as ratio_tone;
 pub(crate) use self::side_by_side::side_by_side;
 use crate::document::{Block, Cell, Table, Tone};

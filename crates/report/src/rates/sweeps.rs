@@ -4,7 +4,7 @@
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Sweep, SweepPoint, SweepVariant};
 
-use super::cells::{absent, word};
+use super::cells::{absent, placeholder};
 use super::{Scope, of};
 use crate::document::{Cell, Table};
 use crate::number::{count, milliseconds, rate};
@@ -67,7 +67,7 @@ fn cell(
     }
     let step = scope.workload.steps.iter().find(|step| step.name == sweep.steps[at]);
     let found = step.and_then(|step| of(step, &variant.variant));
-    found.map_or_else(|| absent("did not run"), |found| word(scope, found).into())
+    found.map_or_else(|| absent("did not run"), |found| placeholder(scope, found).into())
 }
 
 fn time(us: f64) -> String {

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{StepFindings, VariantStep};
 
-use super::cells::word;
+use super::cells::placeholder;
 use super::{Scope, explained};
 use crate::document::{Cell, Table, Tone};
 use crate::number::fixed;
@@ -27,7 +27,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 }
 
 fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
-    let Some(rate) = variant.background_rate else { return word(scope, variant).into() };
+    let Some(rate) = variant.background_rate else { return placeholder(scope, variant).into() };
     let tone = if step.misses(variant) { Tone::Lowest } else { Tone::Plain };
     let note = missed_text(step, variant).or_else(|| missed_blocks_text(step, variant));
     Cell { sign: tone.sign(), note: note.unwrap_or_default(), ..Cell::toned(fixed(Some(rate), 0), tone) }

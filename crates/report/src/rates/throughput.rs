@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{Pace, StepFindings, Validity, VariantStep, Verdict};
 
-use super::cells::{headline_text, joined, word};
+use super::cells::{headline_text, joined, placeholder};
 use super::colours::{self, Rated};
 use super::{Scope, explained};
 use crate::document::{Cell, Table, Tone};
@@ -77,7 +77,7 @@ fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
                     ..Cell::toned(headline_text(step, rate, variant.cut_off), tone)
                 }
             }
-            None => word(scope, variant).into(),
+            None => placeholder(scope, variant).into(),
         })
         .collect()
 }

@@ -58,7 +58,7 @@ pub(crate) struct ServerTree {
 }
 
 /// A sum over all processes, and whether no child has ended while it was made.
-type Walk<T> = Result<(T, bool), Error>;
+type TreeSum<T> = Result<(T, bool), Error>;
 
 impl ServerTree {
     pub(crate) fn open(pid: u32) -> Result<Self, Error> {
@@ -72,8 +72,8 @@ impl ServerTree {
         Ok(Sum { cpu_us, ..sum })
     }
 
-    /// Does a walk over the children again while some of them end under it.
-    fn undisturbed<T>(&mut self, walk: impl Fn(&mut Self, &[u32]) -> Walk<T>) -> Result<T, Error> {
+    /// Does a sum over the children again while some of them end under it.
+    fn undisturbed<T>(&mut self, add: impl Fn(&mut Self, &[u32]) -> TreeSum<T>) -> Result<T, Error> {
         let began = Instant::now();
         let mut tries = 0;
         loop {
@@ -82,7 +82,7 @@ impl ServerTree {
             // first process was given, and for a moment it may still be seen in addition to that.
             // It would count twice, but is not listed any more then.
             let pids = self.list()?;
-            let (sum, is_whole) = walk(self, &pids)?;
+            let (sum, is_whole) = add(self, &pids)?;
             let after = self.list()?;
             let all_live = || pids.iter().all(|pid| after.binary_search(pid).is_ok());
             let is_patient = tries < LEAST_TRIES || began.elapsed() < PATIENCE;
@@ -104,7 +104,7 @@ impl ServerTree {
     /// CPU time of the first process, of its children `pids` and of those that have ended. The
     /// first one comes first: a child that ends in the meantime is then in neither, which is
     /// noticed, where else it could be in both.
-    fn cpu_us(&mut self, pids: &[u32]) -> Walk<i64> {
+    fn cpu_us(&mut self, pids: &[u32]) -> TreeSum<i64> {
         let (mut sum_us, stat) = self.first.cpu_us()?;
         sum_us += (stat.ended.user_ticks + stat.ended.kernel_ticks) * TICK_US;
         let mut is_whole = true;
@@ -118,7 +118,7 @@ impl ServerTree {
     }
 
     /// What the files of the first process and of its children `pids` say, in the same order.
-    fn files(&mut self, pids: &[u32]) -> Walk<Sum> {
+    fn files(&mut self, pids: &[u32]) -> TreeSum<Sum> {
         let mut sum = Sum { tells_parts: true, ..Sum::default() };
         let stat = sum.add(&mut self.first)?;
         if stat.has_ended() {

@@ -23,7 +23,7 @@ const INTO_BITS: u32 = 5;
 /// Of the small text: more than the longest comment.
 const SMALL: i32 = 1 << 10;
 
-static WORDS: LazyLock<Words> = LazyLock::new(Words::new);
+static COMMENT_TEXT: LazyLock<CommentText> = LazyLock::new(CommentText::new);
 static SMALL_TEXT: LazyLock<TextPool> =
     LazyLock::new(|| TextPool::new(SMALL, Distributions::static_default()));
 
@@ -34,12 +34,12 @@ pub(super) fn small_text() -> &'static TextPool {
 
 /// Makes the whole text, unless it is there; returns how many bytes of memory it takes.
 pub(super) fn make_text() -> usize {
-    WORDS.text.capacity() + size_of_val(&WORDS.marks[..])
+    COMMENT_TEXT.text.capacity() + size_of_val(&COMMENT_TEXT.marks[..])
 }
 
 /// The text as numbers of words. Each word begins with the space before it; the text begins with
 /// its first word's second byte.
-struct Words {
+struct CommentText {
     /// By number.
     known: Vec<&'static [u8]>,
     text: Vec<u8>,
@@ -47,7 +47,7 @@ struct Words {
     marks: Vec<u32>,
 }
 
-impl Words {
+impl CommentText {
     /// Draws 46 million words: built without optimisation too, in a second or two, so in slices and
     /// without calls for each.
     fn new() -> Self {
@@ -141,7 +141,7 @@ struct Grammar {
 }
 
 impl Grammar {
-    fn new(words: &mut Words) -> Self {
+    fn new(words: &mut CommentText) -> Self {
         let all = Distributions::static_default();
         let phrase = |text: &str| -> Phrase {
             let place = |letter| match letter {
@@ -207,7 +207,7 @@ pub(super) struct Comments {
     random: RowRandomInt,
     shortest: i32,
     longest: i32,
-    words: &'static Words,
+    text: &'static CommentText,
     /// Words in small texts that stay.
     kept: &'static [&'static str],
 }
@@ -220,7 +220,7 @@ impl Comments {
         random.advance_rows(passed_over);
         // As `tpchgen` rounds: 0.4 and 1.6 of the average.
         let (shortest, longest) = (average * 4 / 10, average * 16 / 10);
-        Self { random, shortest, longest, words: &WORDS, kept: &[] }
+        Self { random, shortest, longest, text: &COMMENT_TEXT, kept: &[] }
     }
 
     /// Of suppliers: what customers say of some of them lies in the small text.
@@ -248,7 +248,7 @@ impl Comments {
         let small = std::str::from_utf8(comment).unwrap_or_default();
         let kept: Vec<_> =
             self.kept.iter().filter_map(|kept| small.find(kept).map(|at| (at, kept.as_bytes()))).collect();
-        self.words.copy(begin, comment);
+        self.text.copy(begin, comment);
         for (at, kept) in kept {
             comment[at..at + kept.len()].copy_from_slice(kept);
         }
@@ -268,7 +268,7 @@ mod tests {
         let drawn = (0..20_000).map(|_| (random.next_int(0, size - 200), random.next_int(1, 198)));
         for (begin, length) in ends.into_iter().chain(drawn) {
             let mut piece = vec![0; length as usize];
-            WORDS.copy(begin as usize, &mut piece);
+            COMMENT_TEXT.copy(begin as usize, &mut piece);
             assert_eq!(String::from_utf8(piece).unwrap(), text.text(begin, begin + length), "{begin}");
         }
         assert!(make_text() < 64 << 20, "{} bytes", make_text());

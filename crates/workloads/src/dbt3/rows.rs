@@ -1,4 +1,4 @@
-//! Rows of the tables as lines of text, made in portions by the crate `tpchgen`, and those of the
+//! Rows of the tables as lines of text, made in batches by the crate `tpchgen`, and those of the
 //! refresh functions.
 
 use std::fmt::Display;
@@ -20,7 +20,7 @@ use crate::dbt3::schema::Table;
 pub(crate) const SEPARATOR: char = '|';
 /// About so many bytes travel with one statement: a commit costs nothing compared with so many
 /// rows.
-pub(crate) const PORTION_BYTES: u64 = 4 << 20;
+pub(crate) const BATCH_BYTES: u64 = 4 << 20;
 /// Sets of refresh functions that there are, each of a thousandth of the orders.
 pub(crate) const REFRESH_SETS: i32 = 1_000;
 /// Distance of a new order's key from that of the loaded order that it is like. Of each 32 keys the
@@ -29,7 +29,7 @@ const NEW_KEYS: i64 = 8;
 
 /// Rows of one table that go with one statement: part `part` (from 1) of `parts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Portion {
+pub(crate) struct RowBatch {
     pub(crate) table: Table,
     pub(crate) part: i32,
     pub(crate) parts: i32,
@@ -49,41 +49,41 @@ fn units(table: Table) -> Table {
     }
 }
 
-pub(crate) fn portions(table: Table, scale_factor: f64) -> Vec<Portion> {
-    let wanted = about_bytes(table, scale_factor).div_ceil(PORTION_BYTES).max(1);
+pub(crate) fn batches(table: Table, scale_factor: f64) -> Vec<RowBatch> {
+    let wanted = about_bytes(table, scale_factor).div_ceil(BATCH_BYTES).max(1);
     let units = units(table).about_rows(scale_factor).max(1);
     let parts = i32::try_from(wanted.min(units)).unwrap_or(i32::MAX);
-    (1..=parts).map(|part| Portion { table, part, parts }).collect()
+    (1..=parts).map(|part| RowBatch { table, part, parts }).collect()
 }
 
-/// The portions of each connection. Where rows stay in the order in which they came, each table has
+/// The batches of each connection. Where rows stay in the order in which they came, each table has
 /// one connection.
-pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<Portion>> {
+pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<RowBatch>> {
     let capabilities = &setup.context.endpoint.capabilities;
     let scale_factor = setup.options.scale_factor;
     let wanted = if capabilities.parallel_writers { setup.options.load_connections as usize } else { 1 };
     let mut largest_first = Table::ALL;
     largest_first.sort_by_key(|table| std::cmp::Reverse(about_bytes(*table, scale_factor)));
     if capabilities.keeps_arrival_order {
-        let mut shares: Vec<(u64, Vec<Portion>)> = vec![(0, Vec::new()); wanted.min(Table::ALL.len())];
+        let mut shares: Vec<(u64, Vec<RowBatch>)> = vec![(0, Vec::new()); wanted.min(Table::ALL.len())];
         for table in largest_first {
             let least = shares.iter_mut().min_by_key(|(bytes, _)| *bytes).expect("one connection at least");
             least.0 += about_bytes(table, scale_factor);
-            least.1.extend(portions(table, scale_factor));
+            least.1.extend(batches(table, scale_factor));
         }
-        return shares.into_iter().map(|(_, portions)| portions).collect();
+        return shares.into_iter().map(|(_, batches)| batches).collect();
     }
-    let all: Vec<Portion> =
-        largest_first.into_iter().flat_map(|table| portions(table, scale_factor)).collect();
+    let all: Vec<RowBatch> =
+        largest_first.into_iter().flat_map(|table| batches(table, scale_factor)).collect();
     let count = wanted.min(all.len());
     (0..count).map(|at| all[all.len() * at / count..all.len() * (at + 1) / count].to_vec()).collect()
 }
 
-/// Writes the rows of `portion` as lines into `out`; returns how many there are.
-pub(crate) fn write(portion: Portion, scale_factor: f64, out: &mut Vec<u8>) -> u64 {
+/// Writes the rows of `batch` as lines into `out`; returns how many there are.
+pub(crate) fn write(batch: RowBatch, scale_factor: f64, out: &mut Vec<u8>) -> u64 {
     out.clear();
     let mut count = 0;
-    each_row(portion, scale_factor, 0, |row| {
+    each_row(batch, scale_factor, 0, |row| {
         out.extend_from_slice(row);
         out.push(b'\n');
         count += 1;
@@ -91,10 +91,10 @@ pub(crate) fn write(portion: Portion, scale_factor: f64, out: &mut Vec<u8>) -> u
     count
 }
 
-/// Hands the rows of `portion` to `take`, columns parted by separators; keys of orders moved by
+/// Hands the rows of `batch` to `take`, columns parted by separators; keys of orders moved by
 /// `moved`.
-fn each_row(portion: Portion, scale_factor: f64, moved: i64, take: impl FnMut(&[u8])) {
-    let Portion { table, part, parts } = portion;
+fn each_row(batch: RowBatch, scale_factor: f64, moved: i64, take: impl FnMut(&[u8])) {
+    let RowBatch { table, part, parts } = batch;
     let (all, text) = (Distributions::static_default(), comments::small_text());
     let before = units(table).generated_rows(scale_factor, parts) * i64::from(part - 1);
     let comments = Comments::new(table.definition().comments, before);
@@ -197,7 +197,7 @@ impl Set {
             REFRESH_SETS.min(i32::try_from(Table::Orders.about_rows(scale_factor)).unwrap_or(REFRESH_SETS));
         let rows = |table| {
             let mut rows = Vec::new();
-            each_row(Portion { table, part, parts }, scale_factor, moved, |row| {
+            each_row(RowBatch { table, part, parts }, scale_factor, moved, |row| {
                 let row = String::from_utf8_lossy(row).into_owned();
                 let key = row.split(SEPARATOR).next().and_then(|key| key.parse().ok()).unwrap_or(0);
                 rows.push((key, row));
@@ -279,7 +279,7 @@ mod tests {
     use crate::Context;
     use crate::dbt3::options::Dbt3;
 
-    fn shares(capabilities: Capabilities) -> Vec<Vec<Portion>> {
+    fn shares(capabilities: Capabilities) -> Vec<Vec<RowBatch>> {
         let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
         let options = Dbt3 { scale_factor: 0.1, ..Dbt3::default() };
         assigned(&Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } })
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn every_portion_has_one_connection_and_a_heap_is_filled_by_one() {
-        let expected: usize = Table::ALL.iter().map(|table| portions(*table, 0.1).len()).sum();
+        let expected: usize = Table::ALL.iter().map(|table| batches(*table, 0.1).len()).sum();
         for (capabilities, connections) in [
             (mysql::capabilities("InnoDB", true), 4),
             (mysql::capabilities("MyISAM", true), 4),
@@ -297,9 +297,9 @@ mod tests {
             let is_heap = capabilities.keeps_arrival_order;
             let shares = shares(capabilities);
             assert_eq!(shares.len(), connections);
-            let all: Vec<Portion> = shares.concat();
+            let all: Vec<RowBatch> = shares.concat();
             assert_eq!(all.len(), expected);
-            assert!(all.iter().all(|portion| all.iter().filter(|other| *other == portion).count() == 1));
+            assert!(all.iter().all(|batch| all.iter().filter(|other| *other == batch).count() == 1));
             let with_items =
                 shares.iter().filter(|share| share.iter().any(|one| one.table == Table::LineItem)).count();
             assert_eq!(with_items == 1, is_heap || connections == 1);
@@ -311,22 +311,22 @@ mod tests {
         for table in Table::ALL {
             let mut all = Vec::new();
             let mut text = Vec::new();
-            let rows: u64 = portions(table, 0.05)
+            let rows: u64 = batches(table, 0.05)
                 .into_iter()
-                .map(|portion| {
-                    let rows = write(portion, 0.05, &mut text);
+                .map(|batch| {
+                    let rows = write(batch, 0.05, &mut text);
                     all.extend_from_slice(&text);
                     rows
                 })
                 .sum();
             assert_eq!(rows, table.rows(0.05), "{table:?}");
-            let whole = write(Portion { table, part: 1, parts: 1 }, 0.05, &mut text);
+            let whole = write(RowBatch { table, part: 1, parts: 1 }, 0.05, &mut text);
             assert_eq!((rows, &all), (whole, &text), "{table:?}");
             let columns = table.definition().columns.len();
             let text = String::from_utf8(all).unwrap();
             assert!(text.lines().all(|line| line.split(SEPARATOR).count() == columns), "{table:?}");
         }
-        assert!(portions(Table::LineItem, 0.05).len() > 5);
+        assert!(batches(Table::LineItem, 0.05).len() > 5);
     }
 
     #[test]
@@ -356,7 +356,7 @@ mod tests {
             // Region and nation come as a whole.
             let parts = if matches!(table, Table::Region | Table::Nation) { 1 } else { 3 };
             for part in 1..=parts {
-                write(Portion { table, part, parts }, 0.01, &mut text);
+                write(RowBatch { table, part, parts }, 0.01, &mut text);
                 all.extend_from_slice(&text);
             }
             assert!(String::from_utf8(all).unwrap() == whole(table).concat(), "{table:?}");

@@ -36,7 +36,7 @@ use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::cards::words;
+use crate::cards::step_description;
 use crate::cleanup::cleanup;
 use crate::microbenchmarks::steps::Step;
 use crate::oltp::lanes::AnyLane;
@@ -260,10 +260,12 @@ fn cards_of(sequence: MicroSequence) -> Cards {
     let rungs = options.rungs();
     let card = |spec: StepSpec| {
         let rung = rungs.iter().find(|rung| rung.name == spec.name);
-        let words =
-            rung.map_or_else(|| words(oltp::WORDS, &spec.name), |rung| words(WORDS, rung.step.test.name()));
+        let description = rung.map_or_else(
+            || step_description(oltp::WORDS, &spec.name),
+            |rung| step_description(WORDS, rung.step.test.name()),
+        );
         let published = rung.map(|rung| rung.step.published_name()).filter(|name| *name != spec.name);
-        cards::card(&spec, published, words)
+        cards::card(&spec, published, description)
     };
     let steps = cards::specs(&workload).map(card).collect();
     Cards { workload: Microbenchmarks::NAME, title: sequence.title(), steps }

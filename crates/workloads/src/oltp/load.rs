@@ -47,14 +47,14 @@ pub(crate) struct LoadPlan {
 
 /// Rows of one table that go with one statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Portion {
+pub(crate) struct RowBatch {
     pub(crate) table: u32,
     /// From 1.
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
-impl Portion {
+impl RowBatch {
     pub(crate) fn rows(&self) -> u64 {
         self.last - self.first + 1
     }
@@ -139,21 +139,21 @@ impl LoadPlan {
     }
 
     /// What statement `number` of all holds.
-    pub(crate) fn portion(&self, number: u64) -> Portion {
+    pub(crate) fn batch(&self, number: u64) -> RowBatch {
         let per_table = self.statements_per_table();
         let before = number % per_table * self.rows_per_statement;
-        Portion {
+        RowBatch {
             table: 1 + (number / per_table) as u32,
             first: before + 1,
             last: (before + self.rows_per_statement).min(self.rows),
         }
     }
 
-    /// Whether the INSERT of `portion` is a prepared one. Of multi-row INSERTs the last of a table
+    /// Whether the INSERT of `batch` is a prepared one. Of multi-row INSERTs the last of a table
     /// is not where it has fewer rows: it would be prepared to be executed once.
-    pub(crate) fn is_prepared(&self, portion: Portion) -> bool {
+    pub(crate) fn is_prepared(&self, batch: RowBatch) -> bool {
         match self.form {
-            LoadForm::Prepared => portion.rows() == self.rows_per_statement,
+            LoadForm::Prepared => batch.rows() == self.rows_per_statement,
             LoadForm::Stream(form) => form == RowStream::PreparedRows,
             LoadForm::Text => false,
         }
@@ -175,17 +175,17 @@ impl LoadPlan {
         format!("{}{rows}", sql::load_prefix(&Setup::table(table), self.with_ids))
     }
 
-    /// Writes the rows of `portion` as lines into `out`, columns separated by tabs: no column holds
+    /// Writes the rows of `batch` as lines into `out`, columns separated by tabs: no column holds
     /// one.
-    pub(crate) fn write_lines(&self, portion: Portion, source: &RowSource, out: &mut Vec<u8>) {
+    pub(crate) fn write_lines(&self, batch: RowBatch, source: &RowSource, out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         out.clear();
-        for row in portion.first..=portion.last {
+        for row in batch.first..=batch.last {
             if self.with_ids {
                 out.extend_from_slice(digits.format(source.id(row)).as_bytes());
                 out.push(b'\t');
             }
-            let (k, mut draws) = source.row(portion.table, row);
+            let (k, mut draws) = source.row(batch.table, row);
             out.extend_from_slice(digits.format(k).as_bytes());
             out.push(b'\t');
             push_c(&mut draws, out);
@@ -253,7 +253,7 @@ mod tests {
                 let plan = innodb(tables, size, connections, method);
                 let mut next = (1, 1);
                 for statement in (0..plan.connections()).flat_map(|number| plan.statements_of(number)) {
-                    let Portion { table, first, last } = plan.portion(statement);
+                    let RowBatch { table, first, last } = plan.batch(statement);
                     assert_eq!((table, first), next, "{plan:?}");
                     assert!(last >= first && last - first < plan.rows_per_statement());
                     next = if last == size { (table + 1, 1) } else { (table, last + 1) };
@@ -272,7 +272,7 @@ mod tests {
                 for capabilities in [postgres::capabilities(), mysql::capabilities("MyISAM", true)] {
                     let plan = plan(options.clone(), capabilities);
                     assert_eq!(plan.connections(), connections.min(tables));
-                    let first_of = |number| plan.portion(plan.statements_of(number).start).first;
+                    let first_of = |number| plan.batch(plan.statements_of(number).start).first;
                     let mut firsts = (0..plan.connections()).map(first_of);
                     assert!(firsts.all(|first| first == 1), "a part begins within a table: {plan:?}");
                 }

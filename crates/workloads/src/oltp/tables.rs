@@ -41,8 +41,8 @@ pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Resu
     Ok(Some(work("restart ids", began, setup.options.tables)))
 }
 
-/// Tables that were there.
-pub(crate) struct Found {
+/// Tables that dbdyno found and did not make.
+pub(crate) struct ExistingTables {
     /// What later checks begin with.
     pub(crate) contents: Contents,
     /// Rows of each table; empty where no one asked for them.
@@ -52,7 +52,11 @@ pub(crate) struct Found {
 
 /// Looks at tables that are there: whether they hold what the tests will ask for. `with_rows`: also
 /// how many rows each has.
-pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: bool) -> Result<Found, Error> {
+pub(crate) async fn find(
+    setup: &Setup,
+    session: &mut AnySession,
+    with_rows: bool,
+) -> Result<ExistingTables, Error> {
     let began = Instant::now();
     let mut found = work("find tables", began, setup.options.tables);
     let tables = setup.tables();
@@ -88,7 +92,7 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: boo
         contents.whole &= rows == greatest - least + 1 && least <= setup.options.first_id.into();
     }
     let work = Work { duration: began.elapsed(), ..found };
-    Ok(Found { contents, rows: rows_of_tables, work })
+    Ok(ExistingTables { contents, rows: rows_of_tables, work })
 }
 
 /// What the plan says of the tables, in its own words.

@@ -7,7 +7,7 @@ use super::variables::Variables;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     Constant(Value),
-    /// By its place among the variables.
+    /// By its index among the variables.
     Variable(usize),
     Call(Function, Vec<Expression>),
 }
@@ -85,7 +85,7 @@ impl Expression {
     pub(crate) fn value(&self, variables: &Variables, draws: &mut Draws) -> Result<Value, String> {
         match self {
             Self::Constant(value) => Ok(*value),
-            Self::Variable(place) => variables.value(*place),
+            Self::Variable(index) => variables.value(*index),
             Self::Call(function, arguments) => match function {
                 Function::And => junction(arguments, false, variables, draws),
                 Function::Or => junction(arguments, true, variables, draws),

@@ -18,7 +18,7 @@ use crate::connection::Connection;
 
 /// A command of all scripts, as a connection has it.
 #[derive(Debug)]
-struct Own {
+struct LaneCommand {
     /// What its times are counted under.
     name: &'static str,
     /// With marks for its variables, where they are parameters.
@@ -29,7 +29,7 @@ struct Own {
 
 /// What all connections of a step share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct StepDraws {
     pub(crate) stream: Philox,
     /// All connections take their transactions from one schedule: what number n draws does not
     /// depend on who sends it.
@@ -38,7 +38,7 @@ pub(crate) struct Part {
 
 pub struct ScriptLane {
     setup: Arc<Setup>,
-    part: Part,
+    step_draws: StepDraws,
     connection: Connection,
     client: u32,
     draws: Draws,
@@ -47,7 +47,7 @@ pub struct ScriptLane {
     before: Variables,
     tries: u32,
     /// By script and command.
-    own: Vec<Vec<Own>>,
+    commands: Vec<Vec<LaneCommand>>,
     names: Vec<&'static str>,
     /// Commands that wait for the end of the pipeline.
     pipeline: Option<Vec<(usize, usize)>>,
@@ -58,29 +58,31 @@ pub struct ScriptLane {
 }
 
 impl ScriptLane {
-    pub(crate) fn new(setup: Arc<Setup>, part: Part, client: u32) -> Self {
+    pub(crate) fn new(setup: Arc<Setup>, step_draws: StepDraws, client: u32) -> Self {
         let scripts = setup.scripts.as_ref().ok();
         let names = scripts.map(|scripts| Arc::clone(&scripts.names)).unwrap_or_default();
         let mut variables = Variables::new(names);
         setup.give_variables(client, &mut variables);
-        let own = scripts.map_or_else(Vec::new, |scripts| {
-            let commands = |(script, source): (usize, &super::sources::Source)| {
+        let commands = scripts.map_or_else(Vec::new, |scripts| {
+            let of_script = |(script, source): (usize, &super::sources::Source)| {
                 let commands = source.script.commands.iter().enumerate();
-                commands.map(|(command, of)| Own::new(&of.action, &setup, (script, command))).collect()
+                commands
+                    .map(|(command, of)| LaneCommand::new(&of.action, &setup, (script, command)))
+                    .collect()
             };
-            scripts.list.iter().enumerate().map(commands).collect()
+            scripts.list.iter().enumerate().map(of_script).collect()
         });
         Self {
             connection: Connection::new(&setup.context.endpoint, "transaction"),
-            draws: Draws::new(part.stream),
+            draws: Draws::new(step_draws.stream),
             names: setup.script_names(),
             before: variables.clone(),
             setup,
-            part,
+            step_draws,
             client,
             variables,
             tries: 0,
-            own,
+            commands,
             pipeline: None,
             text: Vec::new(),
             done: Vec::new(),
@@ -90,12 +92,12 @@ impl ScriptLane {
 
     /// Opens the connection, on which nothing is prepared.
     async fn connect(&mut self) -> Result<(), Failure> {
-        self.own.iter_mut().flatten().for_each(|own| own.prepared = None);
+        self.commands.iter_mut().flatten().for_each(|command| command.prepared = None);
         self.connection.open().await
     }
 
     fn begin(&mut self, number: u64) {
-        let client = if self.part.is_shared { 0 } else { self.client };
+        let client = if self.step_draws.is_shared { 0 } else { self.client };
         self.draws.begin(client, number);
         if self.tries == 0 {
             self.before.copy_from(&self.variables);
@@ -149,7 +151,7 @@ impl ScriptLane {
     }
 
     /// Does what a command says; where the script goes on, unless with the next one.
-    async fn act(&mut self, action: &Action, place: (usize, usize)) -> Result<Option<usize>, Failure> {
+    async fn act(&mut self, action: &Action, position: (usize, usize)) -> Result<Option<usize>, Failure> {
         let began = self.setup.times_all.then(Instant::now);
         match action {
             Action::Set(variable, value) => {
@@ -175,76 +177,78 @@ impl ScriptLane {
                 self.pipeline = Some(Vec::new());
             }
             Action::SyncPipeline => {
-                self.flush(place).await?;
+                self.flush(position).await?;
                 self.pipeline = Some(Vec::new());
             }
-            Action::EndPipeline => self.flush(place).await?,
-            Action::Sql(sql) => self.sql(sql, place).await?,
+            Action::EndPipeline => self.flush(position).await?,
+            Action::Sql(sql) => self.sql(sql, position).await?,
             Action::Nothing => {}
         }
         if let (Action::Set(..) | Action::Sleep(..), Some(began)) = (action, began) {
-            self.count(place, began, 0);
+            self.count(position, began, 0);
         }
         Ok(None)
     }
 
-    async fn sql(&mut self, sql: &Sql, place: (usize, usize)) -> Result<(), Failure> {
+    async fn sql(&mut self, sql: &Sql, position: (usize, usize)) -> Result<(), Failure> {
         let mode = self.setup.options.protocol;
-        let own = &mut self.own[place.0][place.1];
-        if mode == QueryMode::Prepared && own.prepared.is_none() {
-            own.prepared = Some(self.connection.prepare(&own.text).await?);
+        let command = &mut self.commands[position.0][position.1];
+        if mode == QueryMode::Prepared && command.prepared.is_none() {
+            command.prepared = Some(self.connection.prepare(&command.text).await?);
         }
         match mode {
             QueryMode::Simple => fill_text(sql, &self.variables, &mut self.text),
-            QueryMode::Extended | QueryMode::Prepared => own.fill(sql, &self.variables),
+            QueryMode::Extended | QueryMode::Prepared => command.fill(sql, &self.variables),
         }
         if let Some(waiting) = &mut self.pipeline {
-            waiting.push(place);
+            waiting.push(position);
             return Ok(());
         }
         let began = Instant::now();
         if let Some(keep) = &sql.keep {
             let text = String::from_utf8_lossy(&self.text);
-            let results = self.connection.results(own.sent(mode, &text)).await?;
+            let results = self.connection.results(command.sent(mode, &text)).await?;
             let rows = results.iter().map(|result| result.cells.len() as u64).sum();
             self.sum.rows += rows;
-            self.count(place, began, rows);
+            self.count(position, began, rows);
             return keep_rows(keep, &results, &mut self.variables);
         }
-        let answer = match (mode, own.prepared) {
+        let answer = match (mode, command.prepared) {
             (QueryMode::Simple, _) => self.connection.query(&self.text).await?,
-            (QueryMode::Prepared, Some(statement)) => self.connection.execute(statement, &own.params).await?,
-            _ => self.connection.pipeline(&[Sent::Parsed(&own.text, &own.params)]).await?,
+            (QueryMode::Prepared, Some(statement)) => {
+                self.connection.execute(statement, &command.params).await?
+            }
+            _ => self.connection.pipeline(&[Sent::Parsed(&command.text, &command.params)]).await?,
         };
-        self.answered(place, began, answer);
+        self.answered(position, began, answer);
         Ok(())
     }
 
     /// Sends what the pipeline holds; its time is that of the command that ends it.
-    async fn flush(&mut self, place: (usize, usize)) -> Result<(), Failure> {
+    async fn flush(&mut self, position: (usize, usize)) -> Result<(), Failure> {
         let waiting = self.pipeline.take().unwrap_or_default();
         if waiting.is_empty() {
             return Ok(());
         }
         let (mode, began) = (self.setup.options.protocol, Instant::now());
-        let sent = waiting.iter().map(|&(script, command)| self.own[script][command].sent(mode, ""));
+        let sent = waiting.iter().map(|&(script, command)| self.commands[script][command].sent(mode, ""));
         let sent: Vec<Sent<'_>> = sent.collect();
         let answer = self.connection.pipeline(&sent).await?;
-        self.answered(place, began, answer);
+        self.answered(position, began, answer);
         Ok(())
     }
 
-    fn answered(&mut self, place: (usize, usize), began: Instant, answer: Answer) {
+    fn answered(&mut self, position: (usize, usize), began: Instant, answer: Answer) {
         let rows = answer.rows.max(answer.affected);
         self.sum.rows += rows;
         self.sum.received_bytes += answer.bytes;
-        self.count(place, began, rows);
+        self.count(position, began, rows);
     }
 
     fn count(&mut self, (script, command): (usize, usize), began: Instant, rows: u64) {
-        let name = self.own[script][command].name;
-        let before: usize = self.own[..script].iter().map(Vec::len).sum();
-        let index = 1 + self.own.len() + before + command;
+        let name = self.commands[script][command].name;
+        let before: usize = self.commands[..script].iter().map(Vec::len).sum();
+        let index = 1 + self.commands.len() + before + command;
         self.done.push(StatementDone { index, name, took: Some(began.elapsed()), rows });
     }
 
@@ -272,9 +276,9 @@ impl ScriptLane {
     }
 }
 
-impl Own {
-    fn new(action: &Action, setup: &Setup, place: (usize, usize)) -> Self {
-        let name = setup.command_name(place);
+impl LaneCommand {
+    fn new(action: &Action, setup: &Setup, position: (usize, usize)) -> Self {
+        let name = setup.command_name(position);
         let Action::Sql(sql) = action else {
             return Self { name, text: String::new(), params: Vec::new(), prepared: None };
         };
@@ -297,16 +301,16 @@ impl Own {
 
     /// Parameters from variables; one without a value is NULL.
     fn fill(&mut self, sql: &Sql, variables: &Variables) {
-        let places = sql.pieces.iter().filter_map(|piece| match piece {
-            Piece::Variable(place) => Some(*place),
+        let indexes = sql.pieces.iter().filter_map(|piece| match piece {
+            Piece::Variable(index) => Some(*index),
             Piece::Text(_) => None,
         });
-        for (param, place) in self.params.iter_mut().zip(places) {
-            match variables.param(place) {
+        for (param, index) in self.params.iter_mut().zip(indexes) {
+            match variables.param(index) {
                 Some(number) => *param = Param::Int(number),
                 None => {
                     let mut has_value = false;
-                    param.set_text(|text| has_value = variables.write(place, text));
+                    param.set_text(|text| has_value = variables.write(index, text));
                     if !has_value {
                         *param = Param::Null;
                     }
@@ -330,10 +334,10 @@ fn fill_text(sql: &Sql, variables: &Variables, text: &mut Vec<u8>) {
     for piece in &sql.pieces {
         match piece {
             Piece::Text(literal) => text.extend_from_slice(literal.as_bytes()),
-            Piece::Variable(place) => {
-                if !variables.write(*place, text) {
+            Piece::Variable(index) => {
+                if !variables.write(*index, text) {
                     text.push(b':');
-                    text.extend_from_slice(variables.name(*place).as_bytes());
+                    text.extend_from_slice(variables.name(*index).as_bytes());
                 }
             }
         }

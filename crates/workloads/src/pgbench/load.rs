@@ -20,14 +20,14 @@ const INSERTED: u64 = 1_000;
 const LARGE_SCALE: u32 = 20_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Portion {
+pub(crate) enum LoadOperation {
     Statements(Vec<String>),
     /// Accounts with these numbers.
     Accounts(RangeInclusive<u64>),
 }
 
-/// All operations, in their order.
-pub(crate) fn portions(setup: &Setup) -> Vec<Portion> {
+/// All operations of the load, in their order.
+pub(crate) fn load_operations(setup: &Setup) -> Vec<LoadOperation> {
     let capabilities = &setup.context.endpoint.capabilities;
     let options = &setup.options;
     let scale = u64::from(options.scale);
@@ -36,15 +36,17 @@ pub(crate) fn portions(setup: &Setup) -> Vec<Portion> {
         match letter {
             'd' => {
                 let drop = TABLES.iter().map(|table| format!("drop table if exists {}", table.name));
-                all.push(Portion::Statements(drop.collect()));
+                all.push(LoadOperation::Statements(drop.collect()));
             }
-            't' => all.push(Portion::Statements(creations(setup))),
+            't' => all.push(LoadOperation::Statements(creations(setup))),
             'g' => {
-                all.push(Portion::Statements(small_tables(scale)));
+                all.push(LoadOperation::Statements(small_tables(scale)));
                 let rows = if capabilities.row_stream == RowStream::CopyIn { STREAMED } else { INSERTED };
                 let firsts = (0..scale * ACCOUNTS).step_by(rows as usize);
                 all.extend(
-                    firsts.map(|first| Portion::Accounts(first + 1..=(first + rows).min(scale * ACCOUNTS))),
+                    firsts.map(|first| {
+                        LoadOperation::Accounts(first + 1..=(first + rows).min(scale * ACCOUNTS))
+                    }),
                 );
             }
             'G' => {
@@ -53,7 +55,7 @@ pub(crate) fn portions(setup: &Setup) -> Vec<Portion> {
                         "insert into {table}({columns}) select {values} from generate_series(1, {rows}) as n"
                     )
                 };
-                all.push(Portion::Statements(vec![
+                all.push(LoadOperation::Statements(vec![
                     insert("pgbench_branches", "bid,bbalance", "n, 0", scale),
                     insert(
                         "pgbench_tellers",
@@ -73,19 +75,19 @@ pub(crate) fn portions(setup: &Setup) -> Vec<Portion> {
                 let gather = |table: &super::builtin::Table| {
                     format!("{} {}", capabilities.gather_statistics, table.name)
                 };
-                all.push(Portion::Statements(TABLES.iter().map(gather).collect()));
+                all.push(LoadOperation::Statements(TABLES.iter().map(gather).collect()));
             }
             'p' if capabilities.foreign_keys => {
                 let keyed = TABLES.iter().filter(|table| !table.key.is_empty());
                 let add =
                     keyed.map(|table| format!("alter table {} add primary key ({})", table.name, table.key));
-                all.push(Portion::Statements(add.collect()));
+                all.push(LoadOperation::Statements(add.collect()));
             }
             'f' if capabilities.foreign_keys => {
                 let add = FOREIGN_KEYS.iter().map(|(table, column, to)| {
                     format!("alter table {table} add constraint {table}_{column}_fkey foreign key ({column}) references {to} ({column})")
                 });
-                all.push(Portion::Statements(add.collect()));
+                all.push(LoadOperation::Statements(add.collect()));
             }
             _ => {}
         }
@@ -138,7 +140,7 @@ fn small_tables(scale: u64) -> Vec<String> {
 
 pub struct LoadLane {
     connection: Connection,
-    portions: Vec<Portion>,
+    operations: Vec<LoadOperation>,
     stream: bool,
     text: String,
 }
@@ -148,7 +150,7 @@ impl LoadLane {
         let endpoint = &setup.context.endpoint;
         Self {
             connection: Connection::new(endpoint, "load"),
-            portions: portions(setup),
+            operations: load_operations(setup),
             stream: endpoint.capabilities.row_stream == RowStream::CopyIn,
             text: String::new(),
         }
@@ -161,7 +163,7 @@ impl Lane for LoadLane {
     }
 
     async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
-        let Some(Portion::Accounts(numbers)) = self.portions.get(number as usize) else {
+        let Some(LoadOperation::Accounts(numbers)) = self.operations.get(number as usize) else {
             return Ok(());
         };
         self.text.clear();
@@ -182,9 +184,9 @@ impl Lane for LoadLane {
 
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let mut done = Done::default();
-        match self.portions.get(number as usize) {
+        match self.operations.get(number as usize) {
             None => {}
-            Some(Portion::Statements(statements)) => {
+            Some(LoadOperation::Statements(statements)) => {
                 for sql in statements {
                     let answer = self.connection.query(sql.as_bytes()).await.map_err(of_load)?;
                     let inserts = sql.starts_with("insert");
@@ -192,12 +194,12 @@ impl Lane for LoadLane {
                     done.received_bytes += answer.bytes;
                 }
             }
-            Some(Portion::Accounts(_)) if self.stream => {
+            Some(LoadOperation::Accounts(_)) if self.stream => {
                 let copy = "copy pgbench_accounts from stdin";
                 let answer = self.connection.load_rows(copy, self.text.as_bytes()).await.map_err(of_load)?;
                 (done.rows, done.received_bytes) = (answer.affected, answer.bytes);
             }
-            Some(Portion::Accounts(_)) => {
+            Some(LoadOperation::Accounts(_)) => {
                 let answer = self.connection.query(self.text.as_bytes()).await.map_err(of_load)?;
                 (done.rows, done.received_bytes) = (answer.affected, answer.bytes);
             }

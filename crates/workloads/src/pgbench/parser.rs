@@ -59,7 +59,7 @@ const OPERATORS: [(&str, u8, Function, bool); 22] = [
 /// Signs that are no such operators.
 const OTHER_SIGNS: [&str; 4] = ["(", ")", ",", "~"];
 
-/// Reads `text`, all of it. Variables get places among `names`.
+/// Reads `text`, all of it. Variables get indexes into `names`.
 pub(crate) fn expression(text: &str, names: &mut Names) -> Result<Expression, String> {
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens, at: 0, depth: 0, names };
@@ -217,7 +217,7 @@ impl Parser<'_> {
                 Err(_) => Err("bigint constant overflow".to_owned()),
             },
             Token::Double(number) => Ok(Expression::Constant(Value::Double(number))),
-            Token::Variable(name) => Ok(Expression::Variable(self.names.place(&name))),
+            Token::Variable(name) => Ok(Expression::Variable(self.names.index(&name))),
             Token::Sign("(") => {
                 let inner = self.operators(OR)?;
                 self.expects(")").map(|()| inner)
@@ -288,7 +288,7 @@ impl Parser<'_> {
         }
         let has_seed = matches!(function, Function::Fnv1a | Function::Murmur2 | Function::Permute);
         if has_seed && arguments.len() < *numbers.end() {
-            arguments.push(Expression::Variable(self.names.place("default_seed")));
+            arguments.push(Expression::Variable(self.names.index("default_seed")));
         }
         Ok(Expression::Call(*function, arguments))
     }

@@ -60,7 +60,7 @@ pub(crate) struct Keep {
 }
 
 impl Script {
-    /// Reads `text`. Variables get places among `names`.
+    /// Reads `text`. Variables get indexes into `names`.
     pub(crate) fn read(text: &str, names: &mut Names) -> Result<Self, String> {
         let mut reader = Reader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
         let (mut rest, mut line) = (text, 1);
@@ -117,7 +117,7 @@ fn logical_line(text: &str) -> (String, usize) {
 
 /// Where in SQL a sign is.
 #[derive(Clone, Copy, PartialEq)]
-enum Place<'a> {
+enum LexerState<'a> {
     Plain,
     /// In quotes, and whether a backslash hides the next sign.
     Quoted(char, bool),
@@ -129,13 +129,13 @@ enum Place<'a> {
 /// The statement that `text` begins with, and how much of it that is: up to `;`, which belongs to
 /// it, or to a backslash, which is left.
 fn sql(text: &str) -> (String, usize) {
-    let (mut place, mut depth, mut at) = (Place::Plain, 0_u32, 0);
+    let (mut state, mut depth, mut at) = (LexerState::Plain, 0_u32, 0);
     let mut out = String::new();
     while let Some(sign) = text[at..].chars().next() {
         let rest = &text[at..];
         let mut length = sign.len_utf8();
-        place = match place {
-            Place::Plain => match sign {
+        state = match state {
+            LexerState::Plain => match sign {
                 ';' if depth == 0 => {
                     out.push(';');
                     return (out, at + 1);
@@ -147,51 +147,51 @@ fn sql(text: &str) -> (String, usize) {
                     continue;
                 }
                 '\\' => return (out, at),
-                '\'' | '"' => Place::Quoted(sign, sign == '\'' && begins_escaped(&text[..at])),
+                '\'' | '"' => LexerState::Quoted(sign, sign == '\'' && begins_escaped(&text[..at])),
                 '(' => {
                     depth += 1;
-                    place
+                    state
                 }
                 ')' => {
                     depth = depth.saturating_sub(1);
-                    place
+                    state
                 }
                 '$' => match dollar_tag(&text[..at], rest) {
                     Some(tag) => {
                         length = tag.len();
-                        Place::Dollar(tag)
+                        LexerState::Dollar(tag)
                     }
-                    None => place,
+                    None => state,
                 },
-                '-' if rest.starts_with("--") => Place::Line,
+                '-' if rest.starts_with("--") => LexerState::Line,
                 '/' if rest.starts_with("/*") => {
                     length = 2;
-                    Place::Block(1)
+                    LexerState::Block(1)
                 }
-                _ => place,
+                _ => state,
             },
-            Place::Quoted(quote, escapes) => match sign {
+            LexerState::Quoted(quote, escapes) => match sign {
                 '\\' if escapes => {
                     length += rest[1..].chars().next().map_or(0, char::len_utf8);
-                    place
+                    state
                 }
-                _ if sign == quote => Place::Plain,
-                _ => place,
+                _ if sign == quote => LexerState::Plain,
+                _ => state,
             },
-            Place::Dollar(tag) if rest.starts_with(tag) => {
+            LexerState::Dollar(tag) if rest.starts_with(tag) => {
                 length = tag.len();
-                Place::Plain
+                LexerState::Plain
             }
-            Place::Line if sign == '\n' => Place::Plain,
-            Place::Block(depth) if rest.starts_with("/*") => {
+            LexerState::Line if sign == '\n' => LexerState::Plain,
+            LexerState::Block(depth) if rest.starts_with("/*") => {
                 length = 2;
-                Place::Block(depth + 1)
+                LexerState::Block(depth + 1)
             }
-            Place::Block(depth) if rest.starts_with("*/") => {
+            LexerState::Block(depth) if rest.starts_with("*/") => {
                 length = 2;
-                if depth == 1 { Place::Plain } else { Place::Block(depth - 1) }
+                if depth == 1 { LexerState::Plain } else { LexerState::Block(depth - 1) }
             }
-            Place::Dollar(_) | Place::Line | Place::Block(_) => place,
+            LexerState::Dollar(_) | LexerState::Line | LexerState::Block(_) => state,
         };
         out.push_str(&rest[..length]);
         at += length;
@@ -260,7 +260,7 @@ impl Reader<'_> {
                     rest.split_once(char::is_whitespace).ok_or("\\set takes a variable and an expression")?;
                 check_name(variable)?;
                 let value = expression(value, self.names)?;
-                Action::Set(self.names.place(variable), value)
+                Action::Set(self.names.index(variable), value)
             }
             "sleep" => self.sleep(rest)?,
             "if" => {
@@ -328,10 +328,10 @@ impl Reader<'_> {
     }
 
     fn leads(&mut self, from: usize, to: usize) {
-        if let Some(Action::Unless(_, place) | Action::Jump(place)) =
+        if let Some(Action::Unless(_, target) | Action::Jump(target)) =
             self.commands.get_mut(from).map(|command| &mut command.action)
         {
-            *place = to;
+            *target = to;
         }
     }
 
@@ -353,7 +353,7 @@ impl Reader<'_> {
             return Err(format!("\\sleep takes a time and a unit, not {more}"));
         }
         let amount = match amount.strip_prefix(':') {
-            Some(name) => Expression::Variable(self.names.place(name)),
+            Some(name) => Expression::Variable(self.names.index(name)),
             None => {
                 let fixed = amount.parse().map_err(|_| format!("invalid time \"{amount}\" of \\sleep"))?;
                 Expression::Constant(Value::Int(fixed))
@@ -416,7 +416,7 @@ fn pieces(text: &str, names: &mut Names) -> Vec<Piece> {
         if !literal.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut literal)));
         }
-        pieces.push(Piece::Variable(names.place(&after[..length])));
+        pieces.push(Piece::Variable(names.index(&after[..length])));
         rest = &after[length..];
     }
     literal.push_str(rest);
@@ -440,7 +440,7 @@ mod tests {
                 Action::Sql(sql) => {
                     let piece = |piece: &Piece| match piece {
                         Piece::Text(text) => text.clone(),
-                        Piece::Variable(place) => format!("<{}>", variables.name(*place)),
+                        Piece::Variable(index) => format!("<{}>", variables.name(*index)),
                     };
                     let text: String = sql.pieces.iter().map(piece).collect();
                     let keep = sql.keep.as_ref();
@@ -448,7 +448,7 @@ mod tests {
                         keep.map_or(String::new(), |keep| format!(" keep {} {}", keep.prefix, keep.all));
                     format!("{text}{keep}")
                 }
-                Action::Set(place, _) => format!("set {}", variables.name(*place)),
+                Action::Set(index, _) => format!("set {}", variables.name(*index)),
                 Action::Unless(_, to) => format!("unless -> {to}"),
                 Action::Jump(to) => format!("jump -> {to}"),
                 other => format!("{other:?}"),

@@ -46,7 +46,7 @@ impl Scripts {
     ) -> Result<Self, String> {
         let mut names = Names::default();
         for name in more.chain([SCALE, CLIENT]).chain(SEEDS) {
-            names.place(name);
+            names.index(name);
         }
         let mut list = Vec::new();
         for (file, name) in files.iter().zip(names_of(files)) {

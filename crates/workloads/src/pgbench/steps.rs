@@ -6,8 +6,8 @@ use dbdyno_loadgen::{LaneSpec, Limit, Pace};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use super::lane::{Part, ScriptLane};
-use super::load::{LoadLane, portions};
+use super::lane::{ScriptLane, StepDraws};
+use super::load::{LoadLane, load_operations};
 use super::options::Pgbench;
 use super::script::Action;
 use super::{AnyLane, Setup};
@@ -31,11 +31,12 @@ pub(crate) fn plan(options: &Pgbench) -> Vec<Planned> {
 impl Planned {
     pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Lanes<AnyLane> {
         let Some((connections, rate)) = self.run else {
-            let spec = LaneSpec::in_turn(1, portions(setup).len() as u64);
+            let spec = LaneSpec::in_turn(1, load_operations(setup).len() as u64);
             let own = Arc::clone(setup);
             return vec![planned(spec, move || AnyLane::Load(Box::new(LoadLane::new(&own))))];
         };
-        let part = Part { stream: stream(&self.name, setup.context.seed), is_shared: rate.is_some() };
+        let step_draws =
+            StepDraws { stream: stream(&self.name, setup.context.seed), is_shared: rate.is_some() };
         let per_client = connections / clients(connections, rate);
         let pace = self.pace(setup);
         let limit = match (setup.options.length(), setup.options.transactions, rate) {
@@ -46,7 +47,7 @@ impl Planned {
         let lane = |client: u32| {
             let own = Arc::clone(setup);
             let spec = LaneSpec::new(1 + client / per_client, pace.clone(), limit);
-            planned(spec, move || AnyLane::Run(Box::new(ScriptLane::new(own, part, client))))
+            planned(spec, move || AnyLane::Run(Box::new(ScriptLane::new(own, step_draws, client))))
         };
         (0..connections).map(lane).collect()
     }
@@ -116,12 +117,12 @@ fn described(setup: &Setup) -> String {
 }
 
 fn load_described(setup: &Setup) -> String {
-    let texts = portions(setup).into_iter().filter_map(|portion| match portion {
-        super::load::Portion::Statements(statements) => statements.into_iter().next(),
-        super::load::Portion::Accounts(numbers) if *numbers.start() == 1 => {
+    let texts = load_operations(setup).into_iter().filter_map(|operation| match operation {
+        super::load::LoadOperation::Statements(statements) => statements.into_iter().next(),
+        super::load::LoadOperation::Accounts(numbers) if *numbers.start() == 1 => {
             Some("copy pgbench_accounts from stdin".to_owned())
         }
-        super::load::Portion::Accounts(_) => None,
+        super::load::LoadOperation::Accounts(_) => None,
     });
     texts.collect::<Vec<_>>().join("; ")
 }

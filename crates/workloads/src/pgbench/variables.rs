@@ -1,4 +1,4 @@
-//! Variables of scripts: names become places when scripts are read, so that a transaction looks
+//! Variables of scripts: names become indexes when scripts are read, so that a transaction looks
 //! nothing up.
 
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use super::value::Value;
 pub(crate) struct Names(Vec<String>);
 
 impl Names {
-    /// The place of a variable, a new one for a new name.
-    pub(crate) fn place(&mut self, name: &str) -> usize {
+    /// The index of a variable, a new one for a new name.
+    pub(crate) fn index(&mut self, name: &str) -> usize {
         self.find(name).unwrap_or_else(|| {
             self.0.push(name.to_owned());
             self.0.len() - 1
@@ -51,15 +51,15 @@ impl Variables {
 
     /// Gives a variable a text from outside; one that no script speaks of is passed over.
     pub(crate) fn set_named(&mut self, name: &str, text: &str) {
-        if let Some(place) = self.names.find(name) {
-            self.put(place, Held::Text(text.to_owned()));
+        if let Some(index) = self.names.find(name) {
+            self.put(index, Held::Text(text.to_owned()));
         }
     }
 
     /// The same with a value.
     pub(crate) fn give(&mut self, name: &str, value: Value) {
-        if let Some(place) = self.names.find(name) {
-            self.set(place, value);
+        if let Some(index) = self.names.find(name) {
+            self.set(index, value);
         }
     }
 
@@ -68,41 +68,41 @@ impl Variables {
         self.held.clone_from(&other.held);
     }
 
-    pub(crate) fn set(&mut self, place: usize, value: Value) {
-        self.put(place, Held::Value(value));
+    pub(crate) fn set(&mut self, index: usize, value: Value) {
+        self.put(index, Held::Value(value));
     }
 
-    fn put(&mut self, place: usize, held: Held) {
-        if let Some(own) = self.held.get_mut(place) {
+    fn put(&mut self, index: usize, held: Held) {
+        if let Some(own) = self.held.get_mut(index) {
             *own = held;
         }
     }
 
     /// The value of a variable in an expression.
-    pub(crate) fn value(&self, place: usize) -> Result<Value, String> {
-        match self.held.get(place) {
+    pub(crate) fn value(&self, index: usize) -> Result<Value, String> {
+        match self.held.get(index) {
             Some(Held::Value(value)) => Ok(*value),
             Some(Held::Text(text)) => Value::of_text(text)
-                .ok_or_else(|| format!("malformed variable \"{}\" value: \"{text}\"", self.name(place))),
-            Some(Held::Nothing) | None => Err(format!("undefined variable \"{}\"", self.name(place))),
+                .ok_or_else(|| format!("malformed variable \"{}\" value: \"{text}\"", self.name(index))),
+            Some(Held::Nothing) | None => Err(format!("undefined variable \"{}\"", self.name(index))),
         }
     }
 
-    pub(crate) fn name(&self, place: usize) -> &str {
-        self.names.0.get(place).map_or("", String::as_str)
+    pub(crate) fn name(&self, index: usize) -> &str {
+        self.names.0.get(index).map_or("", String::as_str)
     }
 
     /// The value of a variable that is a whole number.
-    pub(crate) fn param(&self, place: usize) -> Option<i64> {
-        match self.held.get(place) {
+    pub(crate) fn param(&self, index: usize) -> Option<i64> {
+        match self.held.get(index) {
             Some(Held::Value(Value::Int(number))) => Some(*number),
             _ => None,
         }
     }
 
     /// Appends the value of a variable as a statement has it; says whether it has one.
-    pub(crate) fn write(&self, place: usize, out: &mut Vec<u8>) -> bool {
-        match self.held.get(place) {
+    pub(crate) fn write(&self, index: usize, out: &mut Vec<u8>) -> bool {
+        match self.held.get(index) {
             Some(Held::Value(value)) => value.write(out),
             Some(Held::Text(text)) => out.extend_from_slice(text.as_bytes()),
             Some(Held::Nothing) | None => return false,

@@ -8,10 +8,10 @@ use mlua::Function;
 use serde::Serialize;
 use serde_json::Map;
 
-use super::asked::Reply;
-use super::machine::{Machine, StateIdentity, Turn, plain, said};
+use super::machine::{EventOutcome, Machine, StateIdentity, error_text, plain};
 use super::offers::{Offers, OwnOption};
 use super::options::Sysbench as Options;
+use super::request::Reply;
 use super::{Setup, Sysbench, check, steps};
 use crate::{Context, Error, Philox, Work};
 
@@ -45,7 +45,7 @@ impl Sysbench {
         let command = options.commands.first().map_or("run", String::as_str);
         let own = Setup::new(&setup.options, setup.context.clone());
         let offers = Offers::of(&own, command).map_err(|(_, problem)| problem)?;
-        setup.said.add(&own.said.take());
+        setup.printed.add(&own.printed.take());
         let names = offers.commands.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         if command != "help" && !offers.commands.contains_key(command) {
             return Err(format!("script {} has no command {command}; it has {names}", options.script));
@@ -63,7 +63,7 @@ impl Sysbench {
     }
 
     pub fn take_printed(&self) -> String {
-        self.setup.said.take()
+        self.setup.printed.take()
     }
 
     /// Runs the script's `init`.
@@ -75,7 +75,7 @@ impl Sysbench {
     /// has one.
     pub fn report(&self, kind: &str, stat: &Stat) -> Result<bool, String> {
         let Some(machine) = &self.main else { return Ok(false) };
-        machine.report(kind, stat).map_err(|error| said(&error))
+        machine.report(kind, stat).map_err(|error| error_text(&error))
     }
 
     pub async fn help(&mut self) -> Result<(), Error> {
@@ -93,10 +93,10 @@ impl Sysbench {
         let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
         let failed = |message| Error::Script { script: offers.script.given.clone(), message };
         let mut machine = Machine::new(&self.setup, &offers.script, place).map_err(failed)?;
-        let turn = machine.start("command", Reply::Name(command.to_owned())).await;
+        let outcome = machine.start("command", Reply::Name(command.to_owned())).await;
         machine.close().await;
-        match turn {
-            Turn::Failed(failure) => Err(failed(failure.message)),
+        match outcome {
+            EventOutcome::Failed(failure) => Err(failed(failure.message)),
             _ => Ok(Some(Work::new(format!("script's {command}"), began.elapsed(), Map::new()))),
         }
     }

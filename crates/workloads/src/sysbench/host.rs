@@ -16,7 +16,7 @@ use mlua::{
 use super::Setup;
 use super::draws::Draw;
 use super::files::Script;
-use super::parts::Part;
+use super::parts::ApiPart;
 use crate::oltp::options::Distribution as Kind;
 
 /// After so many instructions the limit of time is looked at.
@@ -53,7 +53,7 @@ impl Host {
     /// compiles nothing unless its library `jit` is opened: compiled loops could not be ended.
     pub(crate) fn loaded(self: &Rc<Self>) -> mlua::Result<(Lua, Table)> {
         let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
-        let api: Table = Part::Core.function(&lua)?.call(self.table(&lua)?)?;
+        let api: Table = ApiPart::Core.function(&lua)?.call(self.table(&lua)?)?;
         self.watch(&lua)?;
         let name = self.script.path.file_name().map(|name| name.to_string_lossy().into_owned());
         self.compiled(&lua, &self.script.text, &name.unwrap_or_default())?.call::<()>(())?;
@@ -122,7 +122,7 @@ impl Host {
         let own = Rc::clone(self);
         let function = match name {
             "part" => lua.create_function(move |lua, (name, api): (String, Table)| {
-                own.add(lua, if name == "reports" { Part::Reports } else { Part::Rare }, &api)
+                own.add(lua, if name == "reports" { ApiPart::Reports } else { ApiPart::Rare }, &api)
             }),
             "global" => lua.create_function(move |lua, (name, api): (Value, Table)| match name {
                 Value::String(name) => own.global(lua, &name.to_string_lossy(), &api),
@@ -136,7 +136,7 @@ impl Host {
                 Ok((answer.is_ok(), answer.err()))
             }),
             "write" => lua.create_function(move |_, text: mlua::String| {
-                own.setup.said.add(&text.to_string_lossy());
+                own.setup.printed.add(&text.to_string_lossy());
                 Ok(())
             }),
             "row" => lua.create_function(move |lua, (connection, generation): (usize, i64)| {
@@ -157,7 +157,7 @@ impl Host {
         function.map(Some)
     }
 
-    fn add(self: &Rc<Self>, lua: &Lua, part: Part, api: &Table) -> mlua::Result<()> {
+    fn add(self: &Rc<Self>, lua: &Lua, part: ApiPart, api: &Table) -> mlua::Result<()> {
         part.function(lua)?.call((self.table(lua)?, api))
     }
 
@@ -175,15 +175,17 @@ impl Host {
             }
             "io" | "os" | "print" | "debug" | "jit" => {
                 lua.load_std_libs(StdLib::IO | StdLib::OS)?;
-                self.add(lua, Part::System, api)?;
+                self.add(lua, ApiPart::System, api)?;
             }
-            "require" | "package" | "dofile" | "loadfile" | "module" => self.add(lua, Part::Modules, api)?,
-            "ffi" => self.add(lua, Part::Ffi, api)?,
+            "require" | "package" | "dofile" | "loadfile" | "module" => {
+                self.add(lua, ApiPart::Modules, api)?
+            }
+            "ffi" => self.add(lua, ApiPart::Ffi, api)?,
             _ if (["thread_id", "test"].contains(&name)
                 || OLD.iter().any(|start| name.starts_with(start)))
                 && globals.raw_get::<Value>("sb_rand")?.is_nil() =>
             {
-                self.add(lua, Part::Legacy, api)?;
+                self.add(lua, ApiPart::Legacy, api)?;
             }
             _ => return Ok(Value::Nil),
         }

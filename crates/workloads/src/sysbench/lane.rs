@@ -7,9 +7,9 @@ use dbdyno_loadgen::{Done, Failure, Lane, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use super::Setup;
-use super::asked::Reply;
 use super::files::Script;
-use super::machine::{Machine, StateIdentity, Turn, of_script};
+use super::machine::{EventOutcome, Machine, StateIdentity, of_script};
+use super::request::Reply;
 use crate::Philox;
 
 /// A script that has had its last event may take so long to end.
@@ -17,7 +17,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What the connections of a step do.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
+pub(crate) struct StepScript {
     pub(crate) script: Script,
     /// `run`, or the command that each connection runs once.
     pub(crate) command: String,
@@ -31,7 +31,7 @@ pub(crate) struct Part {
 /// One connection, or as many as its script opens.
 pub struct ScriptLane {
     setup: Arc<Setup>,
-    part: Part,
+    step: StepScript,
     tid: u32,
     machine: Option<Machine>,
     done: Vec<StatementDone>,
@@ -41,12 +41,12 @@ pub struct ScriptLane {
 }
 
 impl ScriptLane {
-    pub(crate) fn new(setup: Arc<Setup>, part: Part, tid: u32) -> Self {
-        Self { setup, part, tid, machine: None, done: Vec::new(), begins_again: false, has_ended: false }
+    pub(crate) fn new(setup: Arc<Setup>, step: StepScript, tid: u32) -> Self {
+        Self { setup, step, tid, machine: None, done: Vec::new(), begins_again: false, has_ended: false }
     }
 
     fn is_run(&self) -> bool {
-        self.part.command == "run"
+        self.step.command == "run"
     }
 
     /// A new state; one before it, whose connection was lost, goes.
@@ -54,33 +54,35 @@ impl ScriptLane {
         if let Some(machine) = self.machine.take() {
             machine.close().await;
         }
-        let Part { script, command, threads, stream, .. } = &self.part;
+        let StepScript { script, command, threads, stream, .. } = &self.step;
         let place = StateIdentity { tid: self.tid, threads: *threads, command, stream: *stream };
         let machine = Machine::new(&self.setup, script, place).map_err(of_script)?;
         Ok(self.machine.insert(machine))
     }
 
-    /// What the turn means for the operation, and what its statements did.
-    fn counted(&mut self, turn: Turn) -> Result<Done, Failure> {
+    /// What the outcome means for the operation, and what its statements did.
+    fn counted(&mut self, outcome: EventOutcome) -> Result<Done, Failure> {
         let Some(machine) = &mut self.machine else { return Ok(Done::default()) };
         let tally = machine.tally();
         let done = Done { rows: tally.rows, received_bytes: tally.bytes };
         std::mem::swap(&mut self.done, &mut tally.statements);
         machine.clear();
-        match turn {
-            Turn::Next => Ok(done),
-            Turn::Ended => {
+        match outcome {
+            EventOutcome::Next => Ok(done),
+            EventOutcome::Ended => {
                 self.has_ended = self.is_run();
                 Ok(done)
             }
-            Turn::Restart { code, message } => {
+            EventOutcome::Restart { code, message } => {
                 self.begins_again = true;
                 Err(Failure { class: ErrorClass::Retry, code, message })
             }
-            Turn::Failed(failure) if self.setup.options.strict && failure.class == ErrorClass::Refused => {
+            EventOutcome::Failed(failure)
+                if self.setup.options.strict && failure.class == ErrorClass::Refused =>
+            {
                 Err(Failure { class: ErrorClass::Fatal, ..failure })
             }
-            Turn::Failed(failure) => Err(failure),
+            EventOutcome::Failed(failure) => Err(failure),
         }
     }
 }
@@ -91,26 +93,26 @@ impl Lane for ScriptLane {
             return Ok(());
         }
         let machine = self.begin().await?;
-        let turn = machine.start("thread", Reply::Nothing).await;
+        let outcome = machine.start("thread", Reply::Nothing).await;
         self.begins_again = false;
-        self.counted(turn).map(|_| ())
+        self.counted(outcome).map(|_| ())
     }
 
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
-        let turn = if self.is_run() {
-            let lane = if self.part.is_shared { 0 } else { self.tid };
+        let outcome = if self.is_run() {
+            let lane = if self.step.is_shared { 0 } else { self.tid };
             let Some(machine) = &mut self.machine else { return Err(of_script("never opened".to_owned())) };
             if !std::mem::take(&mut self.begins_again) {
                 machine.host.draws.borrow_mut().begin(lane, number);
             }
             machine.go_on(Reply::Flag(true)).await
         } else {
-            let (tid, command) = (self.tid, self.part.command.clone());
+            let (tid, command) = (self.tid, self.step.command.clone());
             let machine = self.begin().await?;
             machine.host.draws.borrow_mut().begin(tid, number);
             machine.start("command", Reply::Name(command)).await
         };
-        let answer = self.counted(turn);
+        let answer = self.counted(outcome);
         // Half a command is nothing to go on with.
         if self.is_run() {
             answer

@@ -12,12 +12,12 @@ use dbdyno_record::ErrorClass;
 use mlua::{Function, Lua, Table, Thread};
 
 use super::Setup;
-use super::asked::{Asked, Refusal, Reply, Yielded};
 use super::draws::Draw;
 use super::files::Script;
 use super::host::Host;
 use super::options::option_table;
-use super::parts::Part;
+use super::parts::ApiPart;
+use super::request::{Refusal, Reply, ScriptRequest, Yielded};
 use crate::Philox;
 use crate::connection::Connection;
 
@@ -34,7 +34,7 @@ const SCRIPT: usize = 4;
 
 /// How an event, or all of a coroutine, went.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Turn {
+pub(crate) enum EventOutcome {
     /// The event is over; the coroutine waits for the next one.
     Next,
     /// The script wants no more events.
@@ -93,7 +93,7 @@ impl Machine {
         own.set_options(place.threads)?;
         // What loading has left would stay until the state has doubled, in each of thousands.
         let collect = || own.lua.gc_collect().and_then(|()| own.lua.gc_collect());
-        collect().map_err(|error| said(&error))?;
+        collect().map_err(|error| error_text(&error))?;
         own.lua.gc_set_pause(GARBAGE_PERCENT);
         Ok(own)
     }
@@ -116,7 +116,7 @@ impl Machine {
             limit: setup.options.longest_stretch(),
             over: RefCell::default(),
         });
-        let (lua, api) = host.loaded().map_err(|error| said(&error))?;
+        let (lua, api) = host.loaded().map_err(|error| error_text(&error))?;
         Ok(Self {
             lua,
             api,
@@ -144,13 +144,13 @@ impl Machine {
         match set() {
             Ok(None) => Ok(()),
             Ok(Some(wrong)) => Err(wrong),
-            Err(error) => Err(said(&error)),
+            Err(error) => Err(error_text(&error)),
         }
     }
 
     /// A function that sets options, and one that says what the script offers.
     pub(crate) fn options_part(&self) -> mlua::Result<(Function, Function)> {
-        Part::Options.function(&self.lua)?.call(())
+        ApiPart::Options.function(&self.lua)?.call(())
     }
 
     /// What the statements did since the last [`Machine::clear`], with the script's own time.
@@ -170,21 +170,21 @@ impl Machine {
     }
 
     /// Runs the API's function `name` with `argument` to its end, or to the first event.
-    pub(crate) async fn start(&mut self, name: &str, argument: Reply) -> Turn {
+    pub(crate) async fn start(&mut self, name: &str, argument: Reply) -> EventOutcome {
         let thread = self.api.get::<Function>(name).and_then(|function| self.lua.create_thread(function));
         match thread {
             Ok(thread) => self.thread = Some(thread),
-            Err(error) => return Turn::Failed(of_script(said(&error))),
+            Err(error) => return EventOutcome::Failed(of_script(error_text(&error))),
         }
         self.go_on(argument).await
     }
 
     /// Goes on after a wait, until the event is over.
-    pub(crate) async fn go_on(&mut self, mut reply: Reply) -> Turn {
+    pub(crate) async fn go_on(&mut self, mut reply: Reply) -> EventOutcome {
         loop {
             let began = Instant::now();
             self.host.resumed.set(began);
-            let Some(thread) = &self.thread else { return Turn::Ended };
+            let Some(thread) = &self.thread else { return EventOutcome::Ended };
             // The frequent ones take no memory.
             let yielded = match reply {
                 Reply::Number(number) => thread.resume::<Yielded>(number),
@@ -192,23 +192,25 @@ impl Machine {
                 Reply::Flag(flag) => thread.resume(flag),
                 reply => thread.resume(reply),
             };
-            let asked = yielded.and_then(|values| Asked::read(values, &mut self.params));
+            let request = yielded.and_then(|values| ScriptRequest::read(values, &mut self.params));
             let sent = Instant::now();
             self.tally.script += sent.duration_since(began);
-            reply = match asked {
-                Err(error) => return Turn::Failed(self.judged(false, said(&error))),
-                Ok(Asked::Next) => return Turn::Next,
-                Ok(Asked::Ended | Asked::Returned) => return Turn::Ended,
-                Ok(Asked::Restart { code, message }) => return Turn::Restart { code, message },
-                Ok(Asked::Failed { is_sql, text, trace }) => {
-                    return Turn::Failed(self.judged(is_sql, with_trace(&text, &trace)));
+            reply = match request {
+                Err(error) => return EventOutcome::Failed(self.judged(false, error_text(&error))),
+                Ok(ScriptRequest::Next) => return EventOutcome::Next,
+                Ok(ScriptRequest::Ended | ScriptRequest::Returned) => return EventOutcome::Ended,
+                Ok(ScriptRequest::Restart { code, message }) => {
+                    return EventOutcome::Restart { code, message };
                 }
-                Ok(Asked::Sleep(us)) => {
+                Ok(ScriptRequest::Failed { is_sql, text, trace }) => {
+                    return EventOutcome::Failed(self.judged(is_sql, with_trace(&text, &trace)));
+                }
+                Ok(ScriptRequest::Sleep(us)) => {
                     let pause = Duration::try_from_secs_f64(us.max(0.0) / 1e6).unwrap_or_default();
                     tokio::time::sleep(pause).await;
                     Reply::Nothing
                 }
-                Ok(asked) => match self.done(asked, sent).await {
+                Ok(request) => match self.perform(request, sent).await {
                     Ok(reply) => reply,
                     Err((connection, failure)) => Reply::Failed(self.refused(connection, failure).await),
                 },
@@ -231,10 +233,10 @@ impl Machine {
         }
     }
 
-    /// Has the database do what is asked for.
-    async fn done(&mut self, asked: Asked, sent: Instant) -> Result<Reply, (usize, Failure)> {
-        match asked {
-            Asked::Execute(number, id) => {
+    /// Has the database do what `request` asks for.
+    async fn perform(&mut self, request: ScriptRequest, sent: Instant) -> Result<Reply, (usize, Failure)> {
+        match request {
+            ScriptRequest::Execute(number, id) => {
                 let Some(Some(link)) = self.links.get_mut(number) else { return Err((number, closed())) };
                 let Some(&statement) = link.statements.get(id as usize) else {
                     return Err((number, closed()));
@@ -245,27 +247,27 @@ impl Machine {
                 self.count(has_rows, answer.rows, answer.affected, answer.bytes, sent);
                 Ok(Reply::Number(if has_rows { answer.rows as i64 } else { -1 }))
             }
-            Asked::Query { connection, sql, counts_only, generation } => {
+            ScriptRequest::Query { connection, sql, counts_only, generation } => {
                 let bytes = sql.as_bytes();
                 let sql = String::from_utf8_lossy(&bytes);
                 let reply = self.query(connection, &sql, counts_only, generation, sent).await;
                 reply.map_err(|failure| (connection, failure))
             }
-            Asked::Prepare(number, sql) => {
+            ScriptRequest::Prepare(number, sql) => {
                 let reply = self.prepare(number, &sql.to_string_lossy()).await;
                 reply.map_err(|failure| (number, failure))
             }
-            Asked::Connect(number) => {
+            ScriptRequest::Connect(number) => {
                 let number = number.unwrap_or(self.links.len());
                 self.connect(number, sent).await.map_err(|failure| (number, failure))
             }
-            Asked::Disconnect(number) => {
+            ScriptRequest::Disconnect(number) => {
                 if let Some(link) = self.links.get_mut(number).and_then(Option::take) {
                     link.connection.close().await;
                 }
                 Ok(Reply::Nothing)
             }
-            Asked::Forget(number, id) => {
+            ScriptRequest::Forget(number, id) => {
                 let Some(Some(link)) = self.links.get_mut(number) else { return Ok(Reply::Nothing) };
                 if let Some(&statement) = link.statements.get(id as usize) {
                     link.connection.forget(statement).await.map_err(|failure| (number, failure))?;
@@ -449,9 +451,9 @@ pub(crate) fn of_script(message: String) -> Failure {
 }
 
 /// What Lua says of an error, without what only programmers of the host read.
-pub(crate) fn said(error: &mlua::Error) -> String {
+pub(crate) fn error_text(error: &mlua::Error) -> String {
     match error {
-        mlua::Error::CallbackError { cause, .. } => said(cause),
+        mlua::Error::CallbackError { cause, .. } => error_text(cause),
         mlua::Error::RuntimeError(text) => {
             let (text, trace) = text.split_once("\nstack traceback:").unwrap_or((text, ""));
             with_trace(text, trace)

@@ -6,7 +6,6 @@
 //! so in every record.
 
 mod alone;
-mod asked;
 mod check;
 mod draws;
 mod files;
@@ -16,6 +15,7 @@ mod machine;
 mod offers;
 pub mod options;
 mod parts;
+mod request;
 mod steps;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,13 +29,13 @@ use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::json;
 
 pub use self::alone::Stat;
-use self::asked::Reply;
 use self::files::Script;
 use self::lane::ScriptLane;
-use self::machine::{Machine, StateIdentity, Turn};
+use self::machine::{EventOutcome, Machine, StateIdentity};
 use self::offers::Offers;
 pub use self::offers::OwnOption;
 use self::options::Sysbench as Options;
+use self::request::Reply;
 use self::steps::{Act, Planned};
 use crate::deviations::of_rows;
 use crate::sources::{self, sha256};
@@ -47,9 +47,9 @@ const MOST_PRINTED: usize = 1 << 20;
 
 /// What scripts print, of all states of a step: kept until it is asked for, up to a limit.
 #[derive(Debug, Default)]
-pub(crate) struct Said(Mutex<String>);
+pub(crate) struct ScriptOutput(Mutex<String>);
 
-impl Said {
+impl ScriptOutput {
     pub(crate) fn add(&self, text: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() + text.len() <= MOST_PRINTED {
@@ -57,7 +57,7 @@ impl Said {
         }
     }
 
-    /// What was said since it was taken for the last time.
+    /// What was printed since it was taken for the last time.
     pub(crate) fn take(&self) -> String {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -67,9 +67,9 @@ impl Said {
 pub(crate) struct Setup {
     pub(crate) options: Options,
     pub(crate) context: Context,
-    /// What the script offers; an error is said when the first step begins.
+    /// What the script offers; an error is reported when the first step begins.
     offers: OnceLock<Result<Offers, String>>,
-    pub(crate) said: Said,
+    pub(crate) printed: ScriptOutput,
     /// Numbers that `sysbench.rand.unique` has given out.
     unique: AtomicU32,
 }
@@ -77,7 +77,13 @@ pub(crate) struct Setup {
 impl Setup {
     fn new(options: &Options, context: Context) -> Arc<Self> {
         let (options, offers) = (options.clone(), OnceLock::new());
-        Arc::new(Self { options, context, offers, said: Said::default(), unique: AtomicU32::new(0) })
+        Arc::new(Self {
+            options,
+            context,
+            offers,
+            printed: ScriptOutput::default(),
+            unique: AtomicU32::new(0),
+        })
     }
 
     /// For a script that is only looked at.
@@ -128,7 +134,7 @@ impl Sysbench {
         let place = StateIdentity { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
         let failed = |message| Error::Script { script: script.given.clone(), message };
         let mut machine = Machine::new(&self.setup, script, place).map_err(failed)?;
-        if let Turn::Failed(failure) = machine.start("init", Reply::Nothing).await {
+        if let EventOutcome::Failed(failure) = machine.start("init", Reply::Nothing).await {
             return Err(failed(failure.message));
         }
         self.main = Some(machine);
@@ -138,10 +144,10 @@ impl Sysbench {
     /// Runs the script's `done`, and forgets the state.
     pub async fn end(&mut self) -> Result<(), Error> {
         let Some(mut machine) = self.main.take() else { return Ok(()) };
-        let turn = machine.start("finish", Reply::Nothing).await;
+        let outcome = machine.start("finish", Reply::Nothing).await;
         machine.close().await;
-        match turn {
-            Turn::Failed(failure) => {
+        match outcome {
+            EventOutcome::Failed(failure) => {
                 Err(Error::Script { script: self.setup.options.script.clone(), message: failure.message })
             }
             _ => Ok(()),
@@ -161,7 +167,7 @@ impl Sysbench {
     }
 
     fn printed(&self) -> Option<Work> {
-        let text = self.setup.said.take();
+        let text = self.setup.printed.take();
         (!text.is_empty()).then(|| Work::new("script printed", Duration::ZERO, [("text", json!(text))]))
     }
 }

@@ -9,7 +9,7 @@ use mlua::Table;
 
 use super::Setup;
 use super::files::Script;
-use super::machine::{Machine, StateIdentity, said};
+use super::machine::{Machine, StateIdentity, error_text};
 use crate::Philox;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Offers {
         let (list, commands): (Vec<Table>, BTreeMap<String, bool>) = machine
             .options_part()
             .and_then(|(_, offers)| offers.call(()))
-            .map_err(|error| mistake("script", said(&error)))?;
+            .map_err(|error| mistake("script", error_text(&error)))?;
         let option = |entry: Table| -> mlua::Result<OwnOption> {
             Ok(OwnOption {
                 name: entry.get(1)?,
@@ -54,7 +54,7 @@ impl Offers {
             })
         };
         let options = list.into_iter().map(option).collect::<mlua::Result<Vec<_>>>();
-        let options = options.map_err(|error| ("script", said(&error)))?;
+        let options = options.map_err(|error| ("script", error_text(&error)))?;
         Ok(Self { options, commands, script })
     }
 }

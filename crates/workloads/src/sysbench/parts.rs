@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ApiPart {
     Core,
     Rare,
     Options,
@@ -16,7 +16,7 @@ pub(crate) enum Part {
     Legacy,
 }
 
-/// In the order of [`Part`].
+/// In the order of [`ApiPart`].
 const TEXTS: [&str; 8] = [
     include_str!("lua/core.lua"),
     include_str!("lua/rare.lua"),
@@ -31,7 +31,7 @@ const TEXTS: [&str; 8] = [
 /// What the parts are in error messages.
 const NAME: &str = "=sysbench";
 
-impl Part {
+impl ApiPart {
     pub(crate) fn function(self, lua: &Lua) -> mlua::Result<Function> {
         static CODE: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
         let code = CODE.get_or_init(|| compiled().expect("the parts are right: tests load each"));

@@ -8,7 +8,7 @@ use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use super::Setup;
-use super::lane::{Part, ScriptLane};
+use super::lane::{ScriptLane, StepScript};
 use super::options::{PsMode, Sysbench};
 use crate::oltp::steps::{clients, limit, paces, stream};
 use crate::specs::{add_run, step_spec};
@@ -59,7 +59,7 @@ impl Planned {
             }
         };
         let is_run = matches!(self.act, Act::Run { .. });
-        let part = Part {
+        let step = StepScript {
             script: script.clone(),
             command,
             threads: connections,
@@ -75,8 +75,8 @@ impl Planned {
                 limit => limit,
             };
             let spec = LaneSpec::new(1 + tid / per_client, pace, limit);
-            let (setup, part) = (Arc::clone(setup), part.clone());
-            planned(spec, move || ScriptLane::new(setup, part, tid))
+            let (setup, step) = (Arc::clone(setup), step.clone());
+            planned(spec, move || ScriptLane::new(setup, step, tid))
         };
         (0..connections).zip(paces).map(lane).collect()
     }

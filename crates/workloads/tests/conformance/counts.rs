@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dbdyno_drivers::mysql;
-use dbdyno_drivers::null::Asked;
+use dbdyno_drivers::null::Request;
 use dbdyno_loadgen::{Arrivals, Limit, Pace, Role};
 use dbdyno_plan::PlanDuration;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
@@ -53,9 +53,9 @@ fn all_ten_steps_send_exactly_the_originals_statements() {
     for (index, (step, inserts, rows, deletes)) in EXPECTED.into_iter().enumerate() {
         let Recorded { workload, runtime, .. } = &mut recorded;
         run_step(workload, index, &mut session, runtime, false, folder.path());
-        let asked = recorded.journal.take();
+        let requests = recorded.journal.take();
         for client in 1..=2 {
-            let sent = texts(&asked, client);
+            let sent = texts(&requests, client);
             let of = |head: &str| -> Vec<&str> {
                 sent.iter().copied().filter(|sql| sql.starts_with(head)).collect()
             };
@@ -71,10 +71,10 @@ fn all_ten_steps_send_exactly_the_originals_statements() {
 }
 
 /// Statements about the table of `client`, in the order in which they were sent.
-fn texts(asked: &[Asked], client: u32) -> Vec<&str> {
+fn texts(requests: &[Request], client: u32) -> Vec<&str> {
     let table = format!(" pi{client} ");
-    let statements = asked.iter().filter_map(|asked| match asked {
-        Asked::Query(sql) => Some(sql.as_str()),
+    let statements = requests.iter().filter_map(|request| match request {
+        Request::Query(sql) => Some(sql.as_str()),
         _ => None,
     });
     statements.filter(|sql| sql.contains(&table)).collect()

@@ -1,7 +1,7 @@
 //! The delete cursor and the look-ups of the least and the greatest id.
 
 use dbdyno_drivers::mysql;
-use dbdyno_drivers::null::Asked;
+use dbdyno_drivers::null::Request;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 
 use crate::recorded::{Lanes, Recorded, number_between};
@@ -15,10 +15,10 @@ fn recorded(options: &Options) -> Recorded {
 
 /// Start of delete `number`, and whether the least id was looked up before it.
 fn delete(lanes: &mut Lanes<'_>, number: u64) -> (i64, bool) {
-    let asked = lanes.ask(1, "delete", number);
-    let Some(Asked::Query(sql)) = asked.last() else { panic!("{asked:?}") };
-    let looked_up = asked.len() == 2 && asked[0] == Asked::Rows(LEAST.to_owned());
-    assert_eq!(asked.len(), if looked_up { 2 } else { 1 }, "{asked:?}");
+    let requests = lanes.send(1, "delete", number);
+    let Some(Request::Query(sql)) = requests.last() else { panic!("{requests:?}") };
+    let looked_up = requests.len() == 2 && requests[0] == Request::Rows(LEAST.to_owned());
+    assert_eq!(requests.len(), if looked_up { 2 } else { 1 }, "{requests:?}");
     let from = number_between(
         sql,
         "DELETE FROM pi1 WHERE transactionid >= ",
@@ -61,8 +61,8 @@ fn an_interval_of_0_rounds_means_one_look_up() {
     assert_eq!(look_ups, 1);
 }
 
-fn ids(asked: &[Asked]) -> Vec<i64> {
-    let Some(Asked::Query(sql)) = asked.last() else { panic!("{asked:?}") };
+fn ids(requests: &[Request]) -> Vec<i64> {
+    let Some(Request::Query(sql)) = requests.last() else { panic!("{requests:?}") };
     let (_, list) = sql.split_once(" IN (").expect("a list");
     list.trim_end_matches(')').split(',').map(|id| id.parse().unwrap()).collect()
 }
@@ -72,15 +72,15 @@ fn the_greatest_id_is_looked_up_before_the_first_and_after_every_100th_point_que
     let recorded = recorded(&Options::default());
     recorded.journal.answer(LEAST, 900);
     let mut lanes = recorded.lanes("qp500");
-    lanes.ask(1, "delete", 0);
+    lanes.send(1, "delete", 0);
     for number in 0..350 {
         let greatest = 1000 + i64::try_from(number).unwrap();
         recorded.journal.answer(GREATEST, greatest);
-        let asked = lanes.ask(1, "query", number);
-        let looked_up = asked[0] == Asked::Rows(GREATEST.to_owned());
+        let requests = lanes.send(1, "query", number);
+        let looked_up = requests[0] == Request::Rows(GREATEST.to_owned());
         assert_eq!(looked_up, number % 100 == 0, "query {number}");
         let known = greatest - i64::try_from(number % 100).unwrap();
-        assert!(ids(&asked).iter().all(|id| (950..known).contains(id)), "{asked:?}");
+        assert!(ids(&requests).iter().all(|id| (950..known).contains(id)), "{requests:?}");
     }
 }
 
@@ -90,7 +90,7 @@ fn point_queries_reach_down_to_0_until_the_first_delete_and_follow_the_cursor_af
     recorded.journal.answer(LEAST, 100_000);
     recorded.journal.answer(GREATEST, 200_000);
     let mut lanes = recorded.lanes("qp500");
-    let least = |lanes: &mut Lanes<'_>| (0..50).flat_map(|n| ids(&lanes.ask(1, "query", n))).min().unwrap();
+    let least = |lanes: &mut Lanes<'_>| (0..50).flat_map(|n| ids(&lanes.send(1, "query", n))).min().unwrap();
     assert!(least(&mut lanes) < 5000);
     let mut round = 0;
     for (rounds, cursor) in [(1, 100_050), (2, 100_100), (100, 105_000)] {
@@ -109,5 +109,5 @@ fn without_deletes_point_queries_begin_at_0() {
     recorded.journal.answer(GREATEST, 1000);
     let mut lanes = recorded.lanes("qp500");
     assert!(lanes.specs().all(|(_, kind)| kind != "delete"));
-    assert!((0..100).flat_map(|n| ids(&lanes.ask(1, "query", n))).any(|id| id < 10));
+    assert!((0..100).flat_map(|n| ids(&lanes.send(1, "query", n))).any(|id| id < 10));
 }

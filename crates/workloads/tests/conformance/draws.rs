@@ -77,7 +77,7 @@ fn point_ids_are_uniform_from_the_delete_cursor_to_below_the_greatest_id() {
     recorded.journal.answer("SELECT min(transactionid) FROM pi1", base);
     recorded.journal.answer("SELECT max(transactionid) FROM pi1", base + 1050);
     let mut lanes = recorded.lanes("qp100");
-    lanes.ask(1, "delete", 0);
+    lanes.send(1, "delete", 0);
     let all: Vec<i64> = (0..2000).flat_map(|number| ids(&lanes.text(1, "query", number))).collect();
     assert_eq!(all.len(), 20_000);
     // One delete of 50 rows was made: the cursor is 50 above the least id.

@@ -1,6 +1,6 @@
-//! The workload in front of a database that only writes down what it is asked.
+//! The workload in front of a database that only writes down the requests that it gets.
 
-use dbdyno_drivers::null::{self, Asked, Journal};
+use dbdyno_drivers::null::{self, Journal, Request};
 use dbdyno_drivers::{Capabilities, Endpoint, Param, Target};
 use dbdyno_loadgen::{Lane, LaneSpec, Notes};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
@@ -47,7 +47,7 @@ impl Recorded {
         steps.iter().position(|name| name == step).unwrap_or_else(|| panic!("no {step} among {steps:?}"))
     }
 
-    /// All lanes of `step`, open; what opening asked is forgotten.
+    /// All lanes of `step`, open; what opening sent is forgotten.
     pub(crate) fn lanes(&self, step: &str) -> Lanes<'_> {
         let index = self.index_of(step);
         let kinds = self.workload.spec(index).kinds;
@@ -71,9 +71,9 @@ impl Recorded {
 }
 
 impl Lanes<'_> {
-    /// Prepares and sends operation `number` of the first lane of `client` and `kind`; everything
-    /// that was asked.
-    pub(crate) fn ask(&mut self, client: u32, kind: &str, number: u64) -> Vec<Asked> {
+    /// Prepares and sends operation `number` of the first lane of `client` and `kind`; all
+    /// that was sent.
+    pub(crate) fn send(&mut self, client: u32, kind: &str, number: u64) -> Vec<Request> {
         let lane = self.lanes.iter_mut().find(|(spec, name, _)| spec.client == client && name == kind);
         let (_, _, lane) = lane.unwrap_or_else(|| panic!("client {client} has no {kind} lane"));
         self.of.runtime.block_on(async {
@@ -85,13 +85,13 @@ impl Lanes<'_> {
 
     /// The statement of an operation, without look-ups.
     pub(crate) fn text(&mut self, client: u32, kind: &str, number: u64) -> String {
-        match self.ask(client, kind, number).pop() {
-            Some(Asked::Query(sql)) => sql,
+        match self.send(client, kind, number).pop() {
+            Some(Request::Query(sql)) => sql,
             other => panic!("{kind} {number} is not sent as text: {other:?}"),
         }
     }
 
-    /// Leaves out the first lane of `kind`, so that the next one is asked.
+    /// Leaves out the first lane of `kind`, so that the next one is taken.
     pub(crate) fn drop_first(&mut self, kind: &str) {
         let first = self.lanes.iter().position(|(_, name, _)| name == kind);
         self.lanes.remove(first.unwrap_or_else(|| panic!("no {kind} lane")));

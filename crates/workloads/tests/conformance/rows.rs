@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use dbdyno_drivers::null::Asked;
+use dbdyno_drivers::null::Request;
 use dbdyno_drivers::{Capabilities, mysql, sqlite};
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
 use dbdyno_workloads::options::Protocol;
@@ -16,9 +16,9 @@ fn options() -> Options {
 /// Rows of inserts `numbers` of `client` in `step`.
 fn rows(recorded: &Recorded, step: &str, client: u32, numbers: impl Iterator<Item = u64>) -> Vec<Row> {
     let mut lanes = recorded.lanes(step);
-    let of_operation = |number| match lanes.ask(client, "insert", number).pop() {
-        Some(Asked::Query(sql)) => rows_of_text(&sql),
-        Some(Asked::Execute(_, params)) => rows_of_params(&params),
+    let of_operation = |number| match lanes.send(client, "insert", number).pop() {
+        Some(Request::Query(sql)) => rows_of_text(&sql),
+        Some(Request::Execute(_, params)) => rows_of_params(&params),
         other => panic!("not an insert: {other:?}"),
     };
     numbers.flat_map(of_operation).collect()

@@ -1,6 +1,6 @@
 //! Each statement, byte for byte.
 
-use dbdyno_drivers::null::Asked;
+use dbdyno_drivers::null::Request;
 use dbdyno_drivers::{Capabilities, Param, mysql, postgres, sqlite};
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
 use dbdyno_workloads::options::Protocol;
@@ -40,7 +40,7 @@ fn the_first_operations_of_later_steps_are_these() {
     let mut ranges = recorded.lanes("qr100");
     lines.extend((0..3).map(|number| ranges.text(2, "query", number)));
     let mut points = recorded.lanes("qp1000");
-    points.ask(2, "delete", 0);
+    points.send(2, "delete", 0);
     lines.push(points.text(2, "query", 0));
     insta::assert_snapshot!(lines.join("\n"), @r"
         INSERT INTO pi2 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',198,66753,5070,262.00,'aaaaaaaaaaO64L4'),('2024-01-01
@@ -123,8 +123,8 @@ fn a_point_query_lists_ten_ids() {
 fn prepared_statements_have_the_same_shapes_with_marks() {
     let recorded = Recorded::new(&small(), sqlite::capabilities());
     recorded.journal.answer("SELECT min(transactionid) FROM pi1", 9);
-    let execute = |step: &str, kind: &str| match recorded.lanes(step).ask(1, kind, 0).pop() {
-        Some(Asked::Execute(sql, params)) => (sql, params),
+    let execute = |step: &str, kind: &str| match recorded.lanes(step).send(1, kind, 0).pop() {
+        Some(Request::Execute(sql, params)) => (sql, params),
         other => panic!("not prepared: {other:?}"),
     };
     let (insert, params) = execute("l.i0", "insert");
@@ -153,8 +153,8 @@ fn ids_of_point_queries_are_int_on_postgres_until_they_need_more_bits() {
     for (greatest, mark) in [(2_147_483_647, "?::int"), (2_147_483_648, "?")] {
         let recorded = Recorded::new(&small(), postgres::capabilities());
         recorded.journal.answer("SELECT max(transactionid) FROM pi1", greatest);
-        let asked = recorded.lanes("qp100").ask(1, "query", 0).pop();
-        let Some(Asked::Execute(sql, _)) = asked else { panic!("not prepared: {asked:?}") };
+        let request = recorded.lanes("qp100").send(1, "query", 0).pop();
+        let Some(Request::Execute(sql, _)) = request else { panic!("not prepared: {request:?}") };
         assert!(sql.ends_with(&format!(" IN ({})", [mark; 10].join(","))), "{sql}");
     }
 }
@@ -163,9 +163,9 @@ fn ids_of_point_queries_are_int_on_postgres_until_they_need_more_bits() {
 fn sent(protocol: Protocol, capabilities: Capabilities) -> String {
     let recorded = Recorded::new(&Options { protocol, ..small() }, capabilities);
     let of = |(step, kind): (&str, &str)| {
-        let arrived = match recorded.lanes(step).ask(1, kind, 0).pop() {
-            Some(Asked::Query(_)) => "text",
-            Some(Asked::Execute(..)) => "prepared",
+        let arrived = match recorded.lanes(step).send(1, kind, 0).pop() {
+            Some(Request::Query(_)) => "text",
+            Some(Request::Execute(..)) => "prepared",
             other => panic!("{other:?}"),
         };
         let kinds = recorded.workload.spec(recorded.index_of(step)).kinds;
@@ -196,12 +196,12 @@ fn each_client_has_a_table_of_its_own_that_is_made_before_the_load() {
     let mut session = recorded.runtime.block_on(recorded.endpoint.connect()).unwrap();
     let load = recorded.index_of("l.i0");
     recorded.runtime.block_on(recorded.workload.before(load, &mut session)).unwrap();
-    let asked: Vec<String> = recorded
+    let statements: Vec<String> = recorded
         .journal
         .take()
         .into_iter()
-        .filter_map(|asked| match asked {
-            Asked::Query(sql) => Some(sql),
+        .filter_map(|request| match request {
+            Request::Query(sql) => Some(sql),
             _ => None,
         })
         .filter(|sql| sql.contains(" TABLE "))
@@ -210,15 +210,15 @@ fn each_client_has_a_table_of_its_own_that_is_made_before_the_load() {
         .collect();
     let expected =
         ["DROP TABLE IF EXISTS pi1", "CREATE TABLE pi1", "DROP TABLE IF EXISTS pi2", "CREATE TABLE pi2"];
-    assert_eq!(asked, expected);
+    assert_eq!(statements, expected);
 }
 
 #[test]
 fn the_index_step_inserts_one_full_statement_and_then_builds_all_indexes_at_once() {
     let options = Options { load_rows: 1000, ..Options::default() };
     let recorded = mysql_text(&options);
-    let asked = recorded.lanes("l.x").ask(1, "index", 0);
-    let [Asked::Query(insert), Asked::Query(alter)] = &asked[..] else { panic!("{asked:?}") };
+    let requests = recorded.lanes("l.x").send(1, "index", 0);
+    let [Request::Query(insert), Request::Query(alter)] = &requests[..] else { panic!("{requests:?}") };
     assert!(insert.starts_with("INSERT INTO pi1 "));
     assert_eq!(crate::recorded::rows_of_text(insert).len(), 100);
     assert_eq!(

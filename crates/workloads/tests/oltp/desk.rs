@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_drivers::null::{self, Asked, Journal};
+use dbdyno_drivers::null::{self, Journal, Request};
 use dbdyno_drivers::{Capabilities, Endpoint, Param, Target};
 use dbdyno_loadgen::{Connections, Lane, Notes, Observer, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
@@ -20,10 +20,10 @@ pub(crate) struct Desk<W = Oltp> {
 }
 
 /// A statement as text, with its parameters in place.
-pub(crate) fn text(asked: &Asked) -> String {
-    match asked {
-        Asked::Query(sql) | Asked::Rows(sql) => sql.clone(),
-        Asked::Execute(sql, params) => {
+pub(crate) fn text(request: &Request) -> String {
+    match request {
+        Request::Query(sql) | Request::Rows(sql) => sql.clone(),
+        Request::Execute(sql, params) => {
             let mut params = params.iter();
             let mut pieces = sql.split('?');
             let mut text = pieces.next().unwrap_or_default().to_owned();

@@ -1,6 +1,6 @@
 //! The load: how many statements, which rows, what they hold.
 
-use dbdyno_drivers::null::Asked;
+use dbdyno_drivers::null::Request;
 use dbdyno_drivers::{Capabilities, mysql, postgres, sqlite};
 use dbdyno_workloads::oltp::options::{IdType, LoadMethod, Oltp as Options};
 use dbdyno_workloads::options::Protocol;
@@ -44,8 +44,8 @@ fn load_of(protocol: Protocol, capabilities: Capabilities) -> Vec<(bool, String)
         Options { tables: 2, table_size: 6_000, load_connections: 1, protocol, ..Options::default() };
     let mut desk = Desk::new(&options, capabilities);
     desk.run("load");
-    let is_prepared = |asked: &Asked| matches!(asked, Asked::Execute(..));
-    desk.journal.take().iter().map(|asked| (is_prepared(asked), crate::desk::text(asked))).collect()
+    let is_prepared = |request: &Request| matches!(request, Request::Execute(..));
+    desk.journal.take().iter().map(|request| (is_prepared(request), crate::desk::text(request))).collect()
 }
 
 #[test]

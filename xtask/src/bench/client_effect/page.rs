@@ -1,6 +1,6 @@
 //! The tables for the terminal and the page of the documentation.
 
-use super::samples::{Part, Samples, TOLERANCE};
+use super::samples::{SampleValue, Samples, TOLERANCE};
 use super::{CLIENTS, SLEEP, SPIN, TESTS, Test};
 use crate::bench::grid::Grid;
 use crate::bench::spread::Spread;
@@ -22,10 +22,10 @@ pub(super) fn tables(samples: &Samples, write: fn(&Grid) -> String) -> String {
     tests.collect::<Vec<_>>().join("\n\n")
 }
 
-fn ratios(samples: &Samples, test: usize, part: Part) -> Grid {
+fn ratios(samples: &Samples, test: usize, value: SampleValue) -> Grid {
     let header = std::iter::once("server").chain(CLIENTS.iter().map(|client| client.title)).collect();
     let row = |server: usize| {
-        let ratio = |client| spread(samples.to_base(test, server, client, part));
+        let ratio = |client| spread(samples.to_base(test, server, client, value));
         std::iter::once(samples.titles[server].clone()).chain((0..CLIENTS.len()).map(ratio)).collect()
     };
     Grid { header, rows: (1..samples.titles.len()).map(row).collect() }

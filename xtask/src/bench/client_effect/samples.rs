@@ -13,7 +13,7 @@ pub(super) struct Sample {
 }
 
 /// A quantity of a [`Sample`].
-pub(super) type Part = fn(&Sample) -> f64;
+pub(super) type SampleValue = fn(&Sample) -> f64;
 
 /// All measurements, one a round for each test, server and client.
 pub(super) struct Samples {
@@ -32,18 +32,18 @@ impl Samples {
     }
 
     /// Median of a quantity.
-    pub(super) fn median(&self, test: usize, server: usize, client: usize, part: Part) -> f64 {
-        Spread::of(self.rounds[test][server][client].iter().map(part)).median
+    pub(super) fn median(&self, test: usize, server: usize, client: usize, value: SampleValue) -> f64 {
+        Spread::of(self.rounds[test][server][client].iter().map(value)).median
     }
 
     /// A quantity of one server and client over that of another, round by round.
-    fn ratio(&self, test: usize, of: (usize, usize), to: (usize, usize), part: Part) -> Spread {
-        Spread::ratio(&self.rounds[test][of.0][of.1], &self.rounds[test][to.0][to.1], part)
+    fn ratio(&self, test: usize, of: (usize, usize), to: (usize, usize), value: SampleValue) -> Spread {
+        Spread::ratio(&self.rounds[test][of.0][of.1], &self.rounds[test][to.0][to.1], value)
     }
 
     /// Server over base, by one client.
-    pub(super) fn to_base(&self, test: usize, server: usize, client: usize, part: Part) -> Spread {
-        self.ratio(test, (server, client), (0, client), part)
+    pub(super) fn to_base(&self, test: usize, server: usize, client: usize, value: SampleValue) -> Spread {
+        self.ratio(test, (server, client), (0, client), value)
     }
 
     /// One client over another, of one server.
@@ -66,7 +66,7 @@ impl Samples {
     /// As [`Samples::is_met`], of one server and one client with added work.
     pub(super) fn is_independent(&self, test: usize, server: usize, client: usize) -> bool {
         let moved = |ratio: f64| (ratio - 1.0).abs() > TOLERANCE;
-        let cpu: Part = |sample| sample.server_cpu_us;
+        let cpu: SampleValue = |sample| sample.server_cpu_us;
         let before = self.to_base(test, server, SPIN, cpu).median;
         let after = self.to_base(test, server, client, cpu).median;
         !moved(self.to_client(test, server, client, SPIN).median) && !moved(after / before)

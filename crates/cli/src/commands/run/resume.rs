@@ -16,7 +16,7 @@ use super::{Ready, data_root, held, record_warnings};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
 use crate::conductor::{RunClock, Tally, partial, snapshot_dir};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::manifest::{host_info, tool, workloads};
 use crate::variants::{Prepared, prepare};
 use crate::{fleet, host, limits, option_files, terminal, time};
@@ -25,7 +25,7 @@ use crate::{fleet, host, limits, option_files, terminal, time};
 /// are left alone, what others left is set aside. With `repeats_failed` cells that failed are run
 /// again too. Refused when the cells to come would be others than those that were measured; when
 /// they only may be, `anyway` lets it go on. Nothing is written to a run that cannot go on.
-pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>, Ended> {
+pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>, ExitError> {
     let RunArgs { anyway, failed: repeats_failed, .. } = *args;
     let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;
     let (mut writer, manifest) = RunWriter::resume(dir)?;
@@ -48,7 +48,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
         cells = order.iter().filter(|cell| blocks.contains(&cell.block)).cloned().collect();
     } else if !cells.is_empty() && dir.join(fleet::FOLDER).exists() {
         let advice = "go on with such machines: --on local:N, ray or slurm";
-        return Err(Ended::usage(format!("this run is one of a fleet; {advice}")));
+        return Err(ExitError::usage(format!("this run is one of a fleet; {advice}")));
     }
     let left: HashSet<&CellId> = cells.iter().collect();
     let stay = |ended: &HashSet<&CellId>| ended.difference(&left).count();
@@ -93,7 +93,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
 }
 
 /// Refuses variants that are not what they were when the run began.
-pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<(), Ended> {
+pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<(), ExitError> {
     for (now, then) in variants.iter().zip(&of_run.variants) {
         // Not every record has it, and no config changes it.
         let now_info = VariantInfo { embedded: then.embedded, ..now.info.clone() };
@@ -102,7 +102,7 @@ pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<
                 "variant {} has changed since the run began: its server was {} and is {}, or its config has changed",
                 then.name, then.server, now.info.server
             );
-            return Err(Ended::usage(format!("{text}; start a new run")));
+            return Err(ExitError::usage(format!("{text}; start a new run")));
         }
     }
     Ok(())
@@ -118,10 +118,10 @@ fn is_over(run: &Run, plan: &Plan) -> bool {
 /// Whether this program measures as those did that have measured the run so far: blocks by two
 /// clients are next to each other in every report. What to report when it may not and the user goes
 /// on anyway; `None` when it is one of them.
-pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
+pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, ExitError> {
     let (now, then) = (tool(), &record.manifest.tool);
     if now.build != then.build {
-        return Err(Ended::usage(format!(
+        return Err(ExitError::usage(format!(
             "the run was begun by a {} build of dbdyno, and this is a {} build, whose client has \
              other costs; continue with the build that began it, or start a new run",
             then.build, now.build
@@ -132,7 +132,7 @@ pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<O
         let version = before.map(|before| before.version);
         if version != Some(workload.version) {
             let before = version.map_or("none".to_owned(), |version| version.to_string());
-            return Err(Ended::usage(format!(
+            return Err(ExitError::usage(format!(
                 "the run was begun with version {before} of {}, this dbdyno has version {}, whose steps differ; go on with \
                  the dbdyno that began it ({} {}), or start a new run",
                 workload.name, workload.version, then.version, then.commit
@@ -147,7 +147,7 @@ pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<O
         then.version, then.commit, now.version, now.commit
     );
     if !anyway {
-        return Err(Ended::usage(format!(
+        return Err(ExitError::usage(format!(
             "the run would go on with {differs}; go on with the one that began it, or add --anyway, and the report says so"
         )));
     }
@@ -156,7 +156,7 @@ pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<O
 
 /// Lets variants start from the option files that the run has kept: the user's own may say
 /// something else by now.
-pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), Ended> {
+pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), ExitError> {
     for variant in &mut plan.variants {
         // With intents the text is rendered anew from all of its parts, and a change of one of them
         // is found below.
@@ -171,7 +171,7 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
             {
                 let kept =
                     option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
-                *own = Some(kept.map_err(Ended::machine)?);
+                *own = Some(kept.map_err(ExitError::machine)?);
             }
         }
     }

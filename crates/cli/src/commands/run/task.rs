@@ -9,13 +9,13 @@ use super::{Ready, conduct, create, leftovers};
 use crate::args::TaskArgs;
 use crate::conductor::{Holds, partial};
 use crate::doctor::wakeups::give_cpus;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::manifest::manifest;
 use crate::variants::prepare;
 use crate::{host, limits, signals};
 
 /// Runs the block. Its records are in a run directory in the end, which the fleet takes from there.
-pub(crate) fn task(args: &TaskArgs) -> Result<(), Ended> {
+pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
     // As in `run`: servers are started from this thread.
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
@@ -28,7 +28,7 @@ pub(crate) fn task(args: &TaskArgs) -> Result<(), Ended> {
 }
 
 /// The block, with what it must have in common with the run.
-fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, Ended> {
+fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     let record = Run::outline(&args.run)?;
     let of_run = &record.manifest;
     let mut plan = dbdyno_workloads::plans::parse(&of_run.plan_toml, "the run's plan")?;

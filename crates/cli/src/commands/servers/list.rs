@@ -1,16 +1,16 @@
 //! `dbdyno servers list`: the catalogue, what is here, and what each of those can do.
 
-use dbdyno_fetch::{Catalogue, Known, catalogue, survey};
+use dbdyno_fetch::{Catalogue, ListedServer, catalogue, survey};
 use dbdyno_provision::servers_dir;
 use dbdyno_report::document::Block;
 use serde_json::{Value, json};
 
 use super::{ended, table};
 use crate::args::ServersListArgs;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::terminal;
 
-pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
+pub(super) fn show(args: &ServersListArgs) -> Result<(), ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let all = shown(&catalogue, args.here);
     if args.json {
@@ -20,12 +20,12 @@ pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
 }
 
 /// The servers that are here, for `dbdyno list servers --json`.
-pub(crate) fn here_json() -> Result<Value, Ended> {
+pub(crate) fn here_json() -> Result<Value, ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
     Ok(json(&shown(&catalogue, true), &catalogue))
 }
 
-fn json(all: &[Known], catalogue: &Catalogue) -> Value {
+fn json(all: &[ListedServer], catalogue: &Catalogue) -> Value {
     json!({
         "folder": servers_dir(),
         "own_catalogue": catalogue.own_file,
@@ -40,13 +40,13 @@ pub(crate) fn here() -> Vec<Block> {
     blocks(&shown(&catalogue, true), &catalogue)
 }
 
-fn shown(catalogue: &Catalogue, only_here: bool) -> Vec<Known> {
+fn shown(catalogue: &Catalogue, only_here: bool) -> Vec<ListedServer> {
     let mut all = survey(&servers_dir(), catalogue);
-    all.retain(|known| !only_here || known.here.is_some());
+    all.retain(|server| !only_here || server.here.is_some());
     all
 }
 
-fn blocks(all: &[Known], catalogue: &Catalogue) -> Vec<Block> {
+fn blocks(all: &[ListedServer], catalogue: &Catalogue) -> Vec<Block> {
     let folder = servers_dir();
     let folder = folder.display();
     if all.is_empty() {
@@ -65,20 +65,20 @@ fn blocks(all: &[Known], catalogue: &Catalogue) -> Vec<Block> {
 }
 
 /// What is wrong with those here, and which were not asked.
-fn notes(all: &[Known]) -> Vec<Block> {
-    let heres = || all.iter().filter_map(|known| Some((known, known.here.as_ref()?)));
+fn notes(all: &[ListedServer]) -> Vec<Block> {
+    let heres = || all.iter().filter_map(|server| Some((server, server.here.as_ref()?)));
     let problems =
-        heres().filter_map(|(known, here)| Some(format!("{}: {}", known.name, here.problem.as_ref()?)));
+        heres().filter_map(|(server, here)| Some(format!("{}: {}", server.name, here.problem.as_ref()?)));
     let mut blocks: Vec<Block> = problems.map(Block::text).collect();
     let unasked = || heres().filter(|(_, here)| here.answer.is_none() && here.problem.is_none());
-    let of_catalogue = unasked().filter(|(known, _)| known.entry.is_some());
+    let of_catalogue = unasked().filter(|(server, _)| server.entry.is_some());
     let mut commands: Vec<String> = unasked()
-        .filter(|(known, _)| known.entry.is_none())
-        .map(|(known, here)| {
-            format!("dbdyno servers add {} --basedir {}", known.name, here.base_dir.display())
+        .filter(|(server, _)| server.entry.is_none())
+        .map(|(server, here)| {
+            format!("dbdyno servers add {} --basedir {}", server.name, here.base_dir.display())
         })
         .collect();
-    let names: Vec<&str> = of_catalogue.map(|(known, _)| known.name.as_str()).collect();
+    let names: Vec<&str> = of_catalogue.map(|(server, _)| server.name.as_str()).collect();
     if !names.is_empty() {
         commands.push(format!("dbdyno servers get {}", names.join(" ")));
     }
@@ -91,8 +91,8 @@ fn notes(all: &[Known]) -> Vec<Block> {
     gap.into_iter().chain(blocks).collect()
 }
 
-fn server(known: &Known) -> Value {
-    let entry = known.entry.as_ref().map(|entry| {
+fn server(server: &ListedServer) -> Value {
+    let entry = server.entry.as_ref().map(|entry| {
         json!({
             "source": entry.source.to_string(),
             "kind": entry.source.kind(),
@@ -102,7 +102,7 @@ fn server(known: &Known) -> Value {
             "own": entry.own,
         })
     });
-    let here = known.here.as_ref().map(|here| {
+    let here = server.here.as_ref().map(|here| {
         json!({
             "base_dir": here.base_dir,
             "origin": here.origin,
@@ -111,9 +111,9 @@ fn server(known: &Known) -> Value {
         })
     });
     json!({
-        "name": known.name,
-        "product": known.product,
-        "version": known.version,
+        "name": server.name,
+        "product": server.product,
+        "version": server.version,
         "catalogue": entry,
         "here": here,
     })

@@ -9,16 +9,16 @@ use std::time::Instant;
 
 use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
 use dbdyno_plan::{Plan, VariantKind};
-use dbdyno_provision::{Error as ServerError, list as names_in, servers_dir};
+use dbdyno_provision::{Error as ProvisionError, list as names_in, servers_dir};
 use dbdyno_report::document::Block;
 
 pub(crate) use list::{here, here_json};
 
 use crate::args::{ServersArgs, ServersVerb};
-use crate::exit::{Ended, INTERRUPTED, MACHINE, SERVER, USAGE};
+use crate::exit::{ExitError, INTERRUPTED, MACHINE, SERVER, USAGE};
 use crate::{signals, terminal};
 
-pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
+pub(crate) fn servers(args: &ServersArgs) -> Result<(), ExitError> {
     match &args.verb {
         ServersVerb::List(args) => list::show(args),
         ServersVerb::Get(args) => get(&args.names, args.from.as_deref(), result),
@@ -28,14 +28,18 @@ pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
     }
 }
 
-fn result(line: &str) -> Result<(), Ended> {
+fn result(line: &str) -> Result<(), ExitError> {
     terminal::out_blocks(&[Block::text(line)])
 }
 
 /// Gets one server after the other. One that cannot be got does not keep the next from being tried.
 ///
 /// `from`: a tarball of the one server, or the folder of those of all. `say` prints what was got.
-fn get(names: &[String], from: Option<&Path>, say: impl Fn(&str) -> Result<(), Ended>) -> Result<(), Ended> {
+fn get(
+    names: &[String],
+    from: Option<&Path>,
+    say: impl Fn(&str) -> Result<(), ExitError>,
+) -> Result<(), ExitError> {
     let mut catalogue = Catalogue::read().map_err(ended)?;
     if let Some(from) = from {
         for entry in catalogue.entries.iter_mut().filter(|entry| names.contains(&entry.name)) {
@@ -61,12 +65,12 @@ fn get(names: &[String], from: Option<&Path>, say: impl Fn(&str) -> Result<(), E
             }
         }
     }
-    first_failure.map_or(Ok(()), |code| Err(Ended::silent(code)))
+    first_failure.map_or(Ok(()), |code| Err(ExitError::silent(code)))
 }
 
 /// Gets servers of a plan that are not here: at once, or when a person says so. Others are missed
 /// when the plan is prepared.
-pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), Ended> {
+pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), ExitError> {
     let here = names_in(&servers_dir());
     let mut missing: Vec<String> = Vec::new();
     for variant in &plan.variants {
@@ -103,7 +107,7 @@ fn wants(missing: &[String]) -> bool {
 }
 
 /// Refuses before the first download, and names all that is missing at once.
-fn check_tools(entries: &[&Entry]) -> Result<(), Ended> {
+fn check_tools(entries: &[&Entry]) -> Result<(), ExitError> {
     let there = names_in(&servers_dir());
     let wanted = entries.iter().filter(|entry| !there.contains(&entry.name));
     let mut packages: Vec<String> = wanted.flat_map(|entry| missing_tools(entry)).collect();
@@ -118,7 +122,7 @@ fn check_tools(entries: &[&Entry]) -> Result<(), Ended> {
     }
 }
 
-fn add(name: &str, base_dir: &Path) -> Result<(), Ended> {
+fn add(name: &str, base_dir: &Path) -> Result<(), ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let begun = Instant::now();
     let card = servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))
@@ -126,7 +130,7 @@ fn add(name: &str, base_dir: &Path) -> Result<(), Ended> {
     result(&described(name, &card, begun))
 }
 
-fn remove(name: &str) -> Result<(), Ended> {
+fn remove(name: &str) -> Result<(), ExitError> {
     let card = servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
     result(&match card.origin {
         Origin::Added => format!("{name}: forgotten; {} stays as it is", card.source),
@@ -144,7 +148,7 @@ fn described(name: &str, card: &Card, begun: Instant) -> String {
 }
 
 /// Whose it is to do something about an error.
-fn ended(error: impl Into<Error>) -> Ended {
+fn ended(error: impl Into<Error>) -> ExitError {
     let error = error.into();
     let code = match &error {
         Error::NotInCatalogue { .. }
@@ -153,10 +157,10 @@ fn ended(error: impl Into<Error>) -> Ended {
         | Error::NotRemovable { .. } => USAGE,
         Error::MissingTools { .. }
         | Error::Server(
-            ServerError::Io { .. } | ServerError::NoUser { .. } | ServerError::SocketTooLong { .. },
+            ProvisionError::Io { .. } | ProvisionError::NoUser { .. } | ProvisionError::SocketTooLong { .. },
         ) => MACHINE,
-        Error::Cancelled { .. } | Error::Server(ServerError::Cancelled { .. }) => INTERRUPTED,
+        Error::Cancelled { .. } | Error::Server(ProvisionError::Cancelled { .. }) => INTERRUPTED,
         _ => SERVER,
     };
-    Ended::new(code, error)
+    ExitError::new(code, error)
 }

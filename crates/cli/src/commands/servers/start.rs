@@ -9,16 +9,16 @@ use dbdyno_provision::Base;
 
 use super::ended;
 use crate::args::ServersStartArgs;
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::{signals, terminal};
 
 const POLL: Duration = Duration::from_millis(100);
 
 const LOG_LINES: usize = 15;
 
-pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
+pub(super) fn start(args: &ServersStartArgs) -> Result<(), ExitError> {
     if let Some(file) = args.config.as_ref().filter(|file| !file.is_file()) {
-        return Err(Ended::usage(format!(
+        return Err(ExitError::usage(format!(
             "--config: there is no file {}; name an option file",
             file.display()
         )));
@@ -36,7 +36,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
     while !cancel.load(Ordering::Relaxed) {
         if let Some(status) = play.server.exit_status() {
             let tail = play.server.log_tail(LOG_LINES);
-            return Err(Ended::server(format!("{} ended by itself ({status}):\n{tail}", base.title())));
+            return Err(ExitError::server(format!("{} ended by itself ({status}):\n{tail}", base.title())));
         }
         std::thread::sleep(POLL);
     }

@@ -1,6 +1,6 @@
 //! Servers as tables, and what one can do in few words.
 
-use dbdyno_fetch::{Abilities, Known, ThreadPool, TlsAbility};
+use dbdyno_fetch::{Abilities, ListedServer, ThreadPool, TlsAbility};
 use dbdyno_report::document::{Column, Table};
 
 /// Engines that nearly every build has.
@@ -33,33 +33,33 @@ fn words<const N: usize>(title: &str, heads: [&str; N], figures: &[&str]) -> Tab
     }
 }
 
-pub(super) fn catalogue(all: &[Known]) -> Table {
+pub(super) fn catalogue(all: &[ListedServer]) -> Table {
     let mut table = words("", ["name", "server", "here", "download", "source"], &["download"]);
-    for known in all {
-        let here = match &known.here {
+    for server in all {
+        let here = match &server.here {
             None => "",
             Some(here) if here.problem.is_some() => "faulty",
             Some(_) => "here",
         };
-        let download = known.entry.as_ref().and_then(|entry| entry.download_mb);
+        let download = server.entry.as_ref().and_then(|entry| entry.download_mb);
         table.push([
-            known.name.clone(),
-            title(known),
+            server.name.clone(),
+            title(server),
             here.to_owned(),
             download.map_or(String::new(), |mb| format!("{mb} MB")),
-            source(known),
+            source(server),
         ]);
     }
     table
 }
 
-fn title(known: &Known) -> String {
-    format!("{} {}", known.product, known.version).trim().to_owned()
+fn title(server: &ListedServer) -> String {
+    format!("{} {}", server.product, server.version).trim().to_owned()
 }
 
-fn source(known: &Known) -> String {
-    let base_dir = known.here.as_ref().map_or(String::new(), |here| here.base_dir.display().to_string());
-    let Some(entry) = &known.entry else { return base_dir };
+fn source(server: &ListedServer) -> String {
+    let base_dir = server.here.as_ref().map_or(String::new(), |here| here.base_dir.display().to_string());
+    let Some(entry) = &server.entry else { return base_dir };
     let mut words = vec![entry.source.kind().to_owned()];
     if entry.untested {
         words.push("untested".to_owned());
@@ -74,14 +74,14 @@ fn source(known: &Known) -> String {
 }
 
 /// What those here can do; those that were not asked are left out.
-pub(super) fn abilities(all: &[Known]) -> Table {
+pub(super) fn abilities(all: &[ListedServer]) -> Table {
     let heads = ["name", "engines", "pool", "login", "TLS", "async I/O", "more"];
     let mut table = words("features of the servers here, as they reported them", heads, &[]);
-    let asked = all.iter().filter_map(|known| Some((known, known.here.as_ref()?.answer.as_ref()?)));
-    for (known, answer) in asked {
+    let asked = all.iter().filter_map(|server| Some((server, server.here.as_ref()?.answer.as_ref()?)));
+    for (server, answer) in asked {
         let abilities = &answer.abilities;
         table.push([
-            known.name.clone(),
+            server.name.clone(),
             engines(abilities),
             thread_pool(abilities.thread_pool).to_owned(),
             short_login(&abilities.default_login).to_owned(),

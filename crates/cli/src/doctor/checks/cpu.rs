@@ -6,7 +6,7 @@ use dbdyno_plan::ClientWait;
 
 use crate::doctor::finding::{Finding, good, note};
 use crate::doctor::wakeups::{ONE_CORE_SHARE, WakeUps, percent};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::host_files::HostFiles;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -63,7 +63,7 @@ pub(crate) fn idle(files: &HostFiles) -> Finding {
 }
 
 /// What it costs a server to wake its client, and whether a client can be kept from that.
-pub(crate) fn wake_ups(measured: Result<WakeUps, Ended>) -> Finding {
+pub(crate) fn wake_ups(measured: Result<WakeUps, ExitError>) -> Finding {
     let found = match measured {
         Ok(found) => found,
         Err(error) => {
@@ -246,7 +246,7 @@ mod tests {
         let (spinning, one_core) = (of(0.2, 0.01, ClientWait::Spin), of(0.2, 0.4, ClientWait::Sleep));
         assert_eq!((spinning.verdict, one_core.verdict), (Verdict::Note, Verdict::Note));
         assert_ne!(spinning.advice, one_core.advice);
-        let refused = wake_ups(Err(Ended::new(3, "cannot keep to CPUs 0")));
+        let refused = wake_ups(Err(ExitError::new(3, "cannot keep to CPUs 0")));
         assert_eq!((refused.verdict, refused.measured), (Verdict::Note, None));
         assert_eq!(refused.found, "not measured: cannot keep to CPUs 0");
     }

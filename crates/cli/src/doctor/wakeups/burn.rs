@@ -7,7 +7,7 @@ use std::time::Duration;
 use dbdyno_plan::CpuList;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::host;
 
 const SLICE: Duration = Duration::from_millis(4);
@@ -71,7 +71,7 @@ struct Wanted {
 }
 
 /// Measures `cpu` with `other` idle and busy by turns.
-pub(super) fn speed_and_loss(cpu: u32, other: u32) -> Result<Speed, Ended> {
+pub(super) fn speed_and_loss(cpu: u32, other: u32) -> Result<Speed, ExitError> {
     let wanted = &Wanted::default();
     std::thread::scope(|scope| {
         let disturbing = scope.spawn(move || {

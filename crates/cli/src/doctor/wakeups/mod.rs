@@ -9,7 +9,7 @@ mod table;
 use dbdyno_plan::{ClientWait, CpuList};
 use serde::Serialize;
 
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::host_files::HostFiles;
 
 pub(crate) use burn::cpu_operations_per_second;
@@ -92,7 +92,7 @@ pub(crate) struct WakeUps {
 }
 
 /// Measures pairs of `usable` CPUs, in at most a few seconds however many there are.
-pub(crate) fn measure(files: &HostFiles, usable: &CpuList) -> Result<WakeUps, Ended> {
+pub(crate) fn measure(files: &HostFiles, usable: &CpuList) -> Result<WakeUps, ExitError> {
     let chosen = chosen(&usable.0);
     let mut pairs = Vec::new();
     for &server_cpu in &chosen {
@@ -104,7 +104,7 @@ pub(crate) fn measure(files: &HostFiles, usable: &CpuList) -> Result<WakeUps, En
     Ok(WakeUps { usable_cpus: usable.clone(), measured_cpus: CpuList(chosen), pairs, advice })
 }
 
-fn pair(server_cpu: u32, client_cpu: u32) -> Result<Pair, Ended> {
+fn pair(server_cpu: u32, client_cpu: u32) -> Result<Pair, ExitError> {
     let speed = burn::speed_and_loss(server_cpu, client_cpu)?;
     let works = WORKS_US.map(|work_us| (work_us * speed.rounds_per_us).round() as u64);
     let found = ping_pong::exchanges(server_cpu, client_cpu, &works)?;

@@ -10,7 +10,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 
 use super::Exchange;
 use super::burn::{burn, thread_cpu};
-use crate::exit::Ended;
+use crate::exit::ExitError;
 use crate::host;
 
 const WAYS: [ClientWait; 2] = [ClientWait::Sleep, ClientWait::Spin];
@@ -25,7 +25,7 @@ const CLOCK: u64 = u64::MAX;
 
 /// What an exchange takes of which the server's part is so many rounds of work, by how the client
 /// waits: in the order of [`WAYS`] for each of `works`.
-pub(super) fn exchanges(server: u32, client: u32, works: &[u64]) -> Result<Vec<[Exchange; 2]>, Ended> {
+pub(super) fn exchanges(server: u32, client: u32, works: &[u64]) -> Result<Vec<[Exchange; 2]>, ExitError> {
     let (near, far) = UnixStream::pair().map_err(failed)?;
     std::thread::scope(|scope| {
         // Each owns its end of the socket: when one of them ends early, so does the other.
@@ -43,8 +43,8 @@ pub(super) fn exchanges(server: u32, client: u32, works: &[u64]) -> Result<Vec<[
     })
 }
 
-fn failed(error: io::Error) -> Ended {
-    Ended::machine(format!("cannot measure what a wake-up costs: {error}"))
+fn failed(error: io::Error) -> ExitError {
+    ExitError::machine(format!("cannot measure what a wake-up costs: {error}"))
 }
 
 /// The server: sleeps until it is asked, as servers do.

@@ -66,7 +66,7 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         });
         let stream = wire.stream();
         assert!(stream.widest <= ROOM, "room for {} bytes", stream.widest);
-        let is_reported = stream.heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
+        let is_reported = stream.received.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
         assert!(channel.is_local || !is_reported, "the password went out over TCP");
         outcome
     };
@@ -80,7 +80,7 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         Err(Fault::Closed) => "cut",
         Err(Fault::Malformed(_)) => "malformed",
         Err(Fault::TooLarge(_)) => "too large",
-        Err(Fault::Said(Said::Server { .. })) => "refused by the server",
+        Err(Fault::Server(ServerError::Reported { .. })) => "refused by the server",
         Err(_) => "refused by the client",
     }
 }

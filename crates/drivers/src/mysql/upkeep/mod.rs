@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Mysql;
 use super::debt::{counted_history, innodb_report, reported_history};
 use super::status::{counters, variables, version_numbers};
-use crate::product::{Asked, Work, cell, numbers};
+use crate::product::{LimitedSession, Work, cell, numbers};
 use crate::{Cells, Class, DbError, Session};
 
 /// Settings that make InnoDB write its dirty pages out, in the order in which they are set; they
@@ -40,7 +40,7 @@ pub(super) async fn run(work: &mut Work<'_, Mysql>, tables: &[String]) -> Result
 }
 
 /// Deletes the binary logs if the server keeps any.
-pub(super) async fn drop_binlog(session: &mut Asked<'_, Mysql>) -> Result<bool, DbError> {
+pub(super) async fn drop_binlog(session: &mut LimitedSession<'_, Mysql>) -> Result<bool, DbError> {
     if !variables(session, "log_bin").await?.values().any(|value| value.eq_ignore_ascii_case("on")) {
         return Ok(false);
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::mysql::status::{counters, variables};
 use crate::mysql::{Mysql, debt};
-use crate::product::{Asked, Debt, Work, numbers};
+use crate::product::{Debt, LimitedSession, Work, numbers};
 use crate::{Capabilities, DbError, Session};
 
 /// Time between two looks at the server.
@@ -98,7 +98,10 @@ enum Rest {
 }
 
 impl Background {
-    async fn look(session: &mut Asked<'_, Mysql>, capabilities: &Capabilities) -> Result<Self, DbError> {
+    async fn look(
+        session: &mut LimitedSession<'_, Mysql>,
+        capabilities: &Capabilities,
+    ) -> Result<Self, DbError> {
         let mut debt = Debt::default();
         debt::read(session, capabilities, &mut debt).await?;
         let levels = debt.levels;

@@ -26,8 +26,8 @@ fn place(text: &[u8], part: &[u8]) -> Option<usize> {
 }
 
 /// Puts the nonce that the client has said into an answer.
-fn fit(heard: &[u8], answer: &mut [u8]) {
-    let nonce = place(heard, b"r=").and_then(|at| heard.get(at + 2..at + 2 + NONCE.len()));
+fn fit(received: &[u8], answer: &mut [u8]) {
+    let nonce = place(received, b"r=").and_then(|at| received.get(at + 2..at + 2 + NONCE.len()));
     if let (Some(nonce), Some(at)) = (nonce, place(answer, NONCE)) {
         answer[at..at + NONCE.len()].copy_from_slice(nonce);
     }
@@ -68,7 +68,7 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         let outcome = block_on(login(&mut wire, &options, channel, binding.clone()));
         let stream = wire.stream();
         assert!(stream.widest <= ROOM, "room for {} bytes", stream.widest);
-        let is_reported = stream.heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
+        let is_reported = stream.received.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
         assert!(channel.is_local || !is_reported, "the password went out over TCP");
         outcome
     };
@@ -88,7 +88,7 @@ fn ending(outcome: Result<Agreed, Fault>) -> &'static str {
         Err(Fault::Closed) => "cut",
         Err(Fault::Malformed(_)) => "malformed",
         Err(Fault::TooLarge(_)) => "too large",
-        Err(Fault::Said(Said::Server(_) | Said::Ended(_))) => "refused by the server",
+        Err(Fault::Server(ServerError::Reported(_) | ServerError::Ended(_))) => "refused by the server",
         Err(_) => "refused by the client",
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Work;
-use crate::product::{Asked, Debt, Product};
+use crate::product::{Debt, LimitedSession, Product};
 use crate::{Capabilities, Class, DbError};
 
 /// Time between two looks at the server.
@@ -139,7 +139,7 @@ impl<P: Product> Work<'_, P> {
 
 /// The state before the work begins, for a rest that is a state.
 pub(super) async fn state_before<P: Product>(
-    session: &mut Asked<'_, P>,
+    session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
     rest: &Rest,
 ) -> Result<BTreeMap<String, i64>, DbError> {
@@ -150,7 +150,7 @@ pub(super) async fn state_before<P: Product>(
 }
 
 async fn settle_down<P: Product>(
-    session: &mut Asked<'_, P>,
+    session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
     quiet: &Quiet,
     (before, owned): (BTreeMap<String, i64>, bool),
@@ -181,7 +181,10 @@ async fn settle_down<P: Product>(
 }
 
 /// Asks, but not for ever.
-async fn look<P: Product>(session: &mut Asked<'_, P>, capabilities: &Capabilities) -> Result<Debt, DbError> {
+async fn look<P: Product>(
+    session: &mut LimitedSession<'_, P>,
+    capabilities: &Capabilities,
+) -> Result<Debt, DbError> {
     let mut owed = Debt::default();
     let asked = P::debt(session, capabilities, &mut owed);
     let answered = tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {

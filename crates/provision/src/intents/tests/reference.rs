@@ -2,8 +2,8 @@
 //! defaults.
 
 use super::ConfigProduct;
-use super::data::{Data, Intent, Kind, OptionRange, OptionState, Way};
-use super::possible::way_spans;
+use super::data::{Data, Intent, Kind, OptionRange, OptionState, RenderRule};
+use super::possible::rule_spans;
 use super::span::{Span, joined, subtracted};
 use super::value::words_of;
 use crate::release::Release;
@@ -111,20 +111,20 @@ fn cell(intent: &Intent, product: ConfigProduct) -> String {
     texts.join("<br>")
 }
 
-/// What is set, and in which versions, in the order of the ways.
+/// What is set, and in which versions, in the order of the rules.
 fn parts(intent: &Intent, product: ConfigProduct) -> Vec<(String, Vec<Span>)> {
     let mut parts: Vec<(String, Vec<Span>)> = Vec::new();
-    let mut served: Vec<(&Way, Vec<Span>)> = Vec::new();
-    let is_of = |way: &&Way| way.on.iter().any(|on| on.covers(product));
-    for way in intent.way.iter().chain(&intent.also).filter(is_of) {
-        let earlier = served.iter().filter(|(other, _)| serves_all_of(other, way));
+    let mut served: Vec<(&RenderRule, Vec<Span>)> = Vec::new();
+    let is_of = |rule: &&RenderRule| rule.on.iter().any(|on| on.covers(product));
+    for rule in intent.way.iter().chain(&intent.also).filter(is_of) {
+        let earlier = served.iter().filter(|(other, _)| serves_all_of(other, rule));
         let earlier: Vec<Span> = earlier.flat_map(|(_, spans)| spans.clone()).collect();
-        let spans = subtracted(joined(way_spans(way, product, None)), &earlier);
+        let spans = subtracted(joined(rule_spans(rule, product, None)), &earlier);
         if spans.is_empty() {
             continue;
         }
-        served.push((way, spans.clone()));
-        let label = label(intent, way);
+        served.push((rule, spans.clone()));
+        let label = label(intent, rule);
         match parts.iter_mut().find(|(known, _)| *known == label) {
             Some((_, known)) => *known = joined([known.clone(), spans].concat()),
             None => parts.push((label, spans)),
@@ -139,29 +139,29 @@ fn absences(intent: &Intent, product: ConfigProduct) -> Vec<String> {
     absent.map(|absent| format!("(`{}`)", absent.value)).collect()
 }
 
-/// Whether `other`, which is first, takes every value that `way` takes.
-fn serves_all_of(other: &Way, way: &Way) -> bool {
+/// Whether `other`, which is first, takes every value that `rule` takes.
+fn serves_all_of(other: &RenderRule, rule: &RenderRule) -> bool {
     let needs_less = other.engine.is_none() && other.plugin.is_none();
     let takes = |word: &String| other.set.is_some() || other.values.contains_key(word);
-    needs_less && way.values.keys().all(takes) && (way.set.is_none() || other.set.is_some())
+    needs_less && rule.values.keys().all(takes) && (rule.set.is_none() || other.set.is_some())
 }
 
-/// The options of a way, and for which values where they are not all.
-fn label(intent: &Intent, way: &Way) -> String {
+/// The options of a rule, and for which values where they are not all.
+fn label(intent: &Intent, rule: &RenderRule) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for name in way.set.iter().chain(way.values.values()).flat_map(|set| set.keys()) {
+    for name in rule.set.iter().chain(rule.values.values()).flat_map(|set| set.keys()) {
         if !names.contains(&name.as_str()) {
             names.push(name);
         }
     }
     let options: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let mut text = if options.is_empty() { "no option".to_owned() } else { options.join(", ") };
-    let is_whole = matches!(intent.kind, Kind::Choice) && way.values.len() == words_of(intent).len();
-    if way.set.is_none() && !way.values.is_empty() && !is_whole {
-        let values: Vec<&str> = way.values.keys().map(String::as_str).collect();
+    let is_whole = matches!(intent.kind, Kind::Choice) && rule.values.len() == words_of(intent).len();
+    if rule.set.is_none() && !rule.values.is_empty() && !is_whole {
+        let values: Vec<&str> = rule.values.keys().map(String::as_str).collect();
         text.push_str(&format!(" for {}", values.join(", ")));
     }
-    if let Some(plugin) = &way.plugin {
+    if let Some(plugin) = &rule.plugin {
         text.push_str(&format!(", with {plugin}"));
     }
     text

@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use super::{Charts, chart, rounded};
 use crate::document::Chart;
 
-type Part = (&'static str, fn(&OperationUse) -> Option<f64>);
+type CostComponent = (&'static str, fn(&OperationUse) -> Option<f64>);
 
-const CPU: [Part; 5] = [
+const CPU: [CostComponent; 5] = [
     ("server, user", |found| found.server_user_us),
     ("server, kernel", |found| found.server_kernel_us),
     ("client", |found| found.client_us),
     ("rest of the host", |found| found.rest_us),
     ("IO wait", |found| found.iowait_us),
 ];
-const IO: [Part; 3] = [
+const IO: [CostComponent; 3] = [
     ("read by the server", |found| found.server_read_kib),
     ("read by others", |found| found.others_read_kib),
     ("written", |found| found.written_kib),
@@ -48,7 +48,7 @@ pub(super) fn cost(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     })
 }
 
-fn panel(unit: &str, parts: &[Part], found: &[(usize, OperationUse)]) -> Option<Value> {
+fn panel(unit: &str, parts: &[CostComponent], found: &[(usize, OperationUse)]) -> Option<Value> {
     let parts: Vec<Value> = parts
         .iter()
         .map(|(name, value)| (*name, found.iter().map(|(_, of)| value(of)).collect::<Vec<_>>()))

@@ -11,16 +11,16 @@ use tokio::sync::mpsc;
 
 use crate::connection::{Connection, changed, of_load};
 use crate::dbt3::Setup;
-use crate::dbt3::rows::{PORTION_BYTES, Portion, SEPARATOR, load_sql, write};
+use crate::dbt3::rows::{BATCH_BYTES, RowBatch, SEPARATOR, load_sql, write};
 use crate::dbt3::schema::Table;
 
 /// Portions that lie ready, so that neither side waits for the other; one is made and one is sent
 /// meanwhile.
 const AHEAD: usize = 1;
-/// Room for a portion: it would double when it grows.
-const ROOM: usize = (PORTION_BYTES + PORTION_BYTES / 8) as usize;
+/// Room for a batch: it would double when it grows.
+const ROOM: usize = (BATCH_BYTES + BATCH_BYTES / 8) as usize;
 
-/// Rows of a portion as lines.
+/// Rows of a batch as lines.
 #[derive(Debug)]
 struct Lines {
     text: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct LoadLane {
     form: RowStream,
     begin: &'static str,
     scale_factor: f64,
-    portions: Vec<Portion>,
+    batches: Vec<RowBatch>,
     /// From the thread that makes the rows.
     lines: Option<mpsc::Receiver<Lines>>,
     ready: Lines,
@@ -43,14 +43,14 @@ pub struct LoadLane {
 }
 
 impl LoadLane {
-    pub(crate) fn new(setup: &Arc<Setup>, portions: Vec<Portion>) -> Self {
+    pub(crate) fn new(setup: &Arc<Setup>, batches: Vec<RowBatch>) -> Self {
         let capabilities = &setup.context.endpoint.capabilities;
         Self {
             connection: Connection::new(&setup.context.endpoint, "insert"),
             form: capabilities.row_stream,
             begin: capabilities.begin_write,
             scale_factor: setup.options.scale_factor,
-            portions,
+            batches,
             lines: None,
             ready: Lines { text: Vec::new(), rows: 0 },
             table: Table::Region,
@@ -59,15 +59,15 @@ impl LoadLane {
         }
     }
 
-    /// Starts the thread with the portion at this place. It ends with its portions, or when no one
+    /// Starts the thread with the batch at this place. It ends with its batches, or when no one
     /// takes them any more.
     fn made_from(&self, at: usize) -> Result<mpsc::Receiver<Lines>, Failure> {
         let (sender, receiver) = mpsc::channel(AHEAD);
-        let (portions, scale_factor) = (self.portions[at..].to_vec(), self.scale_factor);
+        let (batches, scale_factor) = (self.batches[at..].to_vec(), self.scale_factor);
         let make = move || {
-            for portion in portions {
+            for batch in batches {
                 let mut text = Vec::with_capacity(ROOM);
-                let rows = write(portion, scale_factor, &mut text);
+                let rows = write(batch, scale_factor, &mut text);
                 if sender.blocking_send(Lines { text, rows }).is_err() {
                     return;
                 }
@@ -130,7 +130,7 @@ impl Lane for LoadLane {
         }
         let lines = self.lines.as_mut().expect("just set").recv().await;
         self.ready = lines.ok_or_else(|| fatal("the thread that makes rows has ended".to_owned()))?;
-        self.table = self.portions[at].table;
+        self.table = self.batches[at].table;
         if self.form == RowStream::PreparedRows && self.insert.is_none_or(|(table, _)| table != self.table) {
             let statement = self.connection.prepare(&load_sql(self.table, self.form)).await?;
             self.insert = Some((self.table, statement));

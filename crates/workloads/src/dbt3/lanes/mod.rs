@@ -41,10 +41,10 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> L
         StepKind::Load => rows::assigned(setup)
             .into_iter()
             .zip(1..)
-            .map(|(portions, client)| {
-                let spec = LaneSpec::in_turn(client, portions.len() as u64);
+            .map(|(batches, client)| {
+                let spec = LaneSpec::in_turn(client, batches.len() as u64);
                 let setup = Arc::clone(setup);
-                planned(spec, move || AnyLane::Load(load::LoadLane::new(&setup, portions)))
+                planned(spec, move || AnyLane::Load(load::LoadLane::new(&setup, batches)))
             })
             .collect(),
         StepKind::Index => one_after_the_other(setup, "index", steps::index_statements(setup)),

@@ -7,7 +7,7 @@ use crate::microbenchmarks::options::{
 };
 use dbdyno_record::Deviation;
 
-use crate::cards::{Words, context, shown, words};
+use crate::cards::{StepDescription, context, shown, step_description};
 use crate::deviations::{Surroundings, of_surroundings};
 use crate::microbenchmarks::micro_test::Family;
 use crate::microbenchmarks::steps::Step;
@@ -29,11 +29,11 @@ fn page() -> String {
     out.push_str(GROUPS);
     for family in MicroTest::ALL.chunk_by(|one, next| title(one.family()) == title(next.family())) {
         let _ = writeln!(out, "\n## {}", title(family[0].family()));
-        let mut before = Words::default();
+        let mut before = StepDescription::default();
         for test in family {
-            let words = words(WORDS, test.name());
-            write_test(&mut out, *test, &words, &before);
-            before = words;
+            let description = step_description(WORDS, test.name());
+            write_test(&mut out, *test, &description, &before);
+            before = description;
         }
     }
     write_deviations(&mut out);
@@ -123,19 +123,22 @@ fn length(step: &MicroStep) -> &'static str {
 }
 
 /// What a test has in common with the one `before` it is not said twice.
-fn write_test(out: &mut String, test: MicroTest, words: &Words, before: &Words) {
-    let (first, rest) = words.purpose.split_at(1);
+fn write_test(out: &mut String, test: MicroTest, description: &StepDescription, before: &StepDescription) {
+    let (first, rest) = description.purpose.split_at(1);
     let _ = writeln!(out, "\n### {}\n\n{}{rest}.\n\n```sql", test.name(), first.to_uppercase());
     for statement in statement(test).split("; ") {
         let _ = writeln!(out, "{statement}");
     }
     let _ = writeln!(out, "```");
-    if before.parameters != words.parameters {
-        let _ = writeln!(out, "\nParameters: {}.", words.parameters);
+    if before.parameters != description.parameters {
+        let _ = writeln!(out, "\nParameters: {}.", description.parameters);
     }
-    if !words.trap.is_empty() {
-        let _ =
-            writeln!(out, "\nTrap: {}.", if before.trap == words.trap { "as above" } else { &words.trap });
+    if !description.trap.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nTrap: {}.",
+            if before.trap == description.trap { "as above" } else { &description.trap }
+        );
     }
 }
 

@@ -9,7 +9,7 @@ use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 use dbdyno_record::ErrorClass;
 
 use crate::connection::{Connection, changed, of_load};
-use crate::oltp::load::{LoadForm, LoadPlan, Portion, write_insert};
+use crate::oltp::load::{LoadForm, LoadPlan, RowBatch, write_insert};
 use crate::oltp::rows::{RowSource, push_c, push_pad};
 use crate::oltp::{Setup, sql};
 
@@ -21,7 +21,7 @@ pub struct LoadLane {
     statements: Range<u64>,
     source: RowSource,
     /// What goes with the statement that is ready.
-    portion: Portion,
+    batch: RowBatch,
     begin: &'static str,
     /// The prepared INSERT and its table. One at a time: the server keeps some megabytes for each.
     insert: Option<(u32, Statement)>,
@@ -38,7 +38,7 @@ impl LoadLane {
     pub(crate) fn new(setup: &Arc<Setup>, plan: LoadPlan, statements: Range<u64>) -> Self {
         Self {
             connection: Connection::new(&setup.context.endpoint, "insert"),
-            portion: plan.portion(statements.start),
+            batch: plan.batch(statements.start),
             plan,
             statements,
             source: RowSource::of(setup),
@@ -50,11 +50,11 @@ impl LoadLane {
         }
     }
 
-    /// Sees to it that the INSERT of the portion is prepared, and no other; whether it is a
+    /// Sees to it that the INSERT of the batch is prepared, and no other; whether it is a
     /// prepared one.
     async fn prepare_insert(&mut self) -> Result<bool, Failure> {
-        let table = self.portion.table;
-        let is_prepared = self.plan.is_prepared(self.portion);
+        let table = self.batch.table;
+        let is_prepared = self.plan.is_prepared(self.batch);
         if let Some((known, statement)) = self.insert
             && !(is_prepared && known == table)
         {
@@ -74,9 +74,9 @@ impl LoadLane {
     }
 
     fn write_params(&mut self) {
-        let Portion { table, first, last } = self.portion;
+        let RowBatch { table, first, last } = self.batch;
         let columns = self.columns();
-        let count = self.portion.rows() as usize * columns;
+        let count = self.batch.rows() as usize * columns;
         self.params.resize(count.max(self.params.len()), Param::Int(0));
         for (row, params) in (first..=last).zip(self.params.chunks_exact_mut(columns)) {
             let [id @ .., key, c, pad] = params else { return };
@@ -103,7 +103,7 @@ impl LoadLane {
 
     async fn insert_each(&mut self, insert: Statement) -> Result<Done, Failure> {
         let mut done = Done::default();
-        let rows = self.params.chunks_exact(self.columns()).take(self.portion.rows() as usize);
+        let rows = self.params.chunks_exact(self.columns()).take(self.batch.rows() as usize);
         for row in rows {
             done.rows += self.connection.execute(insert, row).await?.affected;
         }
@@ -114,8 +114,8 @@ impl LoadLane {
     /// Some servers pass over rows of a bulk statement that they do not like, with a warning that
     /// no one reads.
     fn all_taken(&self, taken: u64) -> Result<(), Failure> {
-        let Portion { table, first, last } = self.portion;
-        let rows = self.portion.rows();
+        let RowBatch { table, first, last } = self.batch;
+        let rows = self.batch.rows();
         if taken == rows {
             return Ok(());
         }
@@ -134,7 +134,7 @@ impl Lane for LoadLane {
         self.insert = None;
         match self.plan.form {
             LoadForm::Text | LoadForm::Prepared => {
-                self.connection.open_to_load(&Setup::table(self.portion.table)).await
+                self.connection.open_to_load(&Setup::table(self.batch.table)).await
             }
             LoadForm::Stream(RowStream::PreparedRows) => self.connection.open().await,
             LoadForm::Stream(_) => self.connection.open_to_stream().await,
@@ -143,20 +143,20 @@ impl Lane for LoadLane {
     }
 
     async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
-        self.portion = self.plan.portion(self.statements.start + number);
+        self.batch = self.plan.batch(self.statements.start + number);
         if self.prepare_insert().await? {
             self.write_params();
             return Ok(());
         }
-        let Self { plan, portion, source, text, .. } = self;
+        let Self { plan, batch, source, text, .. } = self;
         match plan.form {
             LoadForm::Text | LoadForm::Prepared => {
-                let Portion { table, first, last } = *portion;
+                let RowBatch { table, first, last } = *batch;
                 write_insert(table, first..=last, plan.with_ids, source, text);
             }
             LoadForm::Stream(form) => {
-                self.sql = sql::load_rows(&Setup::table(portion.table), form, plan.with_ids);
-                plan.write_lines(*portion, source, text);
+                self.sql = sql::load_rows(&Setup::table(batch.table), form, plan.with_ids);
+                plan.write_lines(*batch, source, text);
             }
         }
         Ok(())

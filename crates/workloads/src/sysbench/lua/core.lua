@@ -5,7 +5,7 @@ local host = ...
 local yield, xpcall, pcall, type, tostring, tonumber = coroutine.yield, xpcall, pcall, type, tostring, tonumber
 local error, setmetatable, unpack, select, rawget = error, setmetatable, unpack, select, rawget
 
--- What a yield asks for: the numbers of asked.rs.
+-- What a yield asks for: the numbers of request.rs.
 local CONNECT, QUERY, PREPARE, EXECUTE, NEXT, ENDED = 1, 3, 4, 5, 8, 9
 
 -- Has a part of the API add what `own` has not, when that is asked for.

@@ -64,7 +64,7 @@ const OPTIONS: [(char, &str, Use); 45] = [
 ];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct CommandLine {
     options: BTreeMap<&'static str, String>,
     /// Options that may come again: name and value, in their order.
     pub(super) repeated: Vec<(&'static str, String)>,
@@ -72,9 +72,9 @@ pub(super) struct Words {
     pub(super) ignored: Vec<&'static str>,
 }
 
-pub(super) fn read(words: &[String]) -> Result<Words, String> {
-    let mut read = Words::default();
-    let mut words = words.iter().map(String::as_str);
+pub(super) fn read(arguments: &[String]) -> Result<CommandLine, String> {
+    let mut read = CommandLine::default();
+    let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
         if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
             let (name, value) =
@@ -91,7 +91,7 @@ pub(super) fn read(words: &[String]) -> Result<Words, String> {
     Ok(read)
 }
 
-impl Words {
+impl CommandLine {
     /// Letters after one `-`; the rest of the word after one that takes a value is its value.
     fn cluster<'a>(
         &mut self,
@@ -156,21 +156,21 @@ impl Words {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Result<Words, String> {
+    fn of(line: &str) -> Result<CommandLine, String> {
         read(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn short_and_long_options_are_read_as_pgbench_reads_them() {
-        let words =
+        let line =
             of("-nr -c16 --jobs=2 -T 60 -f a.sql@9 -Dx=1 --file b.sql -q --max-tries 3 bench").unwrap();
-        assert!(words.has("no-vacuum") && words.has("report-per-command") && !words.has("connect"));
-        assert_eq!((words.number("client"), words.number("time")), (Ok(Some(16_u32)), Ok(Some(60_u64))));
-        assert_eq!(words.number("max-tries"), Ok(Some(3_u32)));
+        assert!(line.has("no-vacuum") && line.has("report-per-command") && !line.has("connect"));
+        assert_eq!((line.number("client"), line.number("time")), (Ok(Some(16_u32)), Ok(Some(60_u64))));
+        assert_eq!(line.number("max-tries"), Ok(Some(3_u32)));
         let repeated: Vec<(&str, &str)> =
-            words.repeated.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            line.repeated.iter().map(|(name, value)| (*name, value.as_str())).collect();
         assert_eq!(repeated, [("file", "a.sql@9"), ("define", "x=1"), ("file", "b.sql")]);
-        assert_eq!((words.database.as_deref(), words.ignored), (Some("bench"), vec!["quiet"]));
+        assert_eq!((line.database.as_deref(), line.ignored), (Some("bench"), vec!["quiet"]));
     }
 
     #[test]

@@ -22,20 +22,20 @@ const POLL: Duration = Duration::from_millis(50);
 /// A lock on a folder; nothing where the filesystem has no locks for folders (some of those over a
 /// network).
 #[derive(Debug)]
-struct Hold {
-    _lock: Option<Flock<File>>,
+struct FolderLock {
+    _flock: Option<Flock<File>>,
 }
 
-/// The right to make one template, alone on this machine.
+/// Held to make one template, alone on this machine.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct TemplateLock {
     folder: PathBuf,
-    _hold: Hold,
+    _lock: FolderLock,
 }
 
 /// The lock on `folder`. `None` when it is not there, when it was renamed or removed meanwhile, or
 /// when another process holds it.
-fn hold(folder: &Path) -> Option<Hold> {
+fn lock_of(folder: &Path) -> Option<FolderLock> {
     let file = File::open(folder).ok()?;
     let opened = file.metadata().ok()?.ino();
     let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -44,20 +44,20 @@ fn hold(folder: &Path) -> Option<Hold> {
         Err(_) => None,
     };
     let named = fs::metadata(folder).ok()?.ino();
-    (named == opened).then_some(Hold { _lock: lock })
+    (named == opened).then_some(FolderLock { _flock: lock })
 }
 
-impl Turn {
+impl TemplateLock {
     /// Waits until no other makes the template with this hash in `template_dir`, and removes what
     /// makers that were killed have left there.
     pub(super) fn take(template_dir: &Path, hash: &str, cancel: &AtomicBool) -> Result<Self, Error> {
         let folder = template_dir.join(format!("{PREFIX}{hash}"));
         loop {
             fs::create_dir_all(&folder).map_err(Error::io("cannot make", folder.clone()))?;
-            if let Some(hold) = hold(&folder) {
-                let turn = Self { folder, _hold: hold };
-                turn.sweep(template_dir);
-                return Ok(turn);
+            if let Some(lock) = lock_of(&folder) {
+                let template_lock = Self { folder, _lock: lock };
+                template_lock.sweep(template_dir);
+                return Ok(template_lock);
             }
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled { what: format!("waiting for {}", folder.display()) });
@@ -85,14 +85,14 @@ impl Turn {
             path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
         };
         for other in entries(template_dir).filter(|path| is_makers(path) && *path != self.folder) {
-            if let Some(Hold { _lock: Some(_) }) = hold(&other).as_ref() {
+            if let Some(FolderLock { _flock: Some(_) }) = lock_of(&other).as_ref() {
                 let _ = fs::remove_dir_all(&other);
             }
         }
     }
 }
 
-impl Drop for Turn {
+impl Drop for TemplateLock {
     fn drop(&mut self) {
         // Those who wait for the lock see that the folder is gone, and look for the template again.
         let _ = fs::remove_dir(&self.folder);

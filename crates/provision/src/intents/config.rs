@@ -13,7 +13,7 @@ pub const WHERE_POSSIBLE: &str = "where_possible";
 
 /// One intent that a config asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedIntent {
     pub(crate) name: String,
     pub(crate) value: Value,
     /// Servers that cannot do it go without.
@@ -23,7 +23,7 @@ pub(crate) struct Asked {
 /// All intents of a config. Each is in it once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Intents {
-    asked: Vec<Asked>,
+    requested: Vec<RequestedIntent>,
 }
 
 impl Intents {
@@ -65,24 +65,24 @@ impl Intents {
     /// Lays `later` over these: what both ask for is as `later` says.
     #[must_use]
     pub fn overlaid(mut self, later: Self) -> Self {
-        self.asked.retain(|asked| later.get(&asked.name).is_none());
-        self.asked.extend(later.asked);
+        self.requested.retain(|requested| later.get(&requested.name).is_none());
+        self.requested.extend(later.requested);
         self
     }
 
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
-        self.asked.is_empty()
+        self.requested.is_empty()
     }
 
     /// Names and values as a plan writes them, in the order of the data: for records and tables.
     pub fn pairs(&self) -> Vec<(String, String)> {
-        let asked = Data::get().intents.iter().filter_map(|intent| self.get(&intent.name));
-        asked.map(|asked| (asked.name.clone(), asked.value.to_string())).collect()
+        let requested = Data::get().intents.iter().filter_map(|intent| self.get(&intent.name));
+        requested.map(|requested| (requested.name.clone(), requested.value.to_string())).collect()
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Asked> {
-        self.asked.iter().find(|asked| asked.name == name)
+    pub(crate) fn get(&self, name: &str) -> Option<&RequestedIntent> {
+        self.requested.iter().find(|requested| requested.name == name)
     }
 
     fn add(&mut self, name: &str, given: &toml::Value, where_possible: bool, wrong: &mut Vec<String>) {
@@ -91,7 +91,9 @@ impl Intents {
             return;
         };
         match Value::read(intent, given) {
-            Ok(value) => self.asked.push(Asked { name: name.to_owned(), value, where_possible }),
+            Ok(value) => {
+                self.requested.push(RequestedIntent { name: name.to_owned(), value, where_possible })
+            }
             Err(what) => wrong.push(format!("`{name}` {what}")),
         }
     }

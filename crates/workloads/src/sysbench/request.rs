@@ -7,7 +7,7 @@ use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
 /// What a yield of the API asks for. A connection is named by the number that it got when it was
 /// opened.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum ScriptRequest {
     /// A new connection, or one again under its number.
     Connect(Option<usize>),
     Disconnect(usize),
@@ -45,7 +45,7 @@ pub(crate) enum Asked {
 /// of parameters two have a place of their own, so that most statements take no memory.
 pub(crate) type Yielded = (Value, Value, Value, Value, Value, Value, MultiValue);
 
-impl Asked {
+impl ScriptRequest {
     /// Takes what a coroutine has yielded; parameters of a statement go to `params`.
     pub(crate) fn read(yielded: Yielded, params: &mut Vec<Param>) -> mlua::Result<Self> {
         let (number, first, second, third, fourth, fifth, rest) = yielded;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct CommandLine {
     pub(super) script: Option<String>,
     pub(super) command: Option<String>,
     /// sysbench's own options, with `_`.
@@ -31,9 +31,9 @@ fn is_in(options: &str, name: &str) -> bool {
     options.split_whitespace().any(|own| own == name)
 }
 
-pub(super) fn read(words: &[String]) -> Result<Words, String> {
-    let mut read = Words::default();
-    for word in words {
+pub(super) fn read(arguments: &[String]) -> Result<CommandLine, String> {
+    let mut read = CommandLine::default();
+    for word in arguments {
         let Some(option) = word.strip_prefix("--") else {
             let place = if read.script.is_none() { &mut read.script } else { &mut read.command };
             if place.is_some() {
@@ -56,7 +56,7 @@ pub(super) fn read(words: &[String]) -> Result<Words, String> {
     Ok(read)
 }
 
-impl Words {
+impl CommandLine {
     pub(super) fn ignored(&self) -> Vec<String> {
         let given = self.general.keys().filter(|name| is_in(IGNORED, name));
         given.map(|name| format!("--{}", name.replace('_', "-"))).collect()
@@ -94,29 +94,29 @@ impl Words {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Words {
+    fn of(line: &str) -> CommandLine {
         read(&line.split(' ').map(str::to_owned).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
     fn options_stand_anywhere_and_belong_to_sysbench_or_to_the_script() {
-        let words = of("oltp_read_only.lua --tables=8 --threads=16 --mysql_socket=/s run --skip-trx --debug");
-        assert_eq!(words.script.as_deref(), Some("oltp_read_only.lua"));
-        assert_eq!(words.command.as_deref(), Some("run"));
+        let line = of("oltp_read_only.lua --tables=8 --threads=16 --mysql_socket=/s run --skip-trx --debug");
+        assert_eq!(line.script.as_deref(), Some("oltp_read_only.lua"));
+        assert_eq!(line.command.as_deref(), Some("run"));
         assert_eq!(
-            words.own.into_iter().collect::<Vec<_>>(),
+            line.own.into_iter().collect::<Vec<_>>(),
             [("skip_trx".to_owned(), String::new()), ("tables".to_owned(), "8".to_owned())]
         );
-        let words = of("--threads=16 --mysql_socket=/s --debug a b");
-        assert_eq!((words.number(&["threads"], 1), words.text("mysql_socket")), (Ok(16), Some("/s")));
-        assert_eq!(words.ignored(), ["--debug"]);
+        let line = of("--threads=16 --mysql_socket=/s --debug a b");
+        assert_eq!((line.number(&["threads"], 1), line.text("mysql_socket")), (Ok(16), Some("/s")));
+        assert_eq!(line.ignored(), ["--debug"]);
     }
 
     #[test]
     fn the_script_was_an_option_once() {
-        let words = of("--test=oltp.lua --num-threads=4 run");
-        assert_eq!((words.script.as_deref(), words.command.as_deref()), (Some("oltp.lua"), Some("run")));
-        assert_eq!(words.number(&["threads", "num_threads"], 1), Ok(4));
+        let line = of("--test=oltp.lua --num-threads=4 run");
+        assert_eq!((line.script.as_deref(), line.command.as_deref()), (Some("oltp.lua"), Some("run")));
+        assert_eq!(line.number(&["threads", "num_threads"], 1), Ok(4));
         let many = ["a", "b", "c"].map(str::to_owned);
         assert!(read(&many).unwrap_err().contains("c is one word too many"));
     }

@@ -11,12 +11,12 @@ use dbdyno_workloads::oltp::options::{Distribution, ErrorCode, OltpPace};
 use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
 use serde_json::{Value, json};
 
-use super::words::Words;
+use super::command_line::CommandLine;
 
 const ENDLESS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Invocation {
     pub(super) options: Options,
     pub(super) endpoint: Endpoint,
     pub(super) threads: u32,
@@ -28,20 +28,20 @@ pub(super) struct Asked {
     pub(super) forced_shutdown: Option<Duration>,
 }
 
-impl Asked {
-    pub(super) fn of(words: &Words, script: &str, command: &str) -> Result<Self, String> {
-        let threads = words.number(&["threads", "num_threads"], 1)?;
+impl Invocation {
+    pub(super) fn of(line: &CommandLine, script: &str, command: &str) -> Result<Self, String> {
+        let threads = line.number(&["threads", "num_threads"], 1)?;
         let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0);
         let threads = threads.ok_or("--threads must be 1 or more")?;
         let (events, time) =
-            (words.number(&["events", "max_requests"], 0)?, words.number(&["time", "max_time"], 10)?);
-        let rate = u32::try_from(words.number(&["rate"], 0)?).unwrap_or(u32::MAX);
-        let percentile = words.number(&["percentile"], 95)?;
+            (line.number(&["events", "max_requests"], 0)?, line.number(&["time", "max_time"], 10)?);
+        let rate = u32::try_from(line.number(&["rate"], 0)?).unwrap_or(u32::MAX);
+        let percentile = line.number(&["percentile"], 95)?;
         if percentile > 100 {
             return Err(format!("--percentile is {percentile}, but must be 0 to 100"));
         }
         let time = if time == 0 { ENDLESS } else { Duration::from_secs(time) };
-        let own = words.own.iter().map(|(name, value)| (name.clone(), json!(value)));
+        let own = line.own.iter().map(|(name, value)| (name.clone(), json!(value)));
         let mut options = Options {
             script: script.to_owned(),
             options: own.collect::<BTreeMap<String, Value>>(),
@@ -51,39 +51,39 @@ impl Asked {
             time: PlanDuration(time),
             events: (events > 0).then_some(events),
             time_ends_too: true,
-            warmup: PlanDuration(Duration::from_secs(words.number(&["warmup_time"], 0)?)),
-            db_ps_mode: if words.text("db_ps_mode") == Some("disable") {
+            warmup: PlanDuration(Duration::from_secs(line.number(&["warmup_time"], 0)?)),
+            db_ps_mode: if line.text("db_ps_mode") == Some("disable") {
                 PsMode::Disable
             } else {
                 PsMode::Auto
             },
-            ignore_errors: ignored_errors(words),
+            ignore_errors: ignored_errors(line),
             strict: true,
             ..Options::default()
         };
         if rate > 0 {
             (options.pace, options.rates) = (OltpPace::Poisson, vec![rate]);
         }
-        draws(words, &mut options)?;
-        let shutdown = words.text("forced_shutdown").filter(|text| *text != "off");
+        draws(line, &mut options)?;
+        let shutdown = line.text("forced_shutdown").filter(|text| *text != "off");
         Ok(Self {
-            endpoint: endpoint(words)?,
+            endpoint: endpoint(line)?,
             options,
             threads,
-            report_interval: words.number(&["report_interval"], 0)?,
+            report_interval: line.number(&["report_interval"], 0)?,
             percentile,
-            histogram: words.flag("histogram")?,
-            seed: seed(words)?,
+            histogram: line.flag("histogram")?,
+            seed: seed(line)?,
             forced_shutdown: shutdown
-                .map(|_| words.number(&["forced_shutdown"], 0))
+                .map(|_| line.number(&["forced_shutdown"], 0))
                 .transpose()?
                 .map(Duration::from_secs),
         })
     }
 }
 
-fn draws(words: &Words, options: &mut Options) -> Result<(), String> {
-    options.rand_type = match words.text("rand_type") {
+fn draws(line: &CommandLine, options: &mut Options) -> Result<(), String> {
+    options.rand_type = match line.text("rand_type") {
         None | Some("uniform") => Distribution::Uniform,
         Some("special") => Distribution::Special,
         Some("gaussian") => Distribution::Gaussian,
@@ -95,50 +95,50 @@ fn draws(words: &Words, options: &mut Options) -> Result<(), String> {
             ));
         }
     };
-    let number = |name, default| words.number(&[name], default).map(|number| number as u32);
+    let number = |name, default| line.number(&[name], default).map(|number| number as u32);
     options.rand_spec_iter = number("rand_spec_iter", 12)?;
     options.rand_spec_pct = number("rand_spec_pct", 1)?;
     options.rand_spec_res = number("rand_spec_res", 75)?;
-    options.rand_pareto_h = words.fraction("rand_pareto_h", 0.2)?;
-    options.rand_zipfian_exp = words.fraction("rand_zipfian_exp", 0.8)?;
+    options.rand_pareto_h = line.fraction("rand_pareto_h", 0.2)?;
+    options.rand_zipfian_exp = line.fraction("rand_zipfian_exp", 0.8)?;
     Ok(())
 }
 
 /// 1 unless another is given; 0 is the time.
-fn seed(words: &Words) -> Result<u64, String> {
-    Ok(match words.number(&["rand_seed"], 1)? {
+fn seed(line: &CommandLine) -> Result<u64, String> {
+    Ok(match line.number(&["rand_seed"], 1)? {
         0 => crate::unrecorded::time_seed(),
         seed => seed,
     })
 }
 
-fn ignored_errors(words: &Words) -> Option<Vec<ErrorCode>> {
-    let codes = words.text("mysql_ignore_errors")?;
+fn ignored_errors(line: &CommandLine) -> Option<Vec<ErrorCode>> {
+    let codes = line.text("mysql_ignore_errors")?;
     Some(codes.split(',').map(|code| ErrorCode(code.trim().to_owned())).collect())
 }
 
-fn endpoint(words: &Words) -> Result<Endpoint, String> {
-    if words.flag("mysql_dry_run")? {
+fn endpoint(line: &CommandLine) -> Result<Endpoint, String> {
+    if line.flag("mysql_dry_run")? {
         let target = Target::Null(null::Options::default());
         return Ok(Endpoint { target, capabilities: null::capabilities() });
     }
     let in_clear = |option: &str| {
         format!("--{option}: connections of this command are in clear; a plan's tls encrypts them")
     };
-    match words.text("db_driver").unwrap_or("mysql") {
+    match line.text("db_driver").unwrap_or("mysql") {
         "mysql" => {
-            let login = login(words, "mysql", 3306, "MYSQL_PWD", |_| None)?;
-            if words.text("mysql_ssl").is_some_and(|mode| !matches!(mode, "off" | "disabled")) {
+            let login = login(line, "mysql", 3306, "MYSQL_PWD", |_| None)?;
+            if line.text("mysql_ssl").is_some_and(|mode| !matches!(mode, "off" | "disabled")) {
                 return Err(in_clear("mysql-ssl"));
             }
-            let engine = words.own.get("mysql_storage_engine").map_or("innodb", String::as_str);
+            let engine = line.own.get("mysql_storage_engine").map_or("innodb", String::as_str);
             Ok(Endpoint { target: Target::Mysql(login), capabilities: mysql::capabilities(engine, false) })
         }
         "pgsql" => {
             let socket = |host: &str| host.starts_with('/').then(|| format!("{host}/.s.PGSQL."));
-            let login = login(words, "pgsql", 5432, "PGPASSWORD", socket)?;
+            let login = login(line, "pgsql", 5432, "PGPASSWORD", socket)?;
             let encrypts = |mode: &str| mode.starts_with("require") || mode.starts_with("verify");
-            if words.text("pgsql_sslmode").is_some_and(encrypts) {
+            if line.text("pgsql_sslmode").is_some_and(encrypts) {
                 return Err(in_clear("pgsql-sslmode"));
             }
             Ok(Endpoint { target: Target::Postgres(login), capabilities: postgres::capabilities() })
@@ -150,13 +150,13 @@ fn endpoint(words: &Words) -> Result<Endpoint, String> {
 /// Where and who, from the options that begin with `kind`. `socket_of` makes a socket's path, less
 /// the port, of a host.
 fn login(
-    words: &Words,
+    line: &CommandLine,
     kind: &str,
     port: u16,
     password_variable: &str,
     socket_of: impl Fn(&str) -> Option<String>,
 ) -> Result<Login, String> {
-    let text = |name: &str| words.text(&format!("{kind}_{name}"));
+    let text = |name: &str| line.text(&format!("{kind}_{name}"));
     let host = text("host").unwrap_or("localhost").split(',').next().unwrap_or("localhost");
     let port = match text("port") {
         None => port,

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 /// The connections whose number, divided by `hosts`, leaves `host`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct HostShare {
     /// From 0.
     pub host: u32,
     pub hosts: u32,
 }
 
-impl Part {
+impl HostShare {
     /// Everything, on one host.
     pub const WHOLE: Self = Self { host: 0, hosts: 1 };
 
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn parts_are_all_there_is_and_nothing_twice() {
         for hosts in 1..=5 {
-            let parts = (0..hosts).map(|host| Part { host, hosts });
+            let parts = (0..hosts).map(|host| HostShare { host, hosts });
             for count in 0..23 {
                 assert_eq!(parts.clone().map(|part| part.among(count)).sum::<u64>(), count);
                 let numbers = parts.clone().flat_map(|part| {

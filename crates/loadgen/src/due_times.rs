@@ -1,5 +1,5 @@
-//! A load thread's way through the due times of its open loops; the lanes of a shared schedule go
-//! it together.
+//! The due times of a load thread's open loops, in their order; the lanes of a shared schedule on
+//! the thread have them in common.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use crate::{Pace, Schedule};
 /// Due times of one lane, or of all lanes of one schedule on this thread. Each operation's is asked
 /// for when it is taken, so that the questions only go forwards.
 #[derive(Debug, Clone)]
-pub(crate) struct Walk {
+pub(crate) struct DueTimes {
     next: Rc<RefCell<Cursor>>,
     arrived: Rc<RefCell<Cursor>>,
 }
 
-impl Walk {
+impl DueTimes {
     /// Due time of operation `number`.
     pub(crate) fn due_ns(&self, number: u64) -> u64 {
         self.next.borrow_mut().due_ns(number)
@@ -29,23 +29,23 @@ impl Walk {
     }
 }
 
-/// The walks of one thread.
+/// The due times of one thread's schedules.
 #[derive(Debug, Default)]
-pub(crate) struct Walks {
-    shared: Vec<(Arc<Schedule>, Walk)>,
+pub(crate) struct ThreadDueTimes {
+    shared: Vec<(Arc<Schedule>, DueTimes)>,
 }
 
-impl Walks {
-    /// The walk of a lane of `pace`; `None` when it has no schedule.
-    pub(crate) fn of(&mut self, pace: &Pace) -> Option<Walk> {
+impl ThreadDueTimes {
+    /// The due times of a lane of `pace`; `None` when it has no schedule.
+    pub(crate) fn of(&mut self, pace: &Pace) -> Option<DueTimes> {
         let cursor = Cursor::new(pace.process()?);
-        let walk =
-            Walk { next: Rc::new(RefCell::new(cursor.clone())), arrived: Rc::new(RefCell::new(cursor)) };
-        let Pace::Shared(schedule) = pace else { return Some(walk) };
+        let due_times =
+            DueTimes { next: Rc::new(RefCell::new(cursor.clone())), arrived: Rc::new(RefCell::new(cursor)) };
+        let Pace::Shared(schedule) = pace else { return Some(due_times) };
         if let Some((_, known)) = self.shared.iter().find(|(known, _)| Arc::ptr_eq(known, schedule)) {
             return Some(known.clone());
         }
-        self.shared.push((Arc::clone(schedule), walk.clone()));
-        Some(walk)
+        self.shared.push((Arc::clone(schedule), due_times.clone()));
+        Some(due_times)
     }
 }

@@ -15,18 +15,18 @@ use crate::tally::Tally;
 
 /// The sampler, seen by itself. Must be read on its first thread.
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct Sampling {
     tally: Arc<Tally>,
 }
 
-impl Own {
+impl Sampling {
     /// Reads from `tally`, which the threads keep up to date.
     pub(crate) fn new(tally: Arc<Tally>) -> Self {
         Self { tally }
     }
 }
 
-impl Source for Own {
+impl Source for Sampling {
     fn about(&self) -> Map<String, Value> {
         about([("pid", std::process::id().into())])
     }

@@ -1,44 +1,44 @@
-//! What addresses and option files say of TLS, in our words, MySQL's and libpq's.
+//! TLS options of addresses and option files, in our words, MySQL's and libpq's.
 
 use std::path::PathBuf;
 
 use dbdyno_drivers::{TlsMode, TlsSettings};
 
-use crate::product::TlsWord;
+use crate::product::TlsOption;
 
 /// libpq's name for the authorities that this machine trusts.
 pub(crate) const SYSTEM_ROOTS: &str = "system";
 
-/// What has been said so far.
+/// The options that were read so far.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct TlsOptions {
     pub(crate) mode: Option<TlsMode>,
     ca: Option<PathBuf>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
-    /// Someone spoke of TLS.
-    pub(crate) anything: bool,
+    /// There is an option about TLS, also one without a value to keep.
+    pub(crate) is_given: bool,
 }
 
-impl Said {
-    pub(crate) fn take(&mut self, word: TlsWord, value: &str) -> Result<(), String> {
-        self.anything = true;
+impl TlsOptions {
+    pub(crate) fn take(&mut self, option: TlsOption, value: &str) -> Result<(), String> {
+        self.is_given = true;
         let file = || Some(PathBuf::from(value));
-        match word {
-            TlsWord::Mode => self.mode = Some(mode(value)?),
-            TlsWord::Ca if value == SYSTEM_ROOTS => {}
-            TlsWord::Ca => self.ca = file(),
-            TlsWord::Cert => self.cert = file(),
-            TlsWord::Key => self.key = file(),
+        match option {
+            TlsOption::Mode => self.mode = Some(mode(value)?),
+            TlsOption::Ca if value == SYSTEM_ROOTS => {}
+            TlsOption::Ca => self.ca = file(),
+            TlsOption::Cert => self.cert = file(),
+            TlsOption::Key => self.key = file(),
         }
         Ok(())
     }
 
-    /// `None` when nothing was said. Who asks for TLS without saying how is given proof of who
+    /// `None` when no option was given. Who asks for TLS without saying how is given proof of who
     /// answers.
     pub(crate) fn settings(self) -> Option<TlsSettings> {
-        let Self { mode, ca, cert, key, anything } = self;
-        anything.then(|| TlsSettings { mode: mode.unwrap_or_default(), ca, cert, key })
+        let Self { mode, ca, cert, key, is_given } = self;
+        is_given.then(|| TlsSettings { mode: mode.unwrap_or_default(), ca, cert, key })
     }
 }
 

@@ -10,10 +10,10 @@ use dbdyno_workloads::pgbench::builtin;
 use dbdyno_workloads::pgbench::options::{Pgbench as Options, QueryMode, Vacuum};
 use serde_json::{Value, json};
 
-use super::words::Words;
+use super::command_line::CommandLine;
 
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Invocation {
     pub(super) options: Options,
     pub(super) endpoint: Endpoint,
     pub(super) initializes: bool,
@@ -26,59 +26,59 @@ pub(super) struct Asked {
     pub(super) latency_limit: Option<Duration>,
 }
 
-impl Asked {
-    pub(super) fn of(words: &Words) -> Result<Self, String> {
-        let clients = words.number("client")?.unwrap_or(1_u32);
+impl Invocation {
+    pub(super) fn of(line: &CommandLine) -> Result<Self, String> {
+        let clients = line.number("client")?.unwrap_or(1_u32);
         let mut options = Options {
-            files: files(words)?,
+            files: files(line)?,
             connections: vec![clients],
             use_existing: false,
-            connect: words.has("connect"),
-            max_tries: words.number("max-tries")?.unwrap_or(1),
-            vacuum: match (words.has("no-vacuum"), words.has("vacuum-all")) {
+            connect: line.has("connect"),
+            max_tries: line.number("max-tries")?.unwrap_or(1),
+            vacuum: match (line.has("no-vacuum"), line.has("vacuum-all")) {
                 (true, _) => Vacuum::None,
                 (false, true) => Vacuum::All,
                 (false, false) => Vacuum::Small,
             },
-            protocol: words.text("protocol").map_or(Ok(QueryMode::Simple), |word| {
+            protocol: line.text("protocol").map_or(Ok(QueryMode::Simple), |word| {
                 let wrong = |_| format!("--protocol is {word}, but must be simple, extended or prepared");
                 serde_json::from_value(json!(word)).map_err(wrong)
             })?,
-            fillfactor: words.number("fillfactor")?.unwrap_or(100),
-            scale: words.number("scale")?.unwrap_or(1),
+            fillfactor: line.number("fillfactor")?.unwrap_or(100),
+            scale: line.number("scale")?.unwrap_or(1),
             ..Options::default()
         };
-        let initializes = words.has("initialize") || words.has("init-steps");
-        options.init_steps = if initializes { init_steps(words) } else { String::new() };
-        match (words.number("transactions")?, words.number("time")?) {
+        let initializes = line.has("initialize") || line.has("init-steps");
+        options.init_steps = if initializes { init_steps(line) } else { String::new() };
+        match (line.number("transactions")?, line.number("time")?) {
             (Some(_), Some(_)) => return Err("-t and -T exclude each other".to_owned()),
             (None, Some(seconds)) => options.time = PlanDuration(Duration::from_secs(seconds)),
             (each, None) => options.transactions = Some(each.unwrap_or(10)),
         }
-        let latency_limit = words.number::<f64>("latency-limit")?.map(milliseconds).transpose()?;
-        if let Some(rate) = words.number::<f64>("rate")? {
+        let latency_limit = line.number::<f64>("latency-limit")?.map(milliseconds).transpose()?;
+        if let Some(rate) = line.number::<f64>("rate")? {
             if !(1.0..=1e8).contains(&rate) {
                 return Err(format!("--rate is {rate}, but must be 1 to 100000000"));
             }
             (options.pace, options.rates) = (OltpPace::Poisson, vec![rate.round() as u32]);
             options.latency_limit = latency_limit.map(PlanDuration);
         }
-        for (_, definition) in words.repeated.iter().filter(|(name, _)| *name == "define") {
+        for (_, definition) in line.repeated.iter().filter(|(name, _)| *name == "define") {
             let (name, value) = definition.split_once('=').ok_or("-D takes NAME=VALUE")?;
             options.define.insert(name.to_owned(), Value::String(value.to_owned()));
         }
         Ok(Self {
-            endpoint: endpoint(words)?,
+            endpoint: endpoint(line)?,
             initializes,
             clients,
-            jobs: words.number("jobs")?.unwrap_or(1).clamp(1, clients.max(1)),
-            progress: words.number("progress")?.unwrap_or(0),
-            per_command: words.has("report-per-command") || words.has("report-latencies"),
-            scale: words.number("scale")?,
-            seed: match words.text("random-seed") {
+            jobs: line.number("jobs")?.unwrap_or(1).clamp(1, clients.max(1)),
+            progress: line.number("progress")?.unwrap_or(0),
+            per_command: line.has("report-per-command") || line.has("report-latencies"),
+            scale: line.number("scale")?,
+            seed: match line.text("random-seed") {
                 None => 1,
                 Some("time" | "rand") => crate::unrecorded::time_seed(),
-                Some(_) => words.number("random-seed")?.unwrap_or(1),
+                Some(_) => line.number("random-seed")?.unwrap_or(1),
             },
             latency_limit,
             options,
@@ -91,21 +91,21 @@ fn milliseconds(limit: f64) -> Result<Duration, String> {
         .map_err(|_| format!("--latency-limit is {limit}, but must be above 0"))
 }
 
-fn init_steps(words: &Words) -> String {
-    let mut steps = words.text("init-steps").unwrap_or("dtgvp").replace(' ', "");
-    if words.has("no-vacuum") {
+fn init_steps(line: &CommandLine) -> String {
+    let mut steps = line.text("init-steps").unwrap_or("dtgvp").replace(' ', "");
+    if line.has("no-vacuum") {
         steps = steps.replace('v', "");
     }
-    if words.has("foreign-keys") && !steps.contains('f') {
+    if line.has("foreign-keys") && !steps.contains('f') {
         steps.push('f');
     }
     steps
 }
 
 /// Scripts in their order; the last of `-N` and `-S` comes after `-b` and `-f`.
-fn files(words: &Words) -> Result<Vec<String>, String> {
+fn files(line: &CommandLine) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
-    for (name, value) in &words.repeated {
+    for (name, value) in &line.repeated {
         match *name {
             "file" => files.push(value.clone()),
             "builtin" => {
@@ -119,7 +119,7 @@ fn files(words: &Words) -> Result<Vec<String>, String> {
         }
     }
     for (flag, own) in [("skip-some-updates", "simple-update"), ("select-only", "select-only")] {
-        if words.has(flag) {
+        if line.has(flag) {
             files.push(own.to_owned());
         }
     }
@@ -130,15 +130,15 @@ fn files(words: &Words) -> Result<Vec<String>, String> {
 }
 
 /// Where and who, from the options and libpq's variables.
-fn endpoint(words: &Words) -> Result<Endpoint, String> {
+fn endpoint(line: &CommandLine) -> Result<Endpoint, String> {
     const SOCKETS: &str = "/var/run/postgresql";
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let text = |name: &str, of: &str| words.text(name).map(str::to_owned).or_else(|| variable(of));
+    let text = |name: &str, of: &str| line.text(name).map(str::to_owned).or_else(|| variable(of));
     let port = text("port", "PGPORT").unwrap_or_else(|| "5432".to_owned());
     let port: u16 = port.parse().map_err(|_| format!("--port is {port}, but must be a port"))?;
     let user = text("username", "PGUSER").or_else(|| variable("USER"));
     let user = user.ok_or("no user: give -U, or set PGUSER or USER")?;
-    let database = words.database.clone().or_else(|| variable("PGDATABASE")).unwrap_or_else(|| user.clone());
+    let database = line.database.clone().or_else(|| variable("PGDATABASE")).unwrap_or_else(|| user.clone());
     let host = text("host", "PGHOST").unwrap_or_else(|| SOCKETS.to_owned());
     let login = if host.starts_with('/') {
         let socket = postgres::socket_path(std::path::Path::new(&host), port);

@@ -15,12 +15,12 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Sessions of one server, with its name for messages.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct TestServer {
     pub(crate) name: String,
     endpoint: Endpoint,
 }
 
-impl Place {
+impl TestServer {
     pub(crate) fn mysql(name: &str, options: mysql::Options) -> Self {
         let capabilities = mysql::capabilities("InnoDB", true);
         let endpoint = Endpoint { target: Target::Mysql(options), capabilities };
@@ -32,9 +32,9 @@ impl Place {
         Self { name: name.to_owned(), endpoint }
     }
 
-    pub(crate) async fn connect(&self) -> Talk {
+    pub(crate) async fn connect(&self) -> TestClient {
         let session = self.endpoint.connect().await.unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        Talk { name: self.name.clone(), session }
+        TestClient { name: self.name.clone(), session }
     }
 
     /// Class and code of the refusal to connect.
@@ -47,12 +47,12 @@ impl Place {
 }
 
 /// One session, whose failures name the server.
-pub(crate) struct Talk {
+pub(crate) struct TestClient {
     pub(crate) name: String,
     pub(crate) session: AnySession,
 }
 
-impl Talk {
+impl TestClient {
     pub(crate) async fn run(&mut self, sql: &str) -> Answer {
         self.session.query(sql.as_bytes()).await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
