@@ -64,8 +64,8 @@ fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     }
 }
 
-/// About how many blocks decide the noisiest comparison that is undecided. Zero rates stay undecided
-/// after any number.
+/// About how many blocks decide the noisiest comparison that is undecided. Zero rates stay
+/// undecided after any number.
 fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     let noise = |step: &StepFindings, variant: &VariantStep| {
         let ratio = variant.ratio.as_ref().filter(|_| variant.verdict == Some(Verdict::Undecided))?;

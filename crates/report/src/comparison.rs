@@ -29,7 +29,7 @@ const HEADS: [(&str, &str, u8); 10] = [
     ("p99", "base → new, ms", 2),
     ("p99 ratio", "", 4),
 ];
-/// The unit of the rates; where all have one, it is in the heads of the rates.
+/// The unit of the rates; where all have the same, the note says it.
 const UNIT: usize = 3;
 /// The column that is painted.
 const VERDICT: usize = 6;
@@ -120,7 +120,7 @@ fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
         }
     }
     if let Some(unit) = shared_unit(comparison) {
-        table.columns[1..UNIT].iter_mut().for_each(|column| unit.clone_into(&mut column.unit));
+        table.note = table.note.replacen("Base and new:", &format!("Base and new in {unit}:"), 1);
         table.columns.remove(UNIT);
         table.rows.iter_mut().for_each(|row| drop(row.remove(UNIT)));
     }

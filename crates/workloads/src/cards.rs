@@ -18,8 +18,8 @@ pub(crate) struct StepDescription {
     pub(crate) trap: String,
 }
 
-/// The description of a step in a workload's `description.toml`: those of its name, of the part of it before a
-/// point or a number, or of `*`.
+/// The description of a step in a workload's `words.toml`: those of its name, of the part of it
+/// before a point or a number, or of `*`.
 pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
     let mut all: BTreeMap<String, StepDescription> =
         toml::from_str(text).expect("tests read every file of words");
@@ -46,7 +46,7 @@ pub(crate) fn specs(workload: &impl Steps) -> impl Iterator<Item = StepSpec> {
     (0..workload.steps().len()).map(|index| workload.spec(index))
 }
 
-/// The cards of a workload whose steps have one list, with what its `description.toml` says.
+/// The cards of a workload whose steps have one list, with what its `words.toml` says.
 pub(crate) fn of<W: Workload>(options: &W::Options, text: &str) -> Vec<Cards> {
     let card = |spec: StepSpec| card(&spec, None, step_description(text, &spec.name));
     let steps = specs(&W::new(options, context())).map(card).collect();

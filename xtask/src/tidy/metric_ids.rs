@@ -1,6 +1,6 @@
 //! A metric's id is text in its own entry of the catalogue, and in no other product code: keys of
-//! JSON, columns and pages are made from the entries. Other code names the field, which the compiler
-//! checks.
+//! JSON, columns and pages are made from the entries. Other code names the field, which the
+//! compiler checks.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;

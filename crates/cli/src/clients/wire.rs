@@ -129,8 +129,8 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).collect()
 }
 
-/// Sends what comes through `orders` as `message` makes it, which it also makes of nothing after each
-/// `pulse`, and gives to `take` what the other side says, at least once in a `silence`. Why it
+/// Sends what comes through `orders` as `message` makes it, which it also makes of nothing after
+/// each `pulse`, and gives to `take` what the other side says, at least once in a `silence`. Why it
 /// ended.
 pub(super) async fn converse<Received: DeserializeOwned, Sent: Serialize>(
     stream: impl AsyncRead + AsyncWrite,

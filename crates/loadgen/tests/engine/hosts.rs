@@ -1,5 +1,5 @@
-//! Lanes on several hosts, each a thread of this test whose commands and messages go through JSON, as
-//! over a network.
+//! Lanes on several hosts, each a thread of this test whose commands and messages go through JSON,
+//! as over a network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -73,17 +73,17 @@ fn a_terminal_gets_the_table_and_the_count_last() {
     Base rollback (3.50.2, run 20240401T101112Z-quickstart); new <b>&" (3.50.2, run
     20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
 
-    Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the
-    blocks. It may differ from the quotient of the two medians.
-    step     base     new       unit  ratio         95 %    verdict             p99
-                                                interval             base → new, ms
-    ───────────────────────────────────────────────────────────────────────────────
-    qr100   9,000   9,360  queries/s  1.040  0.988–1.095  undecided     1.52 → 1.90
-    qp100   9,400  12,220  queries/s  1.300  1.274–1.327     faster     1.52 → 1.90
-    qr500   8,100   7,857  queries/s  0.970  0.921–1.021  undecided     1.52 → 1.90
-    qp500   8,500      NA  queries/s     NA           NA    invalid        1.52 → –
-    qr1000  7,000   5,600  queries/s  0.800  0.784–0.816     slower     1.52 → 1.90
-    qp1000  7,100      NA  queries/s     NA           NA    invalid        1.52 → –
+    Base and new in queries/s: median rate of the blocks. Ratio: new ÷ base of each block, geometric
+    mean over the blocks. It may differ from the quotient of the two medians.
+    step     base     new  ratio         95 %    verdict  adjusted p             p99        p99 ratio
+                                     interval                         base → new, ms
+    ─────────────────────────────────────────────────────────────────────────────────────────────────
+    qr100   9,000   9,360  1.040  0.988–1.095  undecided       0.123     1.52 → 1.90  1.250 undecided
+    qp100   9,400  12,220  1.300  1.274–1.327     faster       0.012     1.52 → 1.90  1.250 undecided
+    qr500   8,100   7,857  0.970  0.921–1.021  undecided       0.123     1.52 → 1.90  1.250 undecided
+    qp500   8,500      NA     NA           NA    invalid          NA        1.52 → –                –
+    qr1000  7,000   5,600  0.800  0.784–0.816     slower       0.012     1.52 → 1.90  1.250 undecided
+    qp1000  7,100      NA     NA           NA    invalid          NA        1.52 → –                –
     Left out:
     • qp500 of new <b>&": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
     • qr1000, qp1000 of new <b>&": its cell failed in block 2: server <went> away
@@ -133,16 +133,16 @@ fn a_pull_request_gets_the_count_first() {
 
     > **Warning:** Measured with a debug build of dbdyno: its numbers are not worth comparing.
 
-    Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks. It may differ from the quotient of the two medians.
+    Base and new in queries/s: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks. It may differ from the quotient of the two medians.
 
-    | step | base | new | unit | ratio | 95 % (interval) | verdict | adjusted p | p99 (base → new, ms) | p99 ratio |
-    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-    | qr100 | 9,000 | 9,360 | queries/s | 1.040 | 0.988–1.095 | undecided | 0.123 | 1.52 → 1.90 | 1.250 undecided |
-    | qp100 | 9,400 | 12,220 | queries/s | 1.300 | 1.274–1.327 | faster | 0.012 | 1.52 → 1.90 | 1.250 undecided |
-    | qr500 | 8,100 | 7,857 | queries/s | 0.970 | 0.921–1.021 | undecided | 0.123 | 1.52 → 1.90 | 1.250 undecided |
-    | qp500 | 8,500 | NA | queries/s | NA | NA | invalid | NA | 1.52 → – | – |
-    | qr1000 | 7,000 | 5,600 | queries/s | 0.800 | 0.784–0.816 | slower | 0.012 | 1.52 → 1.90 | 1.250 undecided |
-    | qp1000 | 7,100 | NA | queries/s | NA | NA | invalid | NA | 1.52 → – | – |
+    | step | base | new | ratio | 95 % (interval) | verdict | adjusted p | p99 (base → new, ms) | p99 ratio |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | qr100 | 9,000 | 9,360 | 1.040 | 0.988–1.095 | undecided | 0.123 | 1.52 → 1.90 | 1.250 undecided |
+    | qp100 | 9,400 | 12,220 | 1.300 | 1.274–1.327 | faster | 0.012 | 1.52 → 1.90 | 1.250 undecided |
+    | qr500 | 8,100 | 7,857 | 0.970 | 0.921–1.021 | undecided | 0.123 | 1.52 → 1.90 | 1.250 undecided |
+    | qp500 | 8,500 | NA | NA | NA | invalid | NA | 1.52 → – | – |
+    | qr1000 | 7,000 | 5,600 | 0.800 | 0.784–0.816 | slower | 0.012 | 1.52 → 1.90 | 1.250 undecided |
+    | qp1000 | 7,100 | NA | NA | NA | invalid | NA | 1.52 → – | – |
 
     Left out:
 
