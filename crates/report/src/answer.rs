@@ -64,28 +64,27 @@ fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     }
 }
 
-/// About how many blocks decide the noisiest comparison that is undecided. Zero rates stay
-/// undecided after any number.
+/// About how many blocks decide the noisiest comparison that is undecided; `None` where there are
+/// as many already. Zero rates stay undecided after any number.
 fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     let noise = |step: &StepFindings, variant: &VariantStep| {
         let ratio = variant.ratio.as_ref().filter(|_| variant.verdict == Some(Verdict::Undecided))?;
         let zero = &variant.zero_rates;
         let paired = ratio.inference.as_ref()?.paired.as_ref()?;
-        (zero.stalled.is_empty() && zero.base_stalled.is_empty()).then_some((paired.deviation, step.margin))
+        let is_zero = !zero.stalled.is_empty() || !zero.base_stalled.is_empty();
+        (!is_zero).then_some((paired.deviation, step.margin, ratio.blocks.len()))
     };
     let all = steps.iter().flat_map(|step| step.variants.iter().filter_map(|variant| noise(step, variant)));
-    let relative = |(deviation, margin): &(f64, f64)| deviation / margin;
-    let (deviation, margin) = all.max_by(|one, other| relative(one).total_cmp(&relative(other)))?;
+    let relative = |(deviation, margin, _): &(f64, f64, usize)| deviation / margin;
+    let (deviation, margin, blocks) = all.max_by(|one, other| relative(one).total_cmp(&relative(other)))?;
     let found = forecast(deviation, 2, 1, 2.0 * margin, margin);
-    let text = |blocks: Option<u32>| match blocks {
-        Some(blocks) => format!("about {blocks}"),
-        None => "over 1000".to_owned(),
-    };
-    let (difference, same) = (text(found.blocks_for_difference), text(found.blocks_for_same));
-    Some(format!(
-        "Undecided: the noisiest step takes {difference} blocks in all to show a difference of twice the \
-         margin, {same} to show equal variants as same (80 % power)."
-    ))
+    let is_more = |needed: Option<u32>| needed.is_none_or(|needed| needed as usize > blocks);
+    if !is_more(found.blocks_for_difference) && !is_more(found.blocks_for_same) {
+        return None;
+    }
+    let text = |blocks: Option<u32>| blocks.map_or_else(|| "over 1000".to_owned(), |n| n.to_string());
+    let (twice, same) = (text(found.blocks_for_difference), text(found.blocks_for_same));
+    Some(format!("Undecided: {twice} blocks find twice the margin, {same} show same (noisiest step)."))
 }
 
 /// Whether any variant has enough operations in any step.
