@@ -46,10 +46,11 @@ fn keys(text: &str, overrides: &[(String, String)]) -> Vec<String> {
     let plan: Table = text.parse().unwrap_or_default();
     let workloads = plan.get("workload").and_then(|workloads| workloads.as_table());
     for (name, workload) in workloads.into_iter().flatten() {
-        let is_auto = |key: &String| workload.get(key).and_then(|value| value.as_str()) == Some(AUTO);
-        let keys = marked(name, plans::AUTO).into_iter().filter(is_auto);
-        all.extend(keys.map(|key| format!("workload.{name}.{key}")));
+        let options = workload.as_table().into_iter().flatten();
+        let auto = options.filter(|(_, value)| value.as_str() == Some(AUTO));
+        all.extend(auto.map(|(key, _)| format!("workload.{name}.{key}")));
     }
+    all.retain(|path| takes_auto(path));
     for (key, value) in overrides {
         all.retain(|known| known != key);
         if value.trim_matches('"') == AUTO && takes_auto(key) {

@@ -2,10 +2,10 @@
 //! configurations.
 
 use dbdyno_analyse::parity::{
-    Build, Circumstances, Knowledge, Parity, PlanWords, RemarkKind, Subject, buffer_pool_bytes,
-    circumstances, classes, compared, size_text,
+    Build, Circumstances, Knowledge, Parity, PlanWords, Subject, buffer_pool_bytes, circumstances, classes,
+    compared, size_text,
 };
-use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_plan::{Plan, Variant};
 use dbdyno_provision::intents::{ConfigProduct, ConfigServer};
 use dbdyno_record::VariantInfo;
 use dbdyno_report::parity_refusal;
@@ -105,7 +105,7 @@ fn predicted(
     };
     check_known_keys(variant)?;
     // No one is connected to for a look at a plan.
-    if matches!(variant.kind(), VariantKind::Address(_)) {
+    if variant.kind().is_address() {
         return Ok((bare(true), None));
     }
     match prepare_one(plan, variant, runtime) {
@@ -177,8 +177,7 @@ pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), Exi
 
 /// One sentence on the differences that decide results; `None` without any.
 fn warning(parity: &Parity) -> Option<String> {
-    let differing: Vec<&str> =
-        parity.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
+    let differing = parity.unlike();
     (!differing.is_empty()).then(|| {
         format!(
             "the configurations will differ: {}; `dbdyno plan` shows the values and how to make \

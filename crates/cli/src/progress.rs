@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::Observer;
 use dbdyno_plan::Estimate;
-use dbdyno_record::{CellId, Headline, Interval, StepSpec, Unit};
+use dbdyno_record::{CellId, Interval, OperationClass, StepSpec, Unit};
 use dbdyno_report::{milliseconds, rate as rate_text};
 use dbdyno_sample::{Mark, Sampler};
 use hdrhistogram::Histogram;
@@ -219,8 +219,9 @@ fn latency(response: &Histogram<u64>) -> String {
 
 /// Whether a silence within the step is reported: building an index, or reading a whole table, is
 /// one long answer.
-fn is_reported(headline: &Headline) -> bool {
-    !headline.unit.is_time() && !matches!(headline.kind.as_str(), "index" | "scan")
+fn is_reported(spec: &StepSpec) -> bool {
+    let is_one_answer = matches!(spec.headline_class(), OperationClass::Index | OperationClass::Scan);
+    !spec.headline.unit.is_time() && !is_one_answer
 }
 
 fn rests(rest: Duration, count: usize) -> Duration {
@@ -283,7 +284,7 @@ impl Observer for Watcher<'_> {
         let at = Duration::from_micros(last.to_us);
         let name = &self.spec.name;
         if let Some(lasts) = self.stall_watch.second(intervals)
-            && is_reported(headline)
+            && is_reported(self.spec)
         {
             let lasts = time::about(lasts);
             self.progress
@@ -319,6 +320,8 @@ impl Observer for Watcher<'_> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::Headline;
+
     use super::*;
 
     fn cell(variant: &str) -> CellId {
@@ -345,7 +348,8 @@ mod tests {
     #[test]
     fn a_silence_is_reported_but_where_a_step_is_one_long_answer() {
         let reported = |kind: &str| {
-            is_reported(&Headline { kind: kind.to_owned(), unit: Unit::Rows, label: "rows/s".to_owned() })
+            let headline = Headline { kind: kind.to_owned(), unit: Unit::Rows, label: "rows/s".to_owned() };
+            is_reported(&StepSpec { headline, ..StepSpec::default() })
         };
         assert!(["insert", "query", "transaction", "update", "delete"].into_iter().all(reported));
         assert!(!reported("index") && !reported("scan"));

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, Location};
-use crate::setup::name_parts;
+use crate::setup::{name_parts, text};
 use crate::{overrides, size};
 
 /// One step of a path into a plan.
@@ -114,7 +114,7 @@ impl<'a> Document<'a> {
         let (workload, Some(setup)) = name_parts(name) else { return path.to_vec() };
         let setups = self.root.get_ref().get("setup").and_then(|setups| setups.get_ref().as_array());
         let is_named = |table: &Spanned<DeValue<'_>>| {
-            table.get_ref().get("name").and_then(|name| name.get_ref().as_str()) == Some(setup)
+            table.get_ref().as_table().and_then(|table| text(table, "name")) == Some(setup)
         };
         let own = [Segment::Key("workload"), Segment::Key(workload)];
         if let Some(index) = setups.and_then(|setups| setups.iter().position(is_named)) {

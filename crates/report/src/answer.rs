@@ -6,8 +6,8 @@ use dbdyno_analyse::{
 };
 
 use crate::document::{Block, Cell, Column, Table, Tone};
-use crate::number::{fixed, interval_text, milliseconds};
-use crate::rates::{Scope, headline_text, of, placeholder, ratio_or_placeholder};
+use crate::number::{fixed, interval_text, milliseconds, needed_blocks, shared_unit};
+use crate::rates::{Scope, headline_text, placeholder, ratio_or_placeholder};
 use crate::sentences::{sentences, shown_verdict};
 
 /// What a reader is to know first of one workload: sentences, then a row a step, then what signs
@@ -38,7 +38,7 @@ fn tables(scope: Scope<'_>) -> (Vec<Table>, String) {
             let rates = [unit(&steps), "ratio".to_owned()];
             let p99 = ["p99 ms"; 2].map(str::to_owned);
             let base_rate = |step: &StepFindings| rate_text(scope, step, base).into();
-            let base_p99 = |step: &StepFindings| p99_ms(of(step, base)).into();
+            let base_p99 = |step: &StepFindings| p99_ms(step.variant(base)).into();
             let ratio = |found: &VariantStep| ratio_cell(scope, found);
             let mut tables = vec![each(base, names, &steps, (rates, &base_rate, &ratio))];
             if has_p99(&steps) {
@@ -57,7 +57,7 @@ fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
 
 /// The rate of a variant, or the placeholder for why it has none.
 fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
-    let Some(found) = of(step, variant) else { return NONE.to_owned() };
+    let Some(found) = step.variant(variant) else { return NONE.to_owned() };
     match found.rate {
         Some(figure) => headline_text(step, figure, found.cut_off),
         None => placeholder(scope, found).text.to_owned(),
@@ -69,10 +69,8 @@ fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
 fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     let noise = |step: &StepFindings, variant: &VariantStep| {
         let ratio = variant.ratio.as_ref().filter(|_| variant.verdict == Some(Verdict::Undecided))?;
-        let zero = &variant.zero_rates;
         let paired = ratio.inference.as_ref()?.paired.as_ref()?;
-        let is_zero = !zero.stalled.is_empty() || !zero.base_stalled.is_empty();
-        (!is_zero).then_some((paired.deviation, step.margin, ratio.blocks.len()))
+        variant.zero_rates.is_empty().then_some((paired.deviation, step.margin, ratio.blocks.len()))
     };
     let all = steps.iter().flat_map(|step| step.variants.iter().filter_map(|variant| noise(step, variant)));
     let relative = |(deviation, margin, _): &(f64, f64, usize)| deviation / margin;
@@ -82,8 +80,7 @@ fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     if !is_more(found.blocks_for_difference) && !is_more(found.blocks_for_same) {
         return None;
     }
-    let text = |blocks: Option<u32>| blocks.map_or_else(|| "over 1000".to_owned(), |n| n.to_string());
-    let (twice, same) = (text(found.blocks_for_difference), text(found.blocks_for_same));
+    let (twice, same) = (needed_blocks(found.blocks_for_difference), needed_blocks(found.blocks_for_same));
     Some(format!("Undecided: {twice} blocks find twice the margin, {same} show same (noisiest step)."))
 }
 
@@ -99,9 +96,7 @@ fn p99_ms(variant: Option<&VariantStep>) -> String {
 
 /// The unit that all steps share, for the head of a column. One that never ran has none.
 fn unit(steps: &[&StepFindings]) -> String {
-    let mut labels = steps.iter().map(|step| step.rate_label.as_str()).filter(|label| !label.is_empty());
-    let first = labels.next().unwrap_or_default();
-    if labels.all(|label| label == first) { first.to_owned() } else { "per s".to_owned() }
+    shared_unit(steps.iter().map(|step| step.rate_label.as_str())).unwrap_or("per s").to_owned()
 }
 
 /// Picks a figure, in microseconds.
@@ -153,9 +148,9 @@ impl<'a> Pairs<'a> {
         let pair = |step: &&'a StepFindings| Pair {
             step,
             rates: [base, name].map(|variant| rate_text(scope, step, variant)),
-            ratio: of(step, name).map_or(NONE.to_owned(), |found| ratio_or_placeholder(scope, found)),
-            base: of(step, base),
-            new: of(step, name),
+            ratio: step.variant(name).map_or(NONE.to_owned(), |found| ratio_or_placeholder(scope, found)),
+            base: step.variant(base),
+            new: step.variant(name),
         };
         Self { scope, rows: steps.iter().map(pair).collect(), unit: unit(steps) }
     }
@@ -291,7 +286,7 @@ fn each(
     columns.extend(names.iter().map(|name| Column::ranked(name, &of_others, 0)));
     let row = |step: &&StepFindings| {
         let mut line: Vec<Cell> = vec![step.name.clone().into(), base_cell(step)];
-        line.extend(names.iter().map(|name| of(step, name).map_or(NONE.into(), cells)));
+        line.extend(names.iter().map(|name| step.variant(name).map_or(NONE.into(), cells)));
         line
     };
     table(columns, steps.iter().map(row))

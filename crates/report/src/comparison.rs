@@ -10,8 +10,9 @@ use crate::document::html::escaped;
 use crate::document::text::{cut, one_line};
 use crate::document::{self, Block, Column, Table, Tone};
 use crate::notices::{add_words, texts};
-use crate::number::interval_text;
-use crate::number::{NOT_AVAILABLE, fixed, margins_text, milliseconds, rate, ratio};
+use crate::number::{
+    NOT_AVAILABLE, fixed, interval_text, margins_text, milliseconds, rate, ratio, shared_unit,
+};
 use crate::{TerminalOptions, json};
 
 pub use exclusions::exclusion_text;
@@ -110,7 +111,9 @@ fn notes(comparison: &Comparison, most: usize) -> Option<Block> {
 }
 
 fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
-    let note = rates_and_ratios(comparison).to_owned();
+    let units = comparison.steps.iter().map(|step| step.rate_label.as_str());
+    let unit = shared_unit(units).filter(|unit| !unit.is_empty());
+    let note = rates_and_ratios(comparison, unit);
     let columns = HEADS.iter().map(|(head, unit, rank)| Column::ranked(head, unit, *rank)).collect();
     let mut table = Table { note, labels: 1, columns, ..Table::default() };
     for step in steps {
@@ -119,19 +122,11 @@ fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
             cell.tone = Tone::of(step.verdict);
         }
     }
-    if let Some(unit) = shared_unit(comparison) {
-        table.note = table.note.replacen("Base and new:", &format!("Base and new in {unit}:"), 1);
+    if unit.is_some() {
         table.columns.remove(UNIT);
         table.rows.iter_mut().for_each(|row| drop(row.remove(UNIT)));
     }
     Block::Table(table)
-}
-
-/// The unit that the rates of all steps have.
-fn shared_unit(comparison: &Comparison) -> Option<&str> {
-    let (first, others) = comparison.steps.split_first()?;
-    let label = first.rate_label.as_str();
-    (!label.is_empty() && others.iter().all(|step| step.rate_label == label)).then_some(label)
 }
 
 fn exclusions(comparison: &Comparison) -> Vec<Block> {
@@ -219,19 +214,21 @@ fn method(comparison: &Comparison) -> String {
 }
 
 /// What is in the columns of rates, and why their quotient is not the ratio.
-fn rates_and_ratios(comparison: &Comparison) -> &'static str {
+fn rates_and_ratios(comparison: &Comparison, unit: Option<&str>) -> String {
     let most = comparison.steps.iter().map(|step| step.base_blocks.max(step.new_blocks)).max();
-    match (comparison.paired, most.unwrap_or(0)) {
-        (_, 0 | 1) => "Base and new: rate of the one block. Ratio: new ÷ base.",
+    let what = match (comparison.paired, most.unwrap_or(0)) {
+        (_, 0 | 1) => "rate of the one block. Ratio: new ÷ base.",
         (true, _) => {
-            "Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric \
-             mean over the blocks. It may differ from the quotient of the two medians."
+            "median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the \
+             blocks. It may differ from the quotient of the two medians."
         }
         (false, _) => {
-            "Base and new: median rate of the blocks. Ratio: geometric mean of new's blocks ÷ that \
-             of base's. It may differ from the quotient of the two medians."
+            "median rate of the blocks. Ratio: geometric mean of new's blocks ÷ that of base's. It \
+             may differ from the quotient of the two medians."
         }
-    }
+    };
+    let unit = unit.map_or_else(String::new, |unit| format!(" in {unit}"));
+    format!("Base and new{unit}: {what}")
 }
 
 fn margins(comparison: &Comparison) -> String {

@@ -155,7 +155,7 @@ pub(crate) fn variant_line(findings: &Findings, variant: &VariantSummary) -> Str
 fn has_answered(findings: &Findings, variant: &str) -> bool {
     let mut steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let answered = |run: &StepRun| run.kinds.iter().any(|kind| kind.operations > 0);
-    steps.any(|step| step.variants.iter().any(|of| of.variant == variant && of.runs.iter().any(answered)))
+    steps.any(|step| step.runs_of(variant).iter().any(answered))
 }
 
 /// The background rate that a step had to keep, if it had one.

@@ -13,7 +13,7 @@ const NEAR: f64 = 0.05;
 pub(crate) fn opposite(run: &RunSummary, workload: &WorkloadFindings) -> Option<String> {
     let mut found = Vec::new();
     for step in &workload.steps {
-        let Some(base) = step.variants.iter().find(|variant| variant.variant == run.base) else { continue };
+        let Some(base) = step.variant(&run.base) else { continue };
         for variant in &step.variants {
             found.extend(in_step(step, base, variant));
         }

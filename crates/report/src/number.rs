@@ -78,6 +78,18 @@ pub fn milliseconds(us: u64) -> String {
     fixed(Some(ms), decimals)
 }
 
+/// How many blocks a verdict takes, as [`dbdyno_analyse::forecast`] says it.
+pub(crate) fn needed_blocks(blocks: Option<u32>) -> String {
+    blocks.map_or_else(|| "over 1000".to_owned(), |blocks| blocks.to_string())
+}
+
+/// The unit that all rates have which have one, empty where none has; `None` where they differ.
+pub(crate) fn shared_unit<'a>(units: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut units = units.filter(|unit| !unit.is_empty());
+    let first = units.next().unwrap_or_default();
+    units.all(|unit| unit == first).then_some(first)
+}
+
 /// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have a margin of their own; each
 /// is named once.
 pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a str, f64)>) -> String {

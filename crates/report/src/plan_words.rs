@@ -108,7 +108,7 @@ fn drafted(base: &str, workloads: &[WorkloadFindings]) -> Option<Block> {
             let mut found: Vec<(&StepFindings, &VariantStep, &Ratio)> = workload
                 .judged_steps()
                 .filter_map(|step| {
-                    let variant = step.variants.iter().find(|variant| variant.variant == name)?;
+                    let variant = step.variant(name)?;
                     Some((step, variant, variant.ratio.as_ref()?))
                 })
                 .collect();

@@ -7,7 +7,7 @@ use crate::document::Tone;
 use crate::evidence::explanations;
 use crate::medians::opposite;
 use crate::number::{duration_whole_us, fixed};
-use crate::rates::{Scope, bounded_text, of, ratio_tone};
+use crate::rates::{Scope, bounded_text, ratio_tone};
 use crate::words::{blocks_text, pace_text, zero_rate_text};
 
 /// For each variant that is not the base. Those of which the same is to be said share a sentence.
@@ -57,7 +57,7 @@ type StepOfVariant<'a> = (&'a StepFindings, &'a VariantStep);
 
 impl<'a> Against<'a> {
     fn steps(self) -> impl Iterator<Item = StepOfVariant<'a>> {
-        self.scope.steps().filter_map(move |step| Some((step, of(step, self.name)?)))
+        self.scope.steps().filter_map(move |step| Some((step, step.variant(self.name)?)))
     }
 
     fn with(self, verdict: Verdict) -> impl Iterator<Item = StepOfVariant<'a>> {
@@ -187,7 +187,7 @@ impl<'a> Against<'a> {
     fn times(self, (step, variant): StepOfVariant<'_>) -> String {
         let text =
             |variant: &VariantStep| Some(duration_whole_us(step.response_p99_us(variant)?.round() as u64));
-        match (text(variant), of(step, &self.scope.run.base).and_then(text)) {
+        match (text(variant), step.variant(&self.scope.run.base).and_then(text)) {
             (Some(own), Some(base)) => format!("{} {own} against {base}", step.name),
             _ => step.name.clone(),
         }

@@ -18,7 +18,7 @@ pub(crate) struct StepDescription {
     pub(crate) trap: String,
 }
 
-/// The description of a step in a workload's `words.toml`: those of its name, of the part of it
+/// The description of a step in a workload's `words.toml`: that of its name, of the part of it
 /// before a point or a number, or of `*`.
 pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
     let mut all: BTreeMap<String, StepDescription> =

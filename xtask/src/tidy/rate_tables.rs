@@ -19,7 +19,7 @@ fn tables(repository: &Repository) -> Vec<&str> {
 
 fn complaints(repository: &Repository) -> Vec<String> {
     let tables = tables(repository);
-    let crates = crates(repository);
+    let crates = crates(repository, |name| name == CRATE);
     let mut found = BTreeSet::new();
     for (from, to) in references(&crates[CRATE]) {
         let [folder, table, ..] = to.as_slice() else { continue };

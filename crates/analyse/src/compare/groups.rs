@@ -64,8 +64,7 @@ fn group_findings<'a>(
     let mut ratios: Vec<(&StepFindings, &Ratio)> = Vec::new();
     let mut without = Vec::new();
     for step in members {
-        let of_variant = |found: &&VariantStep| found.variant == variant;
-        let found = step.variants.iter().find(of_variant).filter(|found| is_counted(step, found));
+        let found = step.variant(variant).filter(|found| is_counted(step, found));
         match found.and_then(|found| found.ratio.as_ref()) {
             Some(ratio) => ratios.push((step, ratio)),
             None => without.push(step.name.clone()),

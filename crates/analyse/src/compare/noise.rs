@@ -32,7 +32,7 @@ pub struct StepNoise {
 pub fn noise(findings: &Findings) -> Vec<StepNoise> {
     let again = findings.run.again.as_deref();
     let of_step = |workload: &str, step: &StepFindings| {
-        let control = step.variants.iter().find(|variant| again == Some(variant.variant.as_str()));
+        let control = again.and_then(|again| step.variant(again));
         let (parts, is_control): (Vec<_>, bool) = match control.and_then(part) {
             Some(found) => (vec![found], true),
             None => (step.variants.iter().filter_map(part).collect(), false),

@@ -230,10 +230,7 @@ impl RunFigures<'_> {
         quantity: Quantity,
         with_bounds: bool,
     ) -> Vec<(u32, f64)> {
-        let runs = |name: &str| {
-            let own = self.names.get(name);
-            step.variants.iter().find(|found| Some(&found.variant) == own).map(|found| found.runs.as_slice())
-        };
+        let runs = |name: &str| step.variant(self.names.get(name)?).map(|found| found.runs.as_slice());
         let (Some(base), Some(new)) = (runs(base), runs(variant)) else { return Vec::new() };
         let of_block = |run: &StepRun| {
             let base = valid(base).find(|base| base.block == run.block)?;

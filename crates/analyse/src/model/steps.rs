@@ -53,7 +53,7 @@ impl StepFindings {
     }
 
     /// What a variant of this name did, block by block; nothing where it is none of the step's.
-    pub(crate) fn runs_of(&self, name: &str) -> &[StepRun] {
+    pub fn runs_of(&self, name: &str) -> &[StepRun] {
         self.variant(name).map_or(&[], |variant| &variant.runs)
     }
 }

@@ -14,12 +14,10 @@ pub(crate) fn notice<'a>(
 ) -> Option<Notice> {
     let again = again?;
     let differs = |step: &&StepFindings| {
-        step.variants
-            .iter()
-            .any(|variant| variant.variant == again && variant.verdict.is_some_and(is_difference))
+        step.variant(again).is_some_and(|found| found.verdict.is_some_and(is_difference))
     };
     let places: Vec<String> = steps.filter(differs).map(|step| step.name.clone()).collect();
-    (!places.is_empty()).then(|| Notice { places, ..Notice::new(Code::ControlDiffers).with("again", again) })
+    (!places.is_empty()).then(|| Notice::new(Code::ControlDiffers).at_all(places).with("again", again))
 }
 
 #[cfg(test)]

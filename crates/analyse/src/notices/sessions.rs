@@ -20,8 +20,7 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
         return Vec::new();
     }
     let begun = begun(run);
-    let mut all =
-        vec![Notice { places: whereabouts(run), ..Notice::new(Code::Resumed).with("times", resumes) }];
+    let mut all = vec![Notice::new(Code::Resumed).at_all(whereabouts(run)).with("times", resumes)];
     let blocks: BTreeMap<u32, BTreeMap<Session, Vec<&str>>> =
         begun.iter().fold(BTreeMap::new(), |mut blocks, (cell, (session, at))| {
             let sessions: &mut BTreeMap<Session, Vec<&str>> = blocks.entry(cell.block).or_default();

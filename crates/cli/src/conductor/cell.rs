@@ -107,10 +107,15 @@ impl Conductor<'_> {
         })
     }
 
-    pub(super) fn warn(&self, writer: &mut CellWriter, text: Option<String>) -> Result<(), ExitError> {
-        let Some(text) = text else { return Ok(()) };
-        self.progress.line(&format!("warning: {text}"));
-        writer.event(&CellEvent::Warning { at: time::now(), text })?;
+    pub(super) fn warn(
+        &self,
+        writer: &mut CellWriter,
+        texts: impl IntoIterator<Item = String>,
+    ) -> Result<(), ExitError> {
+        for text in texts {
+            self.progress.line(&format!("warning: {text}"));
+            writer.event(&CellEvent::Warning { at: time::now(), text })?;
+        }
         Ok(())
     }
 
@@ -144,7 +149,7 @@ impl Conductor<'_> {
             return Ok(());
         }
         self.progress.busy("stopping");
-        self.end_of(database).into_iter().try_for_each(|text| self.warn(writer, Some(text)))
+        self.warn(writer, self.end_of(database))
     }
 
     /// An ending with what the server says of it.

@@ -98,7 +98,7 @@ pub(super) fn shows(findings: &Findings, open: &Open, left: Duration, each: Dura
     for (variant, workload, step) in open {
         let of_workload = findings.workloads.iter().find(|found| found.name == *workload)?;
         let step = of_workload.steps.iter().find(|found| found.name == *step)?;
-        let ratio = step.variants.iter().find(|found| found.variant == *variant)?.ratio.as_ref()?;
+        let ratio = step.variant(variant)?.ratio.as_ref()?;
         let Some(paired) = ratio.inference.as_ref().and_then(|inference| inference.paired.as_ref()) else {
             continue;
         };

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_plan::{Design, Plan, VariantKind};
+use dbdyno_plan::{Design, Plan};
 use dbdyno_record::{CellId, RunEvent, RunWriter};
 
 use crate::conductor::{Holds, Tally, further_blocks};
@@ -76,8 +76,7 @@ struct Blocks {
 
 /// Refuses plans whose blocks depend on each other.
 pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
-    let is_address = |kind: VariantKind| matches!(kind, VariantKind::Address(_));
-    let address = plan.variants.iter().find(|variant| is_address(variant.kind()));
+    let address = plan.variants.iter().find(|variant| variant.kind().is_address());
     let why = if let Some(variant) = address {
         format!("variant {} is at an address, and all machines would load that one server", variant.name)
     } else if plan.design == Design::Alternate {

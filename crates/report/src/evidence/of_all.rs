@@ -51,10 +51,8 @@ fn of_metric(steps: &[&StepFindings], base: &str, group: &MetricGroup, metric: &
     let note = format!("{} {rule}", metric.meaning);
     let mut table = Table::new(&title, &note, ["step"], columns);
     for step in steps {
-        let found = |name: &str| step.variants.iter().find(|variant| variant.variant == name);
         let figure = |name: &&str| {
-            let runs = found(name).map_or(&[][..], |variant| &variant.runs);
-            let valid = runs.iter().filter(|run| run.validity == Validity::Valid);
+            let valid = step.runs_of(name).iter().filter(|run| run.validity == Validity::Valid);
             median(&valid.filter_map(of).collect::<Vec<_>>())
         };
         let figures: Vec<Option<f64>> = variants.iter().map(figure).collect();
@@ -64,7 +62,7 @@ fn of_metric(steps: &[&StepFindings], base: &str, group: &MetricGroup, metric: &
         let texts = figures
             .iter()
             .map(|value| Cell::from(fixed(value.map(|value| metric.factor * value), metric.decimals)));
-        let ratios = others().map(|name| Cell::from(ratio_text(found(name).and_then(relative))));
+        let ratios = others().map(|name| Cell::from(ratio_text(step.variant(name).and_then(relative))));
         table.push(std::iter::once(Cell::from(step.name.as_str())).chain(texts).chain(ratios));
     }
     table

@@ -5,7 +5,7 @@ use dbdyno_analyse::{Inference, Paired, Steadiness, StepFindings, VariantStep, p
 
 use super::{of_runs, runs};
 use crate::document::Table;
-use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, percent, rate};
+use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, needed_blocks, percent, rate};
 
 /// The seconds of each execution. No rows where no time counts by itself.
 pub(super) fn executions(step: &StepFindings) -> Table {
@@ -170,9 +170,7 @@ fn of_inference(inference: &Inference) -> Vec<String> {
     );
     row.push(of(|paired| percent(paired.deviation.exp_m1())));
     row.push(of(|paired| percent(paired.detectable_ratio - 1.0)));
-    row.push(of(|paired| {
-        paired.blocks_for_twice_margin.map_or_else(|| "over 1000".to_owned(), |blocks| blocks.to_string())
-    }));
+    row.push(of(|paired| needed_blocks(paired.blocks_for_twice_margin)));
     row
 }
 

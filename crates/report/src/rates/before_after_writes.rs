@@ -4,7 +4,7 @@ use dbdyno_analyse::{BeforeAfterVariant, BeforeAfterWrites};
 use serde_json::Value;
 
 use super::cells::{absent, joined, placeholder, ratio_cell};
-use super::{BY_THRESHOLD, Scope, explained, of};
+use super::{BY_THRESHOLD, Scope, explained};
 use crate::document::{Cell, Table};
 use crate::notices::reasons_text;
 use crate::words::blocks_text;
@@ -61,7 +61,7 @@ fn cell(scope: Scope<'_>, test: &BeforeAfterWrites, variant: &BeforeAfterVariant
 fn gap(scope: Scope<'_>, test: &BeforeAfterWrites, variant: &str) -> Cell {
     let found = |name: &str| {
         let step = scope.workload.steps.iter().find(|step| step.name == name)?;
-        Some((name.to_owned(), of(step, variant).filter(|found| found.rate.is_none())?))
+        Some((name.to_owned(), step.variant(variant).filter(|found| found.rate.is_none())?))
     };
     match [&test.before, &test.after].into_iter().find_map(|name| found(name)) {
         Some((name, found)) => {

@@ -4,8 +4,8 @@ use dbdyno_analyse::statistics::power::USUAL_POWER;
 use dbdyno_analyse::statistics::power_same::margin_for_same;
 use dbdyno_analyse::{Inference, LEVEL, Ratio, StepFindings, VariantStep, Verdict, numbered};
 
+use super::Scope;
 use super::cells::absent;
-use super::{Scope, of};
 use crate::document::{Cell, Table};
 use crate::number::percent;
 
@@ -14,7 +14,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let Some(again) = &scope.run.again else { return Vec::new() };
     let heads = ["ratio", "noise %", "detects %", "equivalence margin %"];
     let row = |step: &StepFindings| {
-        let found = of(step, again).and_then(|variant| Some((variant, variant.ratio.as_ref()?)));
+        let found = step.variant(again).and_then(|variant| Some((variant, variant.ratio.as_ref()?)));
         Some(match found {
             Some((variant, ratio)) => cells(variant, ratio),
             None => heads.iter().map(|_| absent("no block in which both are valid")).collect(),
@@ -46,7 +46,7 @@ fn seen(inference: &Inference, blocks: usize) -> Option<[f64; 3]> {
 }
 
 fn note(scope: Scope<'_>, again: &str) -> String {
-    let verdicts: Vec<Verdict> = scope.steps().filter_map(|step| of(step, again)?.verdict).collect();
+    let verdicts: Vec<Verdict> = scope.steps().filter_map(|step| step.variant(again)?.verdict).collect();
     let count = |wanted: &[Verdict]| verdicts.iter().filter(|verdict| wanted.contains(verdict)).count();
     let rare = [
         (count(&[Verdict::Invalid]), "invalid"),

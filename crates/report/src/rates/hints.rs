@@ -2,8 +2,8 @@
 
 use dbdyno_analyse::{Colours, StepFindings, VariantStep, seconds_text};
 
+use super::Scope;
 use super::cells::{headline_text, ratio_cell};
-use super::{Scope, of};
 use crate::document::{Cell, Table};
 
 /// None where no query has hints.
@@ -31,7 +31,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours: Colours) -> Vec<Cell> {
     let mut ended: Vec<(&str, f64)> = Vec::new();
     for other in hinted {
-        let found = of(other, &own.variant).filter(|found| !found.cut_off).and_then(|found| found.rate);
+        let found = other.variant(&own.variant).filter(|found| !found.cut_off).and_then(|found| found.rate);
         ended.extend(found.map(|seconds| (other.name.as_str(), seconds)));
     }
     let best = ended.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));

@@ -22,7 +22,7 @@ pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
     let mut reasons: Vec<Reason> = Vec::new();
     for variant in scope.variants() {
         for (at, step) in scope.steps().enumerate() {
-            let Some(placeholder) = super::of(step, variant).and_then(|found| match found.rate {
+            let Some(placeholder) = step.variant(variant).and_then(|found| match found.rate {
                 None => Some(placeholder(scope, found)),
                 Some(rate) if found.ratio.is_none() && found.zero_rates.is_empty() && rate > 0.0 => Some(
                     Placeholder::new("n/a", &format!("no block in which {} is valid too", scope.run.base)),

@@ -16,7 +16,7 @@ mod sweeps;
 mod targets;
 mod throughput;
 
-use dbdyno_analyse::{Colours, Failure, Findings, RunSummary, StepFindings, VariantStep, WorkloadFindings};
+use dbdyno_analyse::{Colours, Failure, Findings, RunSummary, StepFindings, WorkloadFindings};
 
 pub(crate) use self::cells::{bounded_text, headline_text, placeholder, ratio_or_placeholder};
 pub(crate) use self::colours::distance as ratio_tone;
@@ -104,10 +104,6 @@ impl<'a> Scope<'a> {
         }
         table
     }
-}
-
-pub(crate) fn of<'a>(step: &'a StepFindings, variant: &str) -> Option<&'a VariantStep> {
-    step.variants.iter().find(|found| found.variant == variant)
 }
 
 /// Of the signs that the table shows, those that are explained here.

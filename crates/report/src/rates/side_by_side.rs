@@ -5,7 +5,7 @@ use dbdyno_analyse::statistics::describe::Group;
 use dbdyno_analyse::{Colours, GroupFindings, RunSummary, WorkloadFindings, unique, workload_and_setup};
 
 use super::cells::{absent, ratio_cell, variant_cell};
-use super::{Scope, explained, of, of_ratios};
+use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Column, Table};
 
 /// Picks a figure; `None` where the group has too few steps.
@@ -59,7 +59,7 @@ fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Tab
     {
         let cell = |workload: &WorkloadFindings| {
             let step = workload.steps.iter().find(|step| step.name == name)?;
-            Some(variant_cell(scope(run, workload), step, of(step, variant)?))
+            Some(variant_cell(scope(run, workload), step, step.variant(variant)?))
         };
         let cells = setups.iter().map(|setup| cell(setup).unwrap_or_else(lacking));
         table.push(std::iter::once(Cell::from(name)).chain(cells));

@@ -4,8 +4,8 @@
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Sweep, SweepPoint, SweepVariant};
 
+use super::Scope;
 use super::cells::{absent, placeholder};
-use super::{Scope, of};
 use crate::document::{Cell, Table};
 use crate::number::{count, milliseconds, rate};
 
@@ -66,7 +66,7 @@ fn cell(
         return Cell { note: blocks.unwrap_or_default(), ..Cell::from(text(value)) };
     }
     let step = scope.workload.steps.iter().find(|step| step.name == sweep.steps[at]);
-    let found = step.and_then(|step| of(step, &variant.variant));
+    let found = step.and_then(|step| step.variant(&variant.variant));
     found.map_or_else(|| absent("did not run"), |found| placeholder(scope, found).into())
 }
 

@@ -28,7 +28,7 @@ pub(super) fn interaction(charts: &Charts<'_>, step: &StepFindings) -> Option<Ch
                 && variant.factors.get(second).is_some_and(|level| level == of_second)
         };
         let name = &shown.iter().find(is_it)?.name;
-        step.variants.iter().find(|variant| variant.variant == *name)?.rate
+        step.variant(name)?.rate
     };
     let across = levels(first);
     let line = |level: &&str| {

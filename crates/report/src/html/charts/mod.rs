@@ -130,9 +130,8 @@ impl<'a> Charts<'a> {
     /// Pairs of block and rate by variant, valid runs only.
     fn rates(&self, step: &StepFindings) -> Vec<Vec<(u32, Value)>> {
         let of = |name: &&str| {
-            let found = step.variants.iter().find(|variant| variant.variant == **name);
-            let runs = found.map_or(&[][..], |variant| &variant.runs);
-            let valid = runs.iter().filter(|run| run.validity == dbdyno_analyse::Validity::Valid);
+            let valid =
+                step.runs_of(name).iter().filter(|run| run.validity == dbdyno_analyse::Validity::Valid);
             valid.map(|run| (run.block, figure(run.rate))).collect()
         };
         self.names.iter().map(of).collect()

@@ -27,7 +27,7 @@ pub(super) fn queries(charts: &Charts<'_>, workload: &WorkloadFindings, base: &s
     let is_compared = steps.iter().any(|step| step.variants.len() > 1);
     let mut bars = Vec::new();
     for (row, step) in steps.iter().enumerate() {
-        let of_base = step.variants.iter().find(|variant| variant.variant == base);
+        let of_base = step.variant(base);
         let unit = if is_compared { of_base.and_then(|found| Some(found.rate? / 100.0)) } else { Some(1.0) };
         let Some(unit) = unit.filter(|unit| *unit > 0.0) else { continue };
         bars.extend(step.variants.iter().filter_map(|variant| bar(charts, row, variant, unit)));

@@ -14,7 +14,7 @@ use crate::dbt3::Setup;
 use crate::dbt3::rows::{BATCH_BYTES, RowBatch, SEPARATOR, load_sql, write};
 use crate::dbt3::schema::Table;
 
-/// Portions that lie ready, so that neither side waits for the other; one is made and one is sent
+/// Batches that lie ready, so that neither side waits for the other; one is made and one is sent
 /// meanwhile.
 const AHEAD: usize = 1;
 /// Room for a batch: it would double when it grows.
