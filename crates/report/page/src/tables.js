@@ -31,7 +31,7 @@ export function meanings() {
 /** Its number as `data-v` has it, else as the text begins; `null` for words. */
 function number(cell) {
   if (cell.dataset.v) { return Number(cell.dataset.v); }
-  const found = /^\s*[<>≥≤×]?\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)(?![\w.-])/i.exec(cell.textContent);
+  const found = /^\s*[<>≥≤×]?\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)(?![\w.-])/i.exec(textOf(cell));
   return found ? Number(found[1].replace(/,/g, "").replace("−", "-")) : null;
 }
 
@@ -164,8 +164,8 @@ export function filters(page) {
   });
   if (boxes.length > 1) { form.append(...boxes.map((box) => labelled(box.value, box))); }
   if (data.variants.length > 1) {
-    const colours = coloursField(page, data);
-    form.append(baseField(page, data, () => colours.querySelector("select").dispatchEvent(new Event("change"))), colours);
+    const { field, repaint } = coloursField(page, data);
+    form.append(baseField(page, data, repaint), field);
   }
   const named = new Map(data.steps.map((step) => [step.name, step]));
   const apply = () => {
@@ -270,8 +270,7 @@ function relativeTables(page, relative) {
 const BY_VERDICT = { faster: ["blue", "+"], slower: ["yellow", "−"], missed: ["grey", ""], stalled: ["red", "▼"] };
 
 function byVerdict(cell) {
-  const small = cell.querySelector("small");
-  return BY_VERDICT[small ? small.textContent.split(" ").pop() : ""] || ["", ""];
+  return BY_VERDICT[cell.querySelector("small")?.textContent.split(" ").pop()] || ["", ""];
 }
 
 /** Of times, by the ratio of their speeds. */
@@ -285,7 +284,7 @@ function coloursField(page, { relative, colours }) {
   const select = part("select"), planned = new Map();
   select.append(new Option("verdicts", "verdicts"), new Option("5 % above or below", "thresholds"));
   select.value = colours;
-  select.addEventListener("change", () => {
+  const repaint = () => {
     for (const table of relativeTables(page, relative)) {
       const isTime = table.caption.textContent === relative[1];
       for (const cell of table.querySelectorAll("td")) {
@@ -296,8 +295,9 @@ function coloursField(page, { relative, colours }) {
         paint(cell, select.value === colours ? planned.get(cell) : other);
       }
     }
-  });
-  return labelled("Colours", select);
+  };
+  select.addEventListener("change", repaint);
+  return { field: labelled("Colours", select), repaint };
 }
 
 /** Colour and sign of a cell, which begins with its value. */
@@ -312,7 +312,7 @@ function paint(cell, [tone, sign]) {
 
 function rebase(cell, step, variant, base, variants) {
   const found = ratioOf(step.rates[variant], step.rates[base]);
-  const [tone, sign] = !found ? ["", ""] : found.value > 1.05 ? ["blue", "+"] : found.value < 0.95 ? ["yellow", "−"] : ["", ""];
+  const [tone, sign] = !found ? ["", ""] : found.value > 1.05 ? BY_VERDICT.faster : found.value < 0.95 ? BY_VERDICT.slower : ["", ""];
   cell.title = "against " + variants[base];
   cell.textContent = found ? found.value.toFixed(2) + " " : "n/a";
   paint(cell, [tone, sign]);
