@@ -88,8 +88,8 @@ impl Snapshot {
     /// written.
     pub fn restore(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
         let data = self.folder.join(DATA);
-        // By names and lengths: what a failing disk or a stray hand does shows there most often, and
-        // reading all of the data before each copy would cost as much as the copy.
+        // By names and lengths: what a failing disk or a stray hand does shows there most often,
+        // and reading all of the data before each copy would cost as much as the copy.
         compare(&data, &self.info.files)?;
         datadir::prepare(data_dir, cancel)?;
         let copied = datadir::fill(&data, data_dir, cancel)?;
