@@ -1,5 +1,7 @@
 //! Why findings could not be made.
 
+use crate::model::Difference;
+
 /// Each message says what was asked for and what there is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -9,8 +11,9 @@ pub enum Error {
     UnknownVariant { run: String, asked: String, known: Vec<String> },
     #[error("{variant} would be compared with itself: name two variants, or two runs")]
     WithItself { variant: String },
-    #[error("the runs are not comparable: {}; --anyway compares them anyway", differences.join("; "))]
-    NotComparable { differences: Vec<String> },
+    /// In what is for the report to say.
+    #[error("the runs are not comparable")]
+    NotComparable { differences: Vec<Difference> },
     #[error("the runs have no variant other than the base {base}, so there are no ratios: leave out --ratio")]
     NoRatios { base: String },
     #[error(

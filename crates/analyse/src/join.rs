@@ -3,20 +3,24 @@
 use dbdyno_record::{Run, VariantInfo};
 
 use crate::compare::comparability::differences;
+use crate::model::Difference;
+
+/// Two runs in words, by their ids, that are not alike.
+pub type UnlikeWords = fn(&str, &str, &[Difference]) -> String;
 
 /// The first run with the cells of the others. Blocks of different runs are no pairs: a variant has
 /// a ratio to the base only where both are in the same run. In what the runs differ is among the
-/// warnings of what comes of it. A variant that has the name of another server or configuration
-/// gets the number of its run after its name.
-pub fn join(first: Run, others: Vec<Run>) -> Run {
+/// warnings of what comes of it, as `words` has it. A variant that has the name of another server
+/// or configuration gets the number of its run after its name.
+pub fn join(first: Run, others: Vec<Run>, words: UnlikeWords) -> Run {
     let mut all = first;
     for (number, other) in (2_u32..).zip(others) {
-        add(&mut all, other, number);
+        add(&mut all, other, number, words);
     }
     all
 }
 
-fn add(all: &mut Run, mut other: Run, number: u32) {
+fn add(all: &mut Run, mut other: Run, number: u32, words: UnlikeWords) {
     let known = |name: &str, all: &Run| all.manifest.variants.iter().find(|one| one.name == name).cloned();
     let names: Vec<String> = other.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
     let pairs: Vec<(&str, &str)> = names
@@ -26,8 +30,8 @@ fn add(all: &mut Run, mut other: Run, number: u32) {
         .collect();
     let differ = differences(all, &other, &pairs);
     if !differ.is_empty() {
-        let (one, two) = (&all.manifest.run_id, &other.manifest.run_id);
-        all.warnings.push(format!("the runs {one} and {two} are not alike: {}", differ.join("; ")));
+        let warning = words(&all.manifest.run_id, &other.manifest.run_id, &differ);
+        all.warnings.push(warning);
     }
     for variant in std::mem::take(&mut other.manifest.variants) {
         let is_same = |one: &VariantInfo| (&one.server, &one.config) == (&variant.server, &variant.config);
@@ -63,6 +67,10 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, load_step, run};
 
+    fn words(_: &str, _: &str, differ: &[Difference]) -> String {
+        differ.iter().map(|one| format!("{:?}", one.aspect)).collect()
+    }
+
     fn of(names: &[&str], rate: u64) -> Run {
         let cells = names.iter().map(|name| cell(1, name, vec![load_step(rate)]));
         run(names, 1, cells.collect())
@@ -72,11 +80,11 @@ mod tests {
     fn blocks_follow_each_other_and_what_is_new_is_added() {
         let mut other = of(&["a", "c"], 3_000);
         other.manifest.seed += 1;
-        let joined = join(of(&["a", "b"], 1_000), vec![other]);
+        let joined = join(of(&["a", "b"], 1_000), vec![other], words);
         let cells: Vec<String> =
             joined.cells.iter().map(|cell| format!("{} {}", cell.id.block, cell.id.variant)).collect();
         assert_eq!(cells, ["1 a", "1 b", "2 a", "2 c"]);
-        assert!(joined.warnings[0].contains("are not alike: seed "), "{:?}", joined.warnings);
+        assert_eq!(joined.warnings, ["Seed"]);
         let findings = analyse(&joined);
         let ratios: Vec<_> = findings.workloads[0].steps[0]
             .variants
@@ -90,7 +98,7 @@ mod tests {
     fn another_server_under_the_same_name_is_another_variant() {
         let mut other = of(&["a"], 3_000);
         other.manifest.variants[0].config = "x = 1".to_owned();
-        let joined = join(of(&["a"], 1_000), vec![other]);
+        let joined = join(of(&["a"], 1_000), vec![other], words);
         let names: Vec<&str> = joined.manifest.variants.iter().map(|one| one.name.as_str()).collect();
         assert_eq!((names, joined.cells[1].id.variant.as_str()), (vec!["a", "a (2)"], "a (2)"));
     }

@@ -3,7 +3,7 @@
 //! The way of a figure, folder by folder; each imports only those above it:
 //!
 //! * `statistics`: the methods. `servers`, `words`: what several folders share.
-//! * `parity`: in what the variants were not set alike.
+//! * `parity`: in what the variants were not set alike, and what is of one product.
 //! * `model`: the types of findings, and nothing else.
 //! * `measure`: one execution of a step. `span` cuts intervals at the common window; `rates`,
 //!   `counters` and `latency` measure in it; `metrics` and `cost` make the columns.
@@ -56,18 +56,18 @@ pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::{Lapse, RunValues};
 pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
-pub use join::join;
+pub use join::{UnlikeWords, join};
 pub use measure::debt::is_in_bytes;
 pub use measure::rates::{keeps_target, least_accepted};
 pub use model::failure::words as failure_words;
 pub use model::metrics;
 pub use model::{
-    Agreement, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CONFIDENCE, Cause,
-    ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown, CostPart,
-    Debt, DebtLevel, Decided, DeviceLoad, DeviceSecond, Effect, Efficiency, Exclusion, ExclusionKind,
-    ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings, GroupMemory,
-    HostCheck, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio,
-    MetricGroup, MetricRow, Notice, Operator, Paired, PercentileRatio, PlanDifference, Prose,
+    Agreement, Aspect, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CONFIDENCE,
+    Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown,
+    CostPart, Debt, DebtLevel, Decided, DeviceLoad, DeviceSecond, Difference, Effect, Efficiency, Exclusion,
+    ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings,
+    GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups,
+    MachineRatio, MetricGroup, MetricRow, Notice, Operator, Paired, PercentileRatio, PlanDifference, Prose,
     PublishedComparison, PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
     SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, SettingDifference, Severity, Side,
     StallDifference, StallFigure, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep,

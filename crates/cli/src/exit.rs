@@ -1,5 +1,7 @@
 //! Exit statuses: what went wrong, by who has to do something about it.
 
+use dbdyno_report::not_comparable;
+
 /// Any error, of which only its words matter.
 pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
 
@@ -69,7 +71,10 @@ impl From<dbdyno_record::Error> for ExitError {
 
 impl From<dbdyno_analyse::Error> for ExitError {
     fn from(error: dbdyno_analyse::Error) -> Self {
-        Self::usage(error)
+        match error {
+            dbdyno_analyse::Error::NotComparable { differences } => Self::usage(not_comparable(&differences)),
+            error => Self::usage(error),
+        }
     }
 }
 

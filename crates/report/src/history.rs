@@ -10,7 +10,7 @@ use crate::document::text::one_line;
 use crate::document::{self, Block, Cell, Chart, Table, Tone};
 use crate::html::charts::history_chart;
 use crate::html::page;
-use crate::notices::texts;
+use crate::notices::{add_words, texts};
 use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio};
 use crate::{TerminalOptions, json};
 
@@ -52,7 +52,8 @@ pub fn history_html(history: &History) -> String {
     page(&title(history), &document::html(&blocks), &serde_json::Value::Null)
 }
 
-/// The history as one JSON object, `schema` first. `notes` are the sentences of its `notices`.
+/// The history as one JSON object, `schema` first. `notes` are the sentences of its `notices`,
+/// which have them among their figures too.
 pub fn history_json(history: &History) -> String {
     #[derive(Serialize)]
     struct WithNotes<'a> {
@@ -60,7 +61,9 @@ pub fn history_json(history: &History) -> String {
         history: &'a History,
         notes: Vec<String>,
     }
-    json::document(&WithNotes { history, notes: texts(&history.notes) })
+    let mut with_words = history.clone();
+    add_words(&mut with_words.notes);
+    json::document(&WithNotes { history: &with_words, notes: texts(&history.notes) })
 }
 
 fn head(history: &History) -> Vec<Block> {

@@ -1,6 +1,6 @@
 //! A history of two series in every form.
 
-use dbdyno_analyse::{Code, HistoryRun, Notice};
+use dbdyno_analyse::{Aspect, Code, Difference, HistoryRun, Notice};
 
 use super::*;
 
@@ -34,12 +34,14 @@ pub(crate) fn history() -> History {
         adjusted_p: 0.008,
         verdict: Verdict::Slower,
     };
+    let [base, new] = ["7", "8"].map(|seed| Some(seed.to_owned()));
+    let unlike = Difference { aspect: Aspect::Seed, variant: None, base, new };
     History {
         name: "nightly".to_owned(),
         measure: Measure::Rate,
         margin: 0.02,
         runs: (1..=6).map(run).collect(),
-        notes: vec![Notice::new(Code::UnlikeFirst).with("run", "5").with("difference", "seed 7 and 8")],
+        notes: vec![Notice::new(Code::UnlikeFirst).with("run", "5").with("difference", vec![unlike])],
         reach: Reach { series: 2, runs: 6, least_runs: 9, least_runs_of_all: 8, least_newest: None },
         series: vec![
             series("qr100", [9_010.0, 9_050.0, 9_000.0, 8_200.0, 8_230.0, 8_200.0].map(Some), vec![change]),
@@ -93,7 +95,8 @@ fn a_program_gets_every_value() {
     assert_eq!((&value["schema"], &value["series"][0]["changes"][0]["ratio"]), (&5.into(), &0.91.into()));
     assert_eq!(value["series"][1]["values"][1], serde_json::Value::Null);
     assert_eq!(value["notes"][0], "Run 5 is not comparable to the first: seed 7 and 8.");
-    assert_eq!(value["notices"][0]["figures"]["run"], "5");
+    let figures = &value["notices"][0]["figures"];
+    assert_eq!((&figures["run"], &figures["difference"]), (&"5".into(), &"seed 7 and 8".into()));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! come from the findings.
 
 mod answer;
+mod comparability;
 mod comparison;
 mod csv;
 pub mod document;
@@ -39,6 +40,7 @@ use dbdyno_analyse::Findings;
 #[cfg(test)]
 use tests::fixture;
 
+pub use comparability::{host_class_words, not_comparable, unlike_runs};
 pub use comparison::{
     comparison_json, comparison_junit, comparison_markdown, comparison_terminal, exclusion_text,
 };

@@ -9,6 +9,7 @@ use dbdyno_analyse::{
     numbered, p_text,
 };
 
+use crate::comparability;
 use crate::levels;
 use crate::number::fixed;
 use crate::parity::class_difference;
@@ -52,6 +53,9 @@ pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
                 Figure::Setting(_)
                 | Figure::Changes(_)
                 | Figure::Design(_)
+                | Figure::Differences(_)
+                | Figure::Aspect(_)
+                | Figure::Value(..)
                 | Figure::VariantShares(_)
                 | Figure::Sessions(_) => *figure = written(figure, "").into(),
                 _ => {}
@@ -133,6 +137,9 @@ fn written(figure: &Figure, how: &str) -> String {
         (Figure::VariantShares(shares), _) => shares.iter().map(variant_share).collect::<Vec<_>>().join(", "),
         (Figure::Sessions(parts), _) => parts.iter().map(session_part).collect::<Vec<_>>().join(", "),
         (Figure::Design(fault), _) => design_fault(fault),
+        (Figure::Differences(all), _) => comparability::phrases(all),
+        (Figure::Aspect(aspect), _) => comparability::name(aspect),
+        (Figure::Value(aspect, value), _) => comparability::text(aspect, value.as_deref()),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
         (Figure::Count(1), "times") => "once".to_owned(),

@@ -31,7 +31,6 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
             "crates/plan/src/variant_keys.rs",
         ],
     ),
-    ("forms of query plans", &["crates/analyse/src/compare/query_plans.rs"]),
     ("old records, which do not say what is embedded", &["crates/analyse/src/measure/measured.rs"]),
     ("processes that outlive the first one of a killed server", &["crates/provision/src/datadir.rs"]),
     (

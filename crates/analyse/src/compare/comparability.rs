@@ -7,15 +7,15 @@ use dbdyno_record::{HostInfo, Manifest, Run, ServerInfo, WorkloadInfo};
 use serde_json::{Map, Value};
 use toml::Table;
 
-use crate::model::{Code, Notice};
+use crate::model::{Aspect, Code, Difference, Notice};
 use crate::parity::size_text;
 use crate::servers::servers;
 
 const GIB: u64 = 1 << 30;
 
-/// What differs, one phrase a difference, as `what BASE and NEW`; empty for runs that are alike.
-/// `pairs` are the variants that are to be compared, each by its name in `base` and in `new`.
-pub(crate) fn differences(base: &Run, new: &Run, pairs: &[(&str, &str)]) -> Vec<String> {
+/// What differs; empty for runs that are alike. `pairs` are the variants that are to be compared,
+/// each by its name in `base` and in `new`.
+pub(crate) fn differences(base: &Run, new: &Run, pairs: &[(&str, &str)]) -> Vec<Difference> {
     differences_of((&base.manifest, &starts(base)), (&new.manifest, &starts(new)), pairs)
 }
 
@@ -24,17 +24,16 @@ pub(crate) fn differences_of(
     (base, base_starts): (&Manifest, &Starts),
     (new, new_starts): (&Manifest, &Starts),
     pairs: &[(&str, &str)],
-) -> Vec<String> {
+) -> Vec<Difference> {
     let mut all = of_manifests(base, new);
     let pinned = base.host.server_cpus == new.host.server_cpus;
     for (base_name, new_name) in pairs {
         let (Some(base), Some(new)) = (base_starts.get(*base_name), new_starts.get(*new_name)) else {
             continue;
         };
-        all.extend(base.differences(new, pinned).into_iter().map(|(what, base, new)| {
-            let of_variant = if base_name == new_name { format!(" of {base_name}") } else { String::new() };
-            format!("{what}{of_variant} {base} and {new}")
-        }));
+        let variant = (base_name == new_name).then(|| (*base_name).to_owned());
+        let of_pair = base.differences(new, pinned);
+        all.extend(of_pair.map(|difference| Difference { variant: variant.clone(), ..difference }));
     }
     all
 }
@@ -43,24 +42,25 @@ pub(crate) fn differences_of(
 pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> Vec<Notice> {
     let of = |name| servers(run, name).next().map(Started::of);
     let (Some(base), Some(new)) = (of(base_name), of(new_name)) else { return Vec::new() };
-    let notice = |(what, base, new): (&str, String, String)| {
+    let notice = |Difference { aspect, base, new, .. }| {
         let notice = Notice::new(Code::StartedOtherwise).at_all([base_name, new_name]);
-        notice.with("what", what).with("base", base).with("new", new)
+        let notice = notice.with("base", (aspect.clone(), base)).with("new", (aspect.clone(), new));
+        notice.with("what", aspect)
     };
-    base.differences(&new, true).into_iter().map(notice).collect()
+    base.differences(&new, true).map(notice).collect()
 }
 
 /// What differs in small: it may change rates a little, and does not keep runs from being compared.
-/// As [`differences`].
-pub(crate) fn small_differences(base: &Manifest, new: &Manifest) -> Vec<String> {
-    let tool = |run: &Manifest| format!("{} ({})", run.tool.version, run.tool.commit);
-    let facts = [
-        ("dbdyno", tool(base), tool(new)),
-        ("kernel", base.host.kernel.clone(), new.host.kernel.clone()),
-        ("machine", base.host.hostname.clone(), new.host.hostname.clone()),
+pub(crate) fn small_differences(base: &Manifest, new: &Manifest) -> Vec<Difference> {
+    let tool = |run: &Manifest| Some(format!("{} ({})", run.tool.version, run.tool.commit));
+    let kernel = |run: &Manifest| Some(run.host.kernel.clone());
+    let machine = |run: &Manifest| Some(run.host.hostname.clone());
+    let all = [
+        Difference::of(Aspect::Dbdyno, tool(base), tool(new)),
+        Difference::of(Aspect::Kernel, kernel(base), kernel(new)),
+        Difference::of(Aspect::Machine, machine(base), machine(new)),
     ];
-    let differ = facts.into_iter().filter(|(_, base, new)| base != new);
-    differ.map(|(what, base, new)| format!("{what} {base} and {new}")).collect()
+    all.into_iter().flatten().collect()
 }
 
 /// How the first server of each variant was started, by variant.
@@ -74,58 +74,48 @@ pub(crate) fn starts(run: &Run) -> Starts {
 /// How dbdyno started a server: what is in no setting of its own.
 #[derive(Debug)]
 pub(crate) struct Started {
-    memory: String,
+    memory: Option<String>,
     cpus: Option<String>,
 }
 
 impl Started {
     fn of(server: &ServerInfo) -> Self {
-        let memory = server.memory_limit_bytes.map_or("not limited".to_owned(), size_text);
-        Self { memory, cpus: server.cpus.clone() }
+        Self { memory: server.memory_limit_bytes.map(size_text), cpus: server.cpus.clone() }
     }
 
     /// CPUs that the kernel gave differ beyond what the plans say where these say the same: a
     /// container may have fewer.
-    fn differences(&self, new: &Self, with_cpus: bool) -> Vec<(&'static str, String, String)> {
-        let mut all = Vec::new();
-        if self.memory != new.memory {
-            all.push(("server memory", self.memory.clone(), new.memory.clone()));
-        }
-        if let (true, Some(base), Some(new)) = (with_cpus, &self.cpus, &new.cpus)
-            && base != new
-        {
-            all.push(("CPUs of the running server", base.clone(), new.clone()));
-        }
-        all
+    fn differences(&self, new: &Self, with_cpus: bool) -> impl Iterator<Item = Difference> {
+        let memory = Difference::of(Aspect::StartedMemory, self.memory.clone(), new.memory.clone());
+        let are_known = with_cpus && self.cpus.is_some() && new.cpus.is_some();
+        let cpus = Difference::of(Aspect::StartedCpus, self.cpus.clone(), new.cpus.clone());
+        memory.into_iter().chain(cpus.filter(|_| are_known))
     }
 }
 
-fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<String> {
+fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<Difference> {
     let mut all = Vec::new();
-    let mut differ = |what: &str, base: String, new: String| {
-        if base != new {
-            all.push(format!("{what} {base} and {new}"));
-        }
-    };
-    differ("plan", base.name.clone(), new.name.clone());
-    differ("seed", base.seed.to_string(), new.seed.to_string());
-    differ("build", base.tool.build.clone(), new.tool.build.clone());
-    for (what, value) in HOST_CLASS {
-        differ(what, value(&base.host), value(&new.host));
+    let mut differ = |aspect, base, new| all.extend(Difference::of(aspect, base, new));
+    differ(Aspect::Plan, Some(base.name.clone()), Some(new.name.clone()));
+    differ(Aspect::Seed, Some(base.seed.to_string()), Some(new.seed.to_string()));
+    differ(Aspect::Build, Some(base.tool.build.clone()), Some(new.tool.build.clone()));
+    for (aspect, value) in HOST_CLASS {
+        differ(aspect, value(&base.host), value(&new.host));
     }
     let [base_plan, new_plan] =
         [base, new].map(|manifest| manifest.plan_toml.parse::<Table>().unwrap_or_default());
     for (table, key, default) in PLAN_KEYS {
         let value = |plan: &Table| {
             let value = plan.get(table).and_then(|table| table.get(key));
-            value.map_or(default.to_owned(), |value| value.to_string().trim_matches('"').to_owned())
+            let value = value.map(|value| value.to_string().trim_matches('"').to_owned());
+            value.or_else(|| default.map(str::to_owned))
         };
-        differ(&format!("{table}.{key}"), value(&base_plan), value(&new_plan));
+        differ(Aspect::Key(format!("{table}.{key}")), value(&base_plan), value(&new_plan));
     }
     for workload in &base.workloads {
         match new.workloads.iter().find(|other| other.name == workload.name) {
-            Some(other) => all.extend(workload_differences(workload, other)),
-            None => all.push(format!("workload {} and no such workload", workload.name)),
+            Some(other) => workload_differences(workload, other, &mut all),
+            None => all.extend(Difference::of(Aspect::Workload, Some(workload.name.clone()), None)),
         }
     }
     all
@@ -134,57 +124,50 @@ fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<String> {
 /// Keys of a plan that decide what the client costs and does, with what holds for a plan that does
 /// not say them. What other keys of these tables change is in the server's own description, or in
 /// no rate.
-const PLAN_KEYS: [(&str, &str, &str); 8] = [
-    ("clients", "hosts", "not set"),
-    ("host", "sampling", "true"),
-    ("host", "client_threads", "not set"),
-    ("host", "client_work", "not set"),
-    ("load", "connect_rate_per_second", "not set"),
-    ("load", "lost_connections", "fail"),
-    ("load", "reconnect_wait", "100ms"),
-    ("load", "reconnect_wait_max", "5s"),
+const PLAN_KEYS: [(&str, &str, Option<&str>); 8] = [
+    ("clients", "hosts", None),
+    ("host", "sampling", Some("true")),
+    ("host", "client_threads", None),
+    ("host", "client_work", None),
+    ("load", "connect_rate_per_second", None),
+    ("load", "lost_connections", Some("fail")),
+    ("load", "reconnect_wait", Some("100ms")),
+    ("load", "reconnect_wait_max", Some("5s")),
 ];
 
-/// A property of a host, as text.
-type HostFact = fn(&HostInfo) -> String;
+/// A property of a host, as text; `None` where any will do.
+type HostFact = fn(&HostInfo) -> Option<String>;
 
 /// What makes two hosts of one class. Names and kernels may differ, power may not.
-const HOST_CLASS: [(&str, HostFact); 7] = [
-    ("CPU", |host| host.cpu_model.clone()),
-    ("number of CPUs", |host| host.cpus.to_string()),
-    ("memory in GiB", |host| ((host.memory_bytes + GIB / 2) / GIB).to_string()),
-    ("CPUs of the server", |host| cpus(host.server_cpus.as_deref())),
-    ("CPUs of the client", |host| cpus(host.client_cpus.as_deref())),
-    ("how the client waits", |host| host.client_wait().to_owned()),
-    ("filesystem of the data", |host| host.data_filesystem.clone()),
+const HOST_CLASS: [(Aspect, HostFact); 7] = [
+    (Aspect::CpuModel, |host| Some(host.cpu_model.clone())),
+    (Aspect::Cpus, |host| Some(host.cpus.to_string())),
+    (Aspect::MemoryGib, |host| Some(((host.memory_bytes + GIB / 2) / GIB).to_string())),
+    (Aspect::ServerCpus, |host| host.server_cpus.clone()),
+    (Aspect::ClientCpus, |host| host.client_cpus.clone()),
+    (Aspect::ClientWait, |host| Some(host.client_wait().to_owned())),
+    (Aspect::DataFilesystem, |host| Some(host.data_filesystem.clone())),
 ];
 
-/// What the class of a host is made of, by name: runs on hosts of one class can be compared, and
-/// scatter alike.
-pub fn host_class(host: &HostInfo) -> BTreeMap<String, String> {
-    HOST_CLASS.iter().map(|(what, value)| ((*what).to_owned(), value(host))).collect()
+/// What the class of a host is made of: runs on hosts of one class can be compared, and scatter
+/// alike.
+pub fn host_class(host: &HostInfo) -> Vec<(Aspect, Option<String>)> {
+    HOST_CLASS.into_iter().map(|(aspect, value)| (aspect, value(host))).collect()
 }
 
-fn cpus(list: Option<&str>) -> String {
-    list.unwrap_or("any").to_owned()
-}
-
-fn workload_differences(base: &WorkloadInfo, new: &WorkloadInfo) -> Vec<String> {
-    let mut all = Vec::new();
-    if base.version != new.version {
-        all.push(format!("version of {} {} and {}", base.name, base.version, new.version));
-    }
-    option_differences(&base.name, &base.options, &new.options, &mut all);
-    all
+fn workload_differences(base: &WorkloadInfo, new: &WorkloadInfo, all: &mut Vec<Difference>) {
+    let [base_version, new_version] = [base, new].map(|workload| Some(workload.version.to_string()));
+    all.extend(Difference::of(Aspect::Version(base.name.clone()), base_version, new_version));
+    option_differences(&base.name, &base.options, &new.options, all);
 }
 
 /// Options that hold others, such as `settle`, are compared one by one:
-/// `insert-benchmark.settle.wait "0s" and "1s"`.
+/// `insert-benchmark.settle.wait`.
 fn option_differences(
     path: &str,
     base: &Map<String, Value>,
     new: &Map<String, Value>,
-    all: &mut Vec<String>,
+    all: &mut Vec<Difference>,
 ) {
     for key in base.keys().chain(new.keys().filter(|key| !base.contains_key(*key))) {
         let path = format!("{path}.{key}");
@@ -194,9 +177,8 @@ fn option_differences(
             }
             (base, new) if base == new => {}
             (base, new) => {
-                let [base, new] =
-                    [base, new].map(|value| value.map_or("not set".to_owned(), ToString::to_string));
-                all.push(format!("{path} {base} and {new}"));
+                let [base, new] = [base, new].map(|value| value.map(ToString::to_string));
+                all.extend(Difference::of(Aspect::Key(path), base, new));
             }
         }
     }
@@ -223,10 +205,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::{cell, run, shown_all};
+    use crate::fixtures::{cell, run, shown_all, shown_differences};
 
-    fn of(base: &Run, new: &Run) -> Vec<String> {
-        differences(base, new, &[("a", "a")])
+    fn of(base: &Run, new: &Run) -> String {
+        shown_differences(&differences(base, new, &[("a", "a")]))
     }
 
     #[test]
@@ -238,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_named_with_both_values() {
+    fn every_difference_has_both_values() {
         let mut one = run(&["a"], 3, Vec::new());
         let settle = json!({"by": "wait", "wait": "0s"});
         one.manifest.workloads[0].options.insert("settle".to_owned(), settle);
@@ -254,16 +236,16 @@ mod tests {
         manifest.workloads[0].version = 2;
         manifest.workloads[0].options.insert("load_rows".to_owned(), json!(1_000));
         manifest.workloads[0].options.insert("settle".to_owned(), json!({"by": "wait", "wait": "1s"}));
-        assert_snapshot!(of(&one, &two).join("\n"), @r#"
-        plan small and other
-        seed 7 and 8
-        build release and debug
-        number of CPUs 4 and 8
-        memory in GiB 0 and 32
-        CPUs of the server 0-1 and any
-        version of insert-benchmark 1 and 2
-        insert-benchmark.settle.wait "0s" and "1s"
-        insert-benchmark.load_rows not set and 1000
+        assert_snapshot!(of(&one, &two), @r#"
+        Plan small and other
+        Seed 7 and 8
+        Build release and debug
+        Cpus 4 and 8
+        MemoryGib 0 and 32
+        ServerCpus 0-1 and none
+        Version("insert-benchmark") 1 and 2
+        Key("insert-benchmark.settle.wait") "0s" and "1s"
+        Key("insert-benchmark.load_rows") none and 1000
         "#);
     }
 
@@ -280,13 +262,13 @@ mod tests {
         assert!(of(&bare, &plan(written)).is_empty());
         let other = "[host]\nsampling = false\nclient_threads = 2\n[load]\nlost_connections = \"reconnect\"\n\
              connect_rate_per_second = 50.0\nreconnect_wait = \"1s\"\n";
-        assert_snapshot!(of(&bare, &plan(other)).join("\n"), @r"
-        host.sampling true and false
-        host.client_threads not set and 2
-        load.connect_rate_per_second not set and 50.0
-        load.lost_connections fail and reconnect
-        load.reconnect_wait 100ms and 1s
-        ");
+        assert_snapshot!(of(&bare, &plan(other)), @r#"
+        Key("host.sampling") true and false
+        Key("host.client_threads") none and 2
+        Key("load.connect_rate_per_second") none and 50.0
+        Key("load.lost_connections") fail and reconnect
+        Key("load.reconnect_wait") 100ms and 1s
+        "#);
     }
 
     /// A run of `a` and `b` whose servers were started with these.
@@ -309,16 +291,16 @@ mod tests {
         let (none, two) = (None, Some(2 << 30));
         let base = started([none, two], "0-1");
         assert!(of(&base, &started([none, none], "0-1")).is_empty(), "b is not compared");
-        assert_snapshot!(of(&base, &started([two, two], "0,2")).join("\n"), @r"
-        server memory of a not limited and 2 GiB
-        CPUs of the running server of a 0-1 and 0,2
+        assert_snapshot!(of(&base, &started([two, two], "0,2")), @r"
+        StartedMemory of a none and 2 GiB
+        StartedCpus of a 0-1 and 0,2
         ");
         let crossed = differences(&base, &base, &[("a", "b")]);
-        assert_snapshot!(crossed.join("\n"), @"server memory not limited and 2 GiB");
+        assert_snapshot!(shown_differences(&crossed), @"StartedMemory none and 2 GiB");
         let mut elsewhere = started([none, two], "2-3");
         elsewhere.manifest.host.server_cpus = Some("2-3".to_owned());
-        assert_snapshot!(of(&base, &elsewhere).join("\n"), @"CPUs of the server 0-1 and 2-3");
-        assert_snapshot!(shown_all(&started_otherwise(&base, "a", "b")), @"started-otherwise [a, b] base: not limited, new: 2 GiB, what: server memory");
+        assert_snapshot!(of(&base, &elsewhere), @"ServerCpus 0-1 and 2-3");
+        assert_snapshot!(shown_all(&started_otherwise(&base, "a", "b")), @"started-otherwise [a, b] base: none, new: 2 GiB, what: StartedMemory");
     }
 
     #[test]
@@ -329,10 +311,10 @@ mod tests {
         two.tool.commit = "def".to_owned();
         two.host.kernel = "6.12.0".to_owned();
         two.host.hostname = "lab2".to_owned();
-        assert_snapshot!(small_differences(&one, &two).join("\n"), @r"
-        dbdyno 0.1.0 (abc) and 0.1.0 (def)
-        kernel 6.1.0 and 6.12.0
-        machine lab1 and lab2
+        assert_snapshot!(shown_differences(&small_differences(&one, &two)), @r"
+        Dbdyno 0.1.0 (abc) and 0.1.0 (def)
+        Kernel 6.1.0 and 6.12.0
+        Machine lab1 and lab2
         ");
     }
 }

@@ -103,12 +103,13 @@ fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<Notice
     if !differences.is_empty() && !anyway {
         return Err(Error::NotComparable { differences });
     }
-    let differ = |what: String| Notice::new(Code::NotComparable).with("difference", what);
+    let differ = |difference| Notice::new(Code::NotComparable).with("difference", vec![difference]);
     let mut notes: Vec<Notice> = differences.into_iter().map(differ).collect();
     notes.push(Notice::new(Code::TwoRuns));
     let small = small_differences(&base.run.manifest, &new.run.manifest);
-    let changed = || Notice::new(Code::ChangedBetweenRuns).with("changes", small.join("; "));
-    notes.extend((!small.is_empty()).then(changed));
+    if !small.is_empty() {
+        notes.push(Notice::new(Code::ChangedBetweenRuns).with("changes", small));
+    }
     Ok(notes)
 }
 

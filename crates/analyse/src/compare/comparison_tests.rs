@@ -4,7 +4,7 @@ use dbdyno_record::{CellEvent, RunEvent};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::fixtures::{cell, query_step, run, run_of_pairs, shown, shown_all};
+use crate::fixtures::{cell, query_step, run, run_of_pairs, shown, shown_all, shown_differences};
 use crate::model::{Side, Verdict};
 
 fn side<'a>(run: &'a Run, variant: &'a str) -> Side<'a> {
@@ -177,10 +177,11 @@ fn runs_that_are_not_alike_are_refused_unless_anyway() {
     let (one, mut two) = (run_of_pairs("x", &STEADY), run_of_pairs("y", &STEADY));
     two.manifest.seed = 8;
     let error = compare(side(&one, "a"), side(&two, "a"), CompareChoices::default()).unwrap_err();
-    assert_snapshot!(error, @"the runs are not comparable: seed 7 and 8; --anyway compares them anyway");
+    let Error::NotComparable { differences } = error else { panic!("{error}") };
+    assert_snapshot!(shown_differences(&differences), @"Seed 7 and 8");
     let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
     let found = compare(side(&one, "a"), side(&two, "a"), choices).unwrap();
-    assert_snapshot!(shown(&found.notes[0]), @"not-comparable difference: seed 7 and 8");
+    assert_snapshot!(shown(&found.notes[0]), @"not-comparable difference: Seed 7 and 8");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use dbdyno_record::{QueryPlan, StepEvent, StepRecord};
 
 use crate::model::{PlanDifference, StatementPlans};
+use crate::parity::plan_nodes;
 
 /// The plans of the steps of one variant, as (block, step), in the statements' order.
 pub(crate) fn plans_of<'a>(steps: impl Iterator<Item = (u32, &'a StepRecord)>) -> Vec<StatementPlans> {
@@ -69,91 +70,7 @@ fn normal(plan: &QueryPlan) -> String {
         // The code; the rest quotes the statement.
         return format!("not explained: error {}", error.split(':').next().unwrap_or_default());
     }
-    let lines: Vec<String> = match plan.form.as_str() {
-        "mysql" => plan.rows.iter().map(|row| mysql_row(row, plan.rows.len() > 1)).collect(),
-        "sqlite" => plan.rows.iter().filter_map(|row| sqlite_row(row)).collect(),
-        "postgres" => plan.rows.iter().filter_map(|row| postgres_row(row)).collect(),
-        _ => plan.rows.iter().map(|row| joined(row)).collect(),
-    };
-    lines.join(", then ")
-}
-
-fn joined(row: &[Option<String>]) -> String {
-    row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(" ")
-}
-
-/// Places of table, access type, key and remarks among the columns of EXPLAIN: MySQL 5.7 added
-/// `partitions` and `filtered`.
-fn mysql_places(columns: usize) -> Option<[usize; 4]> {
-    match columns {
-        10 => Some([2, 3, 5, 9]),
-        12 => Some([2, 4, 6, 11]),
-        _ => None,
-    }
-}
-
-/// `index k_1 range, covering`; of a join, where the order of tables is a part of the plan, with
-/// the table: `orders: ...`.
-fn mysql_row(row: &[Option<String>], is_join: bool) -> String {
-    let Some(places) = mysql_places(row.len()) else { return joined(row) };
-    let [table, access, key, extra] = places.map(|place| row[place].as_deref().unwrap_or_default());
-    let index = match key {
-        "" => String::new(),
-        "PRIMARY" => "primary key ".to_owned(),
-        key => format!("index {key} "),
-    };
-    let how = match access {
-        "ALL" => "full scan".to_owned(),
-        "index" => format!("{index}full scan"),
-        "range" | "index_merge" => format!("{index}{}", access.replace('_', " ")),
-        "const" | "system" | "eq_ref" => format!("{index}one row"),
-        "ref" | "ref_or_null" => format!("{index}lookup"),
-        "" if table.is_empty() => "no table".to_owned(),
-        other => format!("{index}{other}"),
-    };
-    let remarks =
-        MYSQL_REMARKS.iter().filter(|(words, _)| extra.split(';').any(|part| part.trim().starts_with(words)));
-    // `Using index condition` begins with the same words.
-    let covering = extra.split(';').any(|part| part.trim() == "Using index").then(|| "covering".to_owned());
-    let words = std::iter::once(how)
-        .chain(covering)
-        .chain(remarks.map(|(_, short)| (*short).to_owned()))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if is_join && !table.is_empty() { format!("{table}: {words}") } else { words }
-}
-
-/// Remarks that are work of their own. `Using where` says only that rows are filtered, and versions
-/// differ in when they say it.
-const MYSQL_REMARKS: [(&str, &str); 11] = [
-    ("Using index condition", "index condition"),
-    ("Using index for group-by", "loose scan"),
-    ("Using MRR", "multi-range read"),
-    ("Rowid-ordered scan", "multi-range read"),
-    ("Using rowid filter", "rowid filter"),
-    ("Using temporary", "temporary table"),
-    ("Using filesort", "sort"),
-    ("Using join buffer", "join buffer"),
-    ("Using union", "union of indexes"),
-    ("Using intersect", "intersection of indexes"),
-    ("Using sort_union", "union of indexes"),
-];
-
-/// The last column of EXPLAIN QUERY PLAN; before 3.36 it says `TABLE` before a table's name, and
-/// once gave estimates.
-fn sqlite_row(row: &[Option<String>]) -> Option<String> {
-    let detail = row.last()?.as_deref()?.replace(" TABLE ", " ");
-    Some(detail.split(" (~").next().unwrap_or_default().to_owned())
-}
-
-/// Nodes of the plan; conditions, which hold the values, are left out.
-fn postgres_row(row: &[Option<String>]) -> Option<String> {
-    let line = row.first()?.as_deref()?;
-    match line.trim_start().strip_prefix("->") {
-        Some(node) => Some(node.trim().to_owned()),
-        // The first node is without an arrow, and without an indent.
-        None => (!line.starts_with(' ')).then(|| line.trim().to_owned()),
-    }
+    plan_nodes(&plan.form, &plan.rows).join(", then ")
 }
 
 #[cfg(test)]
@@ -176,57 +93,6 @@ mod tests {
         plan("mysql", &[&["1", "SIMPLE", "t", access, "PRIMARY,k_1", key, "4", "NULL", rows, extra]])
     }
 
-    #[test]
-    fn mysql_plans_of_both_shapes_say_the_same() {
-        let old = mysql("range", "k_1", "99", "Using where; Using index");
-        let row: &[&str] = &[
-            "1",
-            "SIMPLE",
-            "t",
-            "NULL",
-            "range",
-            "k_1",
-            "k_1",
-            "4",
-            "NULL",
-            "101",
-            "100.00",
-            "Using where; Using index",
-        ];
-        assert_eq!(normal(&old), "index k_1 range, covering");
-        assert_eq!(normal(&plan("mysql", &[row])), normal(&old));
-        assert_eq!(normal(&mysql("ALL", "NULL", "9", "Using where; Using filesort")), "full scan, sort");
-        assert_eq!(normal(&mysql("const", "PRIMARY", "1", "NULL")), "primary key one row");
-        assert_eq!(
-            normal(&mysql("ref", "k_1", "1", "Using index condition")),
-            "index k_1 lookup, index condition"
-        );
-    }
-
-    #[test]
-    fn postgres_plans_are_their_nodes() {
-        let found = plan(
-            "postgres",
-            &[
-                &["Limit"],
-                &["  ->  Index Only Scan using pi1_pdc on pi1"],
-                &["        Index Cond: (price >= 250)"],
-            ],
-        );
-        assert_eq!(normal(&found), "Limit, then Index Only Scan using pi1_pdc on pi1");
-    }
-
-    #[test]
-    fn sqlite_plans_of_all_versions_say_the_same() {
-        let new = plan("sqlite", &[&["3", "0", "0", "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)"]]);
-        let old = plan(
-            "sqlite",
-            &[&["0", "0", "0", "SEARCH TABLE t USING INTEGER PRIMARY KEY (rowid=?) (~1 rows)"]],
-        );
-        assert_eq!(normal(&new), "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)");
-        assert_eq!(normal(&new), normal(&old));
-    }
-
     fn plans(by_block: &[QueryPlan]) -> Vec<StatementPlans> {
         let steps: Vec<StepRecord> = by_block
             .iter()
@@ -237,6 +103,15 @@ mod tests {
             })
             .collect();
         plans_of((1..).zip(&steps))
+    }
+
+    #[test]
+    fn a_plan_of_a_product_is_its_nodes_and_one_of_no_product_its_cells() {
+        let postgres = plan("postgres", &[&["Limit"], &["  ->  Seq Scan on t"]]);
+        assert_eq!(normal(&postgres), "Limit, then Seq Scan on t");
+        let unknown = plan("other", &[&["1", "NULL"], &["2", "t"]]);
+        assert_eq!(normal(&unknown), "1 NULL, then 2 t");
+        assert_eq!(normal(&plan("", &[&["1"]])), "1");
     }
 
     #[test]

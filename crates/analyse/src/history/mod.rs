@@ -15,7 +15,7 @@ use crate::compare::comparability::{differences_of, small_differences};
 use crate::compare::margins::Margins;
 use crate::error::Error;
 use crate::history::values::{Lapse, RunValues, paced_note};
-use crate::model::{Code, LEVEL, Notice, Verdict};
+use crate::model::{Aspect, Code, Difference, LEVEL, Notice, Verdict};
 use crate::statistics::change_point::{least_newer, least_values};
 use crate::statistics::changes::{Changes, ReportedChange, changes_of_all};
 use crate::statistics::describe::{geometric_mean, median};
@@ -196,14 +196,15 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
         parallel::map(&runs[1..], |run| differences_of(of_first, (&run.manifest, &run.starts), &pairs));
     for (run, mut differences) in runs[1..].iter().zip(differences) {
         let (base, other) = (&first.manifest.base, &run.manifest.base);
-        if choices.measure == Measure::Ratio && base != other {
-            differences.push(format!("base of the ratios {base} and {other}"));
+        if choices.measure == Measure::Ratio {
+            let [base, other] = [base, other].map(|name| Some(name.clone()));
+            differences.extend(Difference::of(Aspect::RatioBase, base, other));
         }
         if !differences.is_empty() && !choices.anyway {
             return Err(Error::NotComparable { differences });
         }
-        let unlike = |what: String| {
-            let notice = Notice::new(Code::UnlikeFirst).with("difference", what);
+        let unlike = |difference| {
+            let notice = Notice::new(Code::UnlikeFirst).with("difference", vec![difference]);
             notice.with("run", run.manifest.run_id.as_str())
         };
         notes.extend(differences.into_iter().map(unlike));
@@ -269,7 +270,7 @@ fn reach(series: &[Series]) -> Reach {
 /// What a change of level may come from that is no change of the servers.
 fn changed_in_small(neighbours: &[&RunValues]) -> Option<Notice> {
     let [before, after] = neighbours else { return None };
-    let small = small_differences(&before.manifest, &after.manifest).join("; ");
+    let small = small_differences(&before.manifest, &after.manifest);
     let notice = Notice::new(Code::ChangedWithRun).with("run", after.manifest.run_id.as_str());
     (!small.is_empty()).then(|| notice.with("changes", small))
 }

@@ -3,7 +3,7 @@
 use dbdyno_record::Run;
 
 use super::*;
-use crate::fixtures::{cell, load_step, open_loop, run, shown_all};
+use crate::fixtures::{cell, load_step, open_loop, run, shown_all, shown_differences};
 use crate::model::{BlockShare, Verdict};
 use crate::simulations::{chance, normal};
 
@@ -26,6 +26,11 @@ fn tried(runs: &[Run], choices: HistoryChoices<'_>) -> Result<History, Error> {
 
 fn found(runs: &[Run], choices: HistoryChoices<'_>) -> History {
     tried(runs, choices).unwrap()
+}
+
+fn not_comparable(error: Error) -> String {
+    let Error::NotComparable { differences } = error else { panic!("{error}") };
+    shown_differences(&differences)
 }
 
 /// Twelve nights with 1 % of noise; from the eighth on `b` has 90 % of its rate.
@@ -100,9 +105,9 @@ fn ratios_to_another_base_are_no_series() {
     runs[5].manifest.base = "b".to_owned();
     let choices = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
     let refused = tried(&runs, choices).unwrap_err();
-    insta::assert_snapshot!(refused, @"the runs are not comparable: base of the ratios a and b; --anyway compares them anyway");
+    insta::assert_snapshot!(not_comparable(refused), @"RatioBase a and b");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..choices });
-    insta::assert_snapshot!(shown_all(&anyway.notes), @"unlike-first difference: base of the ratios a and b, run: night-5");
+    insta::assert_snapshot!(shown_all(&anyway.notes), @"unlike-first difference: RatioBase a and b, run: night-5");
     assert_eq!(found(&runs, HistoryChoices::default()).notes, [], "rates have no base");
 }
 
@@ -203,9 +208,9 @@ fn what_is_no_history_is_refused() {
     let other = HistoryChoices { variant: Some("c"), ..HistoryChoices::default() };
     insta::assert_snapshot!(fail(&runs, other), @r#"run night-11 has no variant named "c"; its variants are: a, b"#);
     runs[4].manifest.seed = 8;
-    insta::assert_snapshot!(fail(&runs, HistoryChoices::default()), @"the runs are not comparable: seed 7 and 8; --anyway compares them anyway");
+    insta::assert_snapshot!(not_comparable(fail(&runs, HistoryChoices::default())), @"Seed 7 and 8");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..HistoryChoices::default() });
-    insta::assert_snapshot!(shown_all(&anyway.notes), @"unlike-first difference: seed 7 and 8, run: night-4");
+    insta::assert_snapshot!(shown_all(&anyway.notes), @"unlike-first difference: Seed 7 and 8, run: night-4");
 }
 
 #[test]
@@ -217,9 +222,9 @@ fn a_new_kernel_or_dbdyno_is_reported_with_the_run_that_it_came_with() {
     runs[9].manifest.tool.version = "0.2.0".to_owned();
     let notes = found(&runs, HistoryChoices::default()).notes;
     insta::assert_snapshot!(shown_all(&notes), @r"
-    changed-with-run changes: kernel 6.1.0 and 6.12.0, run: night-7
-    changed-with-run changes: dbdyno 0.1.0 (abc) and 0.2.0 (abc), run: night-9
-    changed-with-run changes: dbdyno 0.2.0 (abc) and 0.1.0 (abc), run: night-10
+    changed-with-run changes: Kernel 6.1.0 and 6.12.0, run: night-7
+    changed-with-run changes: Dbdyno 0.1.0 (abc) and 0.2.0 (abc), run: night-9
+    changed-with-run changes: Dbdyno 0.2.0 (abc) and 0.1.0 (abc), run: night-10
     ");
 }
 

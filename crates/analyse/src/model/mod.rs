@@ -3,6 +3,7 @@
 mod comparison;
 mod context;
 mod cost_breakdown;
+mod difference;
 mod execution;
 pub(crate) mod failure;
 mod findings;
@@ -23,6 +24,7 @@ pub use context::{
     StatementPlans,
 };
 pub use cost_breakdown::{Cause, CostBreakdown, CostPart};
+pub use difference::{Aspect, Difference};
 pub use execution::{Composite, Execution};
 pub use failure::Failure;
 pub use findings::{

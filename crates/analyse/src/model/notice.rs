@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::CheckPart;
 use serde::{Deserialize, Serialize};
 
+use super::difference::{Aspect, Difference};
 use crate::parity::ClassDifference;
 
 /// One warning of a run, or one reason why a run of a step is not used.
@@ -40,6 +41,10 @@ pub enum Figure {
     /// A class of settings in which two variants differ.
     Setting(ClassDifference),
     Design(DesignFault),
+    Differences(Vec<Difference>),
+    /// What differs, and one of its values, each where a sentence has its own place for it.
+    Aspect(Aspect),
+    Value(Aspect, Option<String>),
     Changes(Vec<SettingChange>),
     VariantShares(Vec<VariantShare>),
     /// Of a block that was interrupted and resumed.
@@ -275,6 +280,9 @@ figures! {
     Vec<DeferredWork>: Self::Deferred;
     ClassDifference: Self::Setting;
     DesignFault: Self::Design;
+    Vec<Difference>: Self::Differences;
+    Aspect: Self::Aspect;
+    (Aspect, Option<String>): |(aspect, value)| Self::Value(aspect, value);
     Vec<SettingChange>: Self::Changes;
     Vec<VariantShare>: Self::VariantShares;
     Vec<SessionPart>: Self::Sessions;

@@ -88,6 +88,11 @@ pub fn unexpected(predicted: &Subject, effective: &Subject) -> Vec<Unexpected> {
     wrong
 }
 
+/// A query plan of this form, a text a node, without what differs from run to run.
+pub(crate) fn plan_nodes(form: &str, rows: &[Vec<Option<String>>]) -> Vec<String> {
+    (products::of_form(form).plan_nodes)(rows)
+}
+
 /// Size of the cache of pages that a variant's tables are in, and whether it was configured; `None`
 /// where it is not known.
 pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {

@@ -12,7 +12,8 @@ use super::value::{Value, size, switch};
 /// Settings by name, as the server writes them.
 pub type Settings = BTreeMap<String, String>;
 
-/// A database product, or one that is not known: what its settings are called and what they mean.
+/// A database product, or one that is not known: what its settings are called and what they mean,
+/// and what its query plans say.
 #[derive(Debug)]
 pub(super) struct Product {
     /// As servers and records name it; empty for one that is not known.
@@ -35,9 +36,15 @@ pub(super) struct Product {
     pub(super) word: Option<fn(&str, &str) -> String>,
     /// Settings that follow those that were configured, in a server of this version.
     pub(super) follow: fn(&mut Settings, Configured<'_>, &Self, [u32; 3]),
+    /// A query plan as EXPLAIN gives it, a text a node, without what differs from run to run:
+    /// costs, estimates of rows, values.
+    pub(super) plan_nodes: fn(&[PlanRow]) -> Vec<String>,
     /// Classes that are more than one setting, by the names of `classes.toml`.
     pub(super) classes: &'static [(&'static str, Derive)],
 }
+
+/// Cells of a row; `None` is NULL.
+pub(super) type PlanRow = Vec<Option<String>>;
 
 /// Whether a setting was configured.
 pub(super) type Configured<'a> = &'a dyn Fn(&str) -> bool;

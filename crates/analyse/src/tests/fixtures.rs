@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use serde_json::Map;
 
 use crate::measure::counters::Counters;
-use crate::model::{Code, Cost, Figure, Findings, MetricRow, Notice, StepRun, Validity};
+use crate::model::{Code, Cost, Difference, Figure, Findings, MetricRow, Notice, StepRun, Validity};
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
@@ -422,6 +422,16 @@ pub(crate) fn codes(run: &StepRun) -> Vec<Code> {
     }
 }
 
+/// `StartedMemory of a none and 2 GiB`, a line each.
+pub(crate) fn shown_differences(differences: &[Difference]) -> String {
+    let shown = |Difference { aspect, variant, base, new }: &Difference| {
+        let of = variant.as_ref().map_or_else(String::new, |variant| format!(" of {variant}"));
+        let [base, new] = [base, new].map(|value| value.as_deref().unwrap_or("none"));
+        format!("{aspect:?}{of} {base} and {new}")
+    };
+    differences.iter().map(shown).collect::<Vec<_>>().join("\n")
+}
+
 /// `target-missed [a qr100] rate: 150, target: 200`
 pub(crate) fn shown(notice: &Notice) -> String {
     let plain = |value: serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -431,6 +441,9 @@ pub(crate) fn shown(notice: &Notice) -> String {
     }
     let figure = |(name, figure): (&&str, &Figure)| match figure {
         Figure::Reasons(reasons) => format!("{name}: ({})", shown_all(reasons).replace('\n', "; ")),
+        Figure::Differences(all) => format!("{name}: {}", shown_differences(all).replace('\n', "; ")),
+        Figure::Aspect(aspect) => format!("{name}: {aspect:?}"),
+        Figure::Value(_, value) => format!("{name}: {}", value.as_deref().unwrap_or("none")),
         other => format!("{name}: {}", plain(serde_json::json!(other))),
     };
     let figures: Vec<String> = notice.figures.iter().map(figure).collect();

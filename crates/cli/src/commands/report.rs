@@ -7,6 +7,7 @@ use dbdyno_analyse::{Choices, Findings, analyse_with, join, keep_variants, opera
 use dbdyno_record::{Run, parallel};
 use dbdyno_report::{
     ALL, ReportPart, RunRows, TerminalOptions, find, parquet, published_html, run_html, run_terminal,
+    unlike_runs,
 };
 
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
@@ -73,7 +74,7 @@ fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), Exit
     let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
     let first =
         opened.next().ok_or_else(|| ExitError::usage("name a run directory, or `latest`".to_owned()))?;
-    let mut run = join(first, opened.collect());
+    let mut run = join(first, opened.collect(), unlike_runs);
     keep_variants(&mut run, &args.variants)?;
     let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
     Ok((run, findings))

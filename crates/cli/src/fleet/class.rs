@@ -7,6 +7,7 @@ use std::path::Path;
 use dbdyno_analyse::host_class;
 use dbdyno_plan::Unlike;
 use dbdyno_record::{HostInfo, Run, RunEvent};
+use dbdyno_report::host_class_words;
 
 use crate::exit::ExitError;
 use crate::fleet::{Fleet, Machine};
@@ -64,5 +65,5 @@ impl Fleet<'_> {
 
 /// Which of its CPUs a machine uses is no matter: machines of one host share them.
 fn class(host: &HostInfo) -> Class {
-    host_class(&HostInfo { server_cpus: None, client_cpus: None, ..host.clone() })
+    host_class_words(host_class(&HostInfo { server_cpus: None, client_cpus: None, ..host.clone() }))
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use dbdyno_analyse::{Findings, StepNoise, analyse, best_step_seconds, host_class, noise, numbered, pooled};
 use dbdyno_record::{Manifest, Run};
+use dbdyno_report::host_class_words;
 
 use crate::exit::ExitError;
 use crate::power::store::{self, StoredNoise};
@@ -115,9 +116,8 @@ fn some_of(names: &[String]) -> String {
 /// options, else with any.
 pub(super) fn of_host(manifest: &Manifest) -> Option<NoiseEstimate> {
     let all = store::load(&store::path()?);
-    let is_here = |stored: &&StoredNoise| {
-        stored.build == manifest.tool.build && stored.host == host_class(&manifest.host)
-    };
+    let class = host_class_words(host_class(&manifest.host));
+    let is_here = |stored: &&StoredNoise| stored.build == manifest.tool.build && stored.host == class;
     let fitting = |alike: bool| -> Vec<&StoredNoise> {
         let fits = |stored: &&StoredNoise| {
             manifest.workloads.iter().any(|workload| {
@@ -149,7 +149,7 @@ pub(super) fn stored(manifest: &Manifest, findings: &Findings) -> Vec<StoredNois
             run_id: manifest.run_id.clone(),
             started: manifest.started.clone(),
             build: manifest.tool.build.clone(),
-            host: host_class(&manifest.host),
+            host: host_class_words(host_class(&manifest.host)),
             workload: workload.name.clone(),
             version: workload.version,
             options: workload.options.clone(),

@@ -21,6 +21,7 @@ pub(super) struct StoredNoise {
     pub(super) started: String,
     /// Kind of build of dbdyno: a debug build scatters in its own way.
     pub(super) build: String,
+    /// In words: of a file with other words nothing is found.
     pub(super) host: BTreeMap<String, String>,
     pub(super) workload: String,
     pub(super) version: u32,

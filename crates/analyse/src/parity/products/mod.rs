@@ -1,4 +1,5 @@
-//! The products whose settings are known, one folder or file a family. A new family is a line here.
+//! The products whose settings and query plans are known, one folder or file a family. A new family
+//! is a line here.
 
 mod mysql;
 mod postgres;
@@ -22,12 +23,23 @@ pub(super) const UNKNOWN: Product = Product {
     lines: |_, _, _| Vec::new(),
     word: None,
     follow: |_, _, _, _| (),
+    plan_nodes: |rows| rows.iter().map(|row| joined(row)).collect(),
     classes: &[],
 };
 
 /// The product of this name, as servers say it.
 pub(super) fn of(name: &str) -> &'static Product {
     ALL.iter().copied().flatten().find(|product| product.name == name).unwrap_or(&UNKNOWN)
+}
+
+/// The product that gives query plans of this form, which is the word for its family.
+pub(super) fn of_form(form: &str) -> &'static Product {
+    ALL.iter().copied().flatten().find(|product| product.family == form).unwrap_or(&UNKNOWN)
+}
+
+/// A row of a query plan of which nothing is known.
+fn joined(row: &[Option<String>]) -> String {
+    row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(" ")
 }
 
 // Words for commits, which hold for every product.

@@ -12,6 +12,7 @@ pub(super) const ALL: &[Product] = &[Product {
     cut: |version| Some(major(version)),
     has_tls: true,
     lines: |text, _, _| postgresql_conf(text),
+    plan_nodes: |rows| rows.iter().filter_map(|row| plan_node(row)).collect(),
     classes: &[
         ("always_on", |_| Some(Value::Switch(true))),
         ("charset", charset),
@@ -121,9 +122,27 @@ fn torn_pages(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if reader.is_on("full_page_writes")? { "on" } else { "off" }))
 }
 
+/// A node of a query plan; conditions, which hold the values, are left out.
+fn plan_node(row: &[Option<String>]) -> Option<String> {
+    let line = row.first()?.as_deref()?;
+    match line.trim_start().strip_prefix("->") {
+        Some(node) => Some(node.trim().to_owned()),
+        // The first node is without an arrow, and without an indent.
+        None => (!line.starts_with(' ')).then(|| line.trim().to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_query_plan_is_its_nodes() {
+        let lines =
+            ["Limit", "  ->  Index Only Scan using pi1_pdc on pi1", "        Index Cond: (price >= 250)"];
+        let rows = lines.map(|line| vec![Some(line.to_owned())]);
+        assert_eq!((ALL[0].plan_nodes)(&rows), ["Limit", "Index Only Scan using pi1_pdc on pi1"]);
+    }
 
     #[test]
     fn postgresql_counts_bare_numbers_in_the_settings_own_unit() {

@@ -10,6 +10,7 @@ use dbdyno_record::{
     CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter, VariantInfo,
     load_kept,
 };
+use dbdyno_report::host_class_words;
 use tokio::runtime::Runtime;
 
 use super::{Ready, data_root, held, record_warnings};
@@ -191,7 +192,7 @@ fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Opti
 /// of its blocks are next to each other in every report.
 fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
     let now = host_info(plan, dir.parent().unwrap_or(dir));
-    let (then, now) = (host_class(then), host_class(&now));
+    let [then, now] = [then, &now].map(|host| host_class_words(host_class(host)));
     let differs = |(what, value): (&String, &String)| {
         let now = now.get(what).map_or("unknown", String::as_str);
         (now != value).then(|| format!("{what} {value} then, {now} now"))

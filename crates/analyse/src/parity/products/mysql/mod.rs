@@ -3,6 +3,7 @@
 mod classes;
 mod follow;
 mod option_file;
+mod query_plan;
 
 use super::UNKNOWN;
 use crate::parity::subject::Product;
@@ -25,6 +26,7 @@ const MYSQL: Product = Product {
     zero_is_automatic: true,
     lines: option_file::lines,
     follow: follow::follow,
+    plan_nodes: query_plan::nodes,
     classes: classes::CLASSES,
     ..UNKNOWN
 };

@@ -1,0 +1,113 @@
+//! In what runs, starts of servers and hosts are not alike, in words.
+
+use std::collections::BTreeMap;
+
+use dbdyno_analyse::{Aspect, Difference};
+
+/// Why runs are refused.
+pub fn not_comparable(differences: &[Difference]) -> String {
+    format!("the runs are not comparable: {}; --anyway compares them anyway", phrases(differences))
+}
+
+/// What a run that was made of two says of them.
+pub fn unlike_runs(one: &str, two: &str, differences: &[Difference]) -> String {
+    format!("the runs {one} and {two} are not alike: {}", phrases(differences))
+}
+
+/// What the class of a host is made of, by name.
+pub fn host_class_words(class: Vec<(Aspect, Option<String>)>) -> BTreeMap<String, String> {
+    class.into_iter().map(|(aspect, value)| (name(&aspect), text(&aspect, value.as_deref()))).collect()
+}
+
+/// `seed 7 and 8; server memory of a not limited and 2 GiB`
+pub(crate) fn phrases(differences: &[Difference]) -> String {
+    differences.iter().map(phrase).collect::<Vec<_>>().join("; ")
+}
+
+fn phrase(Difference { aspect, variant, base, new }: &Difference) -> String {
+    let of_variant = variant.as_ref().map_or_else(String::new, |variant| format!(" of {variant}"));
+    let [base, new] = [base, new].map(|value| text(aspect, value.as_deref()));
+    format!("{}{of_variant} {base} and {new}", name(aspect))
+}
+
+/// What differs.
+pub(crate) fn name(aspect: &Aspect) -> String {
+    let name = match aspect {
+        Aspect::Plan => "plan",
+        Aspect::Seed => "seed",
+        Aspect::Build => "build",
+        Aspect::Dbdyno => "dbdyno",
+        Aspect::Kernel => "kernel",
+        Aspect::Machine => "machine",
+        Aspect::CpuModel => "CPU",
+        Aspect::Cpus => "number of CPUs",
+        Aspect::MemoryGib => "memory in GiB",
+        Aspect::ServerCpus => "CPUs of the server",
+        Aspect::ClientCpus => "CPUs of the client",
+        Aspect::ClientWait => "how the client waits",
+        Aspect::DataFilesystem => "filesystem of the data",
+        Aspect::StartedMemory => "server memory",
+        Aspect::StartedCpus => "CPUs of the running server",
+        Aspect::RatioBase => "base of the ratios",
+        Aspect::Workload => "workload",
+        Aspect::Version(workload) => return format!("version of {workload}"),
+        Aspect::Key(path) => path,
+    };
+    name.to_owned()
+}
+
+/// What it is on one side.
+pub(crate) fn text(aspect: &Aspect, value: Option<&str>) -> String {
+    let absent = match aspect {
+        Aspect::ServerCpus | Aspect::ClientCpus => "any",
+        Aspect::StartedMemory => "not limited",
+        Aspect::Workload => "no such workload",
+        _ => "not set",
+    };
+    value.unwrap_or(absent).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn differ(aspect: Aspect, base: Option<&str>, new: Option<&str>) -> Difference {
+        let [base, new] = [base, new].map(|value| value.map(str::to_owned));
+        Difference { aspect, variant: None, base, new }
+    }
+
+    #[test]
+    fn what_differs_is_named_with_both_values() {
+        let memory = differ(Aspect::StartedMemory, None, Some("2 GiB"));
+        let all = [
+            differ(Aspect::Plan, Some("small"), Some("other")),
+            differ(Aspect::MemoryGib, Some("0"), Some("32")),
+            differ(Aspect::ServerCpus, Some("0-1"), None),
+            differ(Aspect::Workload, Some("oltp"), None),
+            differ(Aspect::Version("oltp".to_owned()), Some("1"), Some("2")),
+            differ(Aspect::Key("oltp.settle.wait".to_owned()), Some("\"0s\""), Some("\"1s\"")),
+            differ(Aspect::Key("host.client_threads".to_owned()), None, Some("2")),
+            Difference { variant: Some("a".to_owned()), ..memory.clone() },
+            memory,
+        ];
+        insta::assert_snapshot!(not_comparable(&all).replace("; ", "\n"), @r#"
+        the runs are not comparable: plan small and other
+        memory in GiB 0 and 32
+        CPUs of the server 0-1 and any
+        workload oltp and no such workload
+        version of oltp 1 and 2
+        oltp.settle.wait "0s" and "1s"
+        host.client_threads not set and 2
+        server memory of a not limited and 2 GiB
+        server memory not limited and 2 GiB
+        --anyway compares them anyway
+        "#);
+    }
+
+    #[test]
+    fn the_class_of_a_host_is_by_name() {
+        let class = vec![(Aspect::Cpus, Some("4".to_owned())), (Aspect::ClientCpus, None)];
+        let words = host_class_words(class);
+        assert_eq!((words["number of CPUs"].as_str(), words["CPUs of the client"].as_str()), ("4", "any"));
+    }
+}
