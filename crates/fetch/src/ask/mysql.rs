@@ -28,7 +28,7 @@ pub(super) async fn abilities(question: Question<'_>) -> Result<Abilities, DbErr
         logins,
         default_login: default_login(session).await?,
         tls: tls(
-            base.product() == ConfigProduct::MariaDb && base.release().at_least(11, 4),
+            base.product() == ConfigProduct::MARIADB && base.release().at_least(11, 4),
             setting("have_ssl"),
             setting("ssl_ca"),
         ),

@@ -9,6 +9,7 @@ mod initialise;
 mod login;
 mod my_cnf;
 mod option_file;
+mod products;
 mod ready;
 mod server;
 

@@ -9,12 +9,24 @@ use super::base::{self, PgBase};
 use super::{MAINTENANCE, Postgres, SUPERUSER, claim, conf, pass_file, server};
 use crate::claim::Claim;
 use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Server, ServerSpec, TlsOption, Work};
-use crate::release::{ConfigProduct, Release};
+use crate::release::{ConfigProduct, ProductFacts, Release};
 use crate::running::Data;
 use crate::{Error, Home};
 
+impl ConfigProduct {
+    pub const POSTGRESQL: Self = Self(&ProductFacts {
+        word: "postgresql",
+        name: "PostgreSQL",
+        prefixes: &["pg", "postgresql", "postgres", "pgsql"],
+        base: None,
+        file_form: ("", ""),
+    });
+}
+
 const FACTS: FamilyFacts = FamilyFacts {
     name: "postgres",
+    products: &[ConfigProduct::POSTGRESQL],
+    options: include_str!("../../data/options-postgresql.toml"),
     schemes: &["postgres://", "postgresql://"],
     default_port: 5432,
     socket_prefix: Some(".s.PGSQL."),
@@ -108,7 +120,7 @@ impl Build for PgBase {
     }
 
     fn product(&self) -> ConfigProduct {
-        ConfigProduct::Postgresql
+        ConfigProduct::POSTGRESQL
     }
 
     fn version(&self) -> &str {

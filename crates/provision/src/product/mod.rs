@@ -47,6 +47,10 @@ pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 pub struct FamilyFacts {
     /// The driver's name, as in [`dbdyno_drivers::ALL`].
     pub name: &'static str,
+    /// In the order of tables.
+    pub products: &'static [ConfigProduct],
+    /// The options of its products, as TOML.
+    pub options: &'static str,
     /// How addresses begin: `mysql://`.
     pub schemes: &'static [&'static str],
     pub default_port: u16,
@@ -129,6 +133,9 @@ pub(crate) type OpenEmbedded =
 pub struct Embedded {
     /// The driver's name, as in [`dbdyno_drivers::ALL`].
     pub name: &'static str,
+    pub product: ConfigProduct,
+    /// Its options, as TOML.
+    pub options: &'static str,
     pub open: OpenEmbedded,
 }
 
