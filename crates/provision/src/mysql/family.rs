@@ -7,9 +7,10 @@ use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, TlsSettings}
 
 use super::base::{self, BaseDir};
 use super::my_cnf::MyCnf;
-use super::{Mysql, claim, login, products, server};
+use super::{Mysql, abilities, claim, login, products, server};
+use crate::abilities::Abilities;
 use crate::claim::{Claim, refused};
-use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Server, ServerSpec, Work};
+use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, Work};
 use crate::release::{ConfigProduct, Release};
 use crate::running::Data;
 use crate::{Error, Home};
@@ -98,6 +99,10 @@ impl Family for Mysql {
             let folder = folder.unwrap_or_else(|| database.to_owned());
             Ok(Some(PathBuf::from(folder.trim_start_matches("./"))))
         })
+    }
+
+    fn abilities<'a>(&'a self, question: Question<'a>) -> Work<'a, Result<Abilities, DbError>> {
+        Box::pin(abilities::abilities(question))
     }
 
     fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]) {

@@ -1,6 +1,7 @@
 //! MariaDB, MySQL and Percona Server: their base directories, option files, data directories, and
 //! how they start.
 
+mod abilities;
 mod base;
 mod claim;
 mod command;

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, first_i64};
 
 use super::base::{self, PgBase};
-use super::{MAINTENANCE, Postgres, SUPERUSER, claim, conf, pass_file, server};
+use super::{MAINTENANCE, Postgres, SUPERUSER, abilities, claim, conf, pass_file, server};
+use crate::abilities::Abilities;
 use crate::claim::Claim;
-use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Server, ServerSpec, TlsOption, Work};
+use crate::product::{
+    Base, Build, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, TlsOption, Work,
+};
 use crate::release::{ConfigProduct, ProductFacts, Release};
 use crate::running::Data;
 use crate::{Error, Home};
@@ -90,6 +93,10 @@ impl Family for Postgres {
             let oid = first_i64(&session.rows(&oid).await?);
             Ok(oid.map(|oid| PathBuf::from(format!("base/{oid}"))))
         })
+    }
+
+    fn abilities<'a>(&'a self, question: Question<'a>) -> Work<'a, Result<Abilities, DbError>> {
+        Box::pin(abilities::abilities(question))
     }
 
     fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]) {

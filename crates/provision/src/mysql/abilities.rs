@@ -2,11 +2,10 @@
 //! folder show.
 
 use dbdyno_drivers::{AnySession, DbError, Session, column};
-use dbdyno_provision::Base;
-use dbdyno_provision::intents::ConfigProduct;
 
-use super::Question;
-use crate::{Abilities, ThreadPool, TlsAbility};
+use crate::abilities::{Abilities, ThreadPool, TlsAbility};
+use crate::product::{Base, Question};
+use crate::release::ConfigProduct;
 
 /// A user who is made to see how users are made.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
