@@ -164,7 +164,7 @@ fn owned(
 /// Refuses keys that the family of the variant's server does not have; `who` is the server.
 fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), ExitError> {
     let (option_file, _) = family.facts().option_file;
-    let Some(key) = variant.product_keys().find(|key| key.family != family.facts().name) else {
+    let Some(key) = variant.product_keys().into_iter().find(|key| key.family != family.facts().name) else {
         return Ok(());
     };
     let help = match FAMILIES.iter().any(|other| other.facts().option_file.0 == key.name) {
@@ -177,8 +177,9 @@ fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), E
 /// As [`check_keys`], as far as the plan alone says what the server is: by its address, or by the
 /// key of its option file.
 pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), ExitError> {
-    let by_file =
-        |family: &&&dyn Family| variant.product_keys().any(|key| key.name == family.facts().option_file.0);
+    let by_file = |family: &&&dyn Family| {
+        variant.product_keys().iter().any(|key| key.name == family.facts().option_file.0)
+    };
     let known = match variant.kind() {
         VariantKind::Address(text) => address::family_of(&text)
             .map(|family| (family, format!("{} addresses", family.facts().schemes[0]))),

@@ -2,25 +2,25 @@
 //! each question.
 
 use crate::product::Product;
-use crate::{mysql, null, postgres, sqlite};
 
 macro_rules! products {
     ($d:tt $($product:ident = $folder:ident::$session:ident,)*) => {
         #[derive(Debug, Clone)]
         pub enum Target {
-            $($product($folder::Options),)*
+            $($product(crate::$folder::Options),)*
         }
 
         /// A session of any product; the match costs less than a nanosecond and keeps the hot path
         /// free of boxes.
         #[derive(Debug)]
         pub enum AnySession {
-            $($product($folder::$session),)*
+            $($product(crate::$folder::$session),)*
         }
 
         /// Every driver: its name and what it is for, in the order in which they are listed to
         /// users.
-        pub const ALL: &[(&str, &str)] = &[$(($folder::$product::NAME, $folder::$product::ABOUT),)*];
+        pub const ALL: &[(&str, &str)] =
+            &[$((crate::$folder::$product::NAME, crate::$folder::$product::ABOUT),)*];
 
         /// What the session of whichever product does; `P` is the product.
         macro_rules! each_session {
@@ -52,7 +52,7 @@ macro_rules! products {
         impl Target {
             pub(crate) async fn connect(&self) -> Result<AnySession, crate::DbError> {
                 Ok(match self {
-                    $(Self::$product(options) => AnySession::$product($folder::$product::connect(options).await?),)*
+                    $(Self::$product(options) => AnySession::$product(crate::$folder::$product::connect(options).await?),)*
                 })
             }
         }

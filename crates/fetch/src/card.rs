@@ -8,10 +8,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use dbdyno_provision::Base;
+use dbdyno_provision::{Abilities, Base};
 use serde::{Deserialize, Serialize};
 
-use crate::{Abilities, Error};
+use crate::Error;
 
 const HEAD: &str = "# What dbdyno knows about the server next to this file. `dbdyno servers \
                     remove` needs it.\n";
@@ -112,8 +112,9 @@ pub(crate) fn fingerprint(base_dir: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_provision::{ThreadPool, TlsAbility};
+
     use super::*;
-    use crate::{ThreadPool, TlsAbility};
 
     fn card(program: &str) -> Card {
         let abilities = Abilities {

@@ -3,7 +3,6 @@
 //!
 //! [`Catalogue`] says what can be got (`servers.toml`, and the user's own file).
 
-mod abilities;
 mod add;
 mod ask;
 mod card;
@@ -21,7 +20,6 @@ mod program;
 mod remove;
 mod survey;
 
-pub use abilities::{Abilities, ThreadPool, TlsAbility};
 pub use add::add;
 pub use card::{Answer, Card, Origin, answer_of};
 pub use client::client;

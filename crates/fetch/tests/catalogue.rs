@@ -11,10 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dbdyno_fetch::{
-    self as servers, Card, Catalogue, Entry, Error, Origin, ThreadPool, TlsAbility, catalogue,
-};
-use dbdyno_provision::{Base, list, servers_dir};
+use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, catalogue};
+use dbdyno_provision::{Base, ThreadPool, TlsAbility, list, servers_dir};
 use program::write_program;
 use tempfile::TempDir;
 

@@ -9,7 +9,8 @@ use crate::check_report::{published_problem, section_problem};
 use crate::document::{Problem, Segment};
 use crate::experiment::experiment_problem;
 use crate::load::load_problem;
-use crate::model::spin_problem;
+use crate::model::{EMBEDDED, spin_problem};
+use crate::products::{FAMILIES, a_server, either};
 use crate::variant_keys::STARTED;
 use crate::{DataMode, Kinds, Mistake, Plan, PlanBytes, TlsMode, Variant, Workloads};
 
@@ -143,11 +144,8 @@ fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
 fn workload_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>> {
     if plan.workload.is_empty() {
         let tables: Vec<String> = kinds.iter().map(|kind| format!("[workload.{}]", kind.name())).collect();
-        let list = match tables.split_last() {
-            Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-            _ => tables.concat(),
-        };
-        let message = format!("the plan has no workload: add a table {list}");
+        let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
+        let message = format!("the plan has no workload: add a table {}", either(&tables));
         return problem(&[Segment::Key("workload")], message);
     }
     let mut mistakes = plan.workload.iter().filter_map(|(name, options)| Some((name, options.check(plan)?)));
@@ -215,8 +213,10 @@ fn server_problem(variant: &Variant) -> Option<Mistake> {
         }
     }
     if variant.server.as_deref().is_some_and(|server| !is_name(server)) {
-        let what = "is neither sqlite, null nor a name in the servers folder; for a path set basedir";
-        return Some(("server", format!("has a server that {what}")));
+        let message = format!(
+            "has a server that is neither {EMBEDDED}, null nor a name in the servers folder; for a path set basedir"
+        );
+        return Some(("server", message));
     }
     let address = variant.address.as_deref()?;
     address_problem(address).map(|what| ("address", format!("has an address that {what}")))
@@ -230,26 +230,27 @@ fn option_problem(variant: &Variant) -> Option<Mistake> {
     let is_address = kind.is_address();
     let is_embedded = kind.is_embedded();
     let is_server = is_started || is_address;
+    let address = || "an address".to_owned();
     let of_all = [
         (
             "config",
             variant.config.is_some(),
             is_started || is_embedded,
-            "a server that dbdyno starts (server or basedir) and for sqlite",
+            format!("{STARTED} and for {EMBEDDED}"),
         ),
-        ("server_memory", variant.server_memory.is_some(), is_started, STARTED),
-        ("pragmas", !variant.pragmas.is_empty(), is_embedded, "server = \"sqlite\""),
-        ("password_env", variant.password_env.is_some(), is_address, "an address"),
-        ("option_file", variant.option_file.is_some(), is_address, "an address"),
-        ("tls", variant.tls.is_some(), is_server, "a MariaDB, MySQL or PostgreSQL server"),
+        ("server_memory", variant.server_memory.is_some(), is_started, STARTED.to_owned()),
+        ("pragmas", !variant.pragmas.is_empty(), is_embedded, format!("server = \"{EMBEDDED}\"")),
+        ("password_env", variant.password_env.is_some(), is_address, address()),
+        ("option_file", variant.option_file.is_some(), is_address, address()),
+        ("tls", variant.tls.is_some(), is_server, a_server(FAMILIES)),
     ];
-    let of_product = variant.product_keys().map(|key| (key.name, true, key.fits, key.only_for));
+    let of_product = variant.product_keys().into_iter().map(|key| (key.name, true, key.fits, key.only_for));
     let misplaced = of_product.chain(of_all).find(|(_, is_said, fits, _)| *is_said && !fits);
     if let Some((key, _, _, only_for)) = misplaced {
         return Some((key, format!("has {key}, which is only for {only_for}")));
     }
-    let files = variant.own_option_files().into_iter().filter(|(_, _, file)| file.is_some());
-    let files: Vec<&'static str> = files.map(|(key, _, _)| key).collect();
+    let files: Vec<&'static str> =
+        variant.own_option_files().map(|(family, _)| family.option_file_key).collect();
     if let [first, second, ..] = files[..] {
         return Some((second, format!("has {first} and {second} at once: a server reads only one of them")));
     }

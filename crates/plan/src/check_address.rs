@@ -1,28 +1,27 @@
 //! Checks the address of a server that others run, above all that no password is in it.
 
-/// How addresses begin.
-const SCHEMES: [&str; 3] = ["mysql://", "postgres://", "postgresql://"];
+use crate::products::{FAMILIES, either};
 
 /// What is wrong with an address, as the end of a sentence "... has an address that". It never
 /// quotes the address.
 pub(crate) fn address_problem(address: &str) -> Option<String> {
     if holds_password(address) {
-        return Some(
+        let files: Vec<&str> = FAMILIES.iter().map(|family| family.password_file).collect();
+        return Some(format!(
             "holds a password: take it out and set password_env = \"NAME\" (an environment variable) or \
-             option_file = \"PATH\" (a MySQL option file, or a password file of PostgreSQL)"
-                .to_owned(),
-        );
+             option_file = \"PATH\" ({})",
+            files.join(", or ")
+        ));
     }
-    let form = "is not of the form mysql://user@host:port/database or mysql://user@localhost/database?socket=/path, or the \
-         same with postgres://";
-    let Some(rest) = SCHEMES.into_iter().find_map(|scheme| address.strip_prefix(scheme)) else {
-        return Some(form.to_owned());
+    let mut schemes = FAMILIES.iter().flat_map(|family| family.schemes);
+    let Some(rest) = schemes.find_map(|scheme| address.strip_prefix(scheme)) else {
+        return Some(wrong_form());
     };
     let (location, _) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, database) = location.split_once('/').unwrap_or((location, ""));
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     if host_and_port.is_empty() || authority.starts_with('@') || host_and_port.starts_with(':') {
-        return Some(form.to_owned());
+        return Some(wrong_form());
     }
     if database.is_empty() || database.contains('/') {
         return Some("names no database: it must end in /DATABASE".to_owned());
@@ -35,6 +34,16 @@ pub(crate) fn address_problem(address: &str) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn wrong_form() -> String {
+    let schemes: Vec<&str> = FAMILIES.iter().filter_map(|family| family.schemes.first().copied()).collect();
+    let (first, others) = schemes.split_first().unwrap_or((&"", &[]));
+    format!(
+        "is not of the form {first}user@host:port/database or {first}user@localhost/database?socket=/path, or the \
+         same with {}",
+        either(others)
+    )
 }
 
 /// A colon in front of an `@` (also where the password itself holds `/` or `?`), or a query key for

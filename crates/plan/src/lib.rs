@@ -25,6 +25,7 @@ mod needed_steps;
 mod on;
 mod overrides;
 mod parse;
+mod products;
 mod report;
 mod scalar;
 mod schema;

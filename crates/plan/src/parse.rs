@@ -97,9 +97,7 @@ fn read_figures(path: &Path) -> Result<PublishedFigures, Error> {
 }
 
 fn resolve_paths(plan: &mut Plan, folder: &Path) {
-    for path in plan.files_mut() {
-        *path = folder.join(&*path);
-    }
+    plan.each_file(|path| *path = folder.join(&*path));
     if let Some(path) = &mut plan.host.data_dir {
         *path = folder.join(&*path);
     }

@@ -1,82 +1,78 @@
 //! Keys of a variant that name files, and keys that are for the servers of one family of products.
 
 use std::path::PathBuf;
+use std::slice;
 
+use crate::products::{FAMILIES, Family, a_server};
 use crate::{Plan, Variant};
 
 /// Whose a key of a variant is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct ProductKey {
     pub name: &'static str,
     /// The driver of the family.
     pub family: &'static str,
     /// What a variant must be to have it, and whether this one is.
-    pub(crate) only_for: &'static str,
+    pub(crate) only_for: String,
     pub(crate) fits: bool,
 }
 
 pub(crate) const STARTED: &str = "a server that dbdyno starts (server or basedir)";
-const MYSQL: &str = "a MariaDB or MySQL server";
-const MYSQL_ADDRESS: &str = "the address of a MariaDB or MySQL server";
 
 impl Variant {
     /// Those that the variant has.
-    pub fn product_keys(&self) -> impl Iterator<Item = ProductKey> {
+    pub fn product_keys(&self) -> Vec<ProductKey> {
         let kind = self.kind();
-        let is_address = kind.is_address();
-        let is_server = kind.is_started() || is_address;
-        let of_mysql = [
-            ("engine", self.engine.is_some(), MYSQL, is_server),
-            ("client_charset", self.client_charset.is_some(), MYSQL, is_server),
-            ("column_definitions", self.column_definitions.is_some(), MYSQL, is_server),
-            ("deprecate_eof", self.deprecate_eof.is_some(), MYSQL, is_server),
-            ("session_track", self.session_track.is_some(), MYSQL, is_server),
-            ("server_public_key", self.server_public_key.is_some(), MYSQL_ADDRESS, is_address),
-            ("allow_public_key_retrieval", self.allow_public_key_retrieval, MYSQL_ADDRESS, is_address),
-        ];
-        let fits = kind.is_started();
-        let files = self.own_option_files().into_iter().filter_map(move |(name, family, file)| {
-            file.as_ref().map(|_| ProductKey { name, family, only_for: STARTED, fits })
+        let (is_started, is_address) = (kind.is_started(), kind.is_address());
+        let files = self.own_option_files().map(|(family, _)| ProductKey {
+            name: family.option_file_key,
+            family: family.driver,
+            only_for: STARTED.to_owned(),
+            fits: is_started,
         });
-        let others = of_mysql.into_iter().filter_map(|(name, is_said, only_for, fits)| {
-            is_said.then_some(ProductKey { name, family: "mysql", only_for, fits })
+        let others = FAMILIES.iter().flat_map(|family| {
+            let server = a_server(slice::from_ref(family));
+            let address = format!("the address of {server}");
+            let of_servers =
+                family.keys.iter().map(move |key| (key, server.clone(), is_started || is_address));
+            let of_addresses = family.address_keys.iter().map(move |key| (key, address.clone(), is_address));
+            let said = of_servers.chain(of_addresses).filter(|((_, is_said), ..)| is_said(self));
+            said.map(|((name, _), only_for, fits)| ProductKey { name, family: family.driver, only_for, fits })
         });
-        files.chain(others)
+        files.chain(others).collect()
     }
 
     /// The option file of its server.
     pub fn own_option_file(&self) -> Option<&PathBuf> {
-        self.own_option_files().into_iter().find_map(|(_, _, file)| file.as_ref())
+        self.own_option_files().map(|(_, file)| file).next()
     }
 
-    /// Keys of option files, each with the driver of its family and its file. A server reads one of
-    /// them.
-    pub(crate) fn own_option_files(&self) -> [(&'static str, &'static str, &Option<PathBuf>); 2] {
-        [("my_cnf", "mysql", &self.my_cnf), ("postgresql_conf", "postgres", &self.postgresql_conf)]
+    /// The option files that it names, and whose they are. A server reads one of them.
+    pub(crate) fn own_option_files(&self) -> impl Iterator<Item = (&'static Family, &PathBuf)> {
+        FAMILIES.iter().filter_map(|family| Some((family, (family.option_file)(self).as_ref()?)))
     }
 
-    pub fn own_option_files_mut(&mut self) -> [(&'static str, &mut Option<PathBuf>); 2] {
-        [("my_cnf", &mut self.my_cnf), ("postgresql_conf", &mut self.postgresql_conf)]
+    /// The option file that `key` names.
+    pub fn own_option_file_mut(&mut self, key: &str) -> Option<&mut PathBuf> {
+        let family = FAMILIES.iter().find(|family| family.option_file_key == key)?;
+        (family.option_file_mut)(self).as_mut()
     }
 
-    fn files_mut(&mut self) -> Vec<&mut PathBuf> {
-        let named = [
-            &mut self.basedir,
-            &mut self.my_cnf,
-            &mut self.postgresql_conf,
-            &mut self.option_file,
-            &mut self.server_public_key,
-        ];
+    fn each_file(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
+        self.config.iter_mut().flat_map(|config| config.files_mut()).for_each(&mut *change);
+        for family in FAMILIES {
+            (family.option_file_mut)(self).iter_mut().for_each(&mut *change);
+        }
+        let named = [&mut self.basedir, &mut self.option_file, &mut self.server_public_key];
         let tls = self.tls.iter_mut().flat_map(|tls| [&mut tls.ca, &mut tls.cert, &mut tls.key]);
-        let config = self.config.iter_mut().flat_map(|config| config.files_mut());
-        config.chain(named.into_iter().chain(tls).flatten()).collect()
+        named.into_iter().chain(tls).flatten().for_each(change);
     }
 }
 
 impl Plan {
-    /// Paths of what the variants need: option files, files of intents, base directories, keys and
-    /// certificates.
-    pub fn files_mut(&mut self) -> Vec<&mut PathBuf> {
-        self.variants.iter_mut().flat_map(Variant::files_mut).collect()
+    /// Changes the paths of what the variants need: option files, files of intents, base
+    /// directories, keys and certificates.
+    pub fn each_file(&mut self, mut change: impl FnMut(&mut PathBuf)) {
+        self.variants.iter_mut().for_each(|variant| variant.each_file(&mut change));
     }
 }

@@ -3,13 +3,51 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Deserializer, de};
+
+use crate::Error;
 use crate::product::{Base, Embedded, Family};
-use crate::{Error, mysql, postgres, sqlite};
+use crate::release::ConfigProduct;
 
-/// In the order in which a base directory is looked into.
-pub const FAMILIES: &[&dyn Family] = &[&mysql::Mysql, &postgres::Postgres];
+/// In the order in which a base directory is looked into, and of tables.
+pub const FAMILIES: &[&dyn Family] = &[&crate::mysql::Mysql, &crate::postgres::Postgres];
 
-pub const EMBEDDED: Embedded = sqlite::SQLITE;
+pub const EMBEDDED: Embedded = crate::sqlite::SQLITE;
+
+impl ConfigProduct {
+    pub const EMBEDDED: Self = EMBEDDED.product;
+
+    /// The products that have servers.
+    pub fn servers() -> impl Iterator<Item = Self> {
+        FAMILIES.iter().flat_map(|family| family.facts().products).copied()
+    }
+
+    /// All, in the order of tables.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::servers().chain([Self::EMBEDDED])
+    }
+
+    /// Product and version of a server by its name: `mariadb-10.11.5`.
+    pub fn named(name: &str) -> Option<(Self, &str)> {
+        let (word, version) = name.split_once('-')?;
+        let product = Self::servers().find(|product| product.0.prefixes.contains(&word))?;
+        version.starts_with(|c: char| c.is_ascii_digit()).then_some((product, version))
+    }
+
+    /// The name that catalogues have for the server `name`: `pg-18` for `postgresql-18`.
+    pub fn name_in_catalogues(name: &str) -> Option<String> {
+        let (product, version) = Self::named(name)?;
+        Some(format!("{}-{version}", product.0.prefixes.first()?))
+    }
+}
+
+impl<'de> Deserialize<'de> for ConfigProduct {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let product = Self::all().find(|product| product.0.word == word);
+        product.ok_or_else(|| de::Error::custom(format!("{word:?} is not a product")))
+    }
+}
 
 impl Base {
     /// Looks into `path` and asks the server program in it for its version.

@@ -5,6 +5,7 @@
 //! neither starts nor stops. [`intents`] turns what a plan says of configurations into the options
 //! of each product and version.
 
+mod abilities;
 mod certificates;
 mod cgroup;
 mod claim;
@@ -39,6 +40,7 @@ mod tmp_dir;
 pub mod address;
 pub mod intents;
 
+pub use abilities::{Abilities, ThreadPool, TlsAbility};
 pub use address::{credentials, tls_settings};
 pub use certificates::Certificates;
 pub use cgroup::Cgroup;
@@ -53,6 +55,8 @@ pub use launch::{calling, find_in_path, start_detached};
 pub use leftovers::remove_leftovers;
 pub use peer::local_pid;
 pub use process::Stopped;
-pub use product::{Base, Build, Embedded, Family, FamilyFacts, FileLogin, Server, ServerSpec, TlsOption};
+pub use product::{
+    Base, Build, Embedded, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, TlsOption,
+};
 pub use running::{Data, Running};
 pub use snapshot::{Snapshot, SnapshotFile, SnapshotInfo};

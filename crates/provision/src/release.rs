@@ -4,64 +4,27 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// A product that intents are rendered for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ConfigProduct {
-    MySql,
-    MariaDb,
-    Percona,
-    Postgresql,
-    Sqlite,
+/// What a product is to those who write its configuration.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ProductFacts {
+    /// In the data of intents.
+    pub(crate) word: &'static str,
+    pub(crate) name: &'static str,
+    /// How the names of its servers begin, `mariadb-10.11.5`; those of catalogues first.
+    pub(crate) prefixes: &'static [&'static str],
+    /// The product whose options it has too, where the data have none of its own.
+    pub(crate) base: Option<ConfigProduct>,
+    /// How its option files begin, and each option with a value in them.
+    pub(crate) file_form: (&'static str, &'static str),
 }
 
+/// A product that intents are rendered for: a constant in the folder of its family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConfigProduct(pub(crate) &'static ProductFacts);
+
 impl ConfigProduct {
-    /// All, in the order of tables.
-    pub const ALL: [Self; 5] = [Self::MySql, Self::Percona, Self::MariaDb, Self::Postgresql, Self::Sqlite];
-
-    pub const EMBEDDED: Self = Self::Sqlite;
-
-    /// Name, and how the names of its servers begin, `mariadb-10.11.5`; those of catalogues first.
-    fn names(self) -> (&'static str, &'static [&'static str]) {
-        match self {
-            Self::MySql => ("MySQL", &["mysql"]),
-            Self::MariaDb => ("MariaDB", &["mariadb"]),
-            Self::Percona => ("Percona Server", &["percona"]),
-            Self::Postgresql => ("PostgreSQL", &["pg", "postgresql", "postgres", "pgsql"]),
-            Self::Sqlite => ("SQLite", &[]),
-        }
-    }
-
-    /// The product whose options it has too, where the data have none of its own.
     pub(crate) fn base(self) -> Option<Self> {
-        (self == Self::Percona).then_some(Self::MySql)
-    }
-
-    /// How its option files begin, and each option with a value in them.
-    pub(crate) fn file_form(self) -> (&'static str, &'static str) {
-        match self {
-            Self::MySql | Self::MariaDb | Self::Percona => ("[mysqld]\n", ""),
-            Self::Postgresql => ("", ""),
-            Self::Sqlite => ("", "PRAGMA "),
-        }
-    }
-
-    /// Product and version of a server by its name: `mariadb-10.11.5`.
-    pub fn named(name: &str) -> Option<(Self, &str)> {
-        let (word, version) = name.split_once('-')?;
-        let product = Self::ALL.into_iter().find(|product| product.names().1.contains(&word))?;
-        version.starts_with(|c: char| c.is_ascii_digit()).then_some((product, version))
-    }
-
-    /// The name that catalogues have for the server `name`: `pg-18` for `postgresql-18`.
-    pub fn name_in_catalogues(name: &str) -> Option<String> {
-        let (product, version) = Self::named(name)?;
-        Some(format!("{}-{version}", product.names().1.first()?))
-    }
-
-    /// The products that have servers.
-    pub fn servers() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|product| !product.names().1.is_empty())
+        self.0.base
     }
 
     /// Whether what is said of `self` holds for `other`: what applies to MySQL applies to
@@ -73,7 +36,7 @@ impl ConfigProduct {
 
 impl fmt::Display for ConfigProduct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.names().0)
+        f.write_str(self.0.name)
     }
 }
 

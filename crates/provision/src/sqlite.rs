@@ -6,8 +6,24 @@ use std::time::Duration;
 use dbdyno_drivers::{DbError, Endpoint, Target, sqlite};
 
 use crate::product::Embedded;
+use crate::release::{ConfigProduct, ProductFacts};
 
-pub(crate) const SQLITE: Embedded = Embedded { name: "sqlite", open };
+impl ConfigProduct {
+    pub const SQLITE: Self = Self(&ProductFacts {
+        word: "sqlite",
+        name: "SQLite",
+        prefixes: &[],
+        base: None,
+        file_form: ("", "PRAGMA "),
+    });
+}
+
+pub(crate) const SQLITE: Embedded = Embedded {
+    name: "sqlite",
+    product: ConfigProduct::SQLITE,
+    options: include_str!("../data/options-sqlite.toml"),
+    open,
+};
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -312,7 +312,7 @@ fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
         let has_it = base.plugin_dir().is_some_and(|plugins| plugins.join("ha_rocksdb.so").exists());
         match Server::start(&spec) {
             Ok(server) => {
-                assert!(has_it && base.product() == ConfigProduct::MariaDb, "{name}");
+                assert!(has_it && base.product() == ConfigProduct::MARIADB, "{name}");
                 let engines = "SELECT support FROM information_schema.engines WHERE engine='ROCKSDB'";
                 assert_eq!(ask(&server, engines), "YES", "{name}");
             }

@@ -89,11 +89,11 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
 
 /// Names the plan's files by paths without links and `..`, which lead elsewhere where files travel.
 pub(crate) fn resolve_links(plan: &mut Plan) {
-    for path in plan.files_mut() {
+    plan.each_file(|path| {
         if let Ok(real) = path.canonicalize() {
             *path = real;
         }
-    }
+    });
 }
 
 impl Fleet<'_> {

@@ -172,7 +172,9 @@ impl Fleet<'_> {
 /// The files that a plan names, as far as they are still here: a run that goes on has its own
 /// copies of option files.
 fn named(plan: &mut Plan) -> BTreeSet<PathBuf> {
-    plan.files_mut().into_iter().filter(|path| path.exists()).map(|path| path.clone()).collect()
+    let mut found = BTreeSet::new();
+    plan.each_file(|path| found.extend(path.exists().then(|| path.clone())));
+    found
 }
 
 /// The servers of a plan that are in the servers folder.

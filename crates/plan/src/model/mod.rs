@@ -354,6 +354,9 @@ pub enum TlsMode {
     Verify,
 }
 
+/// The name of the server that works inside dbdyno.
+pub(crate) const EMBEDDED: &str = "sqlite";
+
 /// What a variant is, after checking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VariantKind {
@@ -391,7 +394,7 @@ impl Variant {
         match (&self.basedir, &self.address, self.server.as_deref().unwrap_or_default()) {
             (Some(basedir), _, _) => VariantKind::BaseDir(basedir.clone()),
             (None, Some(address), _) => VariantKind::Address(address.clone()),
-            (None, None, "sqlite") => VariantKind::Embedded,
+            (None, None, EMBEDDED) => VariantKind::Embedded,
             (None, None, "null") => VariantKind::Null,
             (None, None, name) => VariantKind::Named(name.to_owned()),
         }

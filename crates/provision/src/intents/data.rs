@@ -7,15 +7,11 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use super::span::Span;
+use crate::families::{EMBEDDED, FAMILIES};
 use crate::release::{ConfigProduct, Release};
 
 const INTENTS: [&str; 2] =
     [include_str!("../../data/intents-innodb.toml"), include_str!("../../data/intents-other.toml")];
-const OPTIONS: [&str; 3] = [
-    include_str!("../../data/options-mysql.toml"),
-    include_str!("../../data/options-postgresql.toml"),
-    include_str!("../../data/options-sqlite.toml"),
-];
 
 /// Names and values of options.
 pub(crate) type Settings = BTreeMap<String, String>;
@@ -161,7 +157,8 @@ impl Data {
         DATA.get_or_init(|| {
             let intents = INTENTS.iter().flat_map(|text| parsed::<IntentFile>(text).intent).collect();
             let (mut options, mut checked) = (BTreeMap::new(), BTreeMap::new());
-            for file in OPTIONS.iter().map(|text| parsed::<OptionFile>(text)) {
+            let texts = FAMILIES.iter().map(|family| family.facts().options).chain([EMBEDDED.options]);
+            for file in texts.map(parsed::<OptionFile>) {
                 checked.extend(file.checked);
                 for (name, products) in file.option {
                     options.extend(

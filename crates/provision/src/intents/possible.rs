@@ -44,14 +44,14 @@ pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> 
     let of = |product| spans(intent, product, &fits);
     let as_base = |heir: &ConfigProduct| heir.base().is_some_and(|base| of(base) == of(*heir));
     let mut parts = Vec::new();
-    for product in ConfigProduct::ALL.into_iter().filter(|product| !as_base(product)) {
+    for product in ConfigProduct::all().filter(|product| !as_base(product)) {
         let found = of(product);
         if found.is_empty() {
             continue;
         }
         let is_alike =
             |other: &ConfigProduct| *other == product || (other.base() == Some(product) && as_base(other));
-        let names = ConfigProduct::ALL.iter().filter(|other| is_alike(other)).map(ToString::to_string);
+        let names = ConfigProduct::all().filter(|other| is_alike(other)).map(|other| other.to_string());
         let name = names.collect::<Vec<_>>().join(" and ");
         let versions = words(&found);
         parts.push(if versions.is_empty() { name } else { format!("{name} {versions}") });

@@ -275,7 +275,7 @@ fn every_way_of_the_data_can_be_rendered_somewhere() {
 /// Ranges that overlap would make a default ambiguous.
 #[test]
 fn ranges_of_an_option_do_not_overlap() {
-    for product in ConfigProduct::ALL {
+    for product in ConfigProduct::all() {
         for name in Data::get().names(product) {
             let spans: Vec<_> = Data::get().ranges(product, name).iter().map(|range| range.span).collect();
             for (index, span) in spans.iter().enumerate() {

@@ -86,7 +86,7 @@ impl Rendered {
     /// The option file, each option under the intent that it comes from; of SQLite its pragmas.
     pub fn text(&self) -> String {
         let mut text = format!("# For {}, from the config of the plan.\n", self.title);
-        text.push_str(self.product.file_form().0);
+        text.push_str(self.product.0.file_form.0);
         for setting in &self.initdb {
             let value = setting.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
             text.push_str(&format!("# {} (initdb {}{value})\n", setting.intent, setting.name));
@@ -103,7 +103,7 @@ impl Rendered {
     }
 
     fn line(&self, setting: &Setting) -> String {
-        let (statement, name) = (self.product.file_form().1, &setting.name);
+        let (statement, name) = (self.product.0.file_form.1, &setting.name);
         match &setting.value {
             Some(value) => format!("{statement}{name} = {value}\n"),
             None => format!("{name}\n"),

@@ -76,7 +76,7 @@ impl BaseDir {
 
     /// Whether this is MariaDB.
     pub(super) fn is_mariadb(&self) -> bool {
-        self.product == Product::MariaDb
+        self.product == Product::MARIADB
     }
 }
 
@@ -111,11 +111,11 @@ fn first_with(prefix: &Path, candidates: &[&str], inside: &str) -> Option<PathBu
 fn parse_version(line: &str) -> Option<(Product, Release, String)> {
     let text = line.split_once("Ver ")?.1.split_whitespace().next()?;
     let product = if line.contains("MariaDB") {
-        Product::MariaDb
+        Product::MARIADB
     } else if line.contains("Percona") {
-        Product::Percona
+        Product::PERCONA
     } else {
-        Product::MySql
+        Product::MYSQL
     };
     Some((product, Release::parse(text)?, text.to_owned()))
 }

@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_old_server_gets_no_option_that_it_does_not_know() {
-        insta::assert_snapshot!(options(Product::MySql, (5, 6, 24), &MyCnf::default()), @r"
+        insta::assert_snapshot!(options(Product::MYSQL, (5, 6, 24), &MyCnf::default()), @r"
         --no-defaults
         --basedir=/s/base
         --datadir=/d
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn mysql_8_opens_no_second_port_and_needs_no_folder_of_a_package() {
-        let text = options(Product::MySql, (8, 0, 31), &MyCnf::default());
+        let text = options(Product::MYSQL, (8, 0, 31), &MyCnf::default());
         assert!(text.contains("--mysqlx=OFF") && text.contains("--secure-file-priv=NULL"), "{text}");
         assert!(!text.contains("ssl"), "{text}");
     }
@@ -183,7 +183,7 @@ mod tests {
     fn certificates_of_the_run_take_the_place_of_no_tls() {
         let [authority, certificate, key] = ["/t/ca", "/t/c", "/t/k"].map(PathBuf::from);
         let files = CertificateFiles { authority, certificate, key };
-        let base = BaseDir::sample(Product::MariaDb, (10, 11, 5));
+        let base = BaseDir::sample(Product::MARIADB, (10, 11, 5));
         insta::assert_snapshot!(with_tls(&base, &MyCnf::default(), Some(&files), StartOptions::default()), @r"
         --loose-ssl-ca=/t/ca
         --loose-ssl-cert=/t/c
@@ -194,20 +194,20 @@ mod tests {
 
     #[test]
     fn mariadb_runs_without_tls_unless_the_option_file_speaks_of_it() {
-        let text = options(Product::MariaDb, (11, 8, 6), &MyCnf::default());
+        let text = options(Product::MARIADB, (11, 8, 6), &MyCnf::default());
         assert!(text.contains("--skip-ssl\n# TLS is off"), "{text}");
         assert!(!text.contains("mysqlx") && !text.contains("secure"), "{text}");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
         std::fs::write(&path, "[mariadb]\nssl_cert = c.pem\n").unwrap();
-        let my_cnf = MyCnf::read(&path, &BaseDir::sample(Product::MariaDb, (11, 8, 6))).unwrap();
-        let text = options(Product::MariaDb, (11, 8, 6), &my_cnf);
+        let my_cnf = MyCnf::read(&path, &BaseDir::sample(Product::MARIADB, (11, 8, 6))).unwrap();
+        let text = options(Product::MARIADB, (11, 8, 6), &my_cnf);
         assert!(text.starts_with("--defaults-file=/") && !text.contains("skip-ssl"), "{text}");
     }
 
     #[test]
     fn an_engine_that_the_build_lacks_is_named_before_anything_starts() {
-        let base = BaseDir::sample(Product::MariaDb, (10, 11, 5));
+        let base = BaseDir::sample(Product::MARIADB, (10, 11, 5));
         let error = engine_option(&base, &MyCnf::default(), "rocksdb").unwrap_err().to_string();
         insta::assert_snapshot!(error, @"engine rocksdb needs the plugin ha_rocksdb.so, which is not in /s/base; use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)");
     }

@@ -7,9 +7,10 @@ use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, TlsSettings}
 
 use super::base::{self, BaseDir};
 use super::my_cnf::MyCnf;
-use super::{Mysql, claim, login, server};
+use super::{Mysql, abilities, claim, login, products, server};
+use crate::abilities::Abilities;
 use crate::claim::{Claim, refused};
-use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Server, ServerSpec, Work};
+use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, Work};
 use crate::release::{ConfigProduct, Release};
 use crate::running::Data;
 use crate::{Error, Home};
@@ -21,6 +22,8 @@ const OF_MARIADB: usize = 2;
 
 const FACTS: FamilyFacts = FamilyFacts {
     name: "mysql",
+    products: products::ALL,
+    options: include_str!("../../data/options-mysql.toml"),
     schemes: &["mysql://", "mariadb://"],
     default_port: 3306,
     socket_prefix: None,
@@ -98,8 +101,12 @@ impl Family for Mysql {
         })
     }
 
+    fn abilities<'a>(&'a self, question: Question<'a>) -> Work<'a, Result<Abilities, DbError>> {
+        Box::pin(abilities::abilities(question))
+    }
+
     fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]) {
-        let is_mariadb = base.product() == ConfigProduct::MariaDb;
+        let is_mariadb = base.product() == ConfigProduct::MARIADB;
         (base.prefix().join("bin"), if is_mariadb { &["mariadb", "mysql"] } else { &["mysql", "mariadb"] })
     }
 

@@ -1,6 +1,7 @@
 //! MariaDB, MySQL and Percona Server: their base directories, option files, data directories, and
 //! how they start.
 
+mod abilities;
 mod base;
 mod claim;
 mod command;
@@ -9,6 +10,7 @@ mod initialise;
 mod login;
 mod my_cnf;
 mod option_file;
+mod products;
 mod ready;
 mod server;
 

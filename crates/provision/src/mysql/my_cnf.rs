@@ -90,7 +90,7 @@ impl MyCnf {
 
     /// The settings that the data directory must be made with, as command line options.
     pub(super) fn initial_options(&self, base: &BaseDir) -> Vec<String> {
-        let old = base.product != Product::MariaDb && !base.release.at_least(5, 6);
+        let old = base.product != Product::MARIADB && !base.release.at_least(5, 6);
         let wanted = |name: &str| {
             FIXED_AT_INITIALISATION.contains(&plain(name))
                 || (old && FIXED_IN_MYSQL_55.contains(&plain(name)))
@@ -190,8 +190,8 @@ mod tests {
         let text = "[client]\nuser=x\n[mysqld]\ninnodb-page-size=4k\ninnodb_buffer_pool_size=1G\n\
                     innodb_log_file_size=64M\n!include FOLDER/more.cnf\n[mysqld-5.5]\nlower_case_table_names=1\n";
         let options = |version| {
-            let base = BaseDir::sample(Product::MySql, version);
-            read(text, Product::MySql, version).unwrap().initial_options(&base).join(" ")
+            let base = BaseDir::sample(Product::MYSQL, version);
+            read(text, Product::MYSQL, version).unwrap().initial_options(&base).join(" ")
         };
         assert_eq!(options((5, 6, 24)), "--innodb_page_size=4k --innodb_undo_tablespaces=3");
         assert_eq!(
@@ -203,17 +203,17 @@ mod tests {
     #[test]
     fn groups_of_mariadb_are_read_by_mariadb_only() {
         let text = "[mariadb-10.11]\nssl-cert=x.pem\n";
-        assert!(read(text, Product::MariaDb, (10, 11, 5)).unwrap().sets("ssl"));
-        assert!(!read(text, Product::MariaDb, (10, 5, 5)).unwrap().sets("ssl"));
-        assert!(!read(text, Product::MySql, (8, 0, 31)).unwrap().sets("ssl"));
+        assert!(read(text, Product::MARIADB, (10, 11, 5)).unwrap().sets("ssl"));
+        assert!(!read(text, Product::MARIADB, (10, 5, 5)).unwrap().sets("ssl"));
+        assert!(!read(text, Product::MYSQL, (8, 0, 31)).unwrap().sets("ssl"));
     }
 
     #[test]
     fn data_outside_the_data_directory_is_refused() {
         let text = "[mysqld]\nloose-innodb_log_group_home_dir = /mnt/redo\n";
-        let message = read(text, Product::MySql, (8, 0, 31)).unwrap_err().to_string();
+        let message = read(text, Product::MYSQL, (8, 0, 31)).unwrap_err().to_string();
         assert!(message.contains("innodb_log_group_home_dir is an absolute path"), "{message}");
-        assert!(read("[mysqld]\nlog_bin = binlog\n", Product::MySql, (8, 0, 31)).is_ok());
+        assert!(read("[mysqld]\nlog_bin = binlog\n", Product::MYSQL, (8, 0, 31)).is_ok());
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("options");
         std::fs::write(&path, "[mysqld]\n").unwrap();
-        let read = |version| MyCnf::read(&path, &BaseDir::sample(Product::MySql, version));
+        let read = |version| MyCnf::read(&path, &BaseDir::sample(Product::MYSQL, version));
         let message = read((5, 5, 9)).unwrap_err().to_string();
         assert!(
             message.ends_with("MySQL 5.5.9 crashes on a name without ending; call the file my.cnf"),
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn an_absent_file_is_named() {
-        let base = BaseDir::sample(Product::MySql, (8, 0, 31));
+        let base = BaseDir::sample(Product::MYSQL, (8, 0, 31));
         let message = MyCnf::read(Path::new("/nowhere/my.cnf"), &base).unwrap_err().to_string();
         assert_eq!(message, "option file /nowhere/my.cnf: No such file or directory (os error 2)");
     }

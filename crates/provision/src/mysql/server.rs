@@ -114,7 +114,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();
         fs::write(folder.path().join("bin/mysqld"), "1").unwrap();
-        let base = BaseDir::sample_in(folder.path(), ConfigProduct::MariaDb, (10, 11, 5));
+        let base = BaseDir::sample_in(folder.path(), ConfigProduct::MARIADB, (10, 11, 5));
         let hash = |options: &[&str]| {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             key(&base, &options).unwrap().hash

@@ -6,15 +6,30 @@ use std::path::{Path, PathBuf};
 use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, first_i64};
 
 use super::base::{self, PgBase};
-use super::{MAINTENANCE, Postgres, SUPERUSER, claim, conf, pass_file, server};
+use super::{MAINTENANCE, Postgres, SUPERUSER, abilities, claim, conf, pass_file, server};
+use crate::abilities::Abilities;
 use crate::claim::Claim;
-use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Server, ServerSpec, TlsOption, Work};
-use crate::release::{ConfigProduct, Release};
+use crate::product::{
+    Base, Build, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, TlsOption, Work,
+};
+use crate::release::{ConfigProduct, ProductFacts, Release};
 use crate::running::Data;
 use crate::{Error, Home};
 
+impl ConfigProduct {
+    pub const POSTGRESQL: Self = Self(&ProductFacts {
+        word: "postgresql",
+        name: "PostgreSQL",
+        prefixes: &["pg", "postgresql", "postgres", "pgsql"],
+        base: None,
+        file_form: ("", ""),
+    });
+}
+
 const FACTS: FamilyFacts = FamilyFacts {
     name: "postgres",
+    products: &[ConfigProduct::POSTGRESQL],
+    options: include_str!("../../data/options-postgresql.toml"),
     schemes: &["postgres://", "postgresql://"],
     default_port: 5432,
     socket_prefix: Some(".s.PGSQL."),
@@ -80,6 +95,10 @@ impl Family for Postgres {
         })
     }
 
+    fn abilities<'a>(&'a self, question: Question<'a>) -> Work<'a, Result<Abilities, DbError>> {
+        Box::pin(abilities::abilities(question))
+    }
+
     fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]) {
         (base.program().parent().unwrap_or(base.path()).to_path_buf(), &["psql"])
     }
@@ -108,7 +127,7 @@ impl Build for PgBase {
     }
 
     fn product(&self) -> ConfigProduct {
-        ConfigProduct::Postgresql
+        ConfigProduct::POSTGRESQL
     }
 
     fn version(&self) -> &str {

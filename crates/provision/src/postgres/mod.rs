@@ -4,6 +4,7 @@
 //! dbdyno). Different are the user (PostgreSQL refuses to run as root), the installer (`initdb`),
 //! and that a server is many processes.
 
+mod abilities;
 mod base;
 mod claim;
 mod conf;

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use dbdyno_drivers::{AnySession, DbError, Endpoint, Options, Target, TlsSettings};
+use dbdyno_drivers::{AnySession, DbError, Description, Endpoint, Options, Target, TlsSettings};
 
 pub(crate) use server::TLS_HOST;
 pub use server::{Server, ServerSpec};
 
+use crate::abilities::Abilities;
 use crate::claim::Claim;
 use crate::release::{ConfigProduct, Release};
 use crate::running::Data;
@@ -42,11 +43,24 @@ pub struct FileLogin {
 /// The work of a question to a server.
 pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
+/// A server that runs, to be asked what it can do.
+pub struct Question<'a> {
+    pub session: &'a mut AnySession,
+    pub base: &'a Base,
+    pub description: &'a Description,
+    /// The server's, so far.
+    pub log: &'a str,
+}
+
 /// What is said of a family in a word or a number.
 #[derive(Debug)]
 pub struct FamilyFacts {
     /// The driver's name, as in [`dbdyno_drivers::ALL`].
     pub name: &'static str,
+    /// In the order of tables.
+    pub products: &'static [ConfigProduct],
+    /// The options of its products, as TOML.
+    pub options: &'static str,
     /// How addresses begin: `mysql://`.
     pub schemes: &'static [&'static str],
     pub default_port: u16,
@@ -108,6 +122,8 @@ pub trait Family: fmt::Debug + Sync {
         engine: &'a str,
     ) -> Work<'a, Result<Option<PathBuf>, DbError>>;
 
+    fn abilities<'a>(&'a self, question: Question<'a>) -> Work<'a, Result<Abilities, DbError>>;
+
     /// Names of client programs, and the folder where a build has its own.
     fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]);
 
@@ -129,6 +145,9 @@ pub(crate) type OpenEmbedded =
 pub struct Embedded {
     /// The driver's name, as in [`dbdyno_drivers::ALL`].
     pub name: &'static str,
+    pub product: ConfigProduct,
+    /// Its options, as TOML.
+    pub options: &'static str,
     pub open: OpenEmbedded,
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn check(name: &str, base: &Base) {
     // What is said to be checked is what this test has seen. Builds of distributions move on within
     // their line.
     let line = |release: Release| match server.product {
-        ConfigProduct::Postgresql => (release.0[0], 0),
+        ConfigProduct::POSTGRESQL => (release.0[0], 0),
         _ => (release.0[0], release.0[1]),
     };
     let known = checked(server.product).iter().filter_map(|text| Release::parse(text));
@@ -64,11 +64,11 @@ pub(crate) fn check_sqlite() {
     sqlite::create_marked(&options).unwrap();
     let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
     let mut session: AnySession = block_on(endpoint.connect()).unwrap();
-    for option in option_names(ConfigProduct::Sqlite) {
+    for option in option_names(ConfigProduct::SQLITE) {
         let rows = block_on(session.rows(&format!("PRAGMA {option}"))).unwrap();
         let value =
             rows.into_iter().flatten().next().flatten().unwrap_or_else(|| panic!("no pragma {option}"));
-        let range = option_at(ConfigProduct::Sqlite, Release([3, 0, 0]), option).unwrap();
+        let range = option_at(ConfigProduct::SQLITE, Release([3, 0, 0]), option).unwrap();
         assert!(same_value(&range.default, &value), "{option} is {value:?}, in the data {:?}", range.default);
     }
 }

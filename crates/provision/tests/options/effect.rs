@@ -120,7 +120,7 @@ pub(crate) fn check(name: &str, base: &Base) {
     for text in [BUSY, PLAIN] {
         let server = ConfigServer::of_base(base, facts::engine(base));
         let text = match server.product {
-            ConfigProduct::Postgresql => text.replace("page_size = '8 KiB'\n", ""),
+            ConfigProduct::POSTGRESQL => text.replace("page_size = '8 KiB'\n", ""),
             _ => text.to_owned(),
         };
         let intents = Intents::from_table(&text.parse().unwrap()).unwrap();

@@ -165,15 +165,10 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
             continue;
         }
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
-        for (key, own) in variant.own_option_files_mut() {
-            let mut files = FAMILIES.iter().map(|family| family.facts().option_file);
-            if own.is_some()
-                && let Some((_, ending)) = files.find(|(of_family, _)| *of_family == key)
-            {
-                let kept =
-                    option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
-                *own = Some(kept.map_err(ExitError::machine)?);
-            }
+        for (key, ending) in FAMILIES.iter().map(|family| family.facts().option_file) {
+            let Some(own) = variant.own_option_file_mut(key) else { continue };
+            let kept = option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
+            *own = kept.map_err(ExitError::machine)?;
         }
     }
     Ok(())

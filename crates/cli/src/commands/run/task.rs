@@ -36,9 +36,7 @@ fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     // The fleet spends it.
     plan.budget = None;
     if let Some(files) = &args.files {
-        for path in plan.files_mut() {
-            *path = files.join(path.strip_prefix("/").unwrap_or(path));
-        }
+        plan.each_file(|path| *path = files.join(path.strip_prefix("/").unwrap_or(path)));
     }
     give_cpus(&mut plan);
     host::check(&plan, &args.out, 0)?;

@@ -43,7 +43,7 @@ accepted and do nothing, so no intent uses them. Options with one default in all
 fn reference() -> String {
     let data = Data::get();
     let mut text = HEAD.to_owned();
-    for product in ConfigProduct::ALL {
+    for product in ConfigProduct::all() {
         let checked = data.checked(product);
         let versions = if checked.is_empty() { "none".to_owned() } else { checked.join(", ") };
         text.push_str(&format!("\n* {product}: {versions}"));
@@ -57,7 +57,7 @@ fn reference() -> String {
         }
     }
     text.push_str(OPTIONS);
-    ConfigProduct::ALL.iter().for_each(|product| text.push_str(&options(data, *product)));
+    ConfigProduct::all().for_each(|product| text.push_str(&options(data, product)));
     filled::filled(&text)
 }
 
@@ -78,7 +78,7 @@ fn kind(intent: &Intent) -> String {
 /// What the products that have an intent make of it; those that make the same of it together.
 fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
     let mut cells: Vec<(Vec<String>, String)> = Vec::new();
-    for product in ConfigProduct::ALL {
+    for product in ConfigProduct::all() {
         let cell = cell(intent, product);
         if cell == "–" || cell.starts_with("as MySQL") {
             continue;
@@ -95,8 +95,8 @@ fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
 fn cell(intent: &Intent, product: ConfigProduct) -> String {
     let of = |product| (parts(intent, product), absences(intent, product));
     let (parts, absences) = of(product);
-    let is_inherited = product == ConfigProduct::Percona && !parts.is_empty();
-    if is_inherited && (&parts, &absences) == (&of(ConfigProduct::MySql).0, &of(ConfigProduct::MySql).1) {
+    let is_inherited = product == ConfigProduct::PERCONA && !parts.is_empty();
+    if is_inherited && (&parts, &absences) == (&of(ConfigProduct::MYSQL).0, &of(ConfigProduct::MYSQL).1) {
         return format!("as MySQL{UNCHECKED}");
     }
     let is_everywhere = parts.iter().any(|(_, spans)| spans.contains(&Span::default()));
@@ -195,8 +195,8 @@ fn options(data: &Data, product: ConfigProduct) -> String {
     let mut text = String::new();
     for name in data.names(product) {
         let ranges = data.ranges(product, name);
-        let is_inherited = product == ConfigProduct::Percona
-            && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
+        let is_inherited = product == ConfigProduct::PERCONA
+            && std::ptr::eq(ranges, data.ranges(ConfigProduct::MYSQL, name));
         if ranges.len() > 1 && !is_inherited {
             let each = ranges.iter().enumerate();
             let defaults: Vec<String> =
@@ -248,10 +248,10 @@ fn the_page_in_the_documents_is_the_datas_own() {
 #[test]
 fn a_cell_names_options_versions_and_what_is_unchecked() {
     let cell = |name: &str, product| cell(Data::get().intent(name).unwrap(), product);
-    insta::assert_snapshot!(cell("redo", ConfigProduct::MySql), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
-    insta::assert_snapshot!(cell("redo", ConfigProduct::MariaDb), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");
-    insta::assert_snapshot!(cell("binlog_in_engine", ConfigProduct::MariaDb), @"`binlog_storage_engine`, `log_bin` for true (≥12.3) †<br>no option for false (≥12.3) †<br>(`false`)");
-    insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MariaDb), @"`innodb_change_buffering` (<11.0)<br>(`off`)");
-    insta::assert_snapshot!(cell("durability", ConfigProduct::Sqlite), @"`synchronous`");
-    insta::assert_snapshot!(cell("query_cache", ConfigProduct::Postgresql), @"(`off`)");
+    insta::assert_snapshot!(cell("redo", ConfigProduct::MYSQL), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
+    insta::assert_snapshot!(cell("redo", ConfigProduct::MARIADB), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");
+    insta::assert_snapshot!(cell("binlog_in_engine", ConfigProduct::MARIADB), @"`binlog_storage_engine`, `log_bin` for true (≥12.3) †<br>no option for false (≥12.3) †<br>(`false`)");
+    insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MARIADB), @"`innodb_change_buffering` (<11.0)<br>(`off`)");
+    insta::assert_snapshot!(cell("durability", ConfigProduct::SQLITE), @"`synchronous`");
+    insta::assert_snapshot!(cell("query_cache", ConfigProduct::POSTGRESQL), @"(`off`)");
 }

@@ -1,26 +1,15 @@
 //! Starting a server once, with fresh data, to ask what it is and what it can do.
 
-mod mysql;
-mod postgres;
-
-use dbdyno_drivers::{AnySession, DbError, Description, Session, describe};
-use dbdyno_provision::{Base, Error};
+use dbdyno_drivers::{DbError, Session, describe};
+use dbdyno_provision::{Abilities, Base, Error, Question};
 
 use crate::card::fingerprint;
-use crate::{Abilities, Answer, Play, PlayOptions};
-
-struct Question<'a> {
-    session: &'a mut AnySession,
-    base: &'a Base,
-    description: &'a Description,
-    /// The server's, so far.
-    log: &'a str,
-}
+use crate::{Answer, Play, PlayOptions};
 
 const ROCKSDB: &str = "ha_rocksdb.so";
 
 /// Starts the server in `base`, asks it and stops it. Its data is made for this and removed.
-pub(super) fn ask(base: &Base) -> Result<Answer, Error> {
+pub(crate) fn ask(base: &Base) -> Result<Answer, Error> {
     let play = start(base)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -52,15 +41,7 @@ async fn talk(play: &Play, base: &Base) -> Result<(String, String, Abilities), E
     let description = describe(&mut session).await.map_err(failed)?;
     let log = play.log_text()?;
     let question = Question { session: &mut session, base, description: &description, log: &log };
-    let asked = match base.family().facts().name {
-        "mysql" => mysql::abilities(question).await,
-        "postgres" => postgres::abilities(question).await,
-        family => {
-            let why = format!("no one knows what to ask {family}");
-            return Err(Error::Version { program: base.program().to_owned(), why });
-        }
-    };
-    let abilities = asked.map_err(failed)?;
+    let abilities = base.family().abilities(question).await.map_err(failed)?;
     session.close().await;
     Ok((description.product, description.version_text, abilities))
 }

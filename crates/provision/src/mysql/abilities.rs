@@ -2,11 +2,10 @@
 //! folder show.
 
 use dbdyno_drivers::{AnySession, DbError, Session, column};
-use dbdyno_provision::Base;
-use dbdyno_provision::intents::ConfigProduct;
 
-use super::Question;
-use crate::{Abilities, ThreadPool, TlsAbility};
+use crate::abilities::{Abilities, ThreadPool, TlsAbility};
+use crate::product::{Base, Question};
+use crate::release::ConfigProduct;
 
 /// A user who is made to see how users are made.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
@@ -28,7 +27,7 @@ pub(super) async fn abilities(question: Question<'_>) -> Result<Abilities, DbErr
         logins,
         default_login: default_login(session).await?,
         tls: tls(
-            base.product() == ConfigProduct::MariaDb && base.release().at_least(11, 4),
+            base.product() == ConfigProduct::MARIADB && base.release().at_least(11, 4),
             setting("have_ssl"),
             setting("ssl_ca"),
         ),

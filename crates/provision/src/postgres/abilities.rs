@@ -2,8 +2,8 @@
 
 use dbdyno_drivers::{AnySession, DbError, Session, column, first_i64};
 
-use super::Question;
-use crate::{Abilities, ThreadPool, TlsAbility};
+use crate::abilities::{Abilities, ThreadPool, TlsAbility};
+use crate::product::Question;
 
 /// Where the ciphers have this value, the server was built without TLS; before version 12 nothing
 /// else reports.
