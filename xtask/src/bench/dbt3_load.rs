@@ -22,65 +22,11 @@ const LEAST_RATE: f64 = 1.3;
 /// CPU time of making rows over the time of the load, at most.
 const MOST_GENERATION: f64 = 0.15;
 const SCALE_FACTOR: u32 = 1;
-/// Name, columns and primary key of the tables, the largest ones first. The first takes longer than
-/// the others together.
-const TABLES: [(&str, &str, &str); 8] = [
-    (
-        "lineitem",
-        "l_orderkey INTEGER NOT NULL, l_partkey INTEGER NOT NULL, l_suppkey INTEGER NOT NULL, l_linenumber \
-         INTEGER NOT NULL, l_quantity DECIMAL(15,2) NOT NULL, l_extendedprice DECIMAL(15,2) NOT NULL, \
-         l_discount DECIMAL(15,2) NOT NULL, l_tax DECIMAL(15,2) NOT NULL, l_returnflag CHAR(1) NOT NULL, \
-         l_linestatus CHAR(1) NOT NULL, l_shipdate DATE NOT NULL, l_commitdate DATE NOT NULL, l_receiptdate \
-         DATE NOT NULL, l_shipinstruct CHAR(25) NOT NULL, l_shipmode CHAR(10) NOT NULL, l_comment VARCHAR(44) \
-         NOT NULL",
-        "l_orderkey, l_linenumber",
-    ),
-    (
-        "orders",
-        "o_orderkey INTEGER NOT NULL, o_custkey INTEGER NOT NULL, o_orderstatus CHAR(1) NOT NULL, \
-         o_totalprice DECIMAL(15,2) NOT NULL, o_orderdate DATE NOT NULL, o_orderpriority CHAR(15) NOT NULL, \
-         o_clerk CHAR(15) NOT NULL, o_shippriority INTEGER NOT NULL, o_comment VARCHAR(79) NOT NULL",
-        "o_orderkey",
-    ),
-    (
-        "partsupp",
-        "ps_partkey INTEGER NOT NULL, ps_suppkey INTEGER NOT NULL, ps_availqty INTEGER NOT NULL, \
-         ps_supplycost DECIMAL(15,2) NOT NULL, ps_comment VARCHAR(199) NOT NULL",
-        "ps_partkey, ps_suppkey",
-    ),
-    (
-        "customer",
-        "c_custkey INTEGER NOT NULL, c_name VARCHAR(25) NOT NULL, c_address VARCHAR(40) NOT NULL, c_nationkey \
-         INTEGER NOT NULL, c_phone CHAR(15) NOT NULL, c_acctbal DECIMAL(15,2) NOT NULL, c_mktsegment CHAR(10) \
-         NOT NULL, c_comment VARCHAR(117) NOT NULL",
-        "c_custkey",
-    ),
-    (
-        "part",
-        "p_partkey INTEGER NOT NULL, p_name VARCHAR(55) NOT NULL, p_mfgr CHAR(25) NOT NULL, p_brand CHAR(10) \
-         NOT NULL, p_type VARCHAR(25) NOT NULL, p_size INTEGER NOT NULL, p_container CHAR(10) NOT NULL, \
-         p_retailprice DECIMAL(15,2) NOT NULL, p_comment VARCHAR(23) NOT NULL",
-        "p_partkey",
-    ),
-    (
-        "supplier",
-        "s_suppkey INTEGER NOT NULL, s_name CHAR(25) NOT NULL, s_address VARCHAR(40) NOT NULL, s_nationkey \
-         INTEGER NOT NULL, s_phone CHAR(15) NOT NULL, s_acctbal DECIMAL(15,2) NOT NULL, s_comment \
-         VARCHAR(101) NOT NULL",
-        "s_suppkey",
-    ),
-    (
-        "nation",
-        "n_nationkey INTEGER NOT NULL, n_name CHAR(25) NOT NULL, n_regionkey INTEGER NOT NULL, n_comment \
-         VARCHAR(152) NOT NULL",
-        "n_nationkey",
-    ),
-    (
-        "region",
-        "r_regionkey INTEGER NOT NULL, r_name CHAR(25) NOT NULL, r_comment VARCHAR(152) NOT NULL",
-        "r_regionkey",
-    ),
-];
+/// The workload's own tables.
+const SCHEMA: &str = include_str!("../../../crates/workloads/src/dbt3/schema.toml");
+/// The largest ones first. The first takes longer than the others together.
+const TABLES: [&str; 8] =
+    ["lineitem", "orders", "partsupp", "customer", "part", "supplier", "nation", "region"];
 const SERVERS: [&str; 2] = ["mariadb-10.11.5", "pg-15"];
 
 /// All data in memory, and the log so large that it does not decide. The server may read the files.
@@ -231,15 +177,17 @@ fn own(setting: &Setting, host: &Host, round: u32) -> Result<[f64; 2]> {
 
 /// The rows of tables that are there, from files.
 async fn files(generator: &Path, host: &Host, folder: &Path) -> Result<[f64; 2]> {
-    host.query(TABLES.iter().flat_map(|table| made_anew(host, table)).collect()).await?;
+    let schema: toml::Table = SCHEMA.parse()?;
+    let tables = TABLES.iter().map(|table| made_anew(host, table, &schema)).collect::<Option<Vec<_>>>();
+    let tables = tables.context("the schema of DBT3 lacks a table's columns or key")?;
+    host.query(tables.into_iter().flatten().collect()).await?;
     let began = Instant::now();
     let scale = SCALE_FACTOR.to_string();
     output(Command::new(generator).args(["csv", "-s", &scale, "-o"]).arg(folder))?;
     let made = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let load = |tables: &[(&str, &str, &str)]| {
-        let file =
-            |(table, ..): &(&str, &str, &str)| host.load_file(table, &folder.join(format!("{table}.csv")));
+    let load = |tables: &[&str]| {
+        let file = |table: &&str| host.load_file(table, &folder.join(format!("{table}.csv")));
         host.query(tables.iter().map(file).collect())
     };
     tokio::try_join!(load(&TABLES[..1]), load(&TABLES[1..2]), load(&TABLES[2..3]), load(&TABLES[3..]))?;
@@ -250,9 +198,14 @@ async fn files(generator: &Path, host: &Host, folder: &Path) -> Result<[f64; 2]>
 
 /// As dbdyno makes them: rows of InnoDB lie in the order of the primary key, which is there from
 /// the beginning; PostgreSQL's is made after the load, and is no part of it.
-fn made_anew(host: &Host, (table, columns, key): &(&str, &str, &str)) -> [String; 2] {
-    let key = if host.is_mysql { format!(", PRIMARY KEY ({key})") } else { String::new() };
-    [format!("DROP TABLE IF EXISTS {table}"), format!("CREATE TABLE {table} ({columns}{key})")]
+fn made_anew(host: &Host, table: &str, schema: &toml::Table) -> Option<[String; 2]> {
+    let own = schema.get(table)?;
+    let columns =
+        own.get("columns")?.as_array()?.iter().map(toml::Value::as_str).collect::<Option<Vec<_>>>()?;
+    let columns = format!("{} NOT NULL", columns.join(" NOT NULL, ")).replace(" KEY ", " INTEGER ");
+    let key = own.get("key")?.as_str().filter(|_| host.is_mysql);
+    let key = key.map_or(String::new(), |key| format!(", PRIMARY KEY ({key})"));
+    Some([format!("DROP TABLE IF EXISTS {table}"), format!("CREATE TABLE {table} ({columns}{key})")])
 }
 
 fn plan(name: &str, server: &str) -> String {
