@@ -14,7 +14,8 @@ pub fn unlike_runs(one: &str, two: &str, differences: &[Difference]) -> String {
     format!("the runs {one} and {two} are not alike: {}", phrases(differences))
 }
 
-/// What the class of a host is made of, by name.
+/// What the class of a host is made of, by name. Remembered noise has these names as keys: under
+/// others it is not found again.
 pub fn host_class_words(class: Vec<(Aspect, Option<String>)>) -> BTreeMap<String, String> {
     class.into_iter().map(|(aspect, value)| (name(&aspect), text(&aspect, value.as_deref()))).collect()
 }
@@ -87,9 +88,17 @@ mod tests {
             differ(Aspect::Version("oltp".to_owned()), Some("1"), Some("2")),
             differ(Aspect::Key("oltp.settle.wait".to_owned()), Some("\"0s\""), Some("\"1s\"")),
             differ(Aspect::Key("host.client_threads".to_owned()), None, Some("2")),
+            differ(Aspect::Seed, Some("7"), Some("8")),
+            differ(Aspect::Build, Some("release"), Some("debug")),
+            differ(Aspect::Dbdyno, Some("0.1.0"), Some("0.2.0")),
+            differ(Aspect::Kernel, Some("5.10"), Some("6.1")),
+            differ(Aspect::Machine, Some("one"), Some("two")),
+            differ(Aspect::StartedCpus, Some("0"), Some("1")),
+            differ(Aspect::RatioBase, Some("a"), Some("b")),
             Difference { variant: Some("a".to_owned()), ..memory.clone() },
             memory,
         ];
+        assert_eq!(unlike_runs("x", "y", &all[..1]), "the runs x and y are not alike: plan small and other");
         insta::assert_snapshot!(not_comparable(&all).replace("; ", "\n"), @r#"
         the runs are not comparable: plan small and other
         memory in GiB 0 and 32
@@ -98,6 +107,13 @@ mod tests {
         version of oltp 1 and 2
         oltp.settle.wait "0s" and "1s"
         host.client_threads not set and 2
+        seed 7 and 8
+        build release and debug
+        dbdyno 0.1.0 and 0.2.0
+        kernel 5.10 and 6.1
+        machine one and two
+        CPUs of the running server 0 and 1
+        base of the ratios a and b
         server memory of a not limited and 2 GiB
         server memory not limited and 2 GiB
         --anyway compares them anyway
@@ -106,8 +122,26 @@ mod tests {
 
     #[test]
     fn the_class_of_a_host_is_by_name() {
-        let class = vec![(Aspect::Cpus, Some("4".to_owned())), (Aspect::ClientCpus, None)];
-        let words = host_class_words(class);
-        assert_eq!((words["number of CPUs"].as_str(), words["CPUs of the client"].as_str()), ("4", "any"));
+        let class = [
+            (Aspect::CpuModel, Some("Xeon")),
+            (Aspect::Cpus, Some("4")),
+            (Aspect::MemoryGib, Some("32")),
+            (Aspect::ServerCpus, None),
+            (Aspect::ClientCpus, Some("3")),
+            (Aspect::ClientWait, Some("spin")),
+            (Aspect::DataFilesystem, Some("ext4")),
+        ];
+        let class = class.into_iter().map(|(aspect, value)| (aspect, value.map(str::to_owned)));
+        insta::assert_debug_snapshot!(host_class_words(class.collect()), @r#"
+        {
+            "CPU": "Xeon",
+            "CPUs of the client": "3",
+            "CPUs of the server": "any",
+            "filesystem of the data": "ext4",
+            "how the client waits": "spin",
+            "memory in GiB": "32",
+            "number of CPUs": "4",
+        }
+        "#);
     }
 }

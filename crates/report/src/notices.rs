@@ -212,7 +212,7 @@ fn share_text(share: &BlockShare) -> String {
 #[cfg(test)]
 mod tests {
     use dbdyno_analyse::parity::ClassDifference;
-    use dbdyno_analyse::{DeferredWork, RestlessLevel};
+    use dbdyno_analyse::{Aspect, DeferredWork, RestlessLevel};
 
     use super::*;
 
@@ -281,6 +281,18 @@ mod tests {
         assert_eq!(text(&notice), "Different settings: page size: .");
         add_words([&mut notice]);
         assert_eq!(notice.figures["difference"], Figure::from("page size: "));
+    }
+
+    #[test]
+    fn a_different_start_is_in_words_for_readers_of_text_and_of_json() {
+        let memory = |value: Option<&str>| (Aspect::StartedMemory, value.map(str::to_owned));
+        let mut notice = Notice::new(Code::StartedOtherwise).at("a").at("b");
+        notice = notice.with("what", Aspect::StartedMemory);
+        notice = notice.with("base", memory(None)).with("new", memory(Some("2 GiB")));
+        assert_eq!(text(&notice), "Different start: server memory: not limited (a), 2 GiB (b).");
+        add_words([&mut notice]);
+        let words = ["what", "base", "new"].map(|name| notice.figures[name].clone());
+        assert_eq!(words, ["server memory", "not limited", "2 GiB"].map(Figure::from));
     }
 
     #[test]
