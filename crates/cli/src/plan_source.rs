@@ -55,7 +55,7 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// The plan that the flags stand for.
+/// The plan of the flags.
 pub(crate) fn table(spelt: &Spelt) -> Result<Table, ExitError> {
     let variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
     if variants.is_empty() {

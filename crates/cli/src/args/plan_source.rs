@@ -20,7 +20,7 @@ pub(crate) struct PlanSource {
     pub(crate) size: Option<String>,
     #[command(flatten)]
     pub(crate) spelt: Spelt,
-    /// Write the plan that --server or --address stand for to this new file.
+    /// Write the plan of these flags to this new file.
     #[arg(long, value_name = "FILE", requires = "workload")]
     pub(crate) save: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@ use super::Family;
 pub(super) const FAMILY: Family = Family {
     driver: "mysql",
     products: &["MariaDB", "MySQL"],
-    schemes: &["mysql://"],
+    schemes: &["mysql://", "mariadb://"],
     password_file: "a MySQL option file",
     option_file_key: "my_cnf",
     option_file: |variant| &variant.my_cnf,
