@@ -4,9 +4,11 @@
 //!
 //! * `statistics`: the methods. `servers`, `words`: what several folders share.
 //! * `parity`: in what the variants were not set alike, and what is of one product.
+//! * `readings`: what was done and counted between two moments of a step: `span` cuts intervals
+//!   there, `rates` and `counters` measure in it.
+//! * `metrics`: the catalogue of figures, each with its formula.
 //! * `model`: the types of findings, and nothing else.
-//! * `measure`: one execution of a step. `span` cuts intervals at the common window; `rates`,
-//!   `counters` and `latency` measure in it; `metrics` and `cost` make the columns.
+//! * `measure`: the rest of one execution of a step, such as `latency`.
 //! * `validity`: whether its figures may be used.
 //! * `compare`: blocks and variants joined: `ratio`, `inference`, `verdicts`, once or at the
 //!   `interim_analyses` of a run with a budget; `targets`, `fixed_rate` and `zero_rate`, where
@@ -25,9 +27,11 @@ mod histograms;
 mod history;
 mod join;
 mod measure;
+pub mod metrics;
 mod model;
 mod notices;
 pub mod parity;
+mod readings;
 mod servers;
 pub mod statistics;
 #[cfg(test)]
@@ -58,27 +62,26 @@ pub use history::values::{Lapse, RunValues};
 pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use join::{UnlikeWords, join};
 pub use measure::debt::is_in_bytes;
-pub use measure::rates::{keeps_target, least_accepted};
+pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use model::failure::words as failure_words;
-pub use model::metrics;
 pub use model::{
     Agreement, Aspect, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CONFIDENCE,
-    Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown,
-    CostPart, Debt, DebtLevel, Decided, DeviceLoad, DeviceSecond, Difference, Effect, Efficiency, Exclusion,
-    ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings,
-    GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups,
-    MachineRatio, MetricGroup, MetricRow, Notice, Operator, Paired, PercentileRatio, PlanDifference, Prose,
-    PublishedComparison, PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
-    SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, SettingDifference, Severity, Side,
-    StallDifference, StallFigure, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep,
-    SweepPoint, SweepSpread, SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict,
-    WorkloadFindings, ZeroRates,
+    Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, CostBreakdown, CostPart,
+    Debt, DebtLevel, Decided, DeviceSecond, Difference, Effect, Exclusion, ExclusionKind, ExecutedPlan,
+    Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings, GroupMemory, Inference,
+    KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio, MetricGroup, Notice,
+    Operator, Paired, PercentileRatio, PlanDifference, Prose, PublishedComparison, PublishedRow, Quantity,
+    Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen,
+    ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure,
+    StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread,
+    SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
 };
 pub use model::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,
     VariantShare,
 };
 pub use notices::settling::restless;
+pub use readings::rates::{keeps_target, least_accepted};
 pub use validity::failed_check;
 pub use words::{grouped, numbered};
 
@@ -135,7 +138,7 @@ pub fn keep_variants(run: &mut Run, names: &[String]) -> Result<(), Error> {
 /// `None` when it has no window.
 pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     let (from_us, to_us) = step.window()?;
-    let window = measure::span::Span::new(from_us, to_us);
+    let window = readings::span::Span::new(from_us, to_us);
     let (figure, _) = measure::executions::headline(step, &measure::executions::executions(step), window);
     Some((figure, window.seconds()))
 }

@@ -9,7 +9,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use super::{Repository, assert_none, is_product, product_lines};
 
-const CATALOGUE: &str = "crates/analyse/src/model/metrics/";
+const CATALOGUE: &str = "crates/analyse/src/metrics/";
 
 /// Files of product code that have such words as text, with the reason.
 const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
@@ -82,10 +82,10 @@ fn no_product_code_but_its_entry_has_a_metrics_id_as_text() {
 
 #[test]
 fn an_id_in_another_text_is_found() {
-    let entries = "struct { id: \"\", name: \"\" }\nserver_us: \"server\", \"µs/op\", 2, Less,\n    \
+    let entries = "struct { id: \"\", name: \"\" }\nserver_us: \"server\", \"µs/op\", 2, Less, of(\"cpu_us\"),\n    \
                    \"CPU.\";\nfsyncs: \"fsyncs\", \"1/op\", 3, Less, \"All.\";";
     let repository = Repository::of(&[
-        ("crates/analyse/src/model/metrics/cost.rs", entries),
+        ("crates/analyse/src/metrics/cost.rs", entries),
         ("crates/analyse/src/measure/cost.rs", "Cost { server_us: of(\"cpu_us\"), fsyncs: of(\"sync\") }"),
         ("crates/report/src/a.rs", "// \"fsyncs\"\nconst SHOWN: [&str; 2] = [\"id\", \"cost.server_us\"];"),
         ("crates/report/src/b.rs", "say!(\"{fsyncs} fsyncs_2\");\n#[cfg(test)]\nmod tests {\n\"fsyncs\"\n}"),

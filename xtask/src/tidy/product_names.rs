@@ -21,7 +21,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("keys of plans", &["crates/plan/src/model/mod.rs"]),
-    ("old records, which do not say what is embedded", &["crates/analyse/src/measure/measured.rs"]),
+    ("old records, which do not say what is embedded", &["crates/analyse/src/readings/measured.rs"]),
     ("processes that outlive the first one of a killed server", &["crates/provision/src/datadir.rs"]),
     (
         "names that makers of builds use, and what some builds need",

@@ -3,34 +3,33 @@
 use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
 use hdrhistogram::Histogram;
 
-use crate::measure::client_hosts;
-use crate::measure::cost::cost;
-use crate::measure::counted::tail_from;
-use crate::measure::course::{device_seconds, server_events};
+use crate::measure::course::{device_seconds, seconds, server_events};
 use crate::measure::debt::debt;
-use crate::measure::device::device;
-use crate::measure::efficiency::efficiency;
 use crate::measure::executions::{composite, executions, headline};
-use crate::measure::fsyncs::Binlog;
 use crate::measure::group_memory::group_memory;
-use crate::measure::headroom;
-use crate::measure::host_check::host_check;
 use crate::measure::latency::{buckets, is_one_on_both_clocks, latency, merge};
 use crate::measure::lookups::lookups;
-use crate::measure::measured::{Hosting, Measured};
-use crate::measure::metrics::metric_row;
 use crate::measure::outages::longest_without_any;
-use crate::measure::rates::{done, has_telling_seconds, per_second, seconds, seconds_on_target};
 use crate::measure::reach::{self, reach};
 use crate::measure::schedule::{self, schedule};
 use crate::measure::slowest_client::judged_rate;
-use crate::measure::span::{Span, tally};
 use crate::measure::statements::statements;
 use crate::measure::steadiness::{rates_of, steadiness};
+use crate::metrics::cost::cost;
+use crate::metrics::device::device;
+use crate::metrics::efficiency::efficiency;
+use crate::metrics::fsyncs::Binlog;
+use crate::metrics::host_check::host_check;
+use crate::metrics::original::metric_row;
 use crate::model::runs::JUDGED_FROM_SECONDS;
 use crate::model::{ClientReach, KindResult, Notice, StepRun, Validity};
+use crate::readings::counted::tail_from;
+use crate::readings::load_threads::busiest;
+use crate::readings::measured::{Hosting, Measured};
+use crate::readings::rates::{done, has_telling_seconds, per_second, seconds_on_target};
+use crate::readings::span::{Span, tally};
 use crate::validity::record_integrity::times_fault;
-use crate::validity::{refused, validity};
+use crate::validity::{client_hosts, headroom, refused, validity};
 
 /// What a step does not say of itself.
 #[derive(Debug, Clone, Copy)]
@@ -143,7 +142,7 @@ fn client_faults(
     reached: Option<ClientReach>,
     kinds: &[KindResult],
 ) -> Vec<Notice> {
-    let busy = headroom::busiest(step).and_then(headroom::fault);
+    let busy = busiest(step).and_then(headroom::fault);
     let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
     let at_its_rate = reached.as_ref().and_then(reach::fault);
     let late = kinds.iter().filter_map(schedule::fault);

@@ -2,8 +2,8 @@
 
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
 
-use crate::measure::span::covered_us;
 use crate::model::TimeBreakdown;
+use crate::readings::span::covered_us;
 
 /// Work that brings a server to rest.
 const SETTLE: &str = "cleanup";

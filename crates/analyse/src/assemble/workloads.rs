@@ -16,15 +16,15 @@ use crate::compare::ratio::ratio;
 use crate::compare::relative_metrics::relative_metrics;
 use crate::compare::sweep::sweeps;
 use crate::compare::verdicts::Rules;
-use crate::measure::fsyncs::syncs_of;
 use crate::measure::hosts::{client_has_own_cpus, hosting_of};
 use crate::measure::latency::pooled;
-use crate::measure::measured::Hosting;
-use crate::measure::rates::keeps_target;
+use crate::metrics::fsyncs::syncs_of;
 use crate::model::runs::valid;
 use crate::model::{
     Latency, Notice, Ratio, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings, ZeroRates,
 };
+use crate::readings::measured::Hosting;
+use crate::readings::rates::keeps_target;
 use crate::statistics::describe::median;
 use crate::validity::answers::faults;
 use crate::validity::validity;

@@ -9,9 +9,9 @@
 use dbdyno_record::HostInfo;
 
 use crate::cpus::cpu_list;
-use crate::measure::measured::Hosting;
 use crate::model::runs::valid;
 use crate::model::{Cause, CostBreakdown, CostPart, Ratio, StepRun};
+use crate::readings::measured::Hosting;
 
 /// One run of a step as the identity sees it.
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +110,7 @@ fn logarithmic_mean(x: f64, y: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::fixtures::step_run;
-    use crate::model::Cost;
+    use crate::metrics::Cost;
 
     fn run(block: u32, rate: f64, user_us: f64, kernel_us: f64, iowait_us: f64) -> StepRun {
         let cost = Cost {

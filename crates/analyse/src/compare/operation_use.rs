@@ -49,7 +49,8 @@ fn an_operation(run: &StepRun, per_second: f64) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::fixtures::{cell, load_step, run, step_run};
-    use crate::model::{Cost, DeviceLoad, Validity};
+    use crate::metrics::{Cost, DeviceLoad};
+    use crate::model::Validity;
 
     #[test]
     fn medians_of_valid_blocks_and_what_others_read() {

@@ -1,6 +1,6 @@
 //! Every metric of a variant divided by the base's, in the groups that are compared.
 
-use crate::model::metrics::Better;
+use crate::metrics::Better;
 use crate::model::runs::valid;
 use crate::model::{MetricGroup, RelativeMetrics, StepRun};
 

@@ -1,9 +1,9 @@
 //! Background rates that were not kept: a rate with fewer concurrent writes than planned is no
 //! answer to the step's question.
 
-use crate::measure::rates::{keeps_target, least_accepted};
 use crate::model::runs::valid;
 use crate::model::{Code, Notice, StepFindings, VariantStep, Verdict};
+use crate::readings::rates::{keeps_target, least_accepted};
 
 impl StepFindings {
     /// Whether `variant` did not keep the step's background rate. `false` for a step without one,

@@ -1,14 +1,15 @@
-//! The course of a step: what the device did second by second, and what happened to the server.
+//! The course of a step: what clients and device did second by second, and what happened to the
+//! server.
 
-use dbdyno_record::{CounterSeries, StepEvent, StepRecord};
+use dbdyno_record::{CounterSeries, Interval, StepEvent, StepRecord, StepSpec};
 
-use crate::measure::counters::STATUS;
-use crate::measure::measured::Measured;
-use crate::measure::span::Span;
 use crate::model::{DeviceSecond, SecondPoint, ServerEvent, ServerEventKind};
+use crate::readings::counters::{KIB, STATUS};
+use crate::readings::measured::Measured;
+use crate::readings::rates::{amount, unit_of};
+use crate::readings::span::{Span, by_second};
 
 const SECOND_US: f64 = 1e6;
-const KIB: f64 = 1024.0;
 const US_PER_MS: f64 = 1e3;
 const KEYS: [&str; 7] = ["read_bytes", "written_bytes", "reads", "writes", "read_us", "write_us", "flush_us"];
 
@@ -25,6 +26,28 @@ const AGES: [&str; 2] = ["Innodb_checkpoint_age", "Innodb_redo_log_logical_size"
 /// checkpoint, and no trickle.
 const FALL: f64 = 0.25;
 const UPTIME: &str = "Uptime";
+
+/// Rate and greatest times of each whole second, the headline kind first, all clients together.
+/// Seconds are counted from the window's first whole one.
+pub(crate) fn seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> Vec<SecondPoint> {
+    let mut kinds: Vec<&str> = spec.kinds.iter().map(|kind| kind.kind.as_str()).collect();
+    kinds.sort_by_key(|kind| *kind != spec.headline.kind);
+    let first = window.whole_seconds().start;
+    let of_kind = |kind: &str| -> Vec<SecondPoint> {
+        let unit = unit_of(spec, kind);
+        by_second(intervals, kind, None, window)
+            .into_iter()
+            .map(|(second, sum)| SecondPoint {
+                second: second - first,
+                kind: kind.to_owned(),
+                rate: amount(unit, (sum.operations, sum.rows)),
+                service_max_us: sum.service_max_us,
+                response_max_us: sum.response_max_us,
+            })
+            .collect()
+    };
+    kinds.into_iter().flat_map(of_kind).collect()
+}
 
 /// From sample to sample within the window.
 pub(crate) fn device_seconds(step: &Measured<'_>) -> Vec<DeviceSecond> {
@@ -124,8 +147,8 @@ fn stalls(seconds: &[SecondPoint], kind: &str) -> Vec<ServerEvent> {
 mod tests {
     use super::*;
     use crate::fixtures::{read_write_step, series};
-    use crate::measure::counters::Counters;
-    use crate::measure::measured::Hosting;
+    use crate::readings::counters::Counters;
+    use crate::readings::measured::Hosting;
 
     fn seconds_of(counters: &Counters) -> Vec<DeviceSecond> {
         let step = read_write_step();
@@ -192,5 +215,32 @@ mod tests {
         let whats: Vec<_> = found.iter().map(|event| (event.at_seconds, event.what)).collect();
         assert_eq!(whats, [(0.5, ServerEventKind::Lost), (1.0, ServerEventKind::Stall)]);
         assert_eq!(server_events(&step, &seconds, false, Span::new(0, 2_500_000)).len(), 1);
+    }
+
+    #[test]
+    fn seconds_are_counted_from_the_begin_of_the_window_not_of_the_warm_up() {
+        let step = read_write_step();
+        let points = seconds(&step.spec, &step.intervals, Span::new(1_000_000, 2_500_000));
+        let queries: Vec<_> =
+            points.iter().filter(|p| p.kind == "query").map(|p| (p.second, p.rate)).collect();
+        assert_eq!(queries, [(0, 210.0)]);
+    }
+
+    #[test]
+    fn seconds_list_the_headline_first_and_end_with_the_last_whole_second() {
+        let step = read_write_step();
+        let points = seconds(&step.spec, &step.intervals, Span::new(0, 2_500_000));
+        let short: Vec<_> = points.iter().map(|p| (p.kind.as_str(), p.second, p.rate)).collect();
+        assert_eq!(
+            short,
+            [
+                ("query", 0, 190.0),
+                ("query", 1, 210.0),
+                ("insert", 0, 200.0),
+                ("insert", 1, 200.0),
+                ("delete", 0, 200.0),
+                ("delete", 1, 200.0),
+            ]
+        );
     }
 }

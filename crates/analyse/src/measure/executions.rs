@@ -2,9 +2,9 @@
 
 use dbdyno_record::{StepEvent, StepRecord, Unit};
 
-use crate::measure::rates;
-use crate::measure::span::Span;
 use crate::model::{Composite, Execution};
+use crate::readings::rates;
+use crate::readings::span::Span;
 use crate::statistics::describe::{geometric_mean, median};
 
 /// The executions of a step in their order.

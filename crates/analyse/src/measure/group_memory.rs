@@ -1,9 +1,9 @@
 //! Memory of a server whose memory is limited: its own, the page cache of its files, and how often
 //! the limit was hit.
 
-use crate::measure::counters::{at_end, greatest};
-use crate::measure::measured::Measured;
 use crate::model::GroupMemory;
+use crate::readings::counters::{at_end, greatest};
+use crate::readings::measured::Measured;
 
 /// `None` without a group of the server's own.
 pub(crate) fn group_memory(step: &Measured<'_>) -> Option<GroupMemory> {
@@ -23,9 +23,9 @@ pub(crate) fn group_memory(step: &Measured<'_>) -> Option<GroupMemory> {
 mod tests {
     use super::*;
     use crate::fixtures::{read_write_step, series};
-    use crate::measure::counters::Counters;
-    use crate::measure::measured::Hosting;
-    use crate::measure::span::Span;
+    use crate::readings::counters::Counters;
+    use crate::readings::measured::Hosting;
+    use crate::readings::span::Span;
 
     fn of(counters: &Counters) -> Option<GroupMemory> {
         let step = read_write_step();

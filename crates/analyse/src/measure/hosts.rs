@@ -3,8 +3,8 @@
 use dbdyno_record::{HostInfo, Run, VariantInfo};
 
 use crate::cpus::cpu_list;
-use crate::measure::measured::Hosting;
 use crate::model::{Code, Notice};
+use crate::readings::measured::Hosting;
 
 pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     let variants = &run.manifest.variants;

@@ -3,8 +3,8 @@
 use dbdyno_record::{Clock, HistogramSpan};
 use hdrhistogram::Histogram;
 
-use crate::measure::span::Span;
 use crate::model::{Bucket, Latency};
+use crate::readings::span::Span;
 
 /// The original's buckets: label and upper bound, inclusive, in microseconds.
 const BUCKETS: [(&str, u64); 10] = [

@@ -1,32 +1,15 @@
-//! One execution of a step: counters to rates, latencies, costs and what the server had put off.
+//! One execution of a step: readings to latencies, its course and what the server had put off.
 
-pub(crate) mod client_hosts;
-pub(crate) mod cost;
-pub(crate) mod counted;
-pub(crate) mod counters;
 pub(crate) mod course;
 pub(crate) mod debt;
-pub(crate) mod deferred_counters;
-pub(crate) mod device;
-pub(crate) mod efficiency;
 pub(crate) mod executions;
-pub(crate) mod fsyncs;
 pub(crate) mod group_memory;
-pub(crate) mod headroom;
-pub(crate) mod host_check;
 pub(crate) mod hosts;
 pub(crate) mod latency;
 pub(crate) mod lookups;
-pub(crate) mod measured;
-pub(crate) mod metrics;
 pub(crate) mod outages;
-pub(crate) mod polling;
-pub(crate) mod rates;
 pub(crate) mod reach;
-pub(crate) mod reads;
-pub(crate) mod scans;
 pub(crate) mod schedule;
 pub(crate) mod slowest_client;
-pub(crate) mod span;
 pub(crate) mod statements;
 pub(crate) mod steadiness;

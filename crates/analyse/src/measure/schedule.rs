@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{Interval, StepEvent, StepRecord};
 
-use crate::measure::span::{Span, tally};
 use crate::model::{Code, KindResult, Latency, Notice, Schedule};
+use crate::readings::span::{Span, tally};
 
 /// Lag that is no fault, whatever the response time.
 const LAG_ALLOWED_US: f64 = 1_000.0;

@@ -2,8 +2,8 @@
 
 use dbdyno_record::{StepEvent, StepRecord, Target};
 
-use crate::measure::rates::per_second;
-use crate::measure::span::{Span, tally_by_client};
+use crate::readings::rates::per_second;
+use crate::readings::span::{Span, tally_by_client};
 
 /// What all clients would write a second if each wrote as little as the slowest. The original's
 /// rate is over the time to its last client's exit, so that one slow client fails the step; the
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{interval, read_write_step};
-    use crate::measure::rates::keeps_target;
+    use crate::readings::rates::keeps_target;
 
     const WINDOW: Span = Span { from_us: 0, to_us: 10_000_000 };
 

@@ -3,9 +3,9 @@
 use dbdyno_record::{Clock, StepEvent, StepRecord, statement_kind};
 
 use crate::measure::latency::{latency, merge};
-use crate::measure::rates::per_second;
-use crate::measure::span::Span;
 use crate::model::{Code, Latency, Notice, StatementResult};
+use crate::readings::rates::per_second;
+use crate::readings::span::Span;
 
 /// The statements that were counted within operations of `kind`. Times of an operation that is one
 /// statement are `operation`'s. What is wrong with a histogram goes to `faults`.

@@ -1,8 +1,8 @@
 //! How steady one execution of a step was, second by second. Figures of one run: its seconds are no
 //! repetitions.
 
-use crate::measure::span::Span;
 use crate::model::{SecondPoint, Steadiness};
+use crate::readings::span::Span;
 use crate::statistics::describe::median;
 use crate::statistics::series::{longest_gap, modes, period, share_below_half_median};
 use crate::statistics::warm_up::{WarmUp, warm_up};

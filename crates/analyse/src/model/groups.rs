@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::model::metrics::{Cost, DeviceLoad, Efficiency, Figures, Metric, MetricRow};
+use crate::metrics::{Cost, DeviceLoad, Efficiency, Figures, Metric, MetricRow};
 use crate::model::step_run::StepRun;
 
 /// Ratios to the base under the names of the figures: 1.1 in `cpupq` is a tenth more CPU a query.
@@ -78,7 +78,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::model::metrics::Better;
+    use crate::metrics::Better;
 
     #[test]
     fn no_two_metrics_of_one_unit_share_a_name() {

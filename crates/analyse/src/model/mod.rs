@@ -8,7 +8,6 @@ mod execution;
 pub(crate) mod failure;
 mod findings;
 mod groups;
-pub mod metrics;
 mod notice;
 mod report_words;
 pub(crate) mod runs;
@@ -31,7 +30,6 @@ pub use findings::{
     Budget, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
 };
 pub use groups::{MetricGroup, RelativeMetrics};
-pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use notice::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
     Severity, VariantShare,

@@ -3,8 +3,8 @@
 use dbdyno_record::ErrorCounts;
 use serde::Serialize;
 
+use crate::metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 use crate::model::execution::{Composite, Execution};
-use crate::model::metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 use crate::model::notice::Notice;
 use crate::model::state::{Debt, GroupMemory, Lookups, Steadiness};
 

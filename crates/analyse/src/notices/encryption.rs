@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_record::{CellEvent, ConnectionClass, Run};
 
-use crate::measure::measured::Hosting;
 use crate::model::{Code, Notice};
+use crate::readings::measured::Hosting;
 use crate::servers::servers;
 
 const IN_CLEAR: &str = "in clear";

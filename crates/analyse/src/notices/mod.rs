@@ -5,6 +5,8 @@ mod cold;
 mod control;
 mod empty_deletes;
 pub(crate) mod encryption;
+mod fsyncs;
+mod host_check;
 pub(crate) mod invalid_runs;
 mod sessions;
 pub(crate) mod settling;
@@ -18,7 +20,7 @@ use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord,
 use crate::again_of;
 use crate::compare::verdicts::drift_notices;
 use crate::compare::{by_machine, changed, fixed_rate, targets, zero_rate};
-use crate::measure::{debt, fsyncs, host_check, hosts, outages, reach};
+use crate::measure::{debt, hosts, outages, reach};
 use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
 use crate::model::{Code, DesignFault, Notice, Severity, StepFindings, WorkloadFindings};

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use dbdyno_record::{
-    CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientRate, Clock, CounterHeader,
-    CounterLine, CounterSeries, Execution, Headline, HistogramSpan, HostCalibration, HostInfo, Interval,
-    KindSpec, LimitedBy, Manifest, Outcome, Run, RunEvent, ServerInfo, StepEvent, StepRecord, StepSpec,
-    Target, ToolInfo, Unit, VariantInfo, WindowRule, WorkloadInfo,
+    CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientHost, ClientRate, Clock,
+    CounterHeader, CounterLine, CounterSeries, Execution, Headline, HistogramSpan, HostCalibration, HostInfo,
+    Interval, KindSpec, LimitedBy, Manifest, Outcome, Run, RunEvent, ServerInfo, StepEvent, StepRecord,
+    StepSpec, Target, ToolInfo, Unit, VariantInfo, WindowRule, WorkloadInfo,
 };
 use hdrhistogram::Histogram;
 use serde_json::Map;
 
-use crate::measure::counters::Counters;
-use crate::model::{Code, Cost, Difference, Figure, Findings, MetricRow, Notice, StepRun, Validity};
+use crate::metrics::{Cost, Efficiency, MetricRow};
+use crate::model::{Code, Difference, Figure, Findings, Notice, StepRun, Validity};
+use crate::readings::counters::Counters;
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
@@ -263,6 +264,25 @@ pub(crate) fn calibration(connections: u32, statements_per_second: f64) -> Clien
     }
 }
 
+/// That used 1 s of CPU in 2 s.
+pub(crate) fn client_host() -> ClientHost {
+    ClientHost {
+        host: "c1".to_owned(),
+        connections: 4,
+        cpus: 2,
+        measured_us: 2_000_000,
+        cpu_us: 1_000_000,
+        busiest_cpu_us: 0,
+        busiest_run_delay_us: 0,
+        late_us: 0,
+        lag_max_us: 0,
+        clock_offset_us: -5_000,
+        clock_error_us: 40,
+        clock_drift_us: 3,
+        clock_source: String::new(),
+    }
+}
+
 pub(crate) fn cell(block: u32, variant: &str, steps: Vec<StepRecord>) -> CellRecord {
     let server = ServerInfo { version_text: format!("{variant} 1.0"), ..ServerInfo::default() };
     CellRecord {
@@ -376,7 +396,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         rate,
         kinds: Vec::new(),
         metrics: MetricRow::default(),
-        efficiency: crate::model::Efficiency::default(),
+        efficiency: Efficiency::default(),
         cost: Cost::default(),
         device: None,
         host_check: None,

@@ -10,7 +10,7 @@
 use crate::model::{Code, Notice};
 use dbdyno_record::{CellRecord, StepRecord};
 
-use crate::measure::span::Span;
+use crate::readings::span::Span;
 
 /// One as long as this makes a step invalid. They are not added up: in hours of a machine that is
 /// far too busy there may be two of half a second.

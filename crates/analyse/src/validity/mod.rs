@@ -1,7 +1,9 @@
 //! Whether the figures of a step may be used, and why not.
 
 pub(crate) mod answers;
+pub(crate) mod client_hosts;
 pub(crate) mod client_pauses;
+pub(crate) mod headroom;
 pub(crate) mod record_integrity;
 pub(crate) mod refused;
 
@@ -9,7 +11,6 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{Check, Interval, Outcome, StepEvent, StepRecord};
 
-use crate::measure::client_hosts;
 use crate::model::{Code, Notice, Validity};
 use crate::validity::record_integrity::of_client;
 

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use dbdyno_record::{Clock, Interval, StepEvent, StepRecord};
 
 use crate::measure::latency::counts_in;
-use crate::measure::span::Span;
 use crate::model::{Code, Notice};
+use crate::readings::span::Span;
 
 /// Client and kind.
 type Key<'a> = (u32, &'a str);

@@ -1,20 +1,94 @@
-//! CPU, context switches and fsyncs charged to who caused them, for one unit of the headline.
+//! CPU, switches, fsyncs, reads and wake-ups for one unit of a step's headline, charged to who
+//! caused them.
 
 use dbdyno_record::{StatementClass, StepEvent, Unit};
 
-use crate::measure::counters::{Change, STATUS, change};
-use crate::measure::fsyncs::{self, Binlog};
-use crate::measure::headroom::{self, Busiest};
-use crate::measure::measured::{Hosting, Measured};
-use crate::measure::metrics::HOST_BUSY;
-use crate::measure::rates::unit_of;
-use crate::measure::span::Span;
-use crate::measure::{client_hosts, polling, reads};
-use crate::model::Cost;
+use super::fsyncs::{self, Binlog};
+use super::{group, reads};
+use crate::readings::counters::{Change, STATUS, change};
+use crate::readings::load_threads::{self, Busiest};
+use crate::readings::measured::{Hosting, Measured};
+use crate::readings::rates::unit_of;
+use crate::readings::span::Span;
+use crate::readings::{client_hosts, polling};
 
 /// New threads for each connection that was opened again, from which on the switches of those that
 /// ended are missed.
 const NEW_THREADS_SHARE: f64 = 0.01;
+
+group! {
+    /// CPU and IO charged to who used them, for one unit of the step's headline.
+    Cost: |c: Charged<'_>| {
+        server_cpu_us: "server", "µs/op", 2, Less, c.server.total_us,
+            "CPU of the server process; NA when it is not visible (embedded, another host).";
+        server_user_us: "user", "µs/op", 2, Less, c.server.user_us, "The server's CPU in user mode.";
+        server_kernel_us: "kernel", "µs/op", 2, Less, c.server.kernel_us, "The server's CPU in the kernel.";
+        client_cpu_us: "client", "µs/op", 2, Less, c.client.total_us,
+            "CPU of the load client without polling; with an embedded database it includes the database.";
+        // This and the next are unknown of a client that spins: what it polled in vain is in both.
+        client_user_us: "client user", "µs/op", 2, Less, c.client.user_us, "The client's CPU in user mode.";
+        client_kernel_us: "client kernel", "µs/op", 2, Less, c.client.kernel_us,
+            "The client's CPU in the kernel.";
+        client_polling_share: "polling", "of CPU", 3, NotCompared, polling::share(c.step),
+            "Share of the load threads' CPU spent polling for answers. Not part of any other figure. NA for a client that sleeps.";
+        rest_cpu_us: "rest", "µs/op", 2, Less, c.rest(), "CPU of the host used by neither server nor client.";
+        host_iowait_us: "IO wait", "µs/op", 2, Less, c.step.per_unit("host", &["cpu_iowait_us"]),
+            "Time in which CPUs of the host were idle while something waited for IO.";
+        host_steal_share: "steal", "of CPUs", 4, NotCompared, stolen_share(c.step),
+            "Share of the host's CPU time that the hypervisor gave to others.";
+        server_switches: "switches", "1/op", 3, Less,
+            c.of_threads(&["voluntary_switches", "involuntary_switches"]),
+            "Context switches of the server's threads.";
+        server_voluntary_switches: "sleeps", "1/op", 3, Less, c.of_threads(&["voluntary_switches"]),
+            is_last = true, "The server's threads went to sleep (voluntary switches), and were woken again.";
+        server_involuntary_switches: "preempted", "1/op", 3, Less,
+            c.of_threads(&["involuntary_switches"]), is_last = true,
+            "The server's threads were preempted (involuntary switches).";
+        server_run_delay_us: "run queue", "µs/op", 2, Less, c.of_threads(&["run_delay_us"]), is_last = true,
+            "Time in which the server's threads could have run and waited for a CPU; NA where \
+             the kernel does not count it.";
+        server_rescheduling_interrupts: "server RES", "1/op", 3, Less,
+            c.step.per_unit("interrupts", &["server_rescheduling"]), is_last = true,
+            "Rescheduling interrupts of the server's CPUs; NA, as the next three, where server \
+             and client have no CPUs of their own.";
+        server_function_call_interrupts: "server CAL", "1/op", 3, Less,
+            c.step.per_unit("interrupts", &["server_function_call"]), is_last = true,
+            "Function-call interrupts of the server's CPUs; newer kernels wake idle CPUs by them.";
+        client_rescheduling_interrupts: "client RES", "1/op", 3, Less,
+            c.step.per_unit("interrupts", &["client_rescheduling"]), is_last = true,
+            "Rescheduling interrupts of the client's CPUs: the server pays for each answer that \
+             wakes a client by one.";
+        client_function_call_interrupts: "client CAL", "1/op", 3, Less,
+            c.step.per_unit("interrupts", &["client_function_call"]), is_last = true,
+            "Function-call interrupts of the client's CPUs.";
+        load_voluntary_switches: "client sleeps", "1/op", 3, Less,
+            c.step.per_unit("load", &["voluntary_switches"]).filter(|_| c.has_server), is_last = true,
+            "The client's load threads went to sleep, and were woken by an answer or a timer; NA \
+             of more than 64.";
+        fsyncs_per_commit: "fsyncs", "1/commit", 3, Less, fsyncs::per_commit(c.step, c.syncs, c.events),
+            "fsyncs of the server's files, its binary log included, for one operation that \
+             writes: each commits once.";
+        write_amplification: "write amp.", "B/B", 2, Less, write_amplification(c.step),
+            "Write amplification: bytes written to the device of the data directory for each \
+             byte of column values inserted or set.";
+        server_read_kib: "server read", "KiB/op", 3, Less, reads::server_read_kib(c.step),
+            "Reads of the server's processes from storage, as the kernel counts them; the device's rkbpq includes reads by others.";
+        others_read_share: "others read", "of device", 3, NotCompared, reads::others_share(c.step),
+            "Reads of the data's device that the server did not cause, as a share of all of \
+             them; below 0: it read from other devices too.";
+        sampler_core_share: "sampler", "core", 4, Less,
+            Some(c.step.per_second("sampler", &["cpu_us"])? / 1e6),
+            "CPU of the sampler itself, as a share of one core.";
+        busiest_load_thread_share: "load thread", "of time", 3, Less,
+            load_threads::busiest(c.step).map(Busiest::wanted),
+            "Part of the time in which the client's busiest load thread ran or waited for a CPU; \
+             from 0.9 on the step is invalid.";
+        load_thread_wait_share: "thread waited", "of time", 4, NotCompared,
+            load_threads::longest_wait(c.step),
+            "Part of the time in which a load thread, the worst of them, waited for a CPU; with \
+             CPUs of its own the step is invalid from 0.1 on.";
+    }
+}
 
 /// CPU of one process for one unit of the headline, in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,6 +98,18 @@ pub(crate) struct Cpu {
     pub(crate) kernel_us: Option<f64>,
 }
 
+/// What the figures are made of.
+struct Charged<'a> {
+    step: &'a Measured<'a>,
+    syncs: Option<Binlog>,
+    events: &'a [StepEvent],
+    server: Cpu,
+    client: Cpu,
+    has_server: bool,
+    /// And none of its threads was missed.
+    sees_threads: bool,
+}
+
 /// Each figure is `None` where its source was not sampled or nothing was done. `syncs` and `events`
 /// are what [`fsyncs::per_commit`] asks for.
 pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Cost {
@@ -31,41 +117,27 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
     let client = elsewhere(step, events).unwrap_or_else(|| client(step));
     let sees_threads = has_server && !loses_switches(step, events);
-    let of_threads = |keys: &[&str]| per_unit(step, "switches", keys).filter(|_| sees_threads);
-    let interrupts = |key| per_unit(step, "interrupts", &[key]);
-    Cost {
-        server_cpu_us: server.total_us,
-        server_user_us: server.user_us,
-        server_kernel_us: server.kernel_us,
-        client_cpu_us: client.total_us,
-        client_user_us: client.user_us,
-        client_kernel_us: client.kernel_us,
-        client_polling_share: polling::share(step),
-        rest_cpu_us: rest(step, server, client),
-        host_iowait_us: per_unit(step, "host", &["cpu_iowait_us"]),
-        host_steal_share: stolen_share(step),
-        server_switches: of_threads(&["voluntary_switches", "involuntary_switches"]),
-        server_voluntary_switches: of_threads(&["voluntary_switches"]),
-        server_involuntary_switches: of_threads(&["involuntary_switches"]),
-        server_run_delay_us: of_threads(&["run_delay_us"]),
-        server_rescheduling_interrupts: interrupts("server_rescheduling"),
-        server_function_call_interrupts: interrupts("server_function_call"),
-        client_rescheduling_interrupts: interrupts("client_rescheduling"),
-        client_function_call_interrupts: interrupts("client_function_call"),
-        load_voluntary_switches: per_unit(step, "load", &["voluntary_switches"]).filter(|_| has_server),
-        fsyncs_per_commit: fsyncs::per_commit(step, syncs, events),
-        write_amplification: write_amplification(step),
-        server_read_kib: reads::server_read_kib(step),
-        others_read_share: reads::others_share(step),
-        sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),
-        busiest_load_thread_share: headroom::busiest(step).map(Busiest::wanted),
-        load_thread_wait_share: headroom::longest_wait(step),
-    }
+    Cost::of(&Charged { step, syncs, events, server, client, has_server, sees_threads })
 }
 
-/// The increase of a sum of counters for one unit of the headline.
-fn per_unit(step: &Measured<'_>, source: &str, keys: &[&str]) -> Option<f64> {
-    step.change(source, keys).and_then(|change| step.per_headline_unit(change))
+impl Charged<'_> {
+    /// Of the server's threads.
+    fn of_threads(&self, keys: &[&str]) -> Option<f64> {
+        self.step.per_unit("switches", keys).filter(|_| self.sees_threads)
+    }
+
+    /// Host minus server minus client: the kernel's own threads and other programs. Not below 0,
+    /// since the host counts in ticks and the processes exactly. `None` for another's server: it
+    /// may or may not be on this host.
+    fn rest(&self) -> Option<f64> {
+        let known = match self.step.hosting {
+            Hosting::Process => self.server.total_us? + self.client.total_us?,
+            Hosting::Embedded | Hosting::Nothing => self.client.total_us?,
+            Hosting::External => return None,
+        };
+        let host = self.step.per_headline_unit(polling::host_busy(self.step)?)?;
+        Some((host - known).max(0.0))
+    }
 }
 
 /// Share of the time of all the host's CPUs in which they had something to run and were not there
@@ -150,26 +222,11 @@ pub(crate) fn process(step: &Measured<'_>, source: &str, span: Span) -> Cpu {
     Cpu { total_us, user_us: Some(total * user / ticks), kernel_us: Some(total * kernel / ticks) }
 }
 
-/// Host minus server minus client: the kernel's own threads and other programs. Not below 0, since
-/// the host counts in ticks and the processes exactly. `None` for another's server: it may or may
-/// not be on this host.
-fn rest(step: &Measured<'_>, server: Cpu, client: Cpu) -> Option<f64> {
-    let known = match step.hosting {
-        Hosting::Process => server.total_us? + client.total_us?,
-        Hosting::Embedded | Hosting::Nothing => client.total_us?,
-        Hosting::External => return None,
-    };
-    let busy = polling::without(step, step.change("host", &HOST_BUSY)?);
-    let host = step.per_headline_unit(busy)?;
-    Some((host - known).max(0.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{read_write_step, series};
-    use crate::measure::counters::Counters;
-    use crate::measure::span::Span;
+    use crate::readings::counters::{Counters, HOST_BUSY};
 
     const PROCESS: [&str; 3] = ["cpu_us", "cpu_user_us", "cpu_kernel_us"];
     const SWITCHES: [&str; 3] = ["voluntary_switches", "involuntary_switches", "run_delay_us"];

@@ -1,67 +1,92 @@
-//! The original's 21 columns, from our counters. What each is and where it differs:
+//! The original's metric row: its 21 columns, from our counters. What each is and where it differs:
 //! docs/reference/metrics.md.
 
 use dbdyno_record::Unit;
 
-use crate::measure::counters::{Change, at_end, greatest};
-use crate::measure::measured::{Hosting, Measured};
-use crate::measure::polling;
-use crate::measure::rates::throughput_percentile;
-use crate::measure::span::tally;
-use crate::model::MetricRow;
+use super::group;
+use crate::readings::counters::{KIB, at_end, greatest};
+use crate::readings::measured::Measured;
+use crate::readings::polling::host_busy;
+use crate::readings::rates::throughput_percentile;
+use crate::readings::span::tally;
 
-const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-/// What a host's CPUs did other than nothing, waiting for IO, or work for another machine.
-pub(crate) const HOST_BUSY: [&str; 5] =
-    ["cpu_user_us", "cpu_nice_us", "cpu_system_us", "cpu_irq_us", "cpu_softirq_us"];
+group! {
+    /// The original's 21 columns under their names; `None` prints as `NA`. Names with `q` mean "per
+    /// insert" in `l.*` steps, as in the original.
+    MetricRow: |step: Measured<'_>| {
+        ips: "ips", "rows/s", 0, More,
+            step.in_window(step.insert_kind().map_or(0.0, |kind| step.rate_of(kind))),
+            "Inserts per second; in l.x indexed rows per second.";
+        qps: "qps", "1/s", 0, More, step.in_window(query_rate(step)), "Queries per second.";
+        rps: "rps", "1/s", 0, Neither, step.per_second("disk", &["reads"]),
+            "Reads per second of the block device.";
+        rmbps: "rmbps", "MiB/s", 1, Neither, Some(step.per_second("disk", &["read_bytes"])? / MIB),
+            "MiB read per second from the block device.";
+        wps: "wps", "1/s", 0, Neither, step.per_second("disk", &["writes"]),
+            "Writes per second of the block device.";
+        wmbps: "wmbps", "MiB/s", 1, Neither, Some(step.per_second("disk", &["written_bytes"])? / MIB),
+            "MiB written per second to the block device.";
+        rpq: "rpq", "1/op", 3, Less, step.per_unit("disk", &["reads"]),
+            "Device reads per query (per insert in l.* steps).";
+        rkbpq: "rkbpq", "KiB/op", 3, Less, Some(step.per_unit("disk", &["read_bytes"])? / KIB),
+            "KiB read per query (per insert in l.* steps).";
+        wpi: "wpi", "1/row", 3, Less, per_insert(step, "writes"),
+            "Device writes per insert, in query steps too.";
+        wkbpi: "wkbpi", "KiB/row", 3, Less, Some(per_insert(step, "written_bytes")? / KIB),
+            "KiB written per insert, in query steps too.";
+        csps: "csps", "1/s", 0, Neither, step.per_second("host", &["context_switches"]),
+            "Context switches per second of the whole host.";
+        cpups: "cpups", "%", 1, Neither, busy_percent(step),
+            "User and kernel CPU of the whole host, in percent of all cores.";
+        cspq: "cspq", "1/op", 3, Less, step.per_unit("host", &["context_switches"]),
+            "Context switches of the host per query (per insert in l.* steps).";
+        cpupq: "cpupq", "µs/op", 0, Less, step.per_headline_unit(host_busy(step)?),
+            "CPU of the whole host, client included, per query (per insert in l.* steps).";
+        dbgb1: "dbgb1", "GiB", 3, Less, size_gib(step, "database_bytes"),
+            "Size of the database's tables and indexes.";
+        dbgb2: "dbgb2", "GiB", 3, Less, size_gib(step, "data_dir_bytes"),
+            "Size of the whole data directory with its logs.";
+        rss: "rss", "GiB", 3, Less, memory_gib(step), "Greatest resident memory of the server process.";
+        maxop: "maxop", "s", 3, Less, step.in_window(greatest_service_time_seconds(step)),
+            "Longest service time of an insert (l.*) or a query (q*).";
+        median_second_rate: "p50", "1/s", 0, More, second_rate(step, 50.0),
+            "Rate of client 1 in its median second: it was at least this fast in half of the \
+             seconds. Not a response time.";
+        slow_second_rate: "p99", "1/s", 0, More, second_rate(step, 99.0),
+            "Rate of client 1 in a slow second: it was at least this fast in 99 % of them. Not a \
+             response time.";
+    }
+    tag: String
+}
 
 /// Figures are not rounded here; `None` where a source was not sampled or nothing was done to
 /// divide by. Reads are charged to the headline, writes to inserts, as in the original.
 pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
-    let queries = step.spec.headline.unit == Unit::Operations;
-    let disk = |key| step.change("disk", &[key]);
-    let (reads, read_bytes) = (disk("reads"), disk("read_bytes"));
-    let (writes, written_bytes) = (disk("writes"), disk("written_bytes"));
-    let switches = step.change("host", &["context_switches"]);
-    let busy = step.change("host", &HOST_BUSY).map(|busy| polling::without(step, busy));
-    let cpu_us_per_second = 1e6 * f64::from(step.cpus);
-    let per_second = |change: Option<Change>, unit: f64| Some(change?.per_second() / unit);
-    let per_query = |change: Option<Change>, unit: f64| Some(step.per_headline_unit(change?)? / unit);
-    let per_insert =
-        |change: Option<Change>, unit: f64| Some(step.per_unit_of(step.insert_kind()?, change?)? / unit);
-    let second = |percent| throughput_percentile(step.spec, step.intervals, step.window, percent);
-    let greatest_gib = |source| Some(greatest(step.counters, source, "rss_bytes")? as f64 / GIB);
-    let size_gib = |key| Some(at_end(step.counters, "size", key, step.window)? as f64 / GIB);
-    MetricRow {
-        ips: step.in_window(step.insert_kind().map_or(0.0, |kind| step.rate_of(kind))),
-        qps: step.in_window(if queries { step.headline_rate() } else { 0.0 }),
-        rps: per_second(reads, 1.0),
-        rmbps: per_second(read_bytes, MIB),
-        wps: per_second(writes, 1.0),
-        wmbps: per_second(written_bytes, MIB),
-        rpq: per_query(reads, 1.0),
-        rkbpq: per_query(read_bytes, KIB),
-        wpi: per_insert(writes, 1.0),
-        wkbpi: per_insert(written_bytes, KIB),
-        csps: per_second(switches, 1.0),
-        cpups: busy.filter(|_| step.cpus > 0).map(|busy| 100.0 * busy.per_second() / cpu_us_per_second),
-        cspq: per_query(switches, 1.0),
-        cpupq: per_query(busy, 1.0),
-        dbgb1: size_gib("database_bytes"),
-        dbgb2: size_gib("data_dir_bytes"),
-        rss: match step.hosting {
-            Hosting::Process => greatest_gib("server"),
-            Hosting::Embedded => greatest_gib("client"),
-            Hosting::External | Hosting::Nothing => None,
-        },
-        maxop: step.in_window(greatest_service_time_seconds(step)),
-        median_second_rate: second(50.0),
-        slow_second_rate: second(99.0),
-        tag: tag.to_owned(),
-    }
+    MetricRow { tag: tag.to_owned(), ..MetricRow::of(step) }
+}
+
+fn query_rate(step: &Measured<'_>) -> f64 {
+    if step.spec.headline.unit == Unit::Operations { step.headline_rate() } else { 0.0 }
+}
+
+fn per_insert(step: &Measured<'_>, key: &str) -> Option<f64> {
+    step.per_unit_of(step.insert_kind()?, step.change("disk", &[key])?)
+}
+
+fn busy_percent(step: &Measured<'_>) -> Option<f64> {
+    let busy = host_busy(step).filter(|_| step.cpus > 0)?;
+    Some(100.0 * busy.per_second() / (1e6 * f64::from(step.cpus)))
+}
+
+fn size_gib(step: &Measured<'_>, key: &str) -> Option<f64> {
+    Some(at_end(step.counters, "size", key, step.window)? as f64 / GIB)
+}
+
+fn memory_gib(step: &Measured<'_>) -> Option<f64> {
+    Some(greatest(step.counters, step.hosting.source()?, "rss_bytes")? as f64 / GIB)
 }
 
 fn greatest_service_time_seconds(step: &Measured<'_>) -> f64 {
@@ -69,12 +94,17 @@ fn greatest_service_time_seconds(step: &Measured<'_>) -> f64 {
     sum.service_max_us as f64 / 1e6
 }
 
+fn second_rate(step: &Measured<'_>, percent: f64) -> Option<f64> {
+    throughput_percentile(step.spec, step.intervals, step.window, percent)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{interval, load_spec, read_write_step, series};
-    use crate::measure::counters::Counters;
-    use crate::measure::span::Span;
+    use crate::readings::counters::{Counters, HOST_BUSY};
+    use crate::readings::measured::Hosting;
+    use crate::readings::span::Span;
 
     /// Samples at 0 and 2.5 s, the window of `read_write_step`: 500 queries and 500 inserted rows
     /// between them.

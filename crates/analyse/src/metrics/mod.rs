@@ -1,14 +1,16 @@
-//! The catalogue of metrics: what each figure of a step is called, its unit and its meaning.
+//! The catalogue of metrics: what each figure of a step is called, its unit, formula and meaning.
 //!
 //! A group is a file with one entry a metric; the entry makes the field of the group's struct, so
-//! its name is the key in JSON. Formulas are in `measure`, one struct literal a group. What is made
-//! from the entries goes over the list of groups, [`MetricGroup::ALL`](crate::MetricGroup::ALL).
+//! its name is the key in JSON. What is made from the entries goes over the list of groups,
+//! [`MetricGroup::ALL`](crate::MetricGroup::ALL).
 
-mod cost;
-mod device;
-mod efficiency;
-mod host_check;
-mod original;
+pub(crate) mod cost;
+pub(crate) mod device;
+pub(crate) mod efficiency;
+pub(crate) mod fsyncs;
+pub(crate) mod host_check;
+pub(crate) mod original;
+mod reads;
 
 use serde::Serialize;
 
@@ -82,13 +84,14 @@ pub trait Figures {
     }
 }
 
-/// Makes the struct of a group from its entries: `id: name, unit, decimals, better, meaning;`.
-/// Fields after the entries are no metrics.
+/// Makes the struct of a group from its entries: `id: name, unit, decimals, better, formula,
+/// meaning;`. A formula is an expression of what the group's head names; a `?` that ends it early
+/// leaves the figure unknown. Fields after the entries are no metrics.
 macro_rules! group {
     (
         $(#[$about:meta])*
-        $group:ident {
-            $($id:ident: $name:literal, $unit:literal, $decimals:literal, $better:ident,
+        $group:ident: |$from:ident: $readings:ty| {
+            $($id:ident: $name:literal, $unit:literal, $decimals:literal, $better:ident, $formula:expr,
                 $($option:ident = $value:expr,)* $meaning:literal;)*
         }
         $($(#[$note:meta])* $field:ident: $type:ty),*
@@ -111,6 +114,15 @@ macro_rules! group {
                 $($option: $value,)*
                 ..super::USUAL
             }),*];
+
+            /// By the formulas; other fields have their defaults.
+            fn of($from: &$readings) -> Self {
+                Self { $($id: Self::$id($from),)* $($field: <$type>::default(),)* }
+            }
+
+            $(fn $id($from: &$readings) -> Option<f64> {
+                $formula
+            })*
         }
 
         impl super::Figures for $group {

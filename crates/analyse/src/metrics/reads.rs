@@ -5,10 +5,8 @@
 //! write through the page cache is charged when the page becomes dirty, whatever of it reaches the
 //! device and when, so writes are not distinguished.
 
-use crate::measure::counters::{Change, change};
-use crate::measure::measured::{Hosting, Measured};
-
-const KIB: f64 = 1024.0;
+use crate::readings::counters::{Change, KIB, change};
+use crate::readings::measured::Measured;
 
 /// What the server's processes had fetched from storage, for one unit of the headline; of an
 /// embedded database dbdyno's own process. `None` where the kernel does not report.
@@ -26,20 +24,16 @@ pub(crate) fn others_share(step: &Measured<'_>) -> Option<f64> {
 }
 
 fn of_server(step: &Measured<'_>) -> Option<Change> {
-    let source = match step.hosting {
-        Hosting::Process => "server",
-        Hosting::Embedded => "client",
-        Hosting::External | Hosting::Nothing => return None,
-    };
-    step.change(source, &["read_bytes"])
+    step.change(step.hosting.source()?, &["read_bytes"])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{read_write_step, series};
-    use crate::measure::counters::Counters;
-    use crate::measure::span::Span;
+    use crate::readings::counters::Counters;
+    use crate::readings::measured::Hosting;
+    use crate::readings::span::Span;
 
     const MIB: i64 = 1 << 20;
 

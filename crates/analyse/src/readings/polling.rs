@@ -1,9 +1,9 @@
 //! CPU time that a client that spins spent on asking for answers when there were none: it is no
 //! work, and kept apart from it.
 
-use crate::measure::counters::{Change, change};
-use crate::measure::measured::Measured;
-use crate::measure::span::Span;
+use crate::readings::counters::{Change, HOST_BUSY, change};
+use crate::readings::measured::Measured;
+use crate::readings::span::Span;
 
 /// What the load threads polled in vain between the samples nearest to `span`. `None` of a client
 /// that sleeps.
@@ -18,6 +18,11 @@ pub(crate) fn without(step: &Measured<'_>, busy: Change) -> Change {
     Change { value: (busy.value - polled_us).max(0.0), ..busy }
 }
 
+/// CPU time that the host was busy and not with polls in vain.
+pub(crate) fn host_busy(step: &Measured<'_>) -> Option<Change> {
+    Some(without(step, step.change("host", &HOST_BUSY)?))
+}
+
 /// Part of the load threads' CPU time.
 pub(crate) fn share(step: &Measured<'_>) -> Option<f64> {
     let polled = polled(step, step.window)?;
@@ -28,11 +33,11 @@ pub(crate) fn share(step: &Measured<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use crate::fixtures::{read_write_step, series};
-    use crate::measure::cost::cost;
-    use crate::measure::counters::Counters;
-    use crate::measure::measured::{Hosting, Measured};
-    use crate::measure::metrics::{HOST_BUSY, metric_row};
-    use crate::measure::span::Span;
+    use crate::metrics::cost::cost;
+    use crate::metrics::original::metric_row;
+    use crate::readings::counters::{Counters, HOST_BUSY};
+    use crate::readings::measured::{Hosting, Measured};
+    use crate::readings::span::Span;
 
     /// Of 500 queries in 2.5 s: 2 s of a load thread, of which it polled so long in vain.
     fn of(polled_us: Option<i64>, check: impl Fn(&Measured<'_>)) {

@@ -1,9 +1,9 @@
 //! Counters that a server's sessions report late: their change over a whole step, where all of it
 //! was reported.
 
-use crate::measure::counters::{Change, STATUS, change as change_between};
-use crate::measure::measured::Measured;
-use crate::measure::span::Span;
+use crate::readings::counters::{Change, STATUS, change as change_between};
+use crate::readings::measured::Measured;
+use crate::readings::span::Span;
 
 /// Sessions of the load that had not ended at the last sample. That sample alone has it, and only
 /// of servers whose sessions report late.
@@ -36,8 +36,8 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{interval, read_write_step, series};
-    use crate::measure::fsyncs::{self, Binlog};
-    use crate::measure::measured::Hosting;
+    use crate::metrics::fsyncs::{self, Binlog};
+    use crate::readings::measured::Hosting;
 
     const FSYNCS: &str = "pg_stat_io.fsyncs";
 

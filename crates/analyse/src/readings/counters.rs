@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::CounterSeries;
 
-use crate::measure::span::Span;
+use crate::readings::span::Span;
 
 /// Counter files of one step by source.
 pub(crate) type Counters = BTreeMap<String, CounterSeries>;
 
 /// The source of a server's own counters.
 pub(crate) const STATUS: &str = "status";
+/// What a host's CPUs did other than nothing, waiting for IO, or work for another machine.
+pub(crate) const HOST_BUSY: [&str; 5] =
+    ["cpu_user_us", "cpu_nice_us", "cpu_system_us", "cpu_irq_us", "cpu_softirq_us"];
 
 /// Sources that look at one process by its number, and have no samples after its end.
 const PROCESS: [&str; 2] = ["server", "switches"];
@@ -18,6 +21,9 @@ const PROCESS: [&str; 2] = ["server", "switches"];
 const ENDED_US: i64 = 500_000;
 /// A server's own time since its start.
 const UPTIME: &str = "Uptime";
+
+/// Bytes.
+pub(crate) const KIB: f64 = 1024.0;
 
 /// The increase of one counter, or of a sum of counters, between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,12 +1,10 @@
-//! Rates over the common window: headline, background, each second, and the seconds that kept the
-//! target.
+//! Rates over the common window: headline, background, and the seconds that kept the target.
 
 use dbdyno_record::{Interval, OperationClass, StepSpec, Target, Unit};
 
-use crate::measure::counted::{all_at_work, is_too_sparse};
-use crate::measure::scans;
-use crate::measure::span::{Span, Tally, by_second, tally};
-use crate::model::SecondPoint;
+use crate::readings::counted::{all_at_work, is_too_sparse};
+use crate::readings::scans;
+use crate::readings::span::{Span, Tally, by_second, tally};
 
 /// Throughput percentiles of fewer seconds than this say nothing, and are not given.
 const MIN_SECONDS: usize = 10;
@@ -20,7 +18,7 @@ pub(crate) fn unit_of(spec: &StepSpec, kind: &str) -> Unit {
 }
 
 /// Which of the two counts a figure in `unit` is of.
-fn amount(unit: Unit, (operations, rows): (f64, f64)) -> f64 {
+pub(crate) fn amount(unit: Unit, (operations, rows): (f64, f64)) -> f64 {
     match unit {
         Unit::Operations | Unit::Seconds | Unit::Elapsed => operations,
         Unit::Rows => rows,
@@ -62,28 +60,6 @@ pub(crate) fn work(spec: &StepSpec, intervals: &[Interval], kind: &str, window: 
         tally(intervals, kind, between)
     };
     amount(unit_of(spec, kind), (tally.operations, tally.rows))
-}
-
-/// Rate and greatest times of each whole second, the headline kind first, all clients together.
-/// Seconds are counted from the window's first whole one.
-pub(crate) fn seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> Vec<SecondPoint> {
-    let mut kinds: Vec<&str> = spec.kinds.iter().map(|kind| kind.kind.as_str()).collect();
-    kinds.sort_by_key(|kind| *kind != spec.headline.kind);
-    let first = window.whole_seconds().start;
-    let of_kind = |kind: &str| -> Vec<SecondPoint> {
-        let unit = unit_of(spec, kind);
-        by_second(intervals, kind, None, window)
-            .into_iter()
-            .map(|(second, sum)| SecondPoint {
-                second: second - first,
-                kind: kind.to_owned(),
-                rate: amount(unit, (sum.operations, sum.rows)),
-                service_max_us: sum.service_max_us,
-                response_max_us: sum.response_max_us,
-            })
-            .collect()
-    };
-    kinds.into_iter().flat_map(of_kind).collect()
 }
 
 /// Whether single seconds of the headline kind say something: not of one piece of work, and not of
@@ -272,32 +248,5 @@ mod tests {
         let kept = seconds_on_target(&spec, &target, &intervals, Span::new(0, 4_500_000));
         assert_eq!(kept, Some(0.75));
         assert_eq!(seconds_on_target(&spec, &target, &intervals, Span::new(0, 900_000)), None);
-    }
-
-    #[test]
-    fn seconds_are_counted_from_the_begin_of_the_window_not_of_the_warm_up() {
-        let step = read_write_step();
-        let points = seconds(&step.spec, &step.intervals, Span::new(1_000_000, 2_500_000));
-        let queries: Vec<_> =
-            points.iter().filter(|p| p.kind == "query").map(|p| (p.second, p.rate)).collect();
-        assert_eq!(queries, [(0, 210.0)]);
-    }
-
-    #[test]
-    fn seconds_list_the_headline_first_and_end_with_the_last_whole_second() {
-        let step = read_write_step();
-        let points = seconds(&step.spec, &step.intervals, Span::new(0, 2_500_000));
-        let short: Vec<_> = points.iter().map(|p| (p.kind.as_str(), p.second, p.rate)).collect();
-        assert_eq!(
-            short,
-            [
-                ("query", 0, 190.0),
-                ("query", 1, 210.0),
-                ("insert", 0, 200.0),
-                ("insert", 1, 200.0),
-                ("delete", 0, 200.0),
-                ("delete", 1, 200.0),
-            ]
-        );
     }
 }

@@ -1,13 +1,12 @@
 //! How often a server synced its files: redo log and data files, and the binary log.
 
-use dbdyno_record::{CellRecord, Interval, KindSpec, Run, ServerInfo, StatementClass, StepEvent, StepSpec};
+use dbdyno_record::{CellRecord, Interval, KindSpec, ServerInfo, StatementClass, StepEvent, StepSpec};
 
-use crate::measure::counted::is_one_piece;
-use crate::measure::counters::{Change, Counters, greatest};
-use crate::measure::deferred_counters;
-use crate::measure::measured::Measured;
-use crate::measure::span::{Span, tally};
-use crate::model::{Code, Notice};
+use crate::readings::counted::is_one_piece;
+use crate::readings::counters::{Change, Counters, greatest};
+use crate::readings::deferred_counters;
+use crate::readings::measured::Measured;
+use crate::readings::span::{Span, tally};
 use crate::servers::servers_of;
 
 /// Where servers count the fsyncs of their logs and data files: the first of these sets that a
@@ -87,7 +86,7 @@ impl Binlog {
         if in_groups { None } else { alone().map(|transactions| transactions / f64::from(every)) }
     }
 
-    fn is_counted(self, counters: &Counters) -> bool {
+    pub(crate) fn is_counted(self, counters: &Counters) -> bool {
         let has = |key: &str| greatest(counters, "status", key);
         match self {
             Self::NotSynced => true,
@@ -173,28 +172,12 @@ fn commits_per_operation(step: &Measured<'_>, kind: &str, events: &[StepEvent]) 
     }
 }
 
-/// Variants whose binary log is synced without being counted, so that there is no figure of fsyncs.
-pub(crate) fn notice(run: &Run) -> Option<Notice> {
-    let is_uncounted = |cell: &CellRecord| {
-        let binlog = Binlog::of_cell(cell);
-        let sampled = |counters: &Counters| greatest(counters, "status", "Innodb_data_fsyncs").is_some();
-        cell.steps.iter().any(|step| sampled(&step.counters) && !binlog.is_counted(&step.counters))
-    };
-    let variants = run.manifest.variants.iter().map(|variant| variant.name.as_str());
-    let names: Vec<&str> = variants
-        .filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)))
-        .collect();
-    (!names.is_empty()).then(|| Notice::new(Code::FsyncsUncounted).at_all(names))
-}
-
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::CellEvent;
-
     use super::*;
-    use crate::fixtures::{cell, read_write_step, run, series, shown};
-    use crate::measure::measured::Hosting;
-    use crate::measure::span::Span;
+    use crate::fixtures::{read_write_step, series};
+    use crate::readings::measured::Hosting;
+    use crate::readings::span::Span;
 
     fn server(version: &str, settings: &[(&str, &str)]) -> ServerInfo {
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -327,23 +310,5 @@ mod tests {
     #[test]
     fn logs_of_two_engines_are_added() {
         assert_eq!(found(Binlog::NotSynced, &[INNODB, ("Rocksdb_wal_synced", 20)]), Some(2.0));
-    }
-
-    #[test]
-    fn a_server_that_does_not_tell_is_named_with_what_to_do() {
-        let with = |key: &str| {
-            let mut step = read_write_step();
-            let samples = [(0, vec![0, 1]), (2_500_000, vec![20, 21])];
-            step.counters.extend(series("status", &["Innodb_data_fsyncs", key], &samples));
-            let mut cell = cell(1, "a", vec![step]);
-            for event in &mut cell.events {
-                if let CellEvent::Server { server: known, .. } = event {
-                    *known = server("8.0.31", &[("log_bin", "ON"), ("sync_binlog", "1")]);
-                }
-            }
-            notice(&run(&["a"], 1, vec![cell])).as_ref().map(shown)
-        };
-        assert_eq!(with("binlog.COUNT_MISC"), None);
-        insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"fsyncs-uncounted [a]");
     }
 }

@@ -3,9 +3,9 @@
 
 use dbdyno_record::{Interval, OperationClass, StepSpec, Unit, VariantInfo};
 
-use crate::measure::counters::{Change, Counters, change};
-use crate::measure::rates;
-use crate::measure::span::Span;
+use crate::readings::counters::{Change, Counters, change};
+use crate::readings::rates;
+use crate::readings::span::Span;
 
 /// Where the database works, and so whose CPU and memory are the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,15 @@ impl Hosting {
             _ if variant.embedded => Self::Embedded,
             _ if variant.external => Self::External,
             _ => Self::Process,
+        }
+    }
+
+    /// The source that samples the process in which the database works.
+    pub(crate) fn source(self) -> Option<&'static str> {
+        match self {
+            Self::Process => Some("server"),
+            Self::Embedded => Some("client"),
+            Self::External | Self::Nothing => None,
         }
     }
 }
@@ -80,6 +89,16 @@ impl Measured<'_> {
 
     pub(crate) fn change(&self, source: &str, keys: &[&str]) -> Option<Change> {
         change(self.counters, source, keys, self.window)
+    }
+
+    /// The increase of a sum of counters for one second between its samples.
+    pub(crate) fn per_second(&self, source: &str, keys: &[&str]) -> Option<f64> {
+        Some(self.change(source, keys)?.per_second())
+    }
+
+    /// The same for one unit of the headline done between them.
+    pub(crate) fn per_unit(&self, source: &str, keys: &[&str]) -> Option<f64> {
+        self.per_headline_unit(self.change(source, keys)?)
     }
 
     /// A counter's increase for one unit of the headline done between the same two samples.

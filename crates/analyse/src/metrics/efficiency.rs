@@ -2,25 +2,53 @@
 
 use dbdyno_record::Unit;
 
-use crate::measure::measured::Measured;
-use crate::model::{Efficiency, MetricRow};
+use super::{MetricRow, group};
+use crate::readings::counters::KIB;
+use crate::readings::measured::Measured;
+
+group! {
+    /// The published figures under their names, `/` written as `_`. The operation `o` is a
+    /// statement, those that begin and end a transaction included; a row where the step's headline
+    /// counts rows.
+    #[derive(Copy)]
+    Efficiency: |c: Statements<'_>| {
+        o_s: "o/s", "1/s", 0, More, c.step.in_window(c.step.headline_rate() * c.statements), is_last = true,
+            "Operations per second: statements, BEGIN and COMMIT included; rows where the step \
+             counts rows.";
+        cpu_o: "cpu/o", "%·s/op", 6, Less,
+            Some(c.of(c.row.cpupq)? / (f64::from(c.step.cpus) * 1e4)).filter(|_| c.step.cpus > 0),
+            "Percent of the whole machine's CPU, divided by operations per second. × CPUs × 10⁴ \
+             = µs per operation.";
+        cs_o: "cs/o", "1/op", 3, Less, c.of(c.row.cspq),
+            "Context switches of the whole host for one operation.";
+        r_o: "r/o", "1/op", 3, Less, c.of(c.row.rpq), "Reads of the block device for one operation.";
+        rkb_o: "rKB/o", "KiB/op", 3, Less, c.of(c.row.rkbpq),
+            "KiB read from the block device for one operation.";
+        wkb_o: "wKB/o", "KiB/op", 3, Less, Some(c.of(c.step.per_unit("disk", &["written_bytes"]))? / KIB),
+            "KiB written to the block device for one operation.";
+    }
+}
+
+/// What the figures are made of.
+struct Statements<'a> {
+    step: &'a Measured<'a>,
+    row: &'a MetricRow,
+    /// Of one unit of the headline.
+    statements: f64,
+}
+
+impl Statements<'_> {
+    /// A figure for one unit of the headline as one for a statement.
+    fn of(&self, of_unit: Option<f64>) -> Option<f64> {
+        Some(of_unit? / self.statements)
+    }
+}
 
 /// What the host used between two samples ÷ operations between the same two, as all figures for one
 /// unit. Averages of each second divided by the window's rate, as the original has them, are the
 /// same where samples lie at the window's edges.
 pub(crate) fn efficiency(step: &Measured<'_>, row: &MetricRow) -> Efficiency {
-    let statements = statements(step);
-    let of = |of_unit: Option<f64>| of_unit.map(|value| value / statements);
-    let whole_machine_us = |percent: f64| percent * f64::from(step.cpus) * 1e4;
-    let written = step.change("disk", &["written_bytes"]).and_then(|change| step.per_headline_unit(change));
-    Efficiency {
-        o_s: step.in_window(step.headline_rate() * statements),
-        cpu_o: of(row.cpupq).filter(|_| step.cpus > 0).map(|us| us / whole_machine_us(1.0)),
-        cs_o: of(row.cspq),
-        r_o: of(row.rpq),
-        rkb_o: of(row.rkbpq),
-        wkb_o: of(written).map(|bytes| bytes / 1024.0),
-    }
+    Efficiency::of(&Statements { step, row, statements: statements(step) })
 }
 
 /// Statements of one unit of the headline.
@@ -37,10 +65,10 @@ fn statements(step: &Measured<'_>) -> f64 {
 mod tests {
     use super::*;
     use crate::fixtures::{load_spec, read_write_step, series};
-    use crate::measure::counters::Counters;
-    use crate::measure::measured::Hosting;
-    use crate::measure::metrics::{HOST_BUSY, metric_row};
-    use crate::measure::span::Span;
+    use crate::metrics::original::metric_row;
+    use crate::readings::counters::{Counters, HOST_BUSY};
+    use crate::readings::measured::Hosting;
+    use crate::readings::span::Span;
 
     /// For each of 500 queries, as `cpupq` and its neighbours have it.
     fn row() -> MetricRow {

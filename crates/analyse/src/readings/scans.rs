@@ -3,7 +3,7 @@
 
 use dbdyno_record::{Interval, OperationClass, StepSpec, WindowRule};
 
-use crate::measure::span::{Span, Tally, tally, tally_by_client};
+use crate::readings::span::{Span, Tally, tally, tally_by_client};
 
 /// Scans that take longer come in too few a second for its count to be a rate.
 const LONG_SCAN_US: f64 = 100_000.0;
@@ -94,7 +94,7 @@ fn clients(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span) ->
 mod tests {
     use super::*;
     use crate::fixtures::scan_step;
-    use crate::measure::rates::{rate, throughput_percentile, work};
+    use crate::readings::rates::{rate, throughput_percentile, work};
 
     const SECOND: u64 = 1_000_000;
     const ROWS: u64 = 1_000_000;

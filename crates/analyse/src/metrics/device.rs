@@ -1,11 +1,11 @@
-//! What the device of the data directory did in a step, in the figures of iostat.
+//! What the device of the data directory did in a step, in the figures of iostat: reads, writes,
+//! flushes, then all.
 
-use crate::measure::counters::Change;
-use crate::measure::measured::Measured;
-use crate::model::DeviceLoad;
+use super::group;
+use crate::readings::counters::{Change, KIB};
+use crate::readings::measured::Measured;
 
 const SOURCE: &str = "disk";
-const KIB: f64 = 1024.0;
 const US_PER_MS: f64 = 1e3;
 const US_PER_SECOND: f64 = 1e6;
 
@@ -13,37 +13,67 @@ const US_PER_SECOND: f64 = 1e6;
 /// counts no times of some stacked devices.
 const UNTIMED_FROM: f64 = 1000.0;
 
+group! {
+    /// Averages over the common window, of all that used the device. `None` where the kernel does
+    /// not count, and where there was no request to take the average of.
+    #[derive(Copy)]
+    DeviceLoad: |step: Measured<'_>| {
+        reads_per_second: "r/s", "1/s", 1, Neither, step.per_second(SOURCE, &["reads"]),
+            "Reads that were completed.";
+        read_kib_per_second: "rKB/s", "KiB/s", 1, Neither,
+            Some(step.per_second(SOURCE, &["read_bytes"])? / KIB), "Read.";
+        read_size_kib: "rareq-sz", "KiB", 1, Neither, mean(step, "read_bytes", "reads", KIB),
+            "Mean size of a read.";
+        read_await_ms: "r_await", "ms", 2, Less, await_ms(step, "read_us", "reads"),
+            "Mean time of a read, in the queue and at the device.";
+        writes_per_second: "w/s", "1/s", 1, Neither, step.per_second(SOURCE, &["writes"]),
+            "Writes that were completed.";
+        written_kib_per_second: "wKB/s", "KiB/s", 1, Neither,
+            Some(step.per_second(SOURCE, &["written_bytes"])? / KIB), "Written.";
+        write_size_kib: "wareq-sz", "KiB", 1, Neither, mean(step, "written_bytes", "writes", KIB),
+            "Mean size of a write.";
+        write_await_ms: "w_await", "ms", 2, Less, await_ms(step, "write_us", "writes"),
+            "Mean time of a write, in the queue and at the device.";
+        flushes_per_second: "f/s", "1/s", 1, Neither, step.per_second(SOURCE, &["flushes"]),
+            "Flushes of the device's cache, as fsync asks for; of a partition those of its whole \
+             disk.";
+        flush_await_ms: "f_await", "ms", 2, Less, await_ms(step, "flush_us", "flushes"),
+            "Mean time of a flush.";
+        queue_depth: "aqu-sz", "requests", 2, Neither, share_of_time(step, time_of_requests(step)?),
+            "Requests under way, on average over time: in the queue and at the device.";
+        busy_share: "util", "% of time", 1, Neither, share_of_time(step, change(step, "busy_us")?),
+            factor = 100.0,
+            "Time in which at least one request was under way. A device that works at many at \
+             once may do more at 100 %.";
+    }
+}
+
 /// `None` where the device was not sampled.
 pub(crate) fn device(step: &Measured<'_>) -> Option<DeviceLoad> {
-    let change = |key| step.change(SOURCE, &[key]);
-    let per_second = |key| Some(change(key)?.per_second());
-    let kib_per_second = |key| Some(change(key)?.per_second() / KIB);
-    let mean = |sum, count, unit| mean(change(sum), change(count), unit);
-    let await_ms = |us, count| {
-        change(us).and_then(|us| timed(us, change(count)?)).and_then(|_| mean(us, count, US_PER_MS))
-    };
-    let requests = step.change(SOURCE, &["reads", "writes"])?;
-    let share_of_time = |us| Some(timed(us, requests)?.per_second() / US_PER_SECOND);
-    Some(DeviceLoad {
-        reads_per_second: per_second("reads"),
-        read_kib_per_second: kib_per_second("read_bytes"),
-        read_size_kib: mean("read_bytes", "reads", KIB),
-        read_await_ms: await_ms("read_us", "reads"),
-        writes_per_second: per_second("writes"),
-        written_kib_per_second: kib_per_second("written_bytes"),
-        write_size_kib: mean("written_bytes", "writes", KIB),
-        write_await_ms: await_ms("write_us", "writes"),
-        flushes_per_second: per_second("flushes"),
-        flush_await_ms: await_ms("flush_us", "flushes"),
-        queue_depth: time_of_requests(step).and_then(share_of_time),
-        busy_share: change("busy_us").and_then(share_of_time),
-    })
+    requests(step).map(|_| DeviceLoad::of(step))
+}
+
+fn change(step: &Measured<'_>, key: &str) -> Option<Change> {
+    step.change(SOURCE, &[key])
+}
+
+fn requests(step: &Measured<'_>) -> Option<Change> {
+    step.change(SOURCE, &["reads", "writes"])
 }
 
 /// `None` without a request.
-fn mean(sum: Option<Change>, count: Option<Change>, unit: f64) -> Option<f64> {
-    let (sum, count) = (sum?, count?);
+fn mean(step: &Measured<'_>, sum: &str, count: &str, unit: f64) -> Option<f64> {
+    let (sum, count) = (change(step, sum)?, change(step, count)?);
     (count.value > 0.0).then(|| sum.value / count.value / unit)
+}
+
+fn await_ms(step: &Measured<'_>, us: &str, count: &str) -> Option<f64> {
+    timed(change(step, us)?, change(step, count)?)?;
+    mean(step, us, count, US_PER_MS)
+}
+
+fn share_of_time(step: &Measured<'_>, us: Change) -> Option<f64> {
+    Some(timed(us, requests(step)?)?.per_second() / US_PER_SECOND)
 }
 
 /// The time, unless it is 0 for so many requests that it was not counted.
@@ -72,9 +102,9 @@ fn time_of_requests(step: &Measured<'_>) -> Option<Change> {
 mod tests {
     use super::*;
     use crate::fixtures::{read_write_step, series};
-    use crate::measure::counters::Counters;
-    use crate::measure::measured::Hosting;
-    use crate::measure::span::Span;
+    use crate::readings::counters::Counters;
+    use crate::readings::measured::Hosting;
+    use crate::readings::span::Span;
 
     const OLD_KERNEL: [&str; 7] =
         ["reads", "read_bytes", "read_us", "writes", "written_bytes", "write_us", "busy_us"];

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{Interval, StepSpec, WindowRule};
 
-use crate::measure::span::{Span, tally};
+use crate::readings::span::{Span, tally};
 
 const SECOND_US: u64 = 1_000_000;
 

@@ -1,0 +1,34 @@
+//! Several client hosts: what each measured of itself.
+
+use dbdyno_record::{ClientHost, StepEvent};
+
+/// The client hosts of a step, where there are several.
+pub(crate) fn all(events: &[StepEvent]) -> impl Iterator<Item = &ClientHost> {
+    events.iter().filter_map(|event| match event {
+        StepEvent::ClientHost(host) => Some(host),
+        _ => None,
+    })
+}
+
+/// CPU of all client hosts per second, in microseconds; `None` where this host was the client.
+pub(crate) fn cpu_us_per_second(events: &[StepEvent]) -> Option<f64> {
+    let per_second = |host: &ClientHost| {
+        (host.measured_us > 0).then(|| host.cpu_us as f64 * 1e6 / host.measured_us as f64)
+    };
+    let all: Option<Vec<f64>> = all(events).map(per_second).collect();
+    all.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::client_host;
+
+    #[test]
+    fn cpu_of_client_hosts_is_summed_where_each_was_measured() {
+        let host = |measured_us| StepEvent::ClientHost(ClientHost { measured_us, ..client_host() });
+        assert_eq!(cpu_us_per_second(&[host(2_000_000), host(2_000_000)]), Some(1e6));
+        assert_eq!(cpu_us_per_second(&[host(2_000_000), host(0)]), None);
+        assert_eq!(cpu_us_per_second(&[]), None);
+    }
+}

@@ -1,0 +1,51 @@
+//! Whether the load client was at its own limit, or held up by what else ran on its CPUs.
+//!
+//! Where a load thread ran or waited for a CPU nearly all the time, the figures are the client's
+//! and not the server's.
+
+use crate::model::{Code, Notice};
+use crate::readings::load_threads::Busiest;
+
+/// Share of the time in which a load thread has work from which on it is called the limit.
+pub(super) const LIMIT: f64 = 0.90;
+/// Share of the common window for which a load thread may wait for a CPU where it has CPUs of its
+/// own: what others do on them holds up answers, and a closed loop sends less by up to as much.
+const WAITING_LIMIT: f64 = 0.10;
+
+/// Why a step says more about the client than about the server; `None` when it does not.
+pub(crate) fn fault(busiest: Busiest) -> Option<Notice> {
+    (busiest.wanted() >= LIMIT).then(|| {
+        Notice::reason(Code::ClientBusy)
+            .with("share", busiest.wanted())
+            .with("on_cpu", busiest.on_cpu)
+            .with("waiting", busiest.waiting)
+            .with("limit", LIMIT)
+    })
+}
+
+/// Why a step was held up by what else ran on the client's own CPUs, by the longest wait of a
+/// load thread; `None` when it was not.
+pub(crate) fn wait_fault(longest_wait: f64) -> Option<Notice> {
+    let fault =
+        || Notice::reason(Code::ClientWaited).with("share", longest_wait).with("limit", WAITING_LIMIT);
+    (longest_wait >= WAITING_LIMIT).then(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::shown;
+
+    #[test]
+    fn a_thread_without_time_to_spare_is_a_fault_and_waiting_counts() {
+        let busiest = |waiting| Busiest { on_cpu: 0.7, waiting };
+        assert_eq!(fault(busiest(0.196)), None);
+        insta::assert_snapshot!(shown(&fault(busiest(0.5)).unwrap()), @"client-busy limit: 0.9, on_cpu: 0.7, share: 1.2, waiting: 0.5");
+    }
+
+    #[test]
+    fn a_thread_that_waited_for_its_own_cpus_is_a_fault_from_ten_percent_on() {
+        assert_eq!(wait_fault(0.096), None);
+        insta::assert_snapshot!(shown(&wait_fault(0.2).unwrap()), @"client-waited limit: 0.1, share: 0.2");
+    }
+}
