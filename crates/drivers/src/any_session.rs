@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::exchange::Exchange;
 use crate::product::{Connection, Limited, Product};
 use crate::products::each_session;
-use crate::{Answer, AnySession, Cells, DbError, Encryption, Param, Rows, Sent, Session, Statement};
+use crate::{Answer, AnySession, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement};
 
 impl AnySession {
     /// What the connection agreed on; `None` in clear.
@@ -22,19 +22,19 @@ impl AnySession {
     /// Runs `sql`, a bulk statement in the words of [`crate::RowStream::LocalInfile`] or
     /// [`crate::RowStream::CopyIn`], with `rows` as what it reads: lines whose columns are
     /// separated by tabs. The answer's `affected` is the number of rows.
-    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
         each_session!(self, session, P => Connection::load_rows(session, sql, rows).await)
     }
 
     /// Sends `statements`, none of them a text, without waiting in between, and then waits for all
     /// answers; what they counted is summed up. After one that fails the others are passed over.
-    pub async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, DbError> {
+    pub async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer> {
         each_session!(self, session, P => Connection::pipeline(session, statements).await)
     }
 
     /// Sends `statement` and returns the rows of all its results, of which a text may have several.
     /// Not for the hot path.
-    pub async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
+    pub async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>> {
         each_session!(self, session, P => Connection::results(session, statement).await)
     }
 
@@ -50,7 +50,7 @@ impl AnySession {
 
     /// From now on the server does not close this session for having nothing to do: a step
     /// meanwhile may take longer than the server would leave it alone.
-    pub async fn stay_while_idle(&mut self) -> Result<(), DbError> {
+    pub async fn stay_while_idle(&mut self) -> Result<()> {
         let sql = each_session!(self, _session, P => P::STAY_WHILE_IDLE);
         match sql {
             Some(sql) => self.query(sql.as_bytes()).await.map(drop),
@@ -60,23 +60,23 @@ impl AnySession {
 }
 
 impl Session for AnySession {
-    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer> {
         each_session!(self, session, P => Limited(session).query(sql).await)
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         each_session!(self, session, P => Limited(session).prepare(sql).await)
     }
 
-    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+    async fn forget(&mut self, statement: Statement) -> Result<()> {
         each_session!(self, session, P => Limited(session).forget(statement).await)
     }
 
-    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
         each_session!(self, session, P => Limited(session).execute(statement, params).await)
     }
 
-    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+    async fn rows(&mut self, sql: &str) -> Result<Cells> {
         each_session!(self, session, P => Limited(session).rows(sql).await)
     }
 

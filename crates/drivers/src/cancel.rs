@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::product::{Limited, Product};
 use crate::products::{each_session, each_target};
 use crate::roster::Ticket;
-use crate::{AnySession, DbError, Endpoint, Session};
+use crate::{AnySession, Endpoint, Result, Session};
 
 /// Between two looks at whether they have ended.
 const POLL: Duration = Duration::from_millis(50);
@@ -44,7 +44,7 @@ impl Endpoint {
     }
 
     /// Cancels until none of them is at work.
-    async fn ended(&self, tickets: &[Ticket]) -> Result<(), DbError> {
+    async fn ended(&self, tickets: &[Ticket]) -> Result<()> {
         // First without a login, which a server without a free connection would refuse.
         self.request(tickets).await?;
         let mut session = self.connect_as("conductor").await?;
@@ -63,7 +63,7 @@ impl Endpoint {
         Ok(())
     }
 
-    async fn request(&self, tickets: &[Ticket]) -> Result<(), DbError> {
+    async fn request(&self, tickets: &[Ticket]) -> Result<()> {
         for ticket in tickets {
             each_target!(&self.target, options, P => P::request_cancel(options, *ticket).await)?;
         }
@@ -72,7 +72,7 @@ impl Endpoint {
 
     /// Those of our connections that the server works for: same number, user and database, since
     /// behind a proxy a number may be that of another's connection.
-    async fn busy(&self, session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>, DbError> {
+    async fn busy(&self, session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>> {
         let Some(login) = self.target.login() else { return Ok(Vec::new()) };
         let ids = each_session!(session, session, P => P::at_work(&mut Limited(session), login).await)?;
         let busy: Vec<u32> = ids.iter().filter_map(|id| id.parse().ok()).collect();

@@ -3,7 +3,7 @@
 use crate::options::Options;
 use crate::product::Product;
 use crate::products::{each_session, each_target};
-use crate::{AnySession, Capabilities, ConnectionLog, DbError, Session, Target, Tls, first_i64};
+use crate::{AnySession, Capabilities, ConnectionLog, Result, Session, Target, Tls, first_i64};
 
 /// A database that sessions can be opened to. Cheap to clone, may go to any thread.
 #[derive(Debug, Clone)]
@@ -44,13 +44,13 @@ impl Endpoint {
     /// Opens one session. [`crate::Class::Lost`] when no one answers or the server still starts,
     /// `Fatal` when it refuses user, password or database, `Refused` when it has too many
     /// connections.
-    pub async fn connect(&self) -> Result<AnySession, DbError> {
+    pub async fn connect(&self) -> Result<AnySession> {
         self.connect_as("other").await
     }
 
     /// Opens one session and, where TLS was asked for, notes what it agreed on for connections of
     /// `class`: the kind of a lane, or any other user of a connection.
-    pub async fn connect_as(&self, class: &str) -> Result<AnySession, DbError> {
+    pub async fn connect_as(&self, class: &str) -> Result<AnySession> {
         let session = self.target.connect().await?;
         if let Some(log) = self.connections() {
             log.note(class, session.encryption());
@@ -60,7 +60,7 @@ impl Endpoint {
 
     /// As [`Endpoint::connect_as`], for a session whose rows get keys from the server: they go up
     /// by 1, whatever the server's own settings say.
-    pub async fn connect_to_insert(&self, class: &str) -> Result<AnySession, DbError> {
+    pub async fn connect_to_insert(&self, class: &str) -> Result<AnySession> {
         let mut session = self.connect_as(class).await?;
         each_session!(&mut session, session, P => P::begin_to_insert(session).await)?;
         Ok(session)
@@ -69,7 +69,7 @@ impl Endpoint {
     /// As [`Endpoint::connect_to_insert`], for a session that loads `table` and such as it with
     /// texts of ASCII only: where it can, it speaks the character set of its columns, so that the
     /// server converts no text.
-    pub async fn connect_to_load(&self, class: &str, table: &str) -> Result<AnySession, DbError> {
+    pub async fn connect_to_load(&self, class: &str, table: &str) -> Result<AnySession> {
         let mut session = self.connect_to_insert(class).await?;
         each_session!(&mut session, session, P => P::begin_to_load(session, table).await)?;
         Ok(session)
@@ -77,7 +77,7 @@ impl Endpoint {
 
     /// As [`Endpoint::connect_to_insert`], for a session that may send rows with
     /// [`AnySession::load_rows`].
-    pub async fn connect_to_stream(&self, class: &str) -> Result<AnySession, DbError> {
+    pub async fn connect_to_stream(&self, class: &str) -> Result<AnySession> {
         let mut endpoint = self.clone();
         if let Some(login) = endpoint.target.login_mut() {
             login.local_infile = true;
@@ -89,7 +89,7 @@ impl Endpoint {
     /// and has the others say so where it does not (`autocommit` of the server, or an
     /// `init_connect`). Asked, because most versions report to clients that it is on whatever it
     /// is.
-    pub async fn commit_each_statement(&mut self) -> Result<(), DbError> {
+    pub async fn commit_each_statement(&mut self) -> Result<()> {
         let Some(question) = each_target!(&self.target, _options, P => P::COMMITS_EACH) else {
             return Ok(());
         };

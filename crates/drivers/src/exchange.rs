@@ -6,7 +6,7 @@ use crate::address::Address;
 use crate::fault::{Fault, ServerFault};
 use crate::options::Options;
 use crate::roster::{Roster, Ticket};
-use crate::{Class, DbError};
+use crate::{Class, DbError, Result};
 
 /// Hints that fit every product.
 pub(crate) const NO_PASSWORD: &str = "; no password was given: set password_env or an option file";
@@ -19,7 +19,7 @@ pub(crate) async fn connected<T, S: ServerFault>(
     attempt: impl Future<Output = Result<T, Fault<S>>>,
     (options, product): (&Options, &str),
     hint: fn(&S, &Options) -> &'static str,
-) -> Result<T, DbError> {
+) -> Result<T> {
     let context = format!("connecting to {}", options.place());
     let limit = options.connect_timeout;
     match tokio::time::timeout(limit, attempt).await {
@@ -81,16 +81,12 @@ impl Exchange {
     /// ends.
     pub(crate) fn entered(place: String, roster: &Roster, ticket: Ticket) -> Self {
         roster.enter(ticket);
-        Self {
-            place,
-            state: State::Idle,
-            entered: Some((roster.clone(), ticket)),
-            limit: Some(SMALL_QUESTION),
-        }
+        let entered = Some((roster.clone(), ticket));
+        Self { place, state: State::Idle, entered, limit: Some(SMALL_QUESTION) }
     }
 
     /// Marks an exchange as begun. It stays so when its future is dropped in the middle.
-    pub(crate) fn begin(&mut self) -> Result<(), DbError> {
+    pub(crate) fn begin(&mut self) -> Result<()> {
         if self.is_unfinished() {
             return Err(self.abandoned());
         }
@@ -113,7 +109,7 @@ impl Exchange {
         &mut self,
         outcome: Result<T, Fault<S>>,
         what: impl FnOnce() -> String,
-    ) -> Result<T, DbError> {
+    ) -> Result<T> {
         outcome
             .inspect(|_| self.state = State::Idle)
             .inspect_err(|fault| {

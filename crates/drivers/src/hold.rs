@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::product::{Locks, Product, cell};
 use crate::products::each_target;
-use crate::{AnySession, Class, DbError, Endpoint, Session, first_i64};
+use crate::{AnySession, Class, Endpoint, Result, Session, first_i64};
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -58,7 +58,7 @@ impl std::fmt::Display for Holder {
 impl Endpoint {
     /// Takes the lock on the endpoint's database, with a connection that the server does not close
     /// for being idle. Waits for it up to `patience`.
-    pub async fn hold(&self, patience: Duration) -> Result<Held, DbError> {
+    pub async fn hold(&self, patience: Duration) -> Result<Held> {
         let locks = each_target!(&self.target, options, P => {
             P::login(options).and_then(|login| P::locks(login.database.as_deref().unwrap_or_default()))
         });
@@ -72,7 +72,7 @@ impl Endpoint {
     }
 }
 
-async fn held(mut session: AnySession, locks: Locks, patience: Duration) -> Result<Held, DbError> {
+async fn held(mut session: AnySession, locks: Locks, patience: Duration) -> Result<Held> {
     if let Some(why) = obstacle(&mut session, &locks).await {
         session.close().await;
         return Ok(Held::Impossible(why));
@@ -141,7 +141,7 @@ fn own_number(session: &AnySession) -> i64 {
     session.number().unwrap_or(0).into()
 }
 
-async fn take(session: &mut AnySession, locks: &Locks, patience: Duration) -> Result<bool, DbError> {
+async fn take(session: &mut AnySession, locks: &Locks, patience: Duration) -> Result<bool> {
     let began = Instant::now();
     loop {
         if first_i64(&session.rows(&locks.take).await?) == Some(1) {

@@ -58,3 +58,6 @@ pub use questions::{
 pub use roster::Roster;
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
 pub use tls::{Tls, TlsMode, TlsPem, TlsSettings};
+
+/// What comes of a request to a database.
+type Result<T, E = DbError> = std::result::Result<T, E>;

@@ -10,7 +10,7 @@ use crate::exchange::Exchange;
 use crate::product::{Connection, Limited, Product};
 use crate::products::{each_session, each_target};
 use crate::roster::Ticket;
-use crate::{AnySession, Cells, Class, DbError, Endpoint, Session};
+use crate::{AnySession, Cells, Class, Endpoint, Result, Session};
 
 /// Between the first request to end a statement and the second, which follows soon: one that comes
 /// before the statement has begun is lost. Then twice as long each time.
@@ -26,7 +26,7 @@ impl Endpoint {
         session: &mut AnySession,
         sql: &str,
         limit: Option<Duration>,
-    ) -> Result<Option<Cells>, DbError> {
+    ) -> Result<Option<Cells>> {
         let Some(limit) = limit else { return session.rows(sql).await.map(Some) };
         if let Some(interrupt) = each_session!(&*session, session, P => Connection::interrupt(session)) {
             return interrupted_after(session, sql, limit, interrupt).await;
@@ -60,7 +60,7 @@ impl Endpoint {
         }
     }
 
-    async fn end_statement(&self, ticket: Ticket) -> Result<(), DbError> {
+    async fn end_statement(&self, ticket: Ticket) -> Result<()> {
         each_target!(&self.target, options, P => P::request_cancel(options, ticket).await)?;
         let mut session = self.connect_as("conductor").await?;
         each_session!(&mut session, session, P => P::kill(&mut Limited(session), ticket).await);
@@ -75,7 +75,7 @@ async fn interrupted_after(
     sql: &str,
     limit: Duration,
     interrupt: Box<dyn Fn() + Send>,
-) -> Result<Option<Cells>, DbError> {
+) -> Result<Option<Cells>> {
     let (done, wait) = mpsc::channel::<()>();
     let watch = thread::spawn(move || {
         let (mut time, mut is_over) = (limit, false);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::product::{self, Debt, Limited, Product, numbers};
 use crate::products::each_session;
 use crate::{
-    AnySession, Capabilities, Cells, Class, DbError, Description, Rest, Session, Unreported, UpkeepReport,
+    AnySession, Capabilities, Cells, Class, Description, Rest, Result, Session, Unreported, UpkeepReport,
     first_i64,
 };
 
@@ -19,14 +19,14 @@ use crate::{
 ///
 /// Costs the server about a millisecond for the MySQL family (`SHOW GLOBAL STATUS`) and PostgreSQL,
 /// SQLite a short read lock.
-pub async fn status(session: &mut AnySession) -> Result<BTreeMap<String, i64>, DbError> {
+pub async fn status(session: &mut AnySession) -> Result<BTreeMap<String, i64>> {
     let counters = each_session!(session, session, P => P::counters(&mut Limited(session)).await);
     counters.map(numbers)
 }
 
 /// Names of the tables of the session's database, in their order: all but dbdyno's own, and those
 /// whose names need quotes.
-pub async fn tables(session: &mut AnySession) -> Result<Vec<String>, DbError> {
+pub async fn tables(session: &mut AnySession) -> Result<Vec<String>> {
     let asks = each_session!(&*session, _session, P => P::TABLES);
     if asks.is_empty() {
         return Ok(Vec::new());
@@ -41,12 +41,12 @@ pub async fn tables(session: &mut AnySession) -> Result<Vec<String>, DbError> {
 }
 
 /// Who the server is: product, version, engine, and all its settings as they are in force.
-pub async fn describe(session: &mut AnySession) -> Result<Description, DbError> {
+pub async fn describe(session: &mut AnySession) -> Result<Description> {
     each_session!(session, session, P => P::describe(&mut Limited(session)).await)
 }
 
 /// What [`status`] does not hold yet; `None` of servers that count at once.
-pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>, DbError> {
+pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>> {
     each_session!(session, session, P => P::unreported(&mut Limited(session)).await)
 }
 
@@ -54,10 +54,8 @@ pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>, 
 /// index.
 ///
 /// What the session may not ask for is left out: a server of others may not give the rights.
-pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt, DbError> {
-    let mut debt = Debt::default();
-    each_session!(session, session, P => P::debt(&mut Limited(session), capabilities, &mut debt).await)?;
-    Ok(debt)
+pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt> {
+    each_session!(session, session, P => P::debt(&mut Limited(session), capabilities).await)
 }
 
 /// Does the work on `tables` (plain names in the session's database) that their engine needs after
@@ -73,14 +71,14 @@ pub async fn settle(
     tables: &[String],
     rest: impl Into<Rest>,
     owned: bool,
-) -> Result<UpkeepReport, DbError> {
+) -> Result<UpkeepReport> {
     let rest = rest.into();
     each_session!(session, session, P => product::settle::<P>(session, capabilities, tables, rest, owned).await)
 }
 
 /// Deletes the binary logs if the server keeps any and `capabilities` allow it. Says whether it
 /// did.
-pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) -> Result<bool, DbError> {
+pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) -> Result<bool> {
     if !capabilities.drops_binlog {
         return Ok(false);
     }
@@ -89,10 +87,7 @@ pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) 
 
 /// The engine of each of these tables of the session's database, in the server's words. Empty where
 /// tables have no engines to choose from; without those that the server does not report.
-pub async fn table_engines(
-    session: &mut AnySession,
-    tables: &[String],
-) -> Result<BTreeMap<String, String>, DbError> {
+pub async fn table_engines(session: &mut AnySession, tables: &[String]) -> Result<BTreeMap<String, String>> {
     each_session!(session, session, P => P::table_engines(&mut Limited(session), tables).await)
 }
 
@@ -104,17 +99,14 @@ pub fn is_engine(session: &AnySession, asked: &str, found: &str) -> bool {
 /// What the server says of `sql`, which it does not execute: the form of the answer (`mysql`,
 /// `postgres`, `sqlite`), and its rows or why there are none. `None` for a database that has no
 /// plans.
-pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells, DbError>)> {
+pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells>)> {
     let questions = each_session!(session, _session, P => P::EXPLAIN);
     understood(session, questions, sql).await
 }
 
 /// As [`explain`], of an execution of `sql` in which the server counts rows and times by operator.
 /// `None` where none can.
-pub async fn explain_executed(
-    session: &mut AnySession,
-    sql: &str,
-) -> Option<(&'static str, Result<Cells, DbError>)> {
+pub async fn explain_executed(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells>)> {
     let questions = each_session!(session, _session, P => P::ANALYZE);
     understood(session, questions, sql).await
 }
@@ -124,7 +116,7 @@ async fn understood(
     session: &mut AnySession,
     questions: &'static [(&'static str, &'static str)],
     sql: &str,
-) -> Option<(&'static str, Result<Cells, DbError>)> {
+) -> Option<(&'static str, Result<Cells>)> {
     let mut last = None;
     for (words, form) in questions {
         match session.rows(&format!("{words} {sql}")).await {
@@ -168,7 +160,7 @@ mod tests {
     use super::*;
     use crate::{Endpoint, Target, null, sqlite};
 
-    async fn answer(target: Target, sql: &str) -> Option<(&'static str, Result<Cells, DbError>)> {
+    async fn answer(target: Target, sql: &str) -> Option<(&'static str, Result<Cells>)> {
         let endpoint = Endpoint { target, capabilities: sqlite::capabilities() };
         let mut session = endpoint.connect().await.unwrap();
         explain(&mut session, sql).await

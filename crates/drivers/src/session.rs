@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use crate::DbError;
+use crate::Result;
 
 /// What came back for one statement. Rows are counted, not decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,26 +69,22 @@ pub enum Sent<'a> {
 /// warm.
 pub trait Session {
     /// Sends `sql` and reads the whole answer, counting rows.
-    fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Answer, DbError>>;
+    fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Answer>>;
 
     /// Prepares `sql`, parameters written as `?`.
-    fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Statement, DbError>>;
+    fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Statement>>;
 
     /// Executes a prepared statement and reads the whole answer, counting rows.
-    fn execute(
-        &mut self,
-        statement: Statement,
-        params: &[Param],
-    ) -> impl Future<Output = Result<Answer, DbError>>;
+    fn execute(&mut self, statement: Statement, params: &[Param]) -> impl Future<Output = Result<Answer>>;
 
     /// Lets the server free what it keeps of a prepared statement, which must not be executed any
     /// more. An embedded database keeps a text only.
-    fn forget(&mut self, _statement: Statement) -> impl Future<Output = Result<(), DbError>> {
+    fn forget(&mut self, _statement: Statement) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
 
     /// Sends `sql` and returns its rows as text. Not for the hot path.
-    fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Cells, DbError>>;
+    fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Cells>>;
 
     /// Says goodbye. The connection is closed either way.
     fn close(self) -> impl Future<Output = ()>;

@@ -47,7 +47,6 @@ impl TlsMode {
     pub const ALL: [(&'static str, Self); 4] =
         [("off", Self::Off), ("prefer", Self::Prefer), ("require", Self::Require), ("verify", Self::Verify)];
 
-    /// The mode of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
     }

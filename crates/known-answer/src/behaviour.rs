@@ -84,15 +84,13 @@ impl Behaviour {
     /// What goes wrong with a connection's `statement`th statement. A disconnect comes before a
     /// half answer, and that before an error.
     pub fn fault_of(&self, connection: u64, statement: u64) -> Fault {
+        let strikes = |error: &Refusal| error.when.strikes(self.seed, connection, statement);
+        let is_refused = || self.error.as_ref().is_some_and(strikes);
         if self.disconnect_every.is_some_and(|every| statement.is_multiple_of(every)) {
             Fault::Disconnected
         } else if self.half.is_some_and(|half| statement.is_multiple_of(half.every)) {
             Fault::Half
-        } else if self
-            .error
-            .as_ref()
-            .is_some_and(|error| error.when.strikes(self.seed, connection, statement))
-        {
+        } else if is_refused() {
             Fault::Refused
         } else {
             Fault::None
@@ -108,10 +106,8 @@ impl Behaviour {
         }
         let size = u64::from(self.rows) * u64::from(self.columns) * (u64::from(self.bytes) + 9);
         if size > LARGEST_ANSWER {
-            return complain(
-                format!("an answer of about {size} bytes"),
-                "at most 1 GiB goes: fewer rows or bytes",
-            );
+            let what = format!("an answer of about {size} bytes");
+            return complain(what, "at most 1 GiB goes: fewer rows or bytes");
         }
         if self.disconnect_every == Some(0) || self.half.is_some_and(|half| half.every == 0) {
             return complain("a fault at every 0th statement".to_owned(), "count from 1");

@@ -353,15 +353,11 @@ impl<'a> Collector<'a> {
             let kind = self.kinds[*kind].clone();
             self.observer.times(&kind, times.response());
             self.observer.late(times.late_max_us);
-            if !times.service.is_empty() {
-                let tag = Clock::Service.tag(&kind);
-                self.check(|writer| writer.histogram(&tag, from_us, to_us, &times.service));
-                let tag = Clock::Response.tag(&kind);
-                self.check(|writer| writer.histogram(&tag, from_us, to_us, times.response()));
-            }
-            if let Some(lag) = &times.lag {
-                let tag = Clock::Lag.tag(&kind);
-                self.check(|writer| writer.histogram(&tag, from_us, to_us, lag));
+            let answered = [(Clock::Service, &times.service), (Clock::Response, times.response())];
+            let answered = answered.into_iter().filter(|_| !times.service.is_empty());
+            let lag = times.lag.iter().map(|lag| (Clock::Lag, lag));
+            for (clock, histogram) in answered.chain(lag) {
+                self.check(|writer| writer.histogram(&clock.tag(&kind), from_us, to_us, histogram));
             }
         }
         self.check(StepWriter::flush);

@@ -140,7 +140,11 @@ pub(crate) fn conduct(
     let connections = u32::try_from(specs.len()).unwrap_or(u32::MAX);
     let start = Instant::now() + lead + LEAD_PER_CONNECTION * connections;
     if !collector.control.is_stopping() {
-        describe_barrier(collector, specs, connections, connect);
+        let connect_us = u64::try_from(connect.as_micros()).unwrap_or(u64::MAX);
+        collector.event(&StepEvent::Barrier { at: now_utc(), connections, connect_us });
+        for event in scheduled(specs, collector.kinds) {
+            collector.event(&event);
+        }
         collector.observer.barrier(start);
         collector.control.begin(start);
     }
@@ -165,21 +169,11 @@ fn outcome(control: &Control) -> (Outcome, Option<String>) {
         None => (Outcome::Completed, None),
         Some(StopReason::Interrupted) => (Outcome::Interrupted, Some("interrupted by the user".to_owned())),
         Some(StopReason::Failed(message)) => (Outcome::Failed, Some(message)),
-        Some(StopReason::TimeCap(cap)) => (
-            Outcome::Failed,
-            Some(format!(
-                "not done after its time cap of {} s; the server is too slow or does not answer, or an event of a script does not end; raise time_cap or lower the rates",
-                cap.as_secs()
-            )),
-        ),
-    }
-}
-
-/// Writes down what is about to start: connections, and what open loops are asked for.
-fn describe_barrier(collector: &mut Collector<'_>, specs: &[LaneSpec], connections: u32, connect: Duration) {
-    collector.event(&StepEvent::Barrier { at: now_utc(), connections, connect_us: micros(connect) });
-    for event in scheduled(specs, collector.kinds) {
-        collector.event(&event);
+        Some(StopReason::TimeCap(cap)) => {
+            let advice = "the server is too slow or does not answer, or an event of a script does not end; raise time_cap or lower the rates";
+            let message = format!("not done after its time cap of {} s; {advice}", cap.as_secs());
+            (Outcome::Failed, Some(message))
+        }
     }
 }
 
@@ -205,10 +199,6 @@ fn scheduled(lanes: &[LaneSpec], kinds: &[String]) -> Vec<StepEvent> {
             connections,
         })
         .collect()
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

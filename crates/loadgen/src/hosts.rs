@@ -35,7 +35,6 @@ const POLL: Duration = Duration::from_millis(100);
 #[serde(transparent)]
 pub struct HostMessage(Message);
 
-/// What comes from a host.
 #[derive(Debug)]
 pub enum FromHost {
     Message(HostMessage),
@@ -232,15 +231,13 @@ fn lanes_of<F>(part: HostShare, lanes: Vec<(LaneSpec, F)>) -> Vec<(LaneSpec, F)>
         shared.push((Arc::clone(schedule), Arc::clone(&own)));
         own
     };
-    let lanes = lanes.into_iter().skip(part.host as usize).step_by(part.hosts as usize);
-    lanes
-        .map(|(mut spec, factory)| {
-            if let Pace::Shared(schedule) = &mut spec.pace {
-                *schedule = of_part(schedule);
-            }
-            (spec, factory)
-        })
-        .collect()
+    let lane = |(mut spec, factory): (LaneSpec, F)| {
+        if let Pace::Shared(schedule) = &mut spec.pace {
+            *schedule = of_part(schedule);
+        }
+        (spec, factory)
+    };
+    lanes.into_iter().skip(part.host as usize).step_by(part.hosts as usize).map(lane).collect()
 }
 
 fn obey(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late: impl Fn(Duration) -> bool) {

@@ -58,6 +58,12 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    pub fn new(class: ErrorClass, code: &str, message: impl Into<String>) -> Self {
+        Self { class, code: code.to_owned(), message: message.into() }
+    }
+}
+
 /// A question to the server that belongs to the workload but to no operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lookup {

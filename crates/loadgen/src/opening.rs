@@ -28,18 +28,17 @@ pub(crate) async fn open_all<L: Lane + 'static>(
     lanes: impl Iterator<Item = (usize, L)>,
 ) -> (Vec<Option<L>>, Histogram<u64>) {
     let places = Rc::new(Semaphore::new(opening.connections.at_once.max(1)));
-    let tasks: Vec<_> = lanes
-        .map(|(number, lane)| {
-            let due = opening.began + opening.connections.due(number);
-            let (shared, places) = (Rc::clone(shared), Rc::clone(&places));
-            tokio::task::spawn_local(async move {
-                let _ = shared.timer.wait_until(due).await;
-                // The semaphore is never closed; without a permit the lane would open all the same.
-                let _place = places.acquire().await.ok();
-                open(&shared, lane).await
-            })
+    let task = |(number, lane): (usize, L)| {
+        let due = opening.began + opening.connections.due(number);
+        let (shared, places) = (Rc::clone(shared), Rc::clone(&places));
+        tokio::task::spawn_local(async move {
+            let _ = shared.timer.wait_until(due).await;
+            // The semaphore is never closed; without a permit the lane would open all the same.
+            let _place = places.acquire().await.ok();
+            open(&shared, lane).await
         })
-        .collect();
+    };
+    let tasks: Vec<_> = lanes.map(task).collect();
     let mut open = Vec::new();
     let mut logins = histogram();
     for task in tasks {

@@ -103,7 +103,8 @@ impl Statements {
         if self.tallies.get(kind).is_none_or(|tallies| tallies.len() <= index) {
             self.make_room(kind, index);
         }
-        self.tallies[kind][index].get_or_insert_with(|| Tally::new(name()))
+        let new = || Tally { name: name(), done: 0, empty: 0, rows: 0, times: None };
+        self.tallies[kind][index].get_or_insert_with(new)
     }
 
     #[cold]
@@ -124,12 +125,6 @@ impl Statements {
             let tallies = tallies.iter().enumerate();
             tallies.filter_map(move |(index, tally)| Some((kind, index, tally.as_ref()?)))
         })
-    }
-}
-
-impl Tally {
-    fn new(name: Cow<'static, str>) -> Self {
-        Self { name, done: 0, empty: 0, rows: 0, times: None }
     }
 }
 

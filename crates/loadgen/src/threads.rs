@@ -52,10 +52,8 @@ pub(crate) fn assign<F>(lanes: Vec<(LaneSpec, F)>, part: HostShare, threads: &Th
         return lanes.map(|lane| (vec![lane], threads.cpus.clone())).collect();
     }
     let lanes: Vec<Assigned<F>> = lanes.collect();
-    let available = threads
-        .cpus
-        .as_ref()
-        .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), Vec::len);
+    let all = || thread::available_parallelism().map_or(1, usize::from);
+    let available = threads.cpus.as_ref().map_or_else(all, Vec::len);
     let wanted = threads
         .count
         .map_or_else(|| lanes.len().div_ceil(CONNECTIONS_PER_THREAD).min(available), |count| count as usize);

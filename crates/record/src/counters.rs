@@ -56,16 +56,6 @@ impl CounterSeries {
         gathered.series(header)
     }
 
-    /// Of parts that fit each other: see the fields.
-    pub(crate) fn of_parts(
-        header: CounterHeader,
-        at_us: Vec<i64>,
-        (keys, ends): (String, Vec<(usize, usize)>),
-        changes: Vec<(u32, i64)>,
-    ) -> Self {
-        Self { header, at_us, keys, ends, changes }
-    }
-
     pub fn len(&self) -> usize {
         self.at_us.len()
     }

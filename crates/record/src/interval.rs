@@ -83,11 +83,12 @@ impl AddAssign for ErrorCounts {
     }
 }
 
-/// Adds the counts of another connection over the same time; client, kind and edges stay.
-impl AddAssign<&Self> for Interval {
-    fn add_assign(&mut self, more: &Self) {
-        // Each by its name: a new count that is not added does not compile.
-        let Self {
+/// The counts and sums of an interval, and its longest times.
+///
+/// Each is taken by its name: a new one that is left out here does not compile.
+macro_rules! figures {
+    ($interval:expr) => {{
+        let $crate::Interval {
             from_us: _,
             to_us: _,
             client: _,
@@ -106,23 +107,26 @@ impl AddAssign<&Self> for Interval {
             response_max_us,
             down,
             down_us,
-            errors,
-        } = more;
-        self.due += due;
-        self.done += done;
-        self.failed += failed;
-        self.dropped += dropped;
-        self.backlog += backlog;
-        self.in_flight += in_flight;
-        self.rows += rows;
-        self.received_bytes += received_bytes;
-        self.service_sum_us += service_sum_us;
-        self.service_max_us = self.service_max_us.max(*service_max_us);
-        self.response_sum_us += response_sum_us;
-        self.response_max_us = self.response_max_us.max(*response_max_us);
-        self.down += down;
-        self.down_us += down_us;
-        self.errors += *errors;
+            errors: $crate::ErrorCounts { retry, refused, lost, fatal },
+        } = $interval;
+        let work = [due, done, failed, dropped, backlog, in_flight, rows, received_bytes];
+        let rest = [service_sum_us, response_sum_us, down, down_us, retry, refused, lost, fatal];
+        (work.into_iter().chain(rest), [service_max_us, response_max_us])
+    }};
+}
+pub(crate) use figures;
+
+/// Adds the counts of another connection over the same time; client, kind and edges stay.
+impl AddAssign<&Self> for Interval {
+    fn add_assign(&mut self, more: &Self) {
+        let (sums, longest) = figures!(self);
+        let (more_sums, more_longest) = figures!(more);
+        for (sum, more) in sums.zip(more_sums) {
+            *sum += more;
+        }
+        for (longest, more) in longest.into_iter().zip(more_longest) {
+            *longest = (*longest).max(*more);
+        }
     }
 }
 

@@ -55,8 +55,7 @@ impl LineWriter {
 
     /// Takes one value as a line of JSON; it reaches the file with the next `flush`.
     pub(crate) fn push<T: Serialize>(&mut self, value: &T) -> Result<(), Error> {
-        let mut line = serde_json::to_vec(value)
-            .map_err(|error| Error::Write { path: self.path.clone(), source: error.into() })?;
+        let mut line = serde_json::to_vec(value).map_err(|error| self.write_error(error.into()))?;
         line.push(b'\n');
         self.push_bytes(&line)
     }

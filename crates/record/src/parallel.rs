@@ -33,10 +33,8 @@ pub fn map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> 
     };
     let mut results: Vec<(usize, R)> = thread::scope(|scope| {
         let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
+        let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        joined.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
     results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()

@@ -1,6 +1,7 @@
 //! Whether what a step's files say can be true: signs, order, lengths. A figure that cannot is
 //! damage, and is found before anything is added up, reserved or walked by it.
 
+use crate::interval::figures;
 use crate::{HistogramSpan, Interval, StepEvent, StepSpec};
 
 /// Beyond this a sum is rounded where it is divided, and sums over many steps leave what 64 bits
@@ -57,48 +58,8 @@ pub(crate) fn end_us(intervals: &[Interval]) -> u64 {
 const TOO_MUCH: &str = "a number in it is greater than any step's can be";
 
 fn greatest(interval: &Interval) -> u64 {
-    let Interval {
-        from_us: _,
-        to_us: _,
-        client: _,
-        kind: _,
-        due,
-        done,
-        failed,
-        dropped,
-        backlog,
-        in_flight,
-        rows,
-        received_bytes,
-        service_sum_us,
-        service_max_us,
-        response_sum_us,
-        response_max_us,
-        down,
-        down_us,
-        errors,
-    } = interval;
-    let counts = [
-        due,
-        done,
-        failed,
-        dropped,
-        backlog,
-        in_flight,
-        rows,
-        received_bytes,
-        service_sum_us,
-        service_max_us,
-        response_sum_us,
-        response_max_us,
-        down,
-        down_us,
-        &errors.retry,
-        &errors.refused,
-        &errors.lost,
-        &errors.fatal,
-    ];
-    counts.into_iter().copied().max().unwrap_or(0)
+    let (sums, longest) = figures!(interval);
+    sums.chain(longest).copied().max().unwrap_or(0)
 }
 
 /// The events of a step, line by line.
@@ -193,7 +154,6 @@ pub(crate) fn window_fault(events: &[StepEvent], intervals_end_us: u64) -> Optio
     (to_us > most_us).then(|| (place, format!("the window ends at {to_us} us, and {what} at {most_us} us")))
 }
 
-/// A span of the histogram log.
 pub(crate) fn histogram(span: HistogramSpan) -> Result<HistogramSpan, String> {
     if span.to_us > MOST { Err(TOO_MUCH.to_owned()) } else { Ok(span) }
 }

@@ -193,11 +193,9 @@ fn read_cells(
         warnings.extend(odd.into_iter().flatten());
         records.push(CellRecord { id: cell.id.clone(), events: cell.events.clone(), steps });
     }
-    warnings.extend(
-        unplanned.iter().map(|folder| {
-            format!("{} belongs to no cell of the manifest and is passed over", folder.display())
-        }),
-    );
+    for folder in unplanned {
+        warnings.push(format!("{} belongs to no cell of the manifest and is passed over", folder.display()));
+    }
     Ok(records)
 }
 

@@ -45,9 +45,8 @@ impl Device {
 
 /// Type of the filesystem that holds `path`, `unknown` when that cannot be found out.
 pub(crate) fn filesystem_of(path: &Path) -> String {
-    existing(path)
-        .and_then(|path| mount_at(&path))
-        .map_or_else(|| "unknown".to_owned(), |mount| mount.filesystem)
+    let mount = existing(path).and_then(|path| mount_at(&path));
+    mount.map_or_else(|| "unknown".to_owned(), |mount| mount.filesystem)
 }
 
 /// What is mounted where `path` is, for a path without a block device: `tmpfs`, `server:/export`.

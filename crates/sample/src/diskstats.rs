@@ -130,32 +130,19 @@ fn parse_counters<'a>(name: &str, fields: impl Iterator<Item = &'a str>) -> Opti
     for (slot, field) in counters.iter_mut().zip(fields) {
         *slot = field.parse::<i64>().ok();
     }
-    let [
-        reads,
-        _,
-        sectors_read,
-        read_ms,
-        writes,
-        _,
-        sectors_written,
-        write_ms,
-        in_flight,
-        busy_ms,
-        rest @ ..,
-    ] = counters;
-    let [_weighted_ms, discards, _, _, discard_ms, flushes, flush_ms] = rest;
+    // In the order of the kernel's Documentation/admin-guide/iostats.rst.
     Some(DiskLine {
         name: name.to_owned(),
-        reads: reads?,
-        sectors_read: sectors_read?,
-        read_ms: read_ms?,
-        writes: writes?,
-        sectors_written: sectors_written?,
-        write_ms: write_ms?,
-        in_flight: in_flight?,
-        busy_ms: busy_ms?,
-        discards: discards.zip(discard_ms),
-        flushes: flushes.zip(flush_ms),
+        reads: counters[0]?,
+        sectors_read: counters[2]?,
+        read_ms: counters[3]?,
+        writes: counters[4]?,
+        sectors_written: counters[6]?,
+        write_ms: counters[7]?,
+        in_flight: counters[8]?,
+        busy_ms: counters[9]?,
+        discards: counters[11].zip(counters[14]),
+        flushes: counters[15].zip(counters[16]),
     })
 }
 

@@ -114,10 +114,9 @@ impl Lane {
             };
             match command {
                 Ok(Command::Write(writers)) => {
-                    self.outlets
-                        .iter_mut()
-                        .zip(writers)
-                        .for_each(|(outlet, writer)| outlet.set_writer(writer));
+                    for (outlet, writer) in self.outlets.iter_mut().zip(writers) {
+                        outlet.writer = Some(writer);
+                    }
                 }
                 Ok(Command::Begin(barrier)) => {
                     self.barrier = Some(barrier);

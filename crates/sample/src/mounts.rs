@@ -43,10 +43,8 @@ fn parse_mount(line: &str) -> Option<Mount> {
 /// The mount that `path` (absolute, without links) is on: the deepest one, of equally deep ones the
 /// last, which covers the others.
 pub(crate) fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
-    mounts
-        .iter()
-        .filter(|mount| path.starts_with(&mount.mount_point))
-        .max_by_key(|mount| mount.mount_point.components().count())
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
+    above.max_by_key(|mount| mount.mount_point.components().count())
 }
 
 /// The kernel writes space, tab, newline and backslash as `\` and three octal digits.

@@ -13,7 +13,8 @@ pub(crate) struct Outlet {
     name: &'static str,
     source: Box<dyn Source>,
     values: Values,
-    writer: Option<CounterWriter>,
+    /// There is none before the clock starts.
+    pub(crate) writer: Option<CounterWriter>,
     tried: u64,
     missed: u64,
     first_miss: Option<(i64, Error)>,
@@ -41,10 +42,6 @@ impl Outlet {
     /// First line of its counter file.
     pub(crate) fn header(&self) -> CounterHeader {
         CounterHeader { source: self.name.to_owned(), about: self.source.about() }
-    }
-
-    pub(crate) fn set_writer(&mut self, writer: CounterWriter) {
-        self.writer = Some(writer);
     }
 
     /// Reads the source and writes a line, with the time at which it was read. After a failed write

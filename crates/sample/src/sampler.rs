@@ -9,8 +9,8 @@ use dbdyno_record::{CounterHeader, CounterWriter};
 
 use crate::lane::{self, Command, Event, Open, Spec};
 use crate::sources::{
-    Client, Costly, Disk, Group, Host, Interrupts, Load, Processes, Sampling, Scheduling, Server, ServerTree,
-    Size, Source, Status, processes, size,
+    Client, Costly, Disk, Group, Host, Interrupts, Load, Members, Processes, Sampling, Scheduling, Server,
+    ServerTree, Size, Source, Status, processes, size,
 };
 use crate::tally::Tally;
 use crate::{Config, Error};
@@ -141,7 +141,7 @@ impl Sampler {
             Some(error) => Err(error.into()),
             None => Ok(Report {
                 warnings: self.warnings,
-                samples: self.tally.samples().unsigned_abs(),
+                samples: self.tally.rounds()[0].unsigned_abs(),
                 cpu: Duration::from_micros(self.tally.cpu_us().unsigned_abs()),
             }),
         }
@@ -199,10 +199,12 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let mut by_connection: Vec<(&'static str, Open)> = Vec::new();
     if let Some(pid) = config.server_pid.filter(|_| config.server_tree) {
         by_connection.push(costly("server", Duration::ZERO, move || ServerTree::open(pid)));
-        by_connection.push(costly("switches", Duration::ZERO, move || Ok(Scheduling::of_tree(pid))));
+        by_connection
+            .push(costly("switches", Duration::ZERO, move || Ok(Scheduling::new(pid, Members::Processes))));
     } else if let Some(pid) = config.server_pid {
         quick.push(source("server", move || Server::open(pid)));
-        by_connection.push(costly("switches", Duration::ZERO, move || Ok(Scheduling::of(pid))));
+        by_connection
+            .push(costly("switches", Duration::ZERO, move || Ok(Scheduling::new(pid, Members::Threads))));
     }
     if let Some(folder) = config.server_cgroup.clone() {
         quick.push(source("cgroup", move || Group::open(&folder)));
@@ -215,7 +217,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         quick.push(source("disk", move || Disk::open(&data_dir)));
     }
     let own_tally = Arc::clone(tally);
-    quick.push(source("sampler", move || Ok(Sampling::new(own_tally))));
+    quick.push(source("sampler", move || Ok(Sampling { tally: own_tally })));
     let mut lanes = vec![("sampler", quick)];
     if !by_connection.is_empty() {
         lanes.push(("sampler-server", by_connection));
@@ -224,8 +226,8 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         lanes.push(("sampler-status", vec![source("status", move || Status::new(endpoint))]));
     }
     if config.data_dir.is_some() || config.database_dir.is_some() {
-        let folders = (config.data_dir.clone(), config.database_dir.clone());
-        let size = costly("size", size::LEAST_PAUSE, move || Ok(Size::new(folders.0, folders.1)));
+        let size = Size { data_dir: config.data_dir.clone(), database_dir: config.database_dir.clone() };
+        let size = costly("size", size::LEAST_PAUSE, move || Ok(size));
         lanes.push(("sampler-size", vec![size]));
     }
     let mut slow = Vec::new();

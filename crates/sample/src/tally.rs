@@ -8,8 +8,11 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     lane_cpu_us: [AtomicI64; Self::LANES],
+    /// Rounds of samples begun.
     samples: AtomicI64,
+    /// How late the last round began.
     late_us: AtomicI64,
+    /// How late the latest round began.
     late_max_us: AtomicI64,
 }
 
@@ -34,18 +37,8 @@ impl Tally {
         self.late_max_us.fetch_max(late_us, Ordering::Relaxed);
     }
 
-    /// Rounds of samples begun.
-    pub(crate) fn samples(&self) -> i64 {
-        self.samples.load(Ordering::Relaxed)
-    }
-
-    /// How late the last round began, µs.
-    pub(crate) fn late_us(&self) -> i64 {
-        self.late_us.load(Ordering::Relaxed)
-    }
-
-    /// How late the latest round began, µs.
-    pub(crate) fn late_max_us(&self) -> i64 {
-        self.late_max_us.load(Ordering::Relaxed)
+    /// Samples, and how late the last round and the latest one were.
+    pub(crate) fn rounds(&self) -> [i64; 3] {
+        [&self.samples, &self.late_us, &self.late_max_us].map(|figure| figure.load(Ordering::Relaxed))
     }
 }

@@ -54,15 +54,15 @@ pub(crate) fn of<W: Workload>(options: &W::Options, text: &str) -> Vec<Cards> {
 }
 
 pub(crate) fn card(spec: &StepSpec, published_as: Option<String>, description: StepDescription) -> Card {
+    let numbered =
+        |text: &str| text.replace("k_?", "k_N").replace("sbtest?", "sbtestN").replace("pi?", "piN");
     let operation = |kind: &dbdyno_record::KindSpec| CardOperation {
         kind: kind.kind.clone(),
         protocol: kind.protocol.clone(),
         statements: shown(&kind.statement)
             .split("; ")
-            .flat_map(|statement| statement.split(" | "))
-            .map(|statement| {
-                statement.replace("k_?", "k_N").replace("sbtest?", "sbtestN").replace("pi?", "piN")
-            })
+            .flat_map(|all| all.split(" | "))
+            .map(numbered)
             .collect(),
     };
     Card {

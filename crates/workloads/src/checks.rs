@@ -6,13 +6,12 @@ use std::time::Instant;
 use dbdyno_drivers::{AnySession, Session, first_i64};
 use dbdyno_record::{Check, CheckPart};
 
-use crate::Error;
+use crate::{Error, Result};
 
 pub(crate) fn part(name: &str, expected: i128, actual: i128) -> CheckPart {
     CheckPart { name: name.to_owned(), expected, actual }
 }
 
-/// The check of `table`, which `began` then.
 pub(crate) fn check(table: impl Into<String>, parts: Vec<CheckPart>, began: Instant) -> Check {
     let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
     Check { table: table.into(), parts, duration_us }
@@ -23,7 +22,7 @@ pub(crate) async fn numbers<const N: usize>(
     session: &mut AnySession,
     sql: &str,
     work: impl Into<String>,
-) -> Result<[i128; N], Error> {
+) -> Result<[i128; N]> {
     let work = work.into();
     let cells = session.rows(sql).await.map_err(Error::during(work.clone()))?;
     let number = |cell: &Option<String>| cell.as_deref().map_or(Ok(0), str::parse).ok();
@@ -33,16 +32,12 @@ pub(crate) async fn numbers<const N: usize>(
 }
 
 /// The number that `sql` asks for; 0 where there is none.
-pub(crate) async fn number(
-    session: &mut AnySession,
-    sql: &str,
-    work: impl Into<String>,
-) -> Result<i128, Error> {
+pub(crate) async fn number(session: &mut AnySession, sql: &str, work: impl Into<String>) -> Result<i128> {
     let cells = session.rows(sql).await.map_err(Error::during(work))?;
     Ok(first_i64(&cells).unwrap_or(0).into())
 }
 
-pub(crate) async fn count(session: &mut AnySession, table: &str) -> Result<i128, Error> {
+pub(crate) async fn count(session: &mut AnySession, table: &str) -> Result<i128> {
     let sql = format!("SELECT COUNT(*) FROM {table}");
     number(session, &sql, format!("counting the rows of table {table}")).await
 }

@@ -8,7 +8,7 @@ use dbdyno_drivers::{AnySession, Bounds, Quiet, Rest, UpkeepReport, settle};
 use dbdyno_record::{SETTLING, Settling, SettlingSample};
 use serde_json::{Map, Value, json};
 
-use crate::{Context, Error, Work};
+use crate::{Context, Error, Result, Work};
 
 /// Brings the server to rest after `step` as the plan says. `original` is the workload's own pause.
 pub(crate) async fn cleanup(
@@ -17,7 +17,7 @@ pub(crate) async fn cleanup(
     tables: &[String],
     (plan, original): (&Settle, Duration),
     step: &str,
-) -> Result<Work, Error> {
+) -> Result<Work> {
     let began = Instant::now();
     let rest = rest(plan, original, context);
     let wait = matches!(plan.by, SettleBy::Wait).then(|| plan.wait_of(original));

@@ -115,6 +115,21 @@ impl Connection {
         }
     }
 
+    /// Ends a transaction by what became of its statements: one that failed is rolled back as a
+    /// whole.
+    pub(crate) async fn end<T>(&mut self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        let outcome = match outcome {
+            Ok(done) => self.query(b"COMMIT").await.map(|_| done),
+            Err(failure) => Err(failure),
+        };
+        if outcome.is_err() {
+            // A full disk has ended the transaction already. A refused ROLLBACK shows with the next
+            // BEGIN.
+            let _ = self.query(b"ROLLBACK").await;
+        }
+        outcome
+    }
+
     pub(crate) async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, Failure> {
         self.session()?.pipeline(statements).await.map_err(failure)
     }
@@ -149,11 +164,8 @@ impl Connection {
     }
 
     fn session(&mut self) -> Result<&mut AnySession, Failure> {
-        self.session.as_mut().ok_or_else(|| Failure {
-            class: ErrorClass::Lost,
-            code: String::new(),
-            message: "the connection was never opened".to_owned(),
-        })
+        let never_opened = || Failure::new(ErrorClass::Lost, "", "the connection was never opened");
+        self.session.as_mut().ok_or_else(never_opened)
     }
 }
 
@@ -190,16 +202,22 @@ pub(crate) fn of_load(failure: Failure) -> Failure {
     indispensable(failure)
 }
 
+/// What ends a step, and is no error of the server's.
+pub(crate) fn fatal(message: impl Into<String>) -> Failure {
+    Failure::new(ErrorClass::Fatal, "", message)
+}
+
+/// As [`fatal`], of a script that is wrong: no further run of it is without.
+pub(crate) fn of_script(message: impl Into<String>) -> Failure {
+    Failure::new(ErrorClass::Fatal, "script", message)
+}
+
 /// A look-up that met a lock as often as it was tried, at last this one.
 fn locked_out(name: &str, last: &DbError) -> Failure {
-    Failure {
-        class: ErrorClass::Fatal,
-        code: String::new(),
-        message: format!(
-            "look-up of {name} met a lock {LOOKUP_RETRIES} times in a row, at last: {last}; look for a session that holds a lock on \
-             the table"
-        ),
-    }
+    fatal(format!(
+        "look-up of {name} met a lock {LOOKUP_RETRIES} times in a row, at last: {last}; look for a session that holds a lock on \
+         the table"
+    ))
 }
 
 fn failure(error: DbError) -> Failure {

@@ -8,7 +8,6 @@ pub(crate) fn push_part<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N], keep
     out.truncate(length + keep);
 }
 
-/// Appends `value` in decimal.
 pub(crate) fn push_decimal(out: &mut Vec<u8>, value: u32) {
     if value > 99_999_999 {
         out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());

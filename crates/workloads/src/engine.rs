@@ -4,9 +4,9 @@
 use std::time::Instant;
 
 use dbdyno_drivers::{AnySession, Capabilities, Session, is_engine, table_engines};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{Context, Error, Work};
+use crate::{Context, Error, Result, Work};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -19,7 +19,7 @@ pub(crate) async fn create_tables(
     context: &Context,
     session: &mut AnySession,
     tables: impl Iterator<Item = (String, Vec<String>)>,
-) -> Result<Work, Error> {
+) -> Result<Work> {
     let began = Instant::now();
     let mut names = Vec::new();
     for (table, statements) in tables {
@@ -41,7 +41,7 @@ pub(crate) async fn read_back(
     tables: &[String],
     origin: Origin,
     work: &mut Work,
-) -> Result<(), Error> {
+) -> Result<()> {
     let Some(asked) = &capabilities.engine else { return Ok(()) };
     let looking = Error::during("asking for the engine of the tables");
     let engines = table_engines(session, tables).await.map_err(looking)?;
@@ -52,9 +52,6 @@ pub(crate) async fn read_back(
             Origin::Found => Error::OtherEngine { table, asked, found: found.to_lowercase() },
         });
     }
-    let engine = engines.into_values().next().map_or(Value::Null, |engine| json!(engine));
-    if !engine.is_null() {
-        work.details.insert("engine".to_owned(), engine);
-    }
+    work.details.extend(engines.into_values().next().map(|engine| ("engine".to_owned(), json!(engine))));
     Ok(())
 }

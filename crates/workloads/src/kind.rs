@@ -14,7 +14,7 @@ use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
 
 use crate::deviations::of_surroundings;
-use crate::{Cards, Context, Error, Steps, Surroundings, Work, Workload};
+use crate::{Cards, Context, Result, Steps, Surroundings, Work, Workload};
 
 /// A workload that plans can name, whatever its types are.
 pub trait Kind: WorkloadKind {
@@ -88,7 +88,7 @@ impl<W: Workload> Kind for Entry<W> {
 }
 
 /// Work on a database that is waited for.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + 'a>>;
 
 /// A [`Workload`] over one cell, whatever its lanes are. Types are erased here, once a step:
 /// [`AnyWorkload::run`] hands lanes of their own type to the load engine.

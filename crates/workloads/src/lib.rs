@@ -9,6 +9,7 @@ mod deviations;
 mod digits;
 mod engine;
 mod error;
+mod indexes;
 mod kind;
 mod listing;
 mod local_infile;
@@ -36,6 +37,9 @@ pub use listing::{Card, CardOperation, Cards};
 pub use local_infile::takes_streams;
 pub(crate) use workload::planned;
 pub use workload::{Context, Explained, Lanes, Steps, Work, Workload};
+
+/// What comes of work outside the clock.
+type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The workload of a plan's name, which may name a set-up of it too.
 pub fn kind_of(name: &str) -> Option<&'static dyn Kind> {

@@ -6,7 +6,7 @@ use dbdyno_drivers::{AnySession, DbError, RowStream, Session, first_i64};
 use dbdyno_plan::Plan;
 use serde_json::json;
 
-use crate::{Context, Error, Work};
+use crate::{Context, Error, Result, Work};
 
 const ALLOW: &str = "SET GLOBAL local_infile = ON";
 
@@ -22,10 +22,7 @@ async fn is_on(session: &mut AnySession) -> Result<bool, DbError> {
 }
 
 /// A server of ours is asked to take it. Others were refused before the run.
-pub(crate) async fn allow_local_infile(
-    context: &Context,
-    session: &mut AnySession,
-) -> Result<Option<Work>, Error> {
+pub(crate) async fn allow_local_infile(context: &Context, session: &mut AnySession) -> Result<Option<Work>> {
     if !context.stores_data() || !context.owned {
         return Ok(None);
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use dbdyno_loadgen::Pace;
+use dbdyno_record::{Headline, KindSpec, OperationClass, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
 /// A step of one kind of operation, which the step's figure counts. `is_timed`: it ends with its
@@ -23,6 +24,27 @@ pub(crate) fn step_spec(
         options,
         ..StepSpec::default()
     }
+}
+
+/// Statements in the text protocol, each sent when the one before is answered, over one connection
+/// a client. How many they are of an operation, and with which rows, is left open.
+pub(crate) fn kind_spec(kind: &str, class: OperationClass, statement: String) -> KindSpec {
+    KindSpec {
+        kind: kind.to_owned(),
+        class: Some(class),
+        connections_per_client: 1,
+        pace: Pace::Closed.to_string(),
+        protocol: "text".to_owned(),
+        rows_per_operation: 0,
+        statements_per_operation: 0,
+        user_bytes_per_operation: 0.0,
+        statement,
+    }
+}
+
+/// The protocol of statements, by its name in records.
+pub(crate) fn protocol(is_prepared: bool) -> String {
+    if is_prepared { "prepared" } else { "text" }.to_owned()
 }
 
 /// Adds to the options of a step how long it is, its warm-up and its rate. With a number of

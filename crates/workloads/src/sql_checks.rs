@@ -13,7 +13,7 @@ use serde_json::{Map, json};
 use crate::cleanup::cleanup;
 use crate::options::first_problem;
 use crate::settle::Settle;
-use crate::{Context, Error, Work, checks};
+use crate::{Context, Error, Result, Work, checks};
 
 /// When a check is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,7 +49,7 @@ pub(crate) async fn before(
     checks: &[SqlCheck],
     step: &str,
     session: &mut AnySession,
-) -> Result<Option<Work>, Error> {
+) -> Result<Option<Work>> {
     let own = |check: &&SqlCheck| check.at != CheckAt::After;
     if !context.stores_data() || !checks.iter().any(|check| own(&check)) {
         return Ok(None);
@@ -66,16 +66,13 @@ pub(crate) async fn before(
 }
 
 /// Makes the checks that hold after a step.
-pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Result<Vec<Check>, Error> {
+pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Result<Vec<Check>> {
     compared(checks.iter().filter(|check| check.at != CheckAt::Before), session).await
 }
 
 /// Sends each statement and compares. A text that differs is 0 where 1 is expected: figures of a
 /// check are numbers.
-async fn compared(
-    list: impl Iterator<Item = &SqlCheck>,
-    session: &mut AnySession,
-) -> Result<Vec<Check>, Error> {
+async fn compared(list: impl Iterator<Item = &SqlCheck>, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut done = Vec::new();
     for check in list {
         let began = Instant::now();
@@ -101,7 +98,7 @@ pub(crate) async fn finish(
     session: &mut AnySession,
     step: &str,
     settle: Option<&Settle>,
-) -> Result<Vec<Work>, Error> {
+) -> Result<Vec<Work>> {
     let names = tables(session).await.map_err(Error::during("listing the tables"))?;
     let mut works = Vec::new();
     if !names.is_empty() {
@@ -115,7 +112,7 @@ pub(crate) async fn finish(
 }
 
 /// Rows of every table of the database.
-async fn count_rows(names: &[String], session: &mut AnySession) -> Result<Work, Error> {
+async fn count_rows(names: &[String], session: &mut AnySession) -> Result<Work> {
     let began = Instant::now();
     let mut rows = Vec::new();
     for table in names {

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::listing::Cards;
-use crate::{Error, Original};
+use crate::{Error, Original, Result};
 
 /// Where a workload runs: one cell's database.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl Context {
     }
 
     /// Drops the binary logs of a server of ours.
-    pub(crate) async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
+    pub(crate) async fn drop_binlog(&self, session: &mut AnySession) -> Result<()> {
         if !self.owned {
             return Ok(());
         }
@@ -108,7 +108,7 @@ pub trait Steps {
 
     /// The database holds the data of which [`Steps::knowledge`] said this, perhaps in another
     /// cell.
-    fn recall(&mut self, _knowledge: &Value) -> Result<(), Error> {
+    fn recall(&mut self, _knowledge: &Value) -> Result<()> {
         Ok(())
     }
 
@@ -204,11 +204,7 @@ pub trait Workload: Steps + Sized + 'static {
     fn new(options: &Self::Options, context: Context) -> Self;
 
     /// Brings the database to where step `index` can begin.
-    fn before(
-        &mut self,
-        index: usize,
-        session: &mut AnySession,
-    ) -> impl Future<Output = Result<Vec<Work>, Error>>;
+    fn before(&mut self, index: usize, session: &mut AnySession) -> impl Future<Output = Result<Vec<Work>>>;
 
     /// The connections of step `index`.
     fn lanes(&self, index: usize) -> Lanes<Self::Lane>;
@@ -219,12 +215,8 @@ pub trait Workload: Steps + Sized + 'static {
         index: usize,
         end: &StepEnd,
         session: &mut AnySession,
-    ) -> impl Future<Output = Result<Vec<Check>, Error>>;
+    ) -> impl Future<Output = Result<Vec<Check>>>;
 
     /// Work that belongs after step `index` (cleanup before the next one).
-    fn after(
-        &mut self,
-        index: usize,
-        session: &mut AnySession,
-    ) -> impl Future<Output = Result<Vec<Work>, Error>>;
+    fn after(&mut self, index: usize, session: &mut AnySession) -> impl Future<Output = Result<Vec<Work>>>;
 }

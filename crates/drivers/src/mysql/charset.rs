@@ -1,13 +1,13 @@
 //! Has a session speak the character set of the texts of a table.
 
 use crate::product::permitted;
-use crate::{DbError, Session};
+use crate::{Result, Session};
 
 /// Has the server take the texts of statements for what the columns of `table`, a name without
 /// quotes, hold, so that it converts none of them. For texts of ASCII only, which are the same
 /// bytes in every character set that a client can speak. The session stays as it is where the
 /// columns differ, where there is no such table, and where the server refuses, as for UTF-16.
-pub(crate) async fn as_the_table(session: &mut impl Session, table: &str) -> Result<(), DbError> {
+pub(crate) async fn as_the_table(session: &mut impl Session, table: &str) -> Result<()> {
     // A database's default is not it: CREATE TABLE may name another.
     let asked = format!(
         "SELECT DISTINCT character_set_name FROM information_schema.columns WHERE table_schema = DATABASE() \
@@ -24,7 +24,7 @@ pub(crate) async fn as_the_table(session: &mut impl Session, table: &str) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, Cells, Class, Param, Statement};
+    use crate::{Answer, Cells, Class, DbError, Param, Statement};
 
     /// A session whose table has columns of these character sets, and which refuses to speak any.
     struct Refusing {
@@ -34,20 +34,20 @@ mod tests {
     }
 
     impl Session for Refusing {
-        async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        async fn query(&mut self, sql: &[u8]) -> Result<Answer> {
             self.sent.push(String::from_utf8_lossy(sql).into_owned());
             Err(DbError::new(self.class, "1231", "Variable 'character_set_client' can't be set to 'utf16'"))
         }
 
-        async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        async fn prepare(&mut self, sql: &str) -> Result<Statement> {
             panic!("{sql} is prepared")
         }
 
-        async fn execute(&mut self, _statement: Statement, _params: &[Param]) -> Result<Answer, DbError> {
+        async fn execute(&mut self, _statement: Statement, _params: &[Param]) -> Result<Answer> {
             panic!("a statement is executed")
         }
 
-        async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        async fn rows(&mut self, sql: &str) -> Result<Cells> {
             assert!(sql.contains("table_name = 'sbtest1'"), "{sql}");
             Ok(self.charsets.iter().map(|charset| vec![Some((*charset).to_owned())]).collect())
         }
@@ -55,7 +55,7 @@ mod tests {
         async fn close(self) {}
     }
 
-    async fn asked(class: Class, charsets: &'static [&'static str]) -> (Result<(), DbError>, Vec<String>) {
+    async fn asked(class: Class, charsets: &'static [&'static str]) -> (Result<()>, Vec<String>) {
         let mut session = Refusing { class, charsets, sent: Vec::new() };
         (as_the_table(&mut session, "sbtest1").await, session.sent)
     }

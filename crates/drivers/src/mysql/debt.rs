@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Mysql;
 use super::status::{counters, variables, version_numbers};
 use crate::product::{Debt, LEAST_BOUND_COUNT, LimitedSession, cell, numbers, permitted};
-use crate::{Bounds, Capabilities, DbError, Session, first_i64};
+use crate::{Bounds, Capabilities, Result, Session, first_i64};
 
 /// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for
 /// it is in vain.
@@ -22,13 +22,13 @@ const COLUMN_FAMILIES: &[(&str, &str)] = &[
 pub(super) async fn read(
     session: &mut LimitedSession<'_, Mysql>,
     capabilities: &Capabilities,
-    debt: &mut Debt,
-) -> Result<(), DbError> {
-    innodb(session, debt).await?;
-    match &capabilities.engine {
-        Some(engine) if engine.eq_ignore_ascii_case("rocksdb") => myrocks(session, debt).await,
-        _ => Ok(()),
+) -> Result<Debt> {
+    let mut debt = Debt::default();
+    innodb(session, &mut debt).await?;
+    if capabilities.engine.as_ref().is_some_and(|engine| engine.eq_ignore_ascii_case("rocksdb")) {
+        myrocks(session, &mut debt).await?;
     }
+    Ok(debt)
 }
 
 /// The most of a level that a quiet server has.
@@ -46,7 +46,7 @@ pub(super) fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64>
     }
 }
 
-async fn innodb(session: &mut LimitedSession<'_, Mysql>, debt: &mut Debt) -> Result<(), DbError> {
+async fn innodb(session: &mut LimitedSession<'_, Mysql>, debt: &mut Debt) -> Result<()> {
     let Some(counters) = permitted(counters(session).await)?.map(numbers) else { return Ok(()) };
     let counter = |name: &str| counters.get(name).copied();
     let page_bytes = counter("Innodb_page_size");
@@ -71,7 +71,7 @@ async fn innodb(session: &mut LimitedSession<'_, Mysql>, debt: &mut Debt) -> Res
 }
 
 /// The engine's own report; its answer is one row of type, name and text.
-pub(super) async fn innodb_report(session: &mut LimitedSession<'_, Mysql>) -> Result<String, DbError> {
+pub(super) async fn innodb_report(session: &mut LimitedSession<'_, Mysql>) -> Result<String> {
     let rows = session.rows("SHOW ENGINE INNODB STATUS").await?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(2)?).unwrap_or_default())
 }
@@ -87,7 +87,7 @@ pub(super) fn reported_history(report: &str) -> Option<i64> {
 }
 
 /// From its tables in `information_schema`.
-async fn myrocks(session: &mut LimitedSession<'_, Mysql>, debt: &mut Debt) -> Result<(), DbError> {
+async fn myrocks(session: &mut LimitedSession<'_, Mysql>, debt: &mut Debt) -> Result<()> {
     let sql = "SELECT stat_type, sum(value) FROM information_schema.ROCKSDB_CFSTATS GROUP BY stat_type";
     for row in permitted(session.rows(sql).await)?.unwrap_or_default() {
         let mut cells = row.into_iter().flatten();

@@ -1,6 +1,6 @@
 //! Makes the keys that a session's rows get follow each other.
 
-use crate::{Class, DbError, Session, first_i64};
+use crate::{Class, Result, Session, first_i64};
 
 /// Nodes of a cluster give out keys in steps, so that no two give out the same; an option file may
 /// ask for it, too.
@@ -9,7 +9,7 @@ const STEP: &str = "SELECT @@SESSION.auto_increment_increment";
 
 /// Has keys of this session's rows go up by 1. MySQL 8.0 before 8.0.18 refuses it to users without
 /// the privilege SESSION_VARIABLES_ADMIN, which is no matter as long as the server's own step is 1.
-pub(crate) async fn one_by_one(session: &mut impl Session) -> Result<(), DbError> {
+pub(crate) async fn one_by_one(session: &mut impl Session) -> Result<()> {
     let Err(mut error) = session.query(ONE_BY_ONE.as_bytes()).await else { return Ok(()) };
     if error.class == Class::Lost {
         return Err(error);
@@ -27,7 +27,7 @@ pub(crate) async fn one_by_one(session: &mut impl Session) -> Result<(), DbError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, Cells, Param, Statement};
+    use crate::{Answer, Cells, DbError, Param, Statement};
 
     /// A session that refuses the SET and answers the question.
     struct Refusing {
@@ -36,19 +36,19 @@ mod tests {
     }
 
     impl Session for Refusing {
-        async fn query(&mut self, _sql: &[u8]) -> Result<Answer, DbError> {
+        async fn query(&mut self, _sql: &[u8]) -> Result<Answer> {
             Err(DbError::new(self.class, "1227", "Access denied"))
         }
 
-        async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        async fn prepare(&mut self, sql: &str) -> Result<Statement> {
             panic!("{sql} is prepared")
         }
 
-        async fn execute(&mut self, _statement: Statement, _params: &[Param]) -> Result<Answer, DbError> {
+        async fn execute(&mut self, _statement: Statement, _params: &[Param]) -> Result<Answer> {
             panic!("a statement is executed")
         }
 
-        async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        async fn rows(&mut self, sql: &str) -> Result<Cells> {
             assert_eq!(sql, STEP);
             Ok(vec![vec![Some(self.step.to_owned())]])
         }

@@ -277,12 +277,8 @@ impl<'a> Login<'a> {
         let nonce = reader.0.get(..NONCE);
         match (&self.plugin, nonce) {
             (_, Some(nonce)) => self.nonce.copy_from_slice(nonce),
-            (
-                AuthPlugin::MysqlNativePassword
-                | AuthPlugin::CachingSha2Password
-                | AuthPlugin::Sha256Password,
-                None,
-            ) => {
+            (AuthPlugin::MysqlNativePassword | AuthPlugin::CachingSha2Password, None)
+            | (AuthPlugin::Sha256Password, None) => {
                 return Err(Fault::Malformed("an authentication switch with a short nonce"));
             }
             _ => {}

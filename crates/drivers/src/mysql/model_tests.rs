@@ -259,7 +259,7 @@ fn outcomes(form: Form, bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) 
     })
 }
 
-async fn queried(form: Form, bytes: &[u8], pieces: &[usize]) -> Result<Answer, DbError> {
+async fn queried(form: Form, bytes: &[u8], pieces: &[usize]) -> Result<Answer> {
     connection(form, vec![bytes.to_vec()], pieces).query(b"SELECT 1").await
 }
 

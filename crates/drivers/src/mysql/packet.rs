@@ -24,10 +24,8 @@ pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
-        if count > self.0.len() {
-            return Err(Fault::Malformed("a packet ends inside a value"));
-        }
-        let (head, tail) = self.0.split_at(count);
+        let parts = self.0.split_at_checked(count);
+        let (head, tail) = parts.ok_or(Fault::Malformed("a packet ends inside a value"))?;
         self.0 = tail;
         Ok(head)
     }

@@ -1,13 +1,13 @@
 //! MySQL, MariaDB and Percona Server as one [`Product`].
 
-use std::collections::BTreeMap;
-
 use super::status::{self, counters};
 use super::{Mysql, MysqlSession, Options, capabilities, charset, debt, keys, locks, upkeep};
 use crate::exchange::Exchange;
-use crate::product::{Connection, Debt, Description, LimitedSession, Locks, Product, Work, name_value_pairs};
+use crate::product::{
+    Connection, Debt, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
+};
 use crate::roster::Ticket;
-use crate::{Answer, Bounds, Capabilities, DbError, Encryption, Session};
+use crate::{Answer, Bounds, Capabilities, Encryption, Result, Session};
 
 impl Connection for MysqlSession {
     fn exchange(&self) -> Option<&Exchange> {
@@ -22,7 +22,7 @@ impl Connection for MysqlSession {
         self.encryption()
     }
 
-    async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+    async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
         self.load_rows(sql, rows).await
     }
 }
@@ -52,7 +52,7 @@ impl Product for Mysql {
         capabilities(engine, owned)
     }
 
-    async fn connect(options: &Options) -> Result<MysqlSession, DbError> {
+    async fn connect(options: &Options) -> Result<MysqlSession> {
         MysqlSession::connect(options).await
     }
 
@@ -64,46 +64,39 @@ impl Product for Mysql {
         Some(options)
     }
 
-    async fn begin_to_insert(session: &mut MysqlSession) -> Result<(), DbError> {
+    async fn begin_to_insert(session: &mut MysqlSession) -> Result<()> {
         keys::one_by_one(session).await
     }
 
-    async fn begin_to_load(session: &mut MysqlSession, table: &str) -> Result<(), DbError> {
+    async fn begin_to_load(session: &mut MysqlSession, table: &str) -> Result<()> {
         charset::as_the_table(session, table).await
     }
 
-    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError> {
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description> {
         status::describe(session).await
     }
 
-    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<Texts> {
         counters(session).await
     }
 
-    async fn debt(
-        session: &mut LimitedSession<'_, Self>,
-        capabilities: &Capabilities,
-        debt: &mut Debt,
-    ) -> Result<(), DbError> {
-        debt::read(session, capabilities, debt).await
+    async fn debt(session: &mut LimitedSession<'_, Self>, capabilities: &Capabilities) -> Result<Debt> {
+        debt::read(session, capabilities).await
     }
 
     fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
         debt::quiet_at(level, debt, bounds)
     }
 
-    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<(), DbError> {
+    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
         upkeep::run(work, tables).await
     }
 
-    async fn drop_binlog(session: &mut LimitedSession<'_, Self>) -> Result<bool, DbError> {
+    async fn drop_binlog(session: &mut LimitedSession<'_, Self>) -> Result<bool> {
         upkeep::drop_binlog(session).await
     }
 
-    async fn table_engines(
-        session: &mut LimitedSession<'_, Self>,
-        tables: &[String],
-    ) -> Result<BTreeMap<String, String>, DbError> {
+    async fn table_engines(session: &mut LimitedSession<'_, Self>, tables: &[String]) -> Result<Texts> {
         let names: Vec<String> = tables.iter().map(|table| format!("'{table}'")).collect();
         let sql = format!(
             "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})",
@@ -135,10 +128,7 @@ impl Product for Mysql {
         let _ = session.query(format!("KILL QUERY {}", ticket.id).as_bytes()).await;
     }
 
-    async fn at_work(
-        session: &mut LimitedSession<'_, Self>,
-        login: &Options,
-    ) -> Result<Vec<String>, DbError> {
+    async fn at_work(session: &mut LimitedSession<'_, Self>, login: &Options) -> Result<Vec<String>> {
         // Unlike a query of the same list it needs no temporary table.
         let rows = session.rows("SHOW PROCESSLIST").await?;
         let ours = rows.into_iter().filter(|row| is_ours(row, login));

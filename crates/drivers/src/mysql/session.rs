@@ -16,7 +16,7 @@ use crate::excerpt::excerpt;
 use crate::exchange::{Exchange, NO_DATABASE, NO_PASSWORD, NO_ROOM, connected};
 use crate::roster::Ticket;
 use crate::stream::{ByteStream, Stream};
-use crate::{Answer, Cells, DbError, Encryption, Param, Session, Statement};
+use crate::{Answer, Cells, Encryption, Param, Result, Session, Statement};
 
 /// First bytes of the commands.
 const QUIT: u8 = 0x01;
@@ -44,7 +44,7 @@ impl MysqlSession {
     /// Connects and logs in, both within `options.connect_timeout`. The session commits after each
     /// statement until asked otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3) or the
     /// options' `client_charset`.
-    pub async fn connect(options: &Options) -> Result<Self, DbError> {
+    pub async fn connect(options: &Options) -> Result<Self> {
         connected(Self::open(options), (options, "MySQL"), hint).await
     }
 
@@ -134,7 +134,7 @@ impl MysqlSession {
 }
 
 impl<S: ByteStream> Session for MysqlSession<S> {
-    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer> {
         self.exchange.begin()?;
         let outcome = match self.wire.send_command(QUERY, sql).await {
             Ok(()) => self.answer().await,
@@ -143,7 +143,7 @@ impl<S: ByteStream> Session for MysqlSession<S> {
         self.exchange.end(outcome, || excerpt(sql))
     }
 
-    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
         let index = statement.id as usize;
         let Some(prepared) = self.statements.get_mut(index) else {
             return Err(self.exchange.unknown_statement(index));
@@ -165,14 +165,14 @@ impl<S: ByteStream> Session for MysqlSession<S> {
         self.exchange.end(outcome, || self.statements[index].excerpt.clone())
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         self.exchange.begin()?;
         let outcome = self.prepared(sql).await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
     /// The server does not answer.
-    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+    async fn forget(&mut self, statement: Statement) -> Result<()> {
         let Some(prepared) = self.statements.get(statement.id as usize) else { return Ok(()) };
         self.exchange.begin()?;
         let message = self.wire.message();
@@ -182,7 +182,7 @@ impl<S: ByteStream> Session for MysqlSession<S> {
         self.exchange.end(outcome, || format!("closing {}", prepared.excerpt))
     }
 
-    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+    async fn rows(&mut self, sql: &str) -> Result<Cells> {
         self.exchange.begin()?;
         let outcome = self.collected(sql).await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
@@ -202,7 +202,7 @@ impl<S: ByteStream> MysqlSession<S> {
     /// Runs `sql`, a `LOAD DATA LOCAL INFILE`, with `rows` in place of the file that it names; no
     /// file is read. The session's options must allow it, and the server's `local_infile` be on.
     /// The answer's `affected` is the number of rows.
-    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
         self.exchange.begin()?;
         let outcome = self.loaded(sql, rows).await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))

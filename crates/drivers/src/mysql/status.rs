@@ -1,11 +1,9 @@
 //! Counters and settings of MariaDB, MySQL and Percona Server, and what a connection of the load
 //! gets.
 
-use std::collections::BTreeMap;
-
 use super::Mysql;
-use crate::product::{self, Description, LimitedSession, cell, name_value_pairs, permitted};
-use crate::{Class, DbError, Session};
+use crate::product::{self, Description, LimitedSession, Texts, cell, name_value_pairs, permitted};
+use crate::{Class, DbError, Result, Session};
 
 /// A counter of MySQL from 5.6 on, whose performance schema counts what is done with files, and one
 /// of MariaDB, which counts the groups that it writes to its binary log.
@@ -54,9 +52,7 @@ const SOURCES: [&str; 2] = [
     "SELECT VARIABLE_NAME, VARIABLE_SOURCE FROM performance_schema.variables_info WHERE VARIABLE_SOURCE <> 'COMPILED'",
 ];
 
-pub(super) async fn counters(
-    session: &mut LimitedSession<'_, Mysql>,
-) -> Result<BTreeMap<String, String>, DbError> {
+pub(super) async fn counters(session: &mut LimitedSession<'_, Mysql>) -> Result<Texts> {
     let mut counters = name_value_pairs(session, "SHOW GLOBAL STATUS").await?;
     if counters.contains_key(HAS_FILE_COUNTS) && !counters.contains_key(HAS_GROUP_COUNTS) {
         let operations = permitted(name_value_pairs(session, BINLOG_OPERATIONS).await)?;
@@ -65,14 +61,11 @@ pub(super) async fn counters(
     Ok(counters)
 }
 
-pub(super) async fn describe(session: &mut LimitedSession<'_, Mysql>) -> Result<Description, DbError> {
+pub(super) async fn describe(session: &mut LimitedSession<'_, Mysql>) -> Result<Description> {
     let version_text = cell(session, "SELECT VERSION()").await?.unwrap_or_default();
     if version_text.is_empty() {
-        return Err(DbError::new(
-            Class::Fatal,
-            "",
-            "the server does not report its version: SELECT VERSION() is empty",
-        ));
+        let text = "the server does not report its version: SELECT VERSION() is empty";
+        return Err(DbError::new(Class::Fatal, "", text));
     }
     let mut settings = variables(session, "%").await?;
     for secret in SECRET_VARIABLES {
@@ -123,15 +116,12 @@ fn engine(default: &str, is_xtradb: bool, innodb_version: &str) -> String {
 
 /// Global variables of the MySQL family whose names match `pattern`, as text. A variable that the
 /// version does not have is absent, not an error.
-pub(super) async fn variables(
-    session: &mut impl Session,
-    pattern: &str,
-) -> Result<BTreeMap<String, String>, DbError> {
+pub(super) async fn variables(session: &mut impl Session, pattern: &str) -> Result<Texts> {
     name_value_pairs(session, &format!("SHOW GLOBAL VARIABLES LIKE '{pattern}'")).await
 }
 
 /// Values of this session, as far as the version has them.
-async fn own_values(session: &mut LimitedSession<'_, Mysql>) -> Result<BTreeMap<String, String>, DbError> {
+async fn own_values(session: &mut LimitedSession<'_, Mysql>) -> Result<Texts> {
     let mut all = name_value_pairs(session, "SHOW SESSION VARIABLES").await?;
     all.retain(|name, _| SESSION.contains(&name.as_str()));
     let definitions = if session.defines_columns_once() { "once" } else { "always" };
@@ -141,7 +131,7 @@ async fn own_values(session: &mut LimitedSession<'_, Mysql>) -> Result<BTreeMap<
 }
 
 /// Empty where the server does not report: it is of use, and nothing depends on it.
-async fn sources(session: &mut LimitedSession<'_, Mysql>) -> BTreeMap<String, String> {
+async fn sources(session: &mut LimitedSession<'_, Mysql>) -> Texts {
     for sql in SOURCES {
         if let Ok(found) = name_value_pairs(session, sql).await
             && !found.is_empty()
@@ -149,7 +139,7 @@ async fn sources(session: &mut LimitedSession<'_, Mysql>) -> BTreeMap<String, St
             return found;
         }
     }
-    BTreeMap::new()
+    Texts::new()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub use journal::{Journal, Request};
 
 use affected::Affected;
 
-use crate::{Answer, Capabilities, Cells, DbError, Param, Session, Statement, mysql};
+use crate::{Answer, Capabilities, Cells, Param, Result, Session, Statement, mysql};
 
 #[derive(Debug)]
 pub(crate) struct Null;
@@ -68,14 +68,14 @@ impl NullSession {
 }
 
 impl Session for NullSession {
-    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer> {
         if let Some(journal) = &self.options.journal {
             journal.write(Request::Query(String::from_utf8_lossy(sql).into_owned()));
         }
         Ok(self.answer(Affected::of(sql).with(&[])).await)
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         self.statements.push((sql.to_owned(), Affected::of(sql.as_bytes())));
         let id = u32::try_from(self.statements.len()).unwrap_or(u32::MAX);
         let params = sql.bytes().filter(|&byte| byte == b'?').count();
@@ -83,7 +83,7 @@ impl Session for NullSession {
         Ok(Statement { id, params: u16::try_from(params).unwrap_or(u16::MAX), columns: asks.into() })
     }
 
-    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
         let prepared = self.statements.get((statement.id as usize).saturating_sub(1));
         if let Some(journal) = &self.options.journal {
             let sql = prepared.map(|(sql, _)| sql.clone()).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Session for NullSession {
         Ok(self.answer(affected).await)
     }
 
-    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+    async fn rows(&mut self, sql: &str) -> Result<Cells> {
         Ok(self.options.journal.as_ref().map_or_else(Vec::new, |journal| journal.rows(sql)))
     }
 

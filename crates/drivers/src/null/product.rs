@@ -2,10 +2,10 @@
 
 use super::{Null, NullSession, Options, capabilities};
 use crate::product::{Connection, Description, LimitedSession, Product};
-use crate::{Answer, Capabilities, DbError};
+use crate::{Answer, Capabilities, Result};
 
 impl Connection for NullSession {
-    async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+    async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
         Ok(self.load_rows(sql, rows).await)
     }
 }
@@ -22,11 +22,11 @@ impl Product for Null {
         capabilities()
     }
 
-    async fn connect(options: &Options) -> Result<NullSession, DbError> {
+    async fn connect(options: &Options) -> Result<NullSession> {
         Ok(NullSession::new(options))
     }
 
-    async fn describe(_session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError> {
+    async fn describe(_session: &mut LimitedSession<'_, Self>) -> Result<Description> {
         let name = Self::NAME.to_owned();
         Ok(Description { product: name.clone(), engine: name, ..Description::default() })
     }

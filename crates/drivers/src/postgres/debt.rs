@@ -1,18 +1,15 @@
 //! What PostgreSQL owes, from its statistics views and the control file.
 
 use super::Postgres;
-use super::status::major;
+use super::status::{NEW_NAMES_SINCE, major};
 use crate::product::{Debt, LEAST_BOUND_COUNT, LimitedSession, name_value_pairs, permitted};
-use crate::{Bounds, DbError};
-
-/// The version in which the write-ahead log's functions lost their `xlog`, and processes got a
-/// type.
-const NEW_NAMES_SINCE: u32 = 10;
+use crate::{Bounds, Result};
 
 /// Names that are capacities; all others are levels.
 const CAPACITIES: &[&str] = &["live_rows", "redo_capacity_bytes"];
 
-pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>, debt: &mut Debt) -> Result<(), DbError> {
+pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>) -> Result<Debt> {
+    let mut debt = Debt::default();
     for sql in queries(major(session)) {
         for (name, value) in permitted(name_value_pairs(session, sql).await)?.unwrap_or_default() {
             let value = value.parse::<i64>().ok();
@@ -23,7 +20,7 @@ pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>, debt: &mut 
             }
         }
     }
-    Ok(())
+    Ok(debt)
 }
 
 /// The most of a level that a quiet server has.

@@ -1,18 +1,13 @@
 //! PostgreSQL as a [`Product`].
 
-use std::collections::BTreeMap;
-
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::fault::Fault;
 use super::secure::connected;
 use super::{Options, Postgres, PostgresSession, capabilities, debt, status};
-use crate::exchange::Exchange;
-use crate::product::{
-    Connection, Debt, Description, LimitedSession, Locks, Product, Unreported, Work, column,
-};
+use crate::product::{Debt, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column};
 use crate::roster::Ticket;
-use crate::{Answer, Bounds, Capabilities, DbError, Encryption, Rows, Sent};
+use crate::{Bounds, Capabilities, Result};
 
 const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
                        AND datname = current_database()";
@@ -27,32 +22,6 @@ const KEY: [u32; 2] = [0x6462, 0x6479_6e6f];
 
 /// In the place of the protocol's version.
 const CANCEL: u32 = 1234 << 16 | 5678;
-
-impl Connection for PostgresSession {
-    fn exchange(&self) -> Option<&Exchange> {
-        Some(&self.exchange)
-    }
-
-    fn exchange_mut(&mut self) -> Option<&mut Exchange> {
-        Some(&mut self.exchange)
-    }
-
-    fn encryption(&self) -> Option<Encryption> {
-        self.encryption()
-    }
-
-    async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
-        self.copy_in(sql, [rows]).await
-    }
-
-    async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, DbError> {
-        self.pipeline(statements).await
-    }
-
-    async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
-        self.results(statement).await
-    }
-}
 
 impl Product for Postgres {
     const NAME: &'static str = "postgres";
@@ -76,7 +45,7 @@ impl Product for Postgres {
         capabilities()
     }
 
-    async fn connect(options: &Options) -> Result<PostgresSession, DbError> {
+    async fn connect(options: &Options) -> Result<PostgresSession> {
         PostgresSession::connect(options).await
     }
 
@@ -88,31 +57,27 @@ impl Product for Postgres {
         Some(options)
     }
 
-    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError> {
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description> {
         status::describe(session).await
     }
 
-    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<Texts> {
         status::counters(session).await
     }
 
-    async fn unreported(session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>, DbError> {
+    async fn unreported(session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>> {
         status::unreported(session).await
     }
 
-    async fn debt(
-        session: &mut LimitedSession<'_, Self>,
-        _capabilities: &Capabilities,
-        debt: &mut Debt,
-    ) -> Result<(), DbError> {
-        debt::read(session, debt).await
+    async fn debt(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<Debt> {
+        debt::read(session).await
     }
 
     fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
         debt::quiet_at(level, debt, bounds)
     }
 
-    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<(), DbError> {
+    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
         work.vacuum(tables).await
     }
 
@@ -139,15 +104,12 @@ impl Product for Postgres {
         })
     }
 
-    async fn request_cancel(options: &Options, ticket: Ticket) -> Result<(), DbError> {
+    async fn request_cancel(options: &Options, ticket: Ticket) -> Result<()> {
         let sent = send_cancel(options, ticket).await;
         sent.map_err(|fault| fault.into_error(&format!("asking {} to cancel", options.place())))
     }
 
-    async fn at_work(
-        session: &mut LimitedSession<'_, Self>,
-        _login: &Options,
-    ) -> Result<Vec<String>, DbError> {
+    async fn at_work(session: &mut LimitedSession<'_, Self>, _login: &Options) -> Result<Vec<String>> {
         column(session, AT_WORK).await
     }
 }

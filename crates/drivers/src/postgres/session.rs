@@ -16,9 +16,10 @@ use super::{Options, cells};
 use crate::allowance::Allowance;
 use crate::excerpt::excerpt;
 use crate::exchange::{self, Exchange};
+use crate::product::Connection;
 use crate::roster::Ticket;
 use crate::stream::{ByteStream, Stream};
-use crate::{Answer, Cells, DbError, Encryption, Param, Rows, Sent, Session, Statement};
+use crate::{Answer, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement};
 
 /// One connection to a PostgreSQL server, over any byte stream.
 pub struct PostgresSession<S = Stream> {
@@ -36,12 +37,12 @@ impl PostgresSession {
     /// Connects and logs in, both within `options.connect_timeout`. The session commits after each
     /// statement until asked otherwise, and speaks UTF-8. Without a database the server takes the
     /// one that is named like the user.
-    pub async fn connect(options: &Options) -> Result<Self, DbError> {
+    pub async fn connect(options: &Options) -> Result<Self> {
         exchange::connected(Self::open(options), (options, "PostgreSQL"), hint).await
     }
 
     /// One more session with the same login.
-    pub async fn another(&self) -> Result<Self, DbError> {
+    pub async fn another(&self) -> Result<Self> {
         Self::connect(&self.options).await
     }
 
@@ -92,14 +93,14 @@ impl PostgresSession {
 }
 
 impl<S: ByteStream> Session for PostgresSession<S> {
-    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer> {
         self.exchange.begin()?;
         put_query(self.wire.message(), sql);
         let outcome = self.answer(RequestForm::Query).await;
         self.exchange.end(outcome, || excerpt(sql))
     }
 
-    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
         let index = statement.id as usize;
         let Some(prepared) = self.statements.get(index) else {
             return Err(self.exchange.unknown_statement(index));
@@ -114,7 +115,7 @@ impl<S: ByteStream> Session for PostgresSession<S> {
         self.exchange.end(outcome, || self.statements[index].excerpt.clone())
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         self.exchange.begin()?;
         let name = format!("s{}", self.next_name);
         self.next_name += 1;
@@ -123,14 +124,14 @@ impl<S: ByteStream> Session for PostgresSession<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
-    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+    async fn forget(&mut self, statement: Statement) -> Result<()> {
         let Some(prepared) = self.statements.get(statement.id as usize) else { return Ok(()) };
         // By SQL, whose answer is read like that of every statement.
         let sql = format!("DEALLOCATE {}", prepared.name);
         self.query(sql.as_bytes()).await.map(|_| ())
     }
 
-    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+    async fn rows(&mut self, sql: &str) -> Result<Cells> {
         self.exchange.begin()?;
         put_query(self.wire.message(), sql.as_bytes());
         let outcome = self.collected().await;
@@ -147,22 +148,24 @@ impl<S: ByteStream> Session for PostgresSession<S> {
     }
 }
 
-impl<S: ByteStream> PostgresSession<S> {
-    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names.
-    /// Chunks may end anywhere, also inside a row. The answer's `affected` is the number of rows.
-    pub async fn copy_in(
-        &mut self,
-        sql: &str,
-        chunks: impl IntoIterator<Item: AsRef<[u8]>>,
-    ) -> Result<Answer, DbError> {
-        self.exchange.begin()?;
-        put_query(self.wire.message(), sql.as_bytes());
-        let outcome = self.copied(chunks).await;
-        self.exchange.end(outcome, || excerpt(sql.as_bytes()))
+impl Connection for PostgresSession {
+    fn exchange(&self) -> Option<&Exchange> {
+        Some(&self.exchange)
     }
 
-    /// See [`AnySession::pipeline`](crate::AnySession::pipeline).
-    pub(super) async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, DbError> {
+    fn exchange_mut(&mut self) -> Option<&mut Exchange> {
+        Some(&mut self.exchange)
+    }
+
+    fn encryption(&self) -> Option<Encryption> {
+        self.encryption()
+    }
+
+    async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
+        self.copy_in(sql, [rows]).await
+    }
+
+    async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer> {
         self.exchange.begin()?;
         let out = self.wire.message();
         for sent in statements {
@@ -180,8 +183,7 @@ impl<S: ByteStream> PostgresSession<S> {
         self.exchange.end(outcome, || beginning.unwrap_or_default())
     }
 
-    /// See [`AnySession::results`](crate::AnySession::results).
-    pub(super) async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
+    async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>> {
         self.exchange.begin()?;
         let out = self.wire.message();
         put_sent(out, &self.statements, statement);
@@ -197,6 +199,21 @@ impl<S: ByteStream> PostgresSession<S> {
         };
         let beginning = outcome.is_err().then(|| self.beginning(Some(&statement)));
         self.exchange.end(outcome, || beginning.unwrap_or_default())
+    }
+}
+
+impl<S: ByteStream> PostgresSession<S> {
+    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names.
+    /// Chunks may end anywhere, also inside a row. The answer's `affected` is the number of rows.
+    pub async fn copy_in(
+        &mut self,
+        sql: &str,
+        chunks: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Answer> {
+        self.exchange.begin()?;
+        put_query(self.wire.message(), sql.as_bytes());
+        let outcome = self.copied(chunks).await;
+        self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
     fn beginning(&self, sent: Option<&Sent<'_>>) -> String {

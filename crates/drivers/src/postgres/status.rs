@@ -1,11 +1,12 @@
 //! PostgreSQL's own counters, and who it says it is.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Postgres, PostgresSession};
-use crate::product::{Description, LimitedSession, Unreported, cell, name_value_pairs, version_numbers};
-use crate::{Class, DbError};
+use crate::product::{
+    Description, LimitedSession, Texts, Unreported, cell, name_value_pairs, version_numbers,
+};
+use crate::{Class, DbError, Result};
 
 /// Settings that may hold a password; their values are never kept.
 const SECRET_SETTINGS: &[&str] = &["primary_conninfo"];
@@ -49,34 +50,31 @@ const SESSION: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE
 const SOURCES: &str = "SELECT name, CASE WHEN pending_restart THEN source || ', waits for a restart' ELSE source END \
      FROM pg_settings WHERE pending_restart OR source NOT IN ('default', 'override', 'client')";
 
-/// The version in which the write-ahead log's functions lost their `xlog`.
-const WAL_NAMES_SINCE: u32 = 10;
+/// The version in which the write-ahead log's functions lost their `xlog`, and processes got a
+/// type.
+pub(super) const NEW_NAMES_SINCE: u32 = 10;
 
 /// The counters of the session's database and of the whole server, as the server keeps them: a
 /// session's own work is counted with up to a second's delay.
-pub(super) async fn counters(
-    session: &mut LimitedSession<'_, Postgres>,
-) -> Result<BTreeMap<String, String>, DbError> {
+pub(super) async fn counters(session: &mut LimitedSession<'_, Postgres>) -> Result<Texts> {
     let sql = counters_query(major(session));
     name_value_pairs(session, &sql).await
 }
 
 /// One statement for all counters: pairs of name and value.
 fn counters_query(major: u32) -> String {
-    let mut parts: Vec<String> = VIEWS
-        .iter()
-        .filter(|(_, since, _)| major >= *since)
-        .map(|(view, _, condition)| {
-            format!(
-                "SELECT '{view}.' || key, value FROM (SELECT * FROM {view} {condition}) AS view, \
-                 json_each_text(row_to_json(view)) WHERE key <> 'datid'"
-            )
-        })
-        .collect();
+    let counters = |(view, _, condition): &(&str, u32, &str)| {
+        format!(
+            "SELECT '{view}.' || key, value FROM (SELECT * FROM {view} {condition}) AS view, \
+             json_each_text(row_to_json(view)) WHERE key <> 'datid'"
+        )
+    };
+    let views = VIEWS.iter().filter(|(_, since, _)| major >= *since);
+    let mut parts: Vec<String> = views.map(counters).collect();
     if major >= IO_SINCE {
         parts.push(IO_SUMS.to_owned());
     }
-    let position = if major >= WAL_NAMES_SINCE {
+    let position = if major >= NEW_NAMES_SINCE {
         "pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
     } else {
         "pg_xlog_location_diff(pg_current_xlog_location(), '0/0')"
@@ -89,7 +87,7 @@ fn counters_query(major: u32) -> String {
 }
 
 /// Product, version and all settings, with the units that `SHOW` gives them.
-pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Result<Description, DbError> {
+pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Result<Description> {
     let mut settings = name_value_pairs(session, "SHOW ALL").await?;
     for secret in SECRET_SETTINGS {
         if let Some(value) = settings.get_mut(*secret).filter(|value| !value.is_empty()) {
@@ -123,9 +121,7 @@ pub(super) fn major(session: &PostgresSession) -> u32 {
 }
 
 /// Sessions report what they did at most once a second, and when they end (`pgstat_report_stat`).
-pub(super) async fn unreported(
-    session: &mut LimitedSession<'_, Postgres>,
-) -> Result<Option<Unreported>, DbError> {
+pub(super) async fn unreported(session: &mut LimitedSession<'_, Postgres>) -> Result<Option<Unreported>> {
     let major = major(session);
     if major < REPORTS_LATE_SINCE {
         return Ok(None);

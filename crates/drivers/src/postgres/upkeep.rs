@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use super::status::major;
 use super::{Postgres, PostgresSession};
 use crate::product::{Limited, Work};
-use crate::{Class, DbError, Session, first_i64};
+use crate::{Class, DbError, Result, Session, first_i64};
 
 /// First version whose VACUUM has an option to clean indexes in any case; from 14 on it else may
 /// leave them out.
@@ -16,7 +16,7 @@ const INDEX_CLEANUP_SINCE: u32 = 12;
 impl Work<'_, Postgres> {
     /// Each table is vacuumed on a connection of its own; durations of these parts overlap. The
     /// checkpoint needs rights over the whole server and is left out on one that others run.
-    pub(super) async fn vacuum(&mut self, tables: &[String]) -> Result<(), DbError> {
+    pub(super) async fn vacuum(&mut self, tables: &[String]) -> Result<()> {
         self.dead_rows(tables, "before").await?;
         let major = major(&self.session);
         let begun = Instant::now();
@@ -39,8 +39,7 @@ impl Work<'_, Postgres> {
             self.session.query(b"CHECKPOINT").await?;
             self.ended("checkpoint", part);
         } else {
-            let note = "external server: no checkpoint was requested";
-            self.report.notes.push(note.to_owned());
+            self.note("external server: no checkpoint was requested");
         }
         // Before 15 the statistics are half a second late.
         self.come_to_rest().await?;
@@ -48,7 +47,7 @@ impl Work<'_, Postgres> {
     }
 
     /// Rows that were deleted and still lie in the tables, as the server estimates them.
-    async fn dead_rows(&mut self, tables: &[String], when: &str) -> Result<(), DbError> {
+    async fn dead_rows(&mut self, tables: &[String], when: &str) -> Result<()> {
         let names: Vec<String> = tables.iter().map(|table| literal(table)).collect();
         let sql = format!(
             "SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables WHERE relname IN ({})",
@@ -60,7 +59,7 @@ impl Work<'_, Postgres> {
     }
 }
 
-async fn vacuum(mut session: PostgresSession, number: usize, sql: String) -> Result<usize, DbError> {
+async fn vacuum(mut session: PostgresSession, number: usize, sql: String) -> Result<usize> {
     Limited(&mut session).query(sql.as_bytes()).await?;
     session.close().await;
     Ok(number)

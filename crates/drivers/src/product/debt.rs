@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Class, DbError};
+use crate::{Class, Result};
 
 /// Pages and log that any idle server has, which a share of a small pool or log would forbid.
 const LEAST_BOUND_BYTES: f64 = 1_048_576.0;
@@ -56,7 +56,7 @@ impl Debt {
 }
 
 /// `None` where the server refuses the question: no rights, no such table.
-pub(crate) fn permitted<T>(answer: Result<T, DbError>) -> Result<Option<T>, DbError> {
+pub(crate) fn permitted<T>(answer: Result<T>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.class == Class::Lost => Err(error),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Connection;
 use crate::excerpt::excerpt;
-use crate::{Answer, Cells, Class, DbError, Param, Session, Statement};
+use crate::{Answer, Cells, Class, DbError, Param, Result, Session, Statement};
 
 /// Statements as those of the session, but one without an answer within the session's limit fails.
 /// Without a limit, as in steps, they are the session's own futures and nothing around them.
@@ -45,23 +45,23 @@ fn silent(session: &impl Connection, limit: Duration, what: &[u8]) -> DbError {
 }
 
 impl<S: Connection> Session for Limited<'_, S> {
-    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer> {
         within_limit!(self.0, sql, session => session.query(sql).await)
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         within_limit!(self.0, sql.as_bytes(), session => session.prepare(sql).await)
     }
 
-    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+    async fn forget(&mut self, statement: Statement) -> Result<()> {
         within_limit!(self.0, b"closing a statement", session => session.forget(statement).await)
     }
 
-    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
         within_limit!(self.0, b"a prepared statement", session => session.execute(statement, params).await)
     }
 
-    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+    async fn rows(&mut self, sql: &str) -> Result<Cells> {
         within_limit!(self.0, sql.as_bytes(), session => session.rows(sql).await)
     }
 

@@ -10,7 +10,6 @@ mod limited;
 mod status;
 mod upkeep;
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 pub use debt::Debt;
@@ -18,7 +17,7 @@ pub(crate) use debt::{LEAST_BOUND_COUNT, permitted};
 pub(crate) use limited::Limited;
 pub use status::column;
 pub use status::{Description, Unreported};
-pub(crate) use status::{cell, name_value_pairs, numbers, version_numbers};
+pub(crate) use status::{Texts, cell, name_value_pairs, numbers, version_numbers};
 #[cfg(test)]
 pub(crate) use upkeep::TEST_BOUNDS;
 pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport};
@@ -27,7 +26,7 @@ pub(crate) use upkeep::{Work, settle};
 use crate::exchange::Exchange;
 use crate::options::Options as Login;
 use crate::roster::Ticket;
-use crate::{Answer, Capabilities, Class, DbError, Encryption, Rows, Sent, Session};
+use crate::{Answer, Capabilities, Class, DbError, Encryption, Result, Rows, Sent, Session};
 
 /// A session with what is not asked of it in a step.
 pub(crate) trait Connection: Session {
@@ -51,20 +50,17 @@ pub(crate) trait Connection: Session {
         None
     }
 
-    async fn load_rows(&mut self, _sql: &str, _rows: &[u8]) -> Result<Answer, DbError> {
-        Err(DbError::new(
-            Class::Refused,
-            "",
-            "this database knows no statement that reads rows from the client",
-        ))
+    async fn load_rows(&mut self, _sql: &str, _rows: &[u8]) -> Result<Answer> {
+        let text = "this database knows no statement that reads rows from the client";
+        Err(DbError::new(Class::Refused, "", text))
     }
 
-    async fn pipeline(&mut self, _statements: &[Sent<'_>]) -> Result<Answer, DbError> {
+    async fn pipeline(&mut self, _statements: &[Sent<'_>]) -> Result<Answer> {
         let text = "statements with parameters cannot be sent at once, or without waiting, to this database; use protocol = \"simple\" or \"prepared\"";
         Err(DbError::new(Class::Refused, "", text))
     }
 
-    async fn results(&mut self, _statement: Sent<'_>) -> Result<Vec<Rows>, DbError> {
+    async fn results(&mut self, _statement: Sent<'_>) -> Result<Vec<Rows>> {
         let text = "the driver of this database does not read column names, so \\gset and \\aset do not work";
         Err(DbError::new(Class::Refused, "", text))
     }
@@ -109,7 +105,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     /// says that dbdyno started the server and may drop its binary logs.
     fn capabilities(engine: &str, owned: bool) -> Capabilities;
 
-    async fn connect(options: &Self::Options) -> Result<Self::Session, DbError>;
+    async fn connect(options: &Self::Options) -> Result<Self::Session>;
 
     /// How to log in, if there is a server.
     fn login(_options: &Self::Options) -> Option<&Login> {
@@ -121,35 +117,31 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// See [`crate::Endpoint::connect_to_insert`].
-    async fn begin_to_insert(_session: &mut Self::Session) -> Result<(), DbError> {
+    async fn begin_to_insert(_session: &mut Self::Session) -> Result<()> {
         Ok(())
     }
 
     /// See [`crate::Endpoint::connect_to_load`].
-    async fn begin_to_load(_session: &mut Self::Session, _table: &str) -> Result<(), DbError> {
+    async fn begin_to_load(_session: &mut Self::Session, _table: &str) -> Result<()> {
         Ok(())
     }
 
     /// Who the server is: product, version, engine, and all its settings as they are in force.
-    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError>;
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description>;
 
     /// The server's counters, as it writes them.
-    async fn counters(_session: &mut LimitedSession<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
-        Ok(BTreeMap::new())
+    async fn counters(_session: &mut LimitedSession<'_, Self>) -> Result<Texts> {
+        Ok(Texts::new())
     }
 
     /// What [`Product::counters`] does not hold yet; `None` of servers that count at once.
-    async fn unreported(_session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>, DbError> {
+    async fn unreported(_session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>> {
         Ok(None)
     }
 
     /// Reads what the server has put off.
-    async fn debt(
-        _session: &mut LimitedSession<'_, Self>,
-        _capabilities: &Capabilities,
-        _debt: &mut Debt,
-    ) -> Result<(), DbError> {
-        Ok(())
+    async fn debt(_session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<Debt> {
+        Ok(Debt::default())
     }
 
     /// The most of a level that a quiet server has; `None` where it says nothing of rest. Work that
@@ -159,21 +151,18 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Brings `tables` to rest after the load.
-    async fn upkeep(_work: &mut Work<'_, Self>, _tables: &[String]) -> Result<(), DbError> {
+    async fn upkeep(_work: &mut Work<'_, Self>, _tables: &[String]) -> Result<()> {
         Ok(())
     }
 
     /// Deletes the binary logs. Says whether there were any.
-    async fn drop_binlog(_session: &mut LimitedSession<'_, Self>) -> Result<bool, DbError> {
+    async fn drop_binlog(_session: &mut LimitedSession<'_, Self>) -> Result<bool> {
         Ok(false)
     }
 
     /// The engine of each of these tables.
-    async fn table_engines(
-        _session: &mut LimitedSession<'_, Self>,
-        _tables: &[String],
-    ) -> Result<BTreeMap<String, String>, DbError> {
-        Ok(BTreeMap::new())
+    async fn table_engines(_session: &mut LimitedSession<'_, Self>, _tables: &[String]) -> Result<Texts> {
+        Ok(Texts::new())
     }
 
     /// Whether `found`, as a server spells it, is the engine that was asked for as `asked`.
@@ -187,7 +176,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Asks the server without a login to end what it does for a connection.
-    async fn request_cancel(_options: &Self::Options, _ticket: Ticket) -> Result<(), DbError> {
+    async fn request_cancel(_options: &Self::Options, _ticket: Ticket) -> Result<()> {
         Ok(())
     }
 
@@ -195,10 +184,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     async fn kill(_session: &mut LimitedSession<'_, Self>, _ticket: Ticket) {}
 
     /// Numbers of the connections with this login that the server works for.
-    async fn at_work(
-        _session: &mut LimitedSession<'_, Self>,
-        _login: &Login,
-    ) -> Result<Vec<String>, DbError> {
+    async fn at_work(_session: &mut LimitedSession<'_, Self>, _login: &Login) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 }

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{DbError, Session};
+use crate::{Result, Session};
+
+/// Texts by their names, as a server gives them.
+pub(crate) type Texts = BTreeMap<String, String>;
 
 /// Who a server says it is and how it is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,12 +22,12 @@ pub struct Description {
     pub engine: String,
     /// Every effective global setting by name. SQLite: its pragmas and `compile_options`, of this
     /// session.
-    pub settings: BTreeMap<String, String>,
+    pub settings: Texts,
     /// Values of this session that may differ from the server's: isolation, autocommit, character
     /// set, SQL mode.
-    pub session: BTreeMap<String, String>,
+    pub session: Texts,
     /// Where settings that are no defaults come from, by name, as far as the server reports.
-    pub sources: BTreeMap<String, String>,
+    pub sources: Texts,
 }
 
 /// What is missing in the counters of a server whose sessions report theirs late.
@@ -47,14 +50,11 @@ pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
 }
 
 /// The only value of a statement's first row.
-pub(crate) async fn cell(session: &mut impl Session, sql: &str) -> Result<Option<String>, DbError> {
+pub(crate) async fn cell(session: &mut impl Session, sql: &str) -> Result<Option<String>> {
     Ok(session.rows(sql).await?.into_iter().flatten().next().flatten())
 }
 
-pub(crate) async fn name_value_pairs(
-    session: &mut impl Session,
-    sql: &str,
-) -> Result<BTreeMap<String, String>, DbError> {
+pub(crate) async fn name_value_pairs(session: &mut impl Session, sql: &str) -> Result<Texts> {
     let pair = |row: Vec<Option<String>>| {
         let mut cells = row.into_iter();
         Some((cells.next()??, cells.next()?.unwrap_or_default()))
@@ -63,13 +63,13 @@ pub(crate) async fn name_value_pairs(
 }
 
 /// The first column of an answer without its NULLs.
-pub async fn column(session: &mut impl Session, sql: &str) -> Result<Vec<String>, DbError> {
+pub async fn column(session: &mut impl Session, sql: &str) -> Result<Vec<String>> {
     let cells = session.rows(sql).await?;
     Ok(cells.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
 }
 
 /// The values that are numbers.
-pub(crate) fn numbers(texts: BTreeMap<String, String>) -> BTreeMap<String, i64> {
+pub(crate) fn numbers(texts: Texts) -> BTreeMap<String, i64> {
     texts.into_iter().filter_map(|(name, text)| Some((name, number(&text)?))).collect()
 }
 

@@ -16,7 +16,7 @@ pub(crate) use rest::TEST_BOUNDS;
 pub use rest::{Bounds, DeviceGauge, Quiet, Rest, Settling};
 
 use super::{Limited, LimitedSession, Product};
-use crate::{Capabilities, DbError};
+use crate::{Capabilities, Result};
 
 /// What was done, how long each part took, and what it changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) async fn settle<P: Product>(
     tables: &[String],
     rest: Rest,
     owned: bool,
-) -> Result<UpkeepReport, DbError> {
+) -> Result<UpkeepReport> {
     let start = Instant::now();
     let mut session = Limited(session);
     let before = rest::state_before::<P>(&mut session, capabilities, &rest).await?;
@@ -77,6 +77,14 @@ pub(crate) struct Work<'a, P: Product> {
 impl<P: Product> Work<'_, P> {
     pub(crate) fn ended(&mut self, part: &str, since: Instant) {
         self.report.parts.push((part.to_owned(), since.elapsed()));
+    }
+
+    /// Says once what was left out, and why.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.report.notes.contains(&note) {
+            self.report.notes.push(note);
+        }
     }
 
     pub(crate) fn fact(&mut self, name: &str, value: Option<i64>) {

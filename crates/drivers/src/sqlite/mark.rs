@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use crate::DbError;
+use crate::Result;
 
 use super::error::{fatal, from_sqlite};
 use super::pragma;
@@ -34,17 +34,16 @@ pub fn database_files(path: &Path) -> [PathBuf; 4] {
 /// Reads the header's bytes and nothing more: opening the database through SQLite could recover or
 /// checkpoint a file that is another's. The mark is the first thing written to the file, before any
 /// WAL, so the header has it in every journal mode.
-pub fn is_marked(path: &Path) -> Result<bool, DbError> {
+pub fn is_marked(path: &Path) -> Result<bool> {
     Ok(owner(path)? == Owner::Us)
 }
 
 /// Removes the database at `path` with all its files, if it is ours, empty (0 bytes) or absent.
-pub fn wipe(path: &Path) -> Result<(), DbError> {
+pub fn wipe(path: &Path) -> Result<()> {
     if owner(path)? == Owner::Other {
-        return Err(fatal(
-            path,
-            "was not made by dbdyno and will not be removed; choose another path, or remove it yourself",
-        ));
+        let why =
+            "was not made by dbdyno and will not be removed; choose another path, or remove it yourself";
+        return Err(fatal(path, why));
     }
     // The marked file goes last: if this is killed halfway, what is left is still known as ours.
     for file in database_files(path).iter().rev() {
@@ -59,7 +58,7 @@ pub fn wipe(path: &Path) -> Result<(), DbError> {
 }
 
 /// Marks a database that has no page yet, and so was made just now; leaves any other as it is.
-pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<(), DbError> {
+pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<()> {
     if pragma::read(connection, path, "page_count")?.as_deref() != Some("0") {
         return Ok(());
     }
@@ -77,7 +76,7 @@ enum Owner {
     Free,
 }
 
-fn owner(path: &Path) -> Result<Owner, DbError> {
+fn owner(path: &Path) -> Result<Owner> {
     let mut header = Vec::with_capacity(HEADER_LEN);
     match File::open(path).and_then(|file| file.take(HEADER_LEN as u64).read_to_end(&mut header)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Owner::Free),

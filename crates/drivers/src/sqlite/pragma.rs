@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use crate::DbError;
+use crate::Result;
 
 use super::error::{fatal, from_sqlite};
 
@@ -47,7 +47,7 @@ pub(super) fn apply(
     path: &Path,
     pragmas: &[(String, String)],
     when: PragmaTiming,
-) -> Result<(), DbError> {
+) -> Result<()> {
     for (name, wanted) in pragmas {
         let name = name.to_ascii_lowercase();
         let early = BEFORE_FIRST_PAGE.contains(&name.as_str());
@@ -58,7 +58,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-fn set(connection: &Connection, path: &Path, name: &str, wanted: &str) -> Result<(), DbError> {
+fn set(connection: &Connection, path: &Path, name: &str, wanted: &str) -> Result<()> {
     if let Some((_, instead)) = OURS.iter().find(|(ours, _)| *ours == name) {
         return Err(fatal(path, format_args!("pragma {name} cannot be set: {instead}")));
     }
@@ -84,16 +84,14 @@ fn set(connection: &Connection, path: &Path, name: &str, wanted: &str) -> Result
 }
 
 /// Whether this SQLite knows the pragma; also keeps anything that is no plain name out of SQL text.
-fn is_known(connection: &Connection, path: &Path, name: &str) -> Result<bool, DbError> {
+fn is_known(connection: &Connection, path: &Path, name: &str) -> Result<bool> {
     let sql = "SELECT count(*) FROM pragma_pragma_list WHERE name = ?1";
-    connection
-        .query_row(sql, [name], |row| row.get::<_, i64>(0))
-        .map(|count| count > 0)
-        .map_err(|error| from_sqlite(&error, path, sql))
+    let count = connection.query_row(sql, [name], |row| row.get::<_, i64>(0));
+    count.map(|count| count > 0).map_err(|error| from_sqlite(&error, path, sql))
 }
 
 /// The pragma's value as text: `None` if it has none. `name` must be a known pragma.
-pub(super) fn read(connection: &Connection, path: &Path, name: &str) -> Result<Option<String>, DbError> {
+pub(super) fn read(connection: &Connection, path: &Path, name: &str) -> Result<Option<String>> {
     let sql = format!("PRAGMA {name}");
     let value = || -> rusqlite::Result<Option<String>> {
         let mut statement = connection.prepare(&sql)?;
@@ -154,11 +152,11 @@ mod tests {
     use super::super::testing::folder;
     use super::*;
 
-    fn set_in_memory(name: &str, wanted: &str) -> Result<(), DbError> {
+    fn set_in_memory(name: &str, wanted: &str) -> Result<()> {
         set_on(&Connection::open_in_memory().unwrap(), name, wanted)
     }
 
-    fn set_on(connection: &Connection, name: &str, wanted: &str) -> Result<(), DbError> {
+    fn set_on(connection: &Connection, name: &str, wanted: &str) -> Result<()> {
         let pragmas = [(name.to_owned(), wanted.to_owned())];
         apply(connection, Path::new("m.db"), &pragmas, PragmaTiming::BeforeFirstPage)?;
         apply(connection, Path::new("m.db"), &pragmas, PragmaTiming::Later)

@@ -1,13 +1,12 @@
 //! SQLite as a [`Product`].
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::{Options, Sqlite, SqliteSession, capabilities};
 use crate::product::{
-    Connection, Debt, Description, LimitedSession, Product, Work, cell, permitted, version_numbers,
+    Connection, Debt, Description, LimitedSession, Product, Texts, Work, cell, permitted, version_numbers,
 };
-use crate::{Bounds, Capabilities, DbError, Session};
+use crate::{Bounds, Capabilities, Result, Session};
 
 /// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and
 /// a number that moves when another connection commits.
@@ -52,11 +51,11 @@ impl Product for Sqlite {
         capabilities()
     }
 
-    async fn connect(options: &Options) -> Result<SqliteSession, DbError> {
+    async fn connect(options: &Options) -> Result<SqliteSession> {
         SqliteSession::open(options)
     }
 
-    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description, DbError> {
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description> {
         let version_text = cell(session, "SELECT sqlite_version()").await?.unwrap_or_default();
         let mut settings = pragmas(session, SETTINGS).await?;
         let options = session.rows("PRAGMA compile_options").await?;
@@ -72,15 +71,12 @@ impl Product for Sqlite {
         })
     }
 
-    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<Texts> {
         pragmas(session, COUNTERS).await
     }
 
-    async fn debt(
-        session: &mut LimitedSession<'_, Self>,
-        _capabilities: &Capabilities,
-        debt: &mut Debt,
-    ) -> Result<(), DbError> {
+    async fn debt(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<Debt> {
+        let mut debt = Debt::default();
         let page_bytes = number(permitted(cell(session, "PRAGMA page_size").await)?.flatten());
         let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
         debt.capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
@@ -91,14 +87,14 @@ impl Product for Sqlite {
         if let (Some(frames @ 0..), Some(done @ 0..), Some(bytes)) = (column(1), column(2), page_bytes) {
             debt.level("wal_bytes", Some((frames - done) * bytes));
         }
-        Ok(())
+        Ok(debt)
     }
 
     fn quiet_at(level: &str, debt: &Debt, _bounds: &Bounds) -> Option<i64> {
         if level == "wal_bytes" { debt.capacities.get("autocheckpoint_bytes").copied() } else { None }
     }
 
-    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<(), DbError> {
+    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
         // Statistics, then a checkpoint where there is a write-ahead log.
         for table in tables {
             let part = Instant::now();
@@ -117,19 +113,14 @@ impl Product for Sqlite {
         let number = |column: usize| answer.first()?.get(column)?.as_deref()?.parse::<i64>().ok();
         work.fact("wal_frames_left", number(1));
         if number(0) != Some(0) {
-            work.report
-                .notes
-                .push("the checkpoint was not complete: another connection was reading".to_owned());
+            work.note("the checkpoint was not complete: another connection was reading");
         }
         Ok(())
     }
 }
 
-async fn pragmas(
-    session: &mut LimitedSession<'_, Sqlite>,
-    names: &[&str],
-) -> Result<BTreeMap<String, String>, DbError> {
-    let mut values = BTreeMap::new();
+async fn pragmas(session: &mut LimitedSession<'_, Sqlite>, names: &[&str]) -> Result<Texts> {
+    let mut values = Texts::new();
     for &name in names {
         if let Some(value) = cell(session, &format!("PRAGMA {name}")).await? {
             values.insert(name.to_owned(), value);

@@ -9,7 +9,7 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, Connection, OpenFlags};
 
-use crate::{Answer, Cells, DbError, Param, Session, Statement};
+use crate::{Answer, Cells, Param, Result, Session, Statement};
 
 use super::error::{fatal, from_sqlite, quoted};
 use super::pragma::{self, PragmaTiming};
@@ -40,7 +40,7 @@ impl SqliteSession {
     /// Opens the file, with its pragmas set and checked. A file that is absent or empty is made,
     /// and marked as ours (see [`super::is_marked`]); one that exists is left without a mark.
     /// [`crate::Class::Retry`] if another connection held its lock for the whole busy timeout.
-    pub fn open(options: &Options) -> Result<Self, DbError> {
+    pub fn open(options: &Options) -> Result<Self> {
         let path = options.path.clone();
         // No URI names and no mutex: a path is a path, and a session is used by one thread at a
         // time.
@@ -69,7 +69,7 @@ impl SqliteSession {
     }
 
     /// The only statement in `sql`; SQLite itself would silently leave out what follows the first.
-    fn only_statement(&self, sql: &str) -> Result<rusqlite::Statement<'_>, DbError> {
+    fn only_statement(&self, sql: &str) -> Result<rusqlite::Statement<'_>> {
         let mut batch = Batch::new(&self.connection, sql);
         let error = |error| from_sqlite(&error, &self.path, sql);
         let first = batch.next().map_err(error)?;
@@ -83,7 +83,7 @@ impl SqliteSession {
         Ok(first)
     }
 
-    fn run_text(&self, sql: &str) -> Result<Answer, DbError> {
+    fn run_text(&self, sql: &str) -> Result<Answer> {
         // SQLite rolls back by itself after some errors (full disk, input/output); the ROLLBACK
         // that a client sends to be sure would then be an error. Other databases answer it with
         // success.
@@ -94,7 +94,7 @@ impl SqliteSession {
         self.run(&mut statement).map_err(|error| from_sqlite(&error, &self.path, sql))
     }
 
-    fn run_prepared(&self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+    fn run_prepared(&self, statement: Statement, params: &[Param]) -> Result<Answer> {
         let sql = self.prepared.get(statement.id as usize).ok_or_else(|| {
             fatal(&self.path, format_args!("statement {} was not prepared by this session", statement.id))
         })?;
@@ -138,7 +138,7 @@ impl SqliteSession {
         self.connection.get_interrupt_handle()
     }
 
-    fn cells(&self, sql: &str) -> Result<Cells, DbError> {
+    fn cells(&self, sql: &str) -> Result<Cells> {
         let mut statement = self.only_statement(sql)?;
         let columns = statement.column_count();
         let read = |row: &rusqlite::Row<'_>| {
@@ -157,7 +157,7 @@ impl SqliteSession {
 }
 
 /// Makes a new, empty database with our mark, its pragmas set as `options` say, and closes it.
-pub fn create_marked(options: &Options) -> Result<(), DbError> {
+pub fn create_marked(options: &Options) -> Result<()> {
     let path = &options.path;
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => SqliteSession::open(options).map(drop),
@@ -176,7 +176,7 @@ fn bound(param: &Param) -> ToSqlOutput<'_> {
 }
 
 impl Session for SqliteSession {
-    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer> {
         let text = std::str::from_utf8(sql)
             .map_err(|error| fatal(&self.path, format_args!("the statement is not UTF-8: {error}")))?;
         let answer = self.run_text(text);
@@ -184,7 +184,7 @@ impl Session for SqliteSession {
         answer
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let too_many = |what: &str| fatal(&self.path, format_args!("too many {what} in `{}`", quoted(sql)));
         let (params, columns) = {
             let statement = self.only_statement(sql)?;
@@ -200,13 +200,13 @@ impl Session for SqliteSession {
         Ok(statement)
     }
 
-    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
         let answer = self.run_prepared(statement, params);
         self.give_turn().await;
         answer
     }
 
-    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+    async fn rows(&mut self, sql: &str) -> Result<Cells> {
         self.cells(sql)
     }
 

@@ -1,5 +1,6 @@
 //! Reads the files that TLS needs, once for all connections, and says what is wrong with them.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::trust::Anyone;
 use super::{Loaded, Tls, TlsMode, TlsPem, TlsSettings};
 use crate::connections::ConnectionLog;
-use crate::{Class, DbError};
+use crate::{Class, DbError, Result};
 
 /// The client's certificate, and what it is called in messages.
 struct Identity {
@@ -23,7 +24,7 @@ struct Identity {
 
 impl Tls {
     /// Reads the files of `settings`. `None` when they say that nothing is to be encrypted.
-    pub fn load(settings: TlsSettings) -> Result<Option<Self>, DbError> {
+    pub fn load(settings: TlsSettings) -> Result<Option<Self>> {
         if settings.mode == TlsMode::Off {
             return Ok(None);
         }
@@ -45,29 +46,19 @@ impl Tls {
                 })?;
                 Some(Identity { chain: certificates(cert)?, key: secret, name: cert.display().to_string() })
             }
-            (Some(cert), None) => {
-                return Err(wrong(format!(
-                    "the client certificate {} needs its key file too",
-                    cert.display()
-                )));
-            }
-            (None, Some(key)) => {
-                return Err(wrong(format!(
-                    "the client key {} needs its certificate file too",
-                    key.display()
-                )));
-            }
+            (Some(cert), None) => return Err(alone("certificate", cert, "key")),
+            (None, Some(key)) => return Err(alone("key", key, "certificate")),
         };
         Self::assembled(settings, roots, identity).map(Some)
     }
 
     /// The same from memory. `None` for [`TlsMode::Off`].
-    pub fn of_pem(mode: TlsMode, pem: &TlsPem) -> Result<Option<Self>, DbError> {
+    pub fn of_pem(mode: TlsMode, pem: &TlsPem) -> Result<Option<Self>> {
         if mode == TlsMode::Off {
             return Ok(None);
         }
         let unusable = |error: pem::Error| wrong(format!("a certificate in memory cannot be used: {error}"));
-        let parsed = |text: &str| -> Result<Vec<CertificateDer<'static>>, DbError> {
+        let parsed = |text: &str| -> Result<Vec<CertificateDer<'static>>> {
             CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<_, _>>().map_err(unusable)
         };
         let mut roots = RootCertStore::empty();
@@ -83,11 +74,11 @@ impl Tls {
         settings: TlsSettings,
         roots: Option<RootCertStore>,
         identity: Option<Identity>,
-    ) -> Result<Self, DbError> {
+    ) -> Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(wrong)?;
         let trusting = match roots {
             Some(roots) => versions.with_webpki_verifier(verifier(roots, &provider)?),
             None => versions.dangerous().with_custom_certificate_verifier(Arc::new(Anyone::new(&provider))),
@@ -103,14 +94,17 @@ impl Tls {
     }
 }
 
-fn wrong(why: String) -> DbError {
+fn wrong(why: impl Display) -> DbError {
     DbError::new(Class::Fatal, "", format!("TLS: {why}"))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DbError> {
-    let unreadable = |error: &dyn std::fmt::Display| {
-        wrong(format!("cannot read certificates from {}: {error}", path.display()))
-    };
+fn alone(what: &str, path: &Path, other: &str) -> DbError {
+    wrong(format_args!("the client {what} {} needs its {other} file too", path.display()))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let unreadable =
+        |error: &dyn Display| wrong(format!("cannot read certificates from {}: {error}", path.display()));
     let found: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))?.collect();
     match found {
@@ -121,7 +115,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DbError> {
 }
 
 /// The authorities of `ca`, or those that this machine trusts.
-fn roots(ca: Option<&Path>) -> Result<RootCertStore, DbError> {
+fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     match ca {
         Some(path) => {
@@ -135,8 +129,7 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, DbError> {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err(wrong(
-                    "this machine has no list of trusted authorities; name a CA file, or use the mode require"
-                        .to_owned(),
+                    "this machine has no list of trusted authorities; name a CA file, or use the mode require",
                 ));
             }
         }
@@ -144,11 +137,6 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, DbError> {
     Ok(roots)
 }
 
-fn verifier(
-    roots: RootCertStore,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, DbError> {
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
-        .build()
-        .map_err(|error| wrong(error.to_string()))
+fn verifier(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>> {
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build().map_err(wrong)
 }

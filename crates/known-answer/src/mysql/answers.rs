@@ -17,13 +17,12 @@ pub(super) struct Form {
 #[derive(Debug)]
 pub(crate) struct Answers {
     rows: u32,
-    columns: u16,
+    pub(super) columns: u16,
     bytes: u32,
     forms: [OnceLock<Arc<[u8]>>; 8],
 }
 
 impl Answers {
-    /// `rows` rows of `columns` columns of `bytes` bytes.
     pub(crate) fn new(rows: u32, columns: u16, bytes: u32) -> Self {
         Self { rows, columns, bytes, forms: Default::default() }
     }
@@ -38,10 +37,6 @@ impl Answers {
             return self.build(form, number).into();
         }
         Arc::clone(self.forms[index].get_or_init(|| self.build(form, 1).into()))
-    }
-
-    pub(super) fn columns(&self) -> u16 {
-        self.columns
     }
 
     /// Appends the definitions of all columns.

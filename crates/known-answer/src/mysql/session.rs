@@ -121,56 +121,40 @@ impl Session {
         let Some((&command, body)) = message.payload.split_first() else { return Step::Close };
         self.number = message.number.wrapping_add(1);
         let status = status(self.in_transaction);
-        let done = |kind| Step::Done(message.length, kind);
         let mut packets = Packets::new(output.bytes(), self.number);
         match command {
-            QUERY => Step::Statement(message.length, Work { kind: statement_kind(body), prepared: false }),
+            QUERY => {
+                let work = Work { kind: statement_kind(body), prepared: false };
+                return Step::Statement(message.length, work);
+            }
             EXECUTE => match self.prepared(body) {
-                Some(kind) => Step::Statement(message.length, Work { kind, prepared: true }),
-                None => {
-                    packets.error(1243, "HY000", "Unknown prepared statement handler given to EXECUTE");
-                    done(Kind::Other)
-                }
+                Some(kind) => return Step::Statement(message.length, Work { kind, prepared: true }),
+                None => packets.error(1243, "HY000", "Unknown prepared statement handler given to EXECUTE"),
             },
-            PREPARE => {
-                self.prepare(body, answers, output);
-                done(Kind::Prepare)
-            }
-            QUIT => Step::Close,
+            PREPARE => self.prepare(body, answers, output),
+            QUIT => return Step::Close,
             // These have no answer.
-            CLOSE => {
-                self.forget(body);
-                done(Kind::Close)
-            }
-            LONG_DATA => done(Kind::Part),
-            PING => {
-                packets.ok(0, status);
-                done(Kind::Ping)
-            }
-            INIT_DB | RESET => {
-                packets.ok(0, status);
-                done(Kind::Other)
-            }
+            CLOSE => self.forget(body),
+            LONG_DATA => {}
+            PING | INIT_DB | RESET => packets.ok(0, status),
             CHANGE_USER | RESET_CONNECTION => {
                 self.in_transaction = false;
                 self.statements.clear();
                 packets.ok(0, super::answers::status(false));
-                done(Kind::Other)
             }
             // No columns, and nothing to switch off.
-            FIELD_LIST | SET_OPTION => {
-                packets.rows_end(status, self.deprecate_eof);
-                done(Kind::Other)
-            }
-            STATISTICS => {
-                packets.put(|out| out.extend_from_slice(b"known answers"));
-                done(Kind::Other)
-            }
-            _ => {
-                packets.error(1047, "08S01", &format!("Unknown command {command}"));
-                done(Kind::Other)
-            }
+            FIELD_LIST | SET_OPTION => packets.rows_end(status, self.deprecate_eof),
+            STATISTICS => packets.put(|out| out.extend_from_slice(b"known answers")),
+            _ => packets.error(1047, "08S01", &format!("Unknown command {command}")),
         }
+        let kind = match command {
+            PREPARE => Kind::Prepare,
+            CLOSE => Kind::Close,
+            LONG_DATA => Kind::Part,
+            PING => Kind::Ping,
+            _ => Kind::Other,
+        };
+        Step::Done(message.length, kind)
     }
 
     fn prepare(&mut self, sql: &[u8], answers: &Answers, output: &mut Output) {
@@ -180,7 +164,7 @@ impl Session {
             return packets.error(1065, "42000", "Query was empty");
         }
         self.statements.push(Some(kind));
-        let columns = if kind == StatementKind::Rows { answers.columns() } else { 0 };
+        let columns = if kind == StatementKind::Rows { answers.columns } else { 0 };
         // Statements are numbered from 1.
         let id = self.statements.len() as u32;
         packets.put(|out| {
@@ -222,24 +206,16 @@ impl Session {
             _ => {}
         }
         let in_transaction = self.in_transaction;
+        if work.kind == StatementKind::Rows {
+            let form = Form { binary: work.prepared, deprecate_eof: self.deprecate_eof, in_transaction };
+            let rows = answers.rows(form, self.number);
+            return output.put_shared(&rows, 0..rows.len());
+        }
+        let mut packets = Packets::new(output.bytes(), self.number);
         match work.kind {
-            StatementKind::Rows => {
-                let form = Form { binary: work.prepared, deprecate_eof: self.deprecate_eof, in_transaction };
-                let rows = answers.rows(form, self.number);
-                output.put_shared(&rows, 0..rows.len());
-            }
-            StatementKind::Empty => {
-                Packets::new(output.bytes(), self.number).error(1065, "42000", "Query was empty")
-            }
-            StatementKind::Change(_) => {
-                Packets::new(output.bytes(), self.number).ok(1, status(in_transaction))
-            }
-            StatementKind::Begin
-            | StatementKind::Commit
-            | StatementKind::Rollback
-            | StatementKind::Other(_) => {
-                Packets::new(output.bytes(), self.number).ok(0, status(in_transaction));
-            }
+            StatementKind::Empty => packets.error(1065, "42000", "Query was empty"),
+            StatementKind::Change(_) => packets.ok(1, status(in_transaction)),
+            _ => packets.ok(0, status(in_transaction)),
         }
     }
 

@@ -11,7 +11,7 @@ pub(crate) struct Answers {
     columns: u16,
     bytes: u32,
     /// The description of the columns.
-    description: Vec<u8>,
+    pub(super) description: Vec<u8>,
     /// Rows and their end, as an execution gives them.
     executed: OnceLock<Arc<[u8]>>,
     /// The whole answer to a text, outside and inside of a transaction.
@@ -19,7 +19,6 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// `rows` rows of `columns` columns of `bytes` bytes.
     pub(crate) fn new(rows: u32, columns: u16, bytes: u32) -> Self {
         let mut description = Vec::new();
         put(&mut description, b'T', |body| {
@@ -34,10 +33,6 @@ impl Answers {
             }
         });
         Self { rows, columns, bytes, description, executed: OnceLock::new(), simple: Default::default() }
-    }
-
-    pub(super) fn description(&self) -> &[u8] {
-        &self.description
     }
 
     pub(super) fn executed(&self) -> &Arc<[u8]> {
@@ -82,7 +77,7 @@ mod tests {
         let description =
             b"T\0\0\0\x1b\0\x01c1\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0".as_slice();
         let rows = b"D\0\0\0\x0c\0\x01\0\0\0\x0212C\0\0\0\x0dSELECT 1\0".as_slice();
-        assert_eq!(answers.description(), description);
+        assert_eq!(answers.description, description);
         assert_eq!(&answers.executed()[..], rows);
         assert_eq!(&answers.simple(true)[..], [description, rows, b"Z\0\0\0\x05T"].concat());
     }

@@ -209,7 +209,7 @@ impl Session {
             kind
         };
         match kind {
-            StatementKind::Rows => output.bytes().extend_from_slice(answers.description()),
+            StatementKind::Rows => output.bytes().extend_from_slice(&answers.description),
             _ => put_bare(output.bytes(), b'n'),
         }
         Some(Step::Done(length, Kind::Part))
@@ -237,12 +237,9 @@ impl Session {
             _ => {}
         }
         match work.kind {
-            StatementKind::Rows if work.prepared => {
-                let rows = answers.executed();
-                return output.put_shared(rows, 0..rows.len());
-            }
             StatementKind::Rows => {
-                let rows = answers.simple(self.transaction == OPEN);
+                let is_open = self.transaction == OPEN;
+                let rows = if work.prepared { answers.executed() } else { answers.simple(is_open) };
                 return output.put_shared(rows, 0..rows.len());
             }
             StatementKind::Empty => put_bare(output.bytes(), b'I'),

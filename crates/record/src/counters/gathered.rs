@@ -10,7 +10,7 @@ const NONE: usize = usize::MAX;
 ///
 /// A run has millions of changes, and from sample to sample the same keys change in the same order:
 /// the key that followed another one the last time is looked at first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Gathered<'a> {
     at_us: Vec<i64>,
     keys: Vec<&'a str>,
@@ -22,24 +22,14 @@ pub(crate) struct Gathered<'a> {
     changes: Vec<(usize, u32, i64)>,
 }
 
-impl Default for Gathered<'_> {
-    fn default() -> Self {
-        Self {
-            at_us: Vec::new(),
-            keys: Vec::new(),
-            sorted: Vec::new(),
-            followers: vec![NONE],
-            changes: Vec::new(),
-        }
-    }
-}
-
 impl<'a> Gathered<'a> {
-    /// One more sample.
     pub(crate) fn sample(&mut self, at_us: i64, values: impl Iterator<Item = (&'a str, i64)>) {
         // A sample each millisecond for 49 days would be the first that has no number.
         let sample = u32::try_from(self.at_us.len()).unwrap_or(u32::MAX);
         self.at_us.push(at_us);
+        if self.followers.is_empty() {
+            self.followers.push(NONE);
+        }
         let mut place = 0;
         for (key, value) in values {
             let number = self.number(key, place);
@@ -94,7 +84,7 @@ impl<'a> Gathered<'a> {
             changes[places[number]] = (sample, value);
             places[number] += 1;
         }
-        CounterSeries::of_parts(header, self.at_us, (keys, ends), changes)
+        CounterSeries { header, at_us: self.at_us, keys, ends, changes }
     }
 }
 

@@ -10,11 +10,10 @@
 //! these controllers are on.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::{Moment, Source, Values, about};
+use super::{Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
@@ -69,8 +68,7 @@ impl Source for Group {
         about([("folder", self.folder.display().to_string().into()), ("version", version.into())])
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let at = Instant::now();
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         let number = |text: &str| text.trim().parse().ok();
         values.set("memory_bytes", self.usage.parsed("a number", number)?);
         let stat = self.stat.text()?;
@@ -89,7 +87,7 @@ impl Source for Group {
             values.set("read_bytes", sum_of(&text, "rbytes="));
             values.set("written_bytes", sum_of(&text, "wbytes="));
         }
-        Ok(Some(at))
+        Ok(())
     }
 }
 
@@ -108,6 +106,7 @@ fn sum_of(text: &str, key: &str) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::Moment;
 
     fn read(files: &[(&str, &str)]) -> String {
         let folder = tempfile::tempdir().unwrap();

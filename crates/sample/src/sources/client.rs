@@ -5,14 +5,12 @@
 //! Keys as those of `server`; here context switches are exact, threads that have ended included,
 //! because the kernel gives a process its own (getrusage).
 
-use std::time::Instant;
-
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::{Map, Value};
 
 use super::footprint::Footprint;
-use super::{Moment, Source, Values, about};
+use super::{Source, Values, about};
 use crate::Error;
 use crate::clock::ProcessClock;
 
@@ -35,8 +33,7 @@ impl Source for Client {
         about([("pid", self.pid.into()), ("sees_io", self.footprint.sees_io().into())])
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let at = Instant::now();
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         values.set("cpu_us", self.clock.cpu_us()?);
         let usage = getrusage(UsageWho::RUSAGE_SELF)
             .map_err(|errno| Error::Clock { pid: self.pid, source: errno.into() })?;
@@ -47,6 +44,6 @@ impl Source for Client {
         values.set("minor_faults", usage.minor_page_faults());
         values.set("major_faults", usage.major_page_faults());
         self.footprint.read(values)?;
-        Ok(Some(at))
+        Ok(())
     }
 }

@@ -15,11 +15,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::{Moment, Source, Values, about};
+use super::{Source, Values, about};
 use crate::Error;
 use crate::device::{Device, device_of, filesystem_of};
 use crate::diskstats::{device_line, paths_of};
@@ -87,8 +86,7 @@ impl Source for Disk {
         about
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let at = Instant::now();
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         let text = self.stats.text()?;
         let own = (self.device.major, self.device.minor);
         let line = device_line(&text, own.0, own.1);
@@ -114,7 +112,7 @@ impl Source for Disk {
             values.set("flushes", flushes);
             values.set("flush_us", flush_ms * 1000);
         }
-        Ok(Some(at))
+        Ok(())
     }
 }
 

@@ -59,10 +59,8 @@ impl Footprint {
     pub(crate) fn io(&mut self) -> Result<Vec<(&'static str, i64)>, Error> {
         let Some(io) = &mut self.io else { return Ok(Vec::new()) };
         let text = io.text().map_err(|error| gone(self.pid, error))?;
-        Ok(IO_KEYS
-            .iter()
-            .filter_map(|(key, kernel_key)| Some((*key, value_of(&text, kernel_key)?)))
-            .collect())
+        let value = |(key, kernel_key): &(&'static str, &str)| Some((*key, value_of(&text, kernel_key)?));
+        Ok(IO_KEYS.iter().filter_map(value).collect())
     }
 
     pub(crate) fn read(&mut self, values: &mut Values) -> Result<(), Error> {

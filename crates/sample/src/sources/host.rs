@@ -6,11 +6,9 @@
 //! of a minute × 1000), `psi_<what>_some_us` and `_full_us` (time in which some or all tasks waited
 //! for it), where the kernel counts pressure.
 
-use std::time::Instant;
-
 use serde_json::{Map, Value};
 
-use super::{Moment, Source, Values, about};
+use super::{Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
@@ -113,8 +111,7 @@ impl Source for Host {
         about([("cpus_online", self.cpus.into())])
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let at = Instant::now();
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         let stat = self.stat.parsed("line `cpu`", parse_stat)?;
         for (key, ticks) in CPU_KEYS.into_iter().zip(stat.cpu_ticks) {
             values.set(key, ticks * TICK_US);
@@ -129,13 +126,14 @@ impl Source for Host {
                 values.set_known(key, parse_pressure_us(&text, kind));
             }
         }
-        Ok(Some(at))
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::Moment;
 
     #[test]
     fn stat_of_a_virtual_machine_with_linux_6_18() {

@@ -12,11 +12,10 @@
 //! Counters have 32 bits and begin anew at 0 after the last value.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::{Moment, Source, Values, about};
+use super::{Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
@@ -76,14 +75,13 @@ impl Source for Interrupts {
         about([("server_cpus", server.cpus.clone().into()), ("client_cpus", client.cpus.clone().into())])
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let at = Instant::now();
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         let counts = self.file.parsed("lines of rescheduling and function call interrupts", parse)?;
         for side in &mut self.sides {
             side.add(&counts);
             side.keys.iter().zip(side.sums).for_each(|(key, sum)| values.set(key, sum));
         }
-        Ok(Some(at))
+        Ok(())
     }
 }
 
@@ -122,6 +120,7 @@ fn ends_with(line: &str, words: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::Moment;
 
     /// Rescheduling and function-call interrupts of each CPU, by its number.
     fn parsed(text: &str) -> Option<Vec<(u32, u32, u32)>> {

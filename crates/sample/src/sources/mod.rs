@@ -36,7 +36,7 @@ pub(crate) use sampling::Sampling;
 pub(crate) use server::Server;
 pub(crate) use size::Size;
 pub(crate) use status::Status;
-pub(crate) use switches::Scheduling;
+pub(crate) use switches::{Members, Scheduling};
 pub(crate) use tree::ServerTree;
 
 /// Every source: its name, which is also its counter file's, and what it counts.
@@ -106,8 +106,17 @@ pub(crate) trait Source {
     /// What is sampled, for the header of the counter file.
     fn about(&self) -> Map<String, Value>;
 
+    /// Reads the counters into `values`, of a source that does so at any moment.
+    fn fill(&mut self, _values: &mut Values) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Reads the counters into `values` and says when it read them; `None` = nothing was due.
-    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error>;
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        let at = Instant::now();
+        self.fill(values)?;
+        Ok(Some(at))
+    }
 
     /// Says goodbye to whom it talks to.
     fn close(&mut self) {}

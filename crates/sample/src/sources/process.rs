@@ -130,13 +130,6 @@ pub(crate) struct Switches {
     pub(crate) involuntary: i64,
 }
 
-impl std::ops::AddAssign for Switches {
-    fn add_assign(&mut self, other: Self) {
-        self.voluntary += other.voluntary;
-        self.involuntary += other.involuntary;
-    }
-}
-
 /// Reads the text of `/proc/<pid>/task/<tid>/status`.
 pub(crate) fn parse_switches(text: &str) -> Option<Switches> {
     Some(Switches {

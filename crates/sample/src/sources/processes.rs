@@ -13,13 +13,13 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::host::TICK_US;
 use super::process::{ProcessStat, parse_process_stat};
-use super::{Moment, Source, Values, about};
+use super::{Source, Values, about};
 use crate::Error;
 
 /// PF_KTHREAD of the kernel's `include/linux/sched.h`.
@@ -144,15 +144,14 @@ impl Source for Processes {
         about([("at_least_seconds", AT_LEAST.as_secs().into())])
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let at = Instant::now();
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         let sum = self.look()?;
         // A child of a parent that ended with it can still be missing for a moment; sums never
         // fall.
         values.raise("cpu_us", sum.ticks.user_space * TICK_US);
         values.raise("kernel_threads_cpu_us", sum.ticks.kernel_threads * TICK_US);
         values.set("processes", i64::try_from(sum.processes).unwrap_or(i64::MAX));
-        Ok(Some(at))
+        Ok(())
     }
 }
 
@@ -161,6 +160,7 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+    use crate::sources::Moment;
 
     fn seen(parent: u32, own_ticks: i64, ended_ticks: i64) -> Seen {
         Seen { parent, is_kernel_thread: false, own_ticks, ended_ticks }

@@ -5,13 +5,11 @@
 //! `cpu_kernel_us`, its split as the kernel sees it, in steps of a tick (10 ms); `minor_faults`,
 //! `major_faults`; and those of [`super::footprint`].
 
-use std::time::Instant;
-
 use serde_json::{Map, Value};
 
 use super::footprint::{Footprint, gone};
 use super::process::{ProcessStat, parse_process_stat};
-use super::{Moment, Source, Values, about};
+use super::{Source, Values, about};
 use crate::Error;
 use crate::clock::ProcessClock;
 use crate::proc_file::ProcFile;
@@ -54,14 +52,13 @@ impl Source for Server {
         about([("pid", self.pid.into()), ("sees_io", self.footprint.sees_io().into())])
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let at = Instant::now();
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         let (cpu_us, stat) = self.cpu_us()?;
         values.set("cpu_us", cpu_us);
         for (key, value) in stat.own.counters() {
             values.set(key, value);
         }
         self.footprint.read(values)?;
-        Ok(Some(at))
+        Ok(())
     }
 }

@@ -9,11 +9,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{Moment, Source, Values, about};
+use super::{Source, Values, about};
 use crate::Error;
 
 /// A walk costs something, so it is done every 10 s, and at the boundaries of a window. Half a
@@ -29,14 +29,8 @@ struct Total {
 
 #[derive(Debug)]
 pub(crate) struct Size {
-    data_dir: Option<PathBuf>,
-    database_dir: Option<PathBuf>,
-}
-
-impl Size {
-    pub(crate) fn new(data_dir: Option<PathBuf>, database_dir: Option<PathBuf>) -> Self {
-        Self { data_dir, database_dir }
-    }
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) database_dir: Option<PathBuf>,
 }
 
 impl Source for Size {
@@ -45,8 +39,7 @@ impl Source for Size {
         about([("data_dir", text(&self.data_dir)), ("database_dir", text(&self.database_dir))])
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let at = Instant::now();
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         let database = match &self.database_dir {
             // Not yet created, or dropped: nothing is in it.
             Some(dir) if !dir.exists() => Some(Total::default()),
@@ -57,7 +50,7 @@ impl Source for Size {
         values.set_known("data_dir_bytes", data_dir.map(|total| total.bytes));
         values.set_known("database_bytes", database.map(|total| total.bytes));
         values.set_known("files", data_dir.or(database).map(|total| total.files));
-        Ok(Some(at))
+        Ok(())
     }
 }
 
@@ -92,6 +85,7 @@ fn walk(root: &Path) -> Result<Total, Error> {
 mod tests {
     use super::*;
     use crate::sources::Costly;
+    use crate::sources::Moment;
 
     fn write(path: PathBuf, bytes: usize) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -105,7 +99,7 @@ mod tests {
         write(dir.path().join("ib/pi1.ibd"), 200);
         write(dir.path().join("ib/deep/er/pi2.ibd"), 30);
         std::os::unix::fs::symlink(dir.path(), dir.path().join("ib/loop")).unwrap();
-        let size = Size::new(Some(dir.path().to_owned()), Some(dir.path().join("ib")));
+        let size = Size { data_dir: Some(dir.path().to_owned()), database_dir: Some(dir.path().join("ib")) };
         let mut size = Costly::new(size, LEAST_PAUSE);
         let mut values = Values::default();
         assert!(size.read(Moment::Boundary, &mut values).unwrap().is_some());
@@ -127,7 +121,7 @@ mod tests {
     fn a_database_that_is_not_there_yet_is_empty_but_a_data_directory_must_be_there() {
         let dir = tempfile::tempdir().unwrap();
         let mut values = Values::default();
-        let mut size = Size::new(None, Some(dir.path().join("ib")));
+        let mut size = Size { data_dir: None, database_dir: Some(dir.path().join("ib")) };
         size.read(Moment::Boundary, &mut values).unwrap();
         insta::assert_debug_snapshot!(values.map(), @r#"
         {
@@ -136,7 +130,8 @@ mod tests {
         }
         "#);
         let missing = dir.path().join("data");
-        let error = Size::new(Some(missing), None).read(Moment::Boundary, &mut values).unwrap_err();
+        let mut size = Size { data_dir: Some(missing), database_dir: None };
+        let error = size.read(Moment::Boundary, &mut values).unwrap_err();
         assert!(matches!(error, Error::Unreadable { .. }), "{error}");
     }
 }

@@ -61,10 +61,8 @@ impl Status {
     /// asked or cannot be known.
     fn await_sessions(&mut self) -> Option<i64> {
         let (before, session) = (self.before?, self.session.as_mut()?);
-        let left = self
-            .runtime
-            .block_on(async { timeout(ENDING_LIMIT + ANSWER_LIMIT, ended(session, before)).await });
-        match left {
+        let limit = ENDING_LIMIT + ANSWER_LIMIT;
+        match self.runtime.block_on(async { timeout(limit, ended(session, before)).await }) {
             Ok(Ok(left)) => left,
             Ok(Err(_)) | Err(_) => {
                 self.session = None;

@@ -42,7 +42,8 @@ impl Scheduled {
 
 impl std::ops::AddAssign for Scheduled {
     fn add_assign(&mut self, other: Self) {
-        self.switches += other.switches;
+        self.switches.voluntary += other.switches.voluntary;
+        self.switches.involuntary += other.switches.involuntary;
         self.times.cpu_us += other.times.cpu_us;
         self.times.run_delay_us += other.times.run_delay_us;
     }
@@ -63,7 +64,7 @@ pub(crate) struct Scheduling {
 
 /// What is added up.
 #[derive(Debug)]
-enum Members {
+pub(crate) enum Members {
     /// The threads of one process.
     Threads,
     /// The first threads of a process and of its children, which have no others.
@@ -115,17 +116,8 @@ impl Files {
 }
 
 impl Scheduling {
-    /// Of process `pid`. Nothing is read yet.
-    pub(crate) fn of(pid: u32) -> Self {
-        Self::new(pid, Members::Threads)
-    }
-
-    /// Of process `pid` and its children.
-    pub(crate) fn of_tree(pid: u32) -> Self {
-        Self::new(pid, Members::Processes)
-    }
-
-    fn new(pid: u32, members: Members) -> Self {
+    /// Of process `pid`, and what belongs to it. Nothing is read yet.
+    pub(crate) fn new(pid: u32, members: Members) -> Self {
         Self { pid, members, threads: HashMap::new(), ended: Scheduled::default(), reading: 0 }
     }
 
@@ -225,7 +217,7 @@ mod tests {
 
     #[test]
     fn switches_do_not_fall_when_a_thread_ends() {
-        let mut scheduling = Scheduling::of(std::process::id());
+        let mut scheduling = Scheduling::new(std::process::id(), Members::Threads);
         let (stop, stopped) = mpsc::channel::<()>();
         let (ready, is_ready) = mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -256,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_thread_number_that_is_used_again_counts_as_a_new_thread() {
-        let mut scheduling = Scheduling::of(std::process::id());
+        let mut scheduling = Scheduling::new(std::process::id(), Members::Threads);
         let of = |voluntary, involuntary, run_delay_us| Scheduled {
             switches: Switches { voluntary, involuntary },
             times: Times { cpu_us: 50, run_delay_us },
@@ -269,7 +261,7 @@ mod tests {
     #[test]
     fn a_thread_that_a_listing_left_out_has_not_ended() {
         let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let mut scheduling = Scheduling::of(std::process::id());
+        let mut scheduling = Scheduling::new(std::process::id(), Members::Threads);
         let files = Files {
             status: ProcFile::open(format!("/proc/{}/status", other.id())).unwrap(),
             schedstat: None,
@@ -295,6 +287,6 @@ mod tests {
     fn a_process_that_has_ended_has_no_sum() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
-        assert_eq!(Scheduling::of(child.id()).sum(), None);
+        assert_eq!(Scheduling::new(child.id(), Members::Threads).sum(), None);
     }
 }

@@ -33,7 +33,7 @@ use super::footprint::gone;
 use super::host::TICK_US;
 use super::process::{MemoryParts, ProcessStat, Used};
 use super::server::Server;
-use super::{Moment, Source, Values, about};
+use super::{Source, Values, about};
 use crate::Error;
 use crate::clock::ProcessClock;
 use crate::proc_file::ProcFile;
@@ -161,10 +161,9 @@ impl Source for ServerTree {
         ])
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let at = Instant::now();
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         self.sum()?.write(values);
-        Ok(Some(at))
+        Ok(())
     }
 }
 

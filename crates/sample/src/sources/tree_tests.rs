@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::*;
+use crate::sources::Moment;
 use crate::sources::process::parse_process_stat;
 
 /// A shell that does what it is asked, and is killed at the end.

@@ -97,12 +97,10 @@ pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
         });
     }
     let extra = published.len().abs_diff(found.len());
-    let unlike: Vec<String> = published
-        .iter()
-        .zip(&found)
-        .filter(|(a, b)| !is_same(a, b, if number == 17 { OF_Q17 } else { HALF_A_CENT }))
-        .map(|(a, b)| format!("{} where {} is published", text(b), text(a)))
-        .collect();
+    let tolerance = if number == 17 { OF_Q17 } else { HALF_A_CENT };
+    let unlike = published.iter().zip(&found).filter(|(a, b)| !is_same(a, b, tolerance));
+    let unlike: Vec<String> =
+        unlike.map(|(a, b)| format!("{} where {} is published", text(b), text(a))).collect();
     let counted = format!("{} rows where {} are published", found.len(), published.len());
     let first = if extra > 0 { Some(counted) } else { unlike.first().cloned() };
     (extra + unlike.len(), first)

@@ -57,23 +57,14 @@ fn scale_problem(options: &Dbt3) -> Option<Mistake> {
 }
 
 fn words_problem(options: &Dbt3) -> Option<Mistake> {
+    let is_short = options.time_limit.is_some_and(|limit| limit.0 < Duration::from_millis(1));
+    let twice = "parts holds a part twice: each gives steps of its own names";
+    let one_cold = "only the first of several repetitions would be cold: set repetitions = 1 and, for so many cold ones, blocks";
     first_problem([
-        (
-            repeated(&options.parts).is_some(),
-            "parts",
-            "parts holds a part twice: each gives steps of its own names",
-        ),
-        (
-            options.time_limit.is_some_and(|limit| limit.0 < Duration::from_millis(1)),
-            "time_limit",
-            "time_limit must be at least 1ms",
-        ),
+        (repeated(&options.parts).is_some(), "parts", twice),
+        (is_short, "time_limit", "time_limit must be at least 1ms"),
         // Only the first execution after a start is cold.
-        (
-            options.cold.is_any() && options.repetitions > 1,
-            "repetitions",
-            "only the first of several repetitions would be cold: set repetitions = 1 and, for so many cold ones, blocks",
-        ),
+        (options.cold.is_any() && options.repetitions > 1, "repetitions", one_cold),
     ])
 }
 
@@ -86,7 +77,6 @@ fn queries_problem(options: &Dbt3) -> Option<Mistake> {
     Some(("queries", format!("queries holds {number} twice: each gives a step of its own name")))
 }
 
-/// The outer tables of the query that `key` names.
 fn outer_tables(options: &Dbt3, key: &'static str, name: &str) -> Result<Vec<&'static str>, Mistake> {
     let number = name.strip_prefix('q').and_then(|number| number.parse().ok());
     let known =

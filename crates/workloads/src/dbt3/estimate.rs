@@ -42,10 +42,8 @@ pub(crate) fn estimate(options: &Dbt3, speed: &Speed, size: &Size) -> Forecast {
             StepKind::Power => ("all queries".to_owned(), query.saturating_mul(ORDERS[0].len() as u32)),
             StepKind::Throughput => {
                 let queries = scripts(&step.kind, options).iter().map(Vec::len).sum::<usize>() as u32;
-                (
-                    numbered(options.streams, "stream"),
-                    query.saturating_mul(queries) / speed.parallel_clients.max(1),
-                )
+                let length = query.saturating_mul(queries) / speed.parallel_clients.max(1);
+                (numbered(options.streams, "stream"), length)
             }
         };
         all.push(StepEstimate::new(&step.name, &what, length));

@@ -35,7 +35,7 @@ use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{LOAD_STEPS, StepKind, StepPlan};
 use crate::deviations::of_rows;
 use crate::options::Verify;
-use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
 
 pub struct Dbt3 {
     shared: Arc<Setup>,
@@ -60,7 +60,6 @@ impl Setup {
         Dialect::new(&self.context.endpoint.capabilities, self.options.q15)
     }
 
-    /// The parameters of query `number` in stream `stream`.
     pub(crate) fn params(&self, number: u8, stream: u32) -> Vec<String> {
         let scale_factor = self.options.scale_factor;
         match self.options.parameters {
@@ -155,7 +154,7 @@ impl Workload for Dbt3 {
         Self { shared, steps: steps::plan(options), ledger: Ledger::default() }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         self.ledger = Ledger::default();
         let capabilities = &self.shared.context.endpoint.capabilities;
         let works = match self.kind(index) {
@@ -181,12 +180,7 @@ impl Workload for Dbt3 {
         lanes::of_step(&self.shared, &self.steps[index], &self.ledger)
     }
 
-    async fn verify(
-        &mut self,
-        index: usize,
-        _end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>, Error> {
+    async fn verify(&mut self, index: usize, _end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {
             return Ok(Vec::new());
         }
@@ -202,7 +196,7 @@ impl Workload for Dbt3 {
         Ok(checks)
     }
 
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         self.shared.context.drop_binlog(session).await?;
         let settle = self.shared.options.settling();
         let is_loaded = index + 1 == LOAD_STEPS && self.steps.len() > LOAD_STEPS;

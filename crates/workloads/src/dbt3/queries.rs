@@ -78,25 +78,20 @@ impl Dialect {
         }
     }
 
-    /// Query `number` of stream `stream` with its parameters.
     pub(crate) fn query(self, number: u8, params: &[String], stream: u32, hint: &Hint) -> Query {
         let fill = |text: &str| self.filled(text, params, stream, hint);
         let select = fill(text(number));
         if number != 15 {
             return Query { before: None, select, after: None };
         }
+        let revenue = revenue();
         match self.q15 {
-            Q15::View => Query {
-                before: Some(fill(&format!(
-                    "CREATE VIEW revenue{{s}} (supplier_no, total_revenue) AS {}",
-                    revenue()
-                ))),
-                select,
-                after: Some(fill("DROP VIEW revenue{s}")),
-            },
+            Q15::View => {
+                let view = format!("CREATE VIEW revenue{{s}} (supplier_no, total_revenue) AS {revenue}");
+                Query { before: Some(fill(&view)), select, after: Some(fill("DROP VIEW revenue{s}")) }
+            }
             Q15::Cte => {
-                let with =
-                    fill(&format!("WITH revenue{{s}} (supplier_no, total_revenue) AS ({})", revenue()));
+                let with = fill(&format!("WITH revenue{{s}} (supplier_no, total_revenue) AS ({revenue})"));
                 Query { before: None, select: format!("{with} {select}"), after: None }
             }
         }
@@ -182,18 +177,12 @@ fn computed_date<'a>(what: &'a str, param: impl Fn(&'a str) -> &'a str) -> Date 
     let is_fixed = what.len() >= 10;
     let (base, by) = what.split_at(if is_fixed { 10 } else { 1 });
     let base: Date = if is_fixed { base } else { param(base) }.parse().unwrap_or_default();
-    let moved = match by.chars().last() {
-        Some('m') => by[1..by.len() - 1]
-            .parse()
-            .ok()
-            .and_then(|months: i32| base.checked_add(Span::new().months(months)).ok()),
-        Some('d') => param(&by[1..by.len() - 1])
-            .parse()
-            .ok()
-            .and_then(|days: i32| base.checked_sub(Span::new().days(days)).ok()),
+    let by = match by.chars().last() {
+        Some('m') => by[1..by.len() - 1].parse().ok().map(|months: i32| Span::new().months(months)),
+        Some('d') => param(&by[1..by.len() - 1]).parse().ok().map(|days: i32| Span::new().days(-days)),
         _ => None,
     };
-    moved.unwrap_or(base)
+    by.and_then(|by| base.checked_add(by).ok()).unwrap_or(base)
 }
 
 /// The outer tables of query `number`, which can be given an order or an index.

@@ -207,24 +207,33 @@ impl Set {
         Self { orders: rows(Table::Orders), items: rows(Table::LineItem) }
     }
 
-    fn rows(&self) -> u64 {
-        (self.orders.len() + self.items.len()) as u64
-    }
-
     /// Ranges of the orders, and of their items, that go together.
     fn transactions(&self) -> Vec<(Range<usize>, Range<usize>)> {
         let mut first_item = 0;
         let starts = (0..self.orders.len()).step_by(ORDERS_PER_TRANSACTION);
-        starts
-            .map(|start| {
-                let end = (start + ORDERS_PER_TRANSACTION).min(self.orders.len());
-                let last_key = self.orders[end - 1].0;
-                let count = self.items[first_item..].iter().take_while(|(key, _)| *key <= last_key).count();
-                let items = first_item..first_item + count;
-                first_item += count;
-                (start..end, items)
-            })
-            .collect()
+        let transaction = |start: usize| {
+            let end = (start + ORDERS_PER_TRANSACTION).min(self.orders.len());
+            let last_key = self.orders[end - 1].0;
+            let count = self.items[first_item..].iter().take_while(|(key, _)| *key <= last_key).count();
+            let items = first_item..first_item + count;
+            first_item += count;
+            (start..end, items)
+        };
+        starts.map(transaction).collect()
+    }
+
+    /// Changes the orders of each transaction, and their items, with two statements.
+    fn changed(
+        &self,
+        begin: &str,
+        change: impl Fn(&[(i64, String)], &[(i64, String)]) -> [String; 2],
+    ) -> Refresh {
+        let of = |(orders, items): (Range<usize>, Range<usize>)| {
+            let [first, second] = change(&self.orders[orders], &self.items[items]);
+            [begin.to_owned(), first, second, "COMMIT".to_owned()]
+        };
+        let rows = (self.orders.len() + self.items.len()) as u64;
+        Refresh { statements: self.transactions().into_iter().flat_map(of).collect(), rows }
     }
 }
 
@@ -236,31 +245,20 @@ pub(crate) fn insert_orders(number: u32, scale_factor: f64, begin: &str) -> Refr
         let values: Vec<String> = rows.iter().map(|(_, row)| values(table, row)).collect();
         format!("INSERT INTO {} VALUES {}", table.name(), values.join(", "))
     };
-    let of = |(orders, items): (Range<usize>, Range<usize>)| {
-        [
-            begin.to_owned(),
-            insert(Table::Orders, &set.orders[orders]),
-            insert(Table::LineItem, &set.items[items]),
-            "COMMIT".to_owned(),
-        ]
-    };
-    Refresh { statements: set.transactions().into_iter().flat_map(of).collect(), rows: set.rows() }
+    set.changed(begin, |orders, items| [insert(Table::Orders, orders), insert(Table::LineItem, items)])
 }
 
 /// The second refresh function of set `number`: loaded orders go, with their line items.
 pub(crate) fn delete_orders(number: u32, scale_factor: f64, begin: &str) -> Refresh {
     let set = Set::new(number, scale_factor, 0);
-    let of = |(orders, _): (Range<usize>, Range<usize>)| {
-        let keys: Vec<String> = set.orders[orders].iter().map(|(key, _)| key.to_string()).collect();
+    set.changed(begin, |orders, _| {
+        let keys: Vec<String> = orders.iter().map(|(key, _)| key.to_string()).collect();
         let keys = keys.join(", ");
         [
-            begin.to_owned(),
             format!("DELETE FROM lineitem WHERE l_orderkey IN ({keys})"),
             format!("DELETE FROM orders WHERE o_orderkey IN ({keys})"),
-            "COMMIT".to_owned(),
         ]
-    };
-    Refresh { statements: set.transactions().into_iter().flat_map(of).collect(), rows: set.rows() }
+    })
 }
 
 /// A row as values of an INSERT.

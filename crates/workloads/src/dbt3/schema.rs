@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use dbdyno_drivers::{Capabilities, IndexDdl};
+use dbdyno_drivers::Capabilities;
 use dbdyno_plan::named;
 use serde::Deserialize;
 use tpchgen::generators::{CustomerGenerator, OrderGenerator, PartGenerator, SupplierGenerator};
+
+use crate::indexes::{add_indexes, after_columns};
 
 /// Scale factor from which on keys of orders need 64 bits: they are sparse, and go up to 6 million
 /// at scale factor 1.
@@ -140,31 +142,16 @@ pub(crate) fn create(table: Table, (scale_factor, more): (f64, &str), capabiliti
     if !capabilities.keeps_arrival_order {
         parts.push(format!("PRIMARY KEY ({})", definition.key));
     }
-    let more = if more.is_empty() { String::new() } else { format!(" {more}") };
+    let more = after_columns(more);
     format!("CREATE TABLE {} ({}){}{more}", table.name(), parts.join(", "), capabilities.table_suffix)
 }
 
 /// Statements that add what `table` lacks after the load, without foreign keys.
 pub(crate) fn index(table: Table, capabilities: &Capabilities) -> Vec<String> {
-    let (name, Definition { key, indexes, .. }) = (table.name(), table.definition());
-    let key = format!("ADD PRIMARY KEY ({key})");
-    let adds = |(index, columns): &(String, String)| format!("ADD INDEX {index} ({columns})");
-    let creates = |(index, columns): &(String, String)| format!("CREATE INDEX {index} ON {name} ({columns})");
-    let key = capabilities.keeps_arrival_order.then_some(key);
-    match capabilities.index_ddl {
-        IndexDdl::OneAlter => {
-            let all: Vec<String> = key.into_iter().chain(indexes.iter().map(adds)).collect();
-            if all.is_empty() { Vec::new() } else { vec![format!("ALTER TABLE {name} {}", all.join(", "))] }
-        }
-        IndexDdl::AlterEach => {
-            let all = key.into_iter().chain(indexes.iter().map(adds));
-            all.map(|what| format!("ALTER TABLE {name} {what}")).collect()
-        }
-        IndexDdl::CreateEach => {
-            let key = key.map(|key| format!("ALTER TABLE {name} {key}"));
-            key.into_iter().chain(indexes.iter().map(creates)).collect()
-        }
-    }
+    let Definition { key, indexes, .. } = table.definition();
+    let key = capabilities.keeps_arrival_order.then_some(key.as_str());
+    let indexes = indexes.iter().map(|(name, columns)| (name.as_str(), columns.as_str()));
+    add_indexes(table.name(), key, indexes, capabilities.index_ddl)
 }
 
 /// Statements that add the foreign keys of `table`, once all primary keys are there.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_loadgen::Pace;
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +11,7 @@ use crate::dbt3::parameters::ORDERS;
 use crate::dbt3::queries::{COUNT, Hint, shape};
 use crate::dbt3::rows::{assigned, load_sql};
 use crate::dbt3::schema::{self, Table};
-use crate::specs::step_spec;
+use crate::specs::{kind_spec, step_spec};
 
 /// Steps that only make the data.
 pub(crate) const LOAD_STEPS: usize = 3;
@@ -52,7 +51,6 @@ impl Operation {
     }
 }
 
-/// Names of all steps in their order.
 pub(super) fn names(options: &Options) -> Vec<String> {
     plan(options).into_iter().map(|step| step.name).collect()
 }
@@ -106,10 +104,8 @@ pub(crate) fn scripts(kind: &StepKind, options: &Options) -> Vec<Vec<Operation>>
             // The first set belongs to the power test.
             let sets = 2..2 + options.streams;
             let refreshes = sets.flat_map(|set| [Operation::Insert { set }, Operation::Delete { set }]);
-            (1..=options.streams)
-                .map(|number| stream(number).collect())
-                .chain([refreshes.collect()])
-                .collect()
+            let streams = (1..=options.streams).map(|number| stream(number).collect());
+            streams.chain([refreshes.collect()]).collect()
         }
     }
 }
@@ -123,7 +119,6 @@ pub(crate) fn index_statements(setup: &Setup) -> Vec<String> {
     indexes.chain(referring.flat_map(schema::foreign_keys)).collect()
 }
 
-/// The statement that gathers statistics of `table`.
 pub(crate) fn statistics_statement(table: Table, setup: &Setup) -> String {
     let words = setup.context.endpoint.capabilities.gather_statistics;
     format!("{words} {}", table.name())
@@ -142,15 +137,9 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
         }
     };
     let kind = KindSpec {
-        kind: kind.to_owned(),
-        class: Some(class),
-        connections_per_client: 1,
-        pace: Pace::Closed.to_string(),
-        protocol: "text".to_owned(),
         rows_per_operation: 1,
         statements_per_operation: 1,
-        user_bytes_per_operation: 0.0,
-        statement: statement(step, setup),
+        ..kind_spec(kind, class, statement(step, setup))
     };
     let clients = u32::try_from(clients).unwrap_or(u32::MAX);
     let spec = step_spec((&step.name, clients), (unit, "seconds"), false, kind, options(step, setup));

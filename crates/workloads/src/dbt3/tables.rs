@@ -10,10 +10,10 @@ use crate::dbt3::schema::{Table, create};
 use crate::dbt3::{Setup, comments};
 use crate::engine::create_tables;
 use crate::local_infile::allow_local_infile;
-use crate::{Error, Work};
+use crate::{Error, Result, Work};
 
 /// Makes all tables, and sees to it that the server takes rows.
-pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>> {
     let capabilities = &setup.context.endpoint.capabilities;
     let mut works = Vec::new();
     if capabilities.row_stream == RowStream::LocalInfile {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use dbdyno_drivers::AnySession;
 use dbdyno_record::Check;
 
-use crate::Error;
+use crate::Result;
 use crate::checks::{check, count, part};
 use crate::dbt3::Setup;
 use crate::dbt3::lanes::Executed;
@@ -32,7 +32,7 @@ pub(crate) fn executions(ledger: &[Executed], are_published: bool) -> Vec<Check>
 }
 
 /// Counts the rows of all tables. Refresh functions put in as many as they take out.
-pub(crate) async fn row_counts(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>, Error> {
+pub(crate) async fn row_counts(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     for table in Table::ALL {
         let began = Instant::now();

@@ -66,12 +66,9 @@ impl WorkloadOptions for InsertBenchmark {
 
 fn rates_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     let rates = &benchmark.rates;
+    let empty = "rates is empty: name at least one background rate, e.g. [100, 500, 1000]";
     first_problem([
-        (
-            rates.is_empty(),
-            "rates",
-            "rates is empty: name at least one background rate, e.g. [100, 500, 1000]",
-        ),
+        (rates.is_empty(), "rates", empty),
         (rates.contains(&0), "rates", "rates holds 0: a background rate is at least 1 row a second"),
     ])
     .or_else(|| {

@@ -38,12 +38,12 @@ fn of_profile(options: &Options) -> Vec<Deviation> {
     let [here, original] = [options, &Options::default()].map(values);
     let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !REPORTED.contains(&key.as_str());
     let all = here.iter().filter(|(key, _)| is_profile(key));
-    all.filter(|(key, value)| original.get(*key) != Some(*value))
-        .map(|(key, value)| {
-            let original = original.get(key).map_or_else(|| "not set".to_owned(), shown);
-            deviation(key, &original, &shown(value))
-        })
-        .collect()
+    let others = all.filter(|(key, value)| original.get(*key) != Some(*value));
+    let of = |(key, value): (&String, &Value)| {
+        let original = original.get(key).map_or_else(|| "not set".to_owned(), shown);
+        deviation(key, &original, &shown(value))
+    };
+    others.map(of).collect()
 }
 
 /// Values of all keys; those of a table as `table.key`.

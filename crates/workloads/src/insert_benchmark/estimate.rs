@@ -49,11 +49,8 @@ impl OnServer<'_> {
     fn load(&self) -> StepEstimate {
         let per_client = rows_us(self.benchmark.load_rows, self.speed.load_row_us)
             + self.commits_us(self.benchmark.load_rows, self.benchmark.rows_per_commit.load);
-        StepEstimate::new(
-            "l.i0",
-            &format!("{} rows", grouped(self.benchmark.loaded_rows())),
-            self.all_clients(per_client),
-        )
+        let detail = format!("{} rows", grouped(self.benchmark.loaded_rows()));
+        StepEstimate::new("l.i0", &detail, self.all_clients(per_client))
     }
 
     fn index(&self) -> StepEstimate {
@@ -72,12 +69,8 @@ impl OnServer<'_> {
         // The two connections of a client work side by side where the server lets them.
         let ways = if self.benchmark.deletes && self.speed.is_one_writer { 2.0 } else { 1.0 };
         let all = grouped(rows.saturating_mul(self.benchmark.clients.into()));
-        let detail = if self.benchmark.deletes {
-            format!("{all} rows in, as many out")
-        } else {
-            format!("{all} rows")
-        };
-        StepEstimate::new(name, &detail, self.all_clients(one_way * ways))
+        let out = if self.benchmark.deletes { " in, as many out" } else { "" };
+        StepEstimate::new(name, &format!("{all} rows{out}"), self.all_clients(one_way * ways))
     }
 
     fn verify(&self) -> Option<StepEstimate> {

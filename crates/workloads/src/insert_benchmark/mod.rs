@@ -35,7 +35,7 @@ use crate::engine::create_tables;
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
-use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
 
 pub struct InsertBenchmark {
     shared: Arc<Setup>,
@@ -113,7 +113,7 @@ impl Steps for InsertBenchmark {
         json!(self.history)
     }
 
-    fn recall(&mut self, knowledge: &Value) -> Result<(), Error> {
+    fn recall(&mut self, knowledge: &Value) -> Result<()> {
         self.history =
             History::deserialize(knowledge).map_err(|_| Error::Knowledge(knowledge.to_string()))?;
         Ok(())
@@ -171,7 +171,7 @@ impl Workload for InsertBenchmark {
         Self { shared: Arc::new(Setup { options: options.clone(), context, prepared }), steps, history }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = Vec::new();
         if self.steps[index].kind == StepKind::Load {
             let Setup { options, context, .. } = &*self.shared;
@@ -193,12 +193,7 @@ impl Workload for InsertBenchmark {
             .collect()
     }
 
-    async fn verify(
-        &mut self,
-        index: usize,
-        end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>, Error> {
+    async fn verify(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let step = &self.steps[index];
         self.history.add(index, step, end);
         let is_last = index + 1 == self.steps.len();
@@ -210,7 +205,7 @@ impl Workload for InsertBenchmark {
         Ok(checks)
     }
 
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         self.shared.context.drop_binlog(session).await?;
         if !self.settles_after(index) {
             return Ok(Vec::new());

@@ -1,6 +1,8 @@
 //! Statements of the Insert Benchmark, shaped by what the database can do.
 
-use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, KeySource};
+use dbdyno_drivers::{Capabilities, DeleteForm, KeySource};
+
+use crate::indexes::{add_indexes, after_columns};
 
 /// A secondary index, and the range query that reads it.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ pub(crate) fn create_table(
     first_id: u64,
 ) -> Vec<String> {
     let Capabilities { auto_key, datetime, table_suffix, .. } = capabilities;
-    let own = if own.is_empty() { String::new() } else { format!(" {own}") };
+    let own = after_columns(own);
     let mut statements = vec![
         format!("DROP TABLE IF EXISTS {table}"),
         format!(
@@ -67,16 +69,9 @@ pub(crate) fn create_table(
 /// Statements that add the first `count` secondary indexes.
 pub(crate) fn create_indexes(table: &str, capabilities: &Capabilities, count: u32) -> Vec<String> {
     let indexes = RANGES.iter().take(count as usize);
-    let add = |kind: &RangeKind| format!("ADD INDEX {table}_{} ({})", kind.suffix, kind.columns);
-    match capabilities.index_ddl {
-        IndexDdl::OneAlter => {
-            vec![format!("ALTER TABLE {table} {}", indexes.map(add).collect::<Vec<_>>().join(", "))]
-        }
-        IndexDdl::AlterEach => indexes.map(|kind| format!("ALTER TABLE {table} {}", add(kind))).collect(),
-        IndexDdl::CreateEach => indexes
-            .map(|kind| format!("CREATE INDEX {table}_{} ON {table} ({})", kind.suffix, kind.columns))
-            .collect(),
-    }
+    let indexes: Vec<_> = indexes.map(|kind| (format!("{table}_{}", kind.suffix), kind.columns)).collect();
+    let indexes = indexes.iter().map(|(name, columns)| (name.as_str(), *columns));
+    add_indexes(table, None, indexes, capabilities.index_ddl)
 }
 
 /// `INSERT INTO t (...) VALUES ` up to the first row.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::insert_benchmark::Setup;
 use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql::{self, RANGES};
+use crate::specs::{self, protocol};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepKind {
@@ -161,21 +162,21 @@ fn kind_spec(kind: LaneKind, (index, step): (usize, &StepPlan), setup: &Setup) -
         LaneKind::Point => (options.query_connections, options.points_per_query, prepared.queries),
     };
     let inserted = if kind == LaneKind::Insert { f64::from(rows_per_operation) } else { 0.0 };
+    let class = match kind {
+        LaneKind::Insert => OperationClass::Insert,
+        LaneKind::Delete => OperationClass::Delete,
+        LaneKind::Index => OperationClass::Index,
+        LaneKind::Range | LaneKind::Point => OperationClass::Query,
+    };
+    let statement = statement(kind, step, &setup.context.endpoint.capabilities, options);
     KindSpec {
-        kind: kind.name().to_owned(),
-        class: Some(match kind {
-            LaneKind::Insert => OperationClass::Insert,
-            LaneKind::Delete => OperationClass::Delete,
-            LaneKind::Index => OperationClass::Index,
-            LaneKind::Range | LaneKind::Point => OperationClass::Query,
-        }),
         connections_per_client,
         pace: pace.to_string(),
-        protocol: if is_prepared { "prepared" } else { "text" }.to_owned(),
+        protocol: protocol(is_prepared),
         rows_per_operation,
         statements_per_operation: 1,
         user_bytes_per_operation: inserted * row_bytes(options),
-        statement: statement(kind, step, &setup.context.endpoint.capabilities, options),
+        ..specs::kind_spec(kind.name(), class, statement)
     }
 }
 
@@ -197,12 +198,11 @@ fn statement(kind: LaneKind, step: &StepPlan, capabilities: &Capabilities, optio
             format!("{head}?{middle}{}{tail}", step.rows_per_commit)
         }
         LaneKind::Index => sql::create_indexes(table, capabilities, options.secondary_indexes).join("; "),
-        LaneKind::Range => RANGES
-            .iter()
-            .take(options.secondary_indexes as usize)
-            .map(|kind| sql::range_parts(table, kind, capabilities, options.rows_per_query).join("?"))
-            .collect::<Vec<_>>()
-            .join(" | "),
+        LaneKind::Range => {
+            let text = |kind| sql::range_parts(table, kind, capabilities, options.rows_per_query).join("?");
+            let kinds = RANGES.iter().take(options.secondary_indexes as usize);
+            kinds.map(text).collect::<Vec<_>>().join(" | ")
+        }
         LaneKind::Point => sql::prepared_point(table, capabilities, options.points_per_query, false),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use dbdyno_drivers::{AnySession, KeySource};
 use dbdyno_record::{Check, CheckPart};
 
-use crate::Error;
+use crate::Result;
 use crate::checks::{check, numbers, part};
 use crate::insert_benchmark::history::{Deletes, History, TableHistory};
 use crate::insert_benchmark::rows::{Numbers, RowSource};
@@ -16,11 +16,7 @@ const SUMMED: [&str; 5] = ["rows", "sum(cashregisterid)", "sum(customerid)", "su
 
 /// Checks every client's table. The check of a table of whose content nothing is certain has no
 /// parts.
-pub(crate) async fn verify(
-    setup: &Setup,
-    history: &History,
-    session: &mut AnySession,
-) -> Result<Vec<Check>, Error> {
+pub(crate) async fn verify(setup: &Setup, history: &History, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     for client in 1..=setup.options.clients {
         let table = Setup::table(client);

@@ -115,14 +115,9 @@ fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
 }
 
 fn time_problem(options: &Microbenchmarks) -> Option<Mistake> {
-    let times = [
-        ("read_time", options.read_time),
-        ("write_time", options.write_time),
-        ("warm_scan_time", options.warm_scan_time),
-    ];
-    times
-        .into_iter()
-        .find_map(|(key, time)| options::time_problem(key, time))
+    options::time_problem("read_time", options.read_time)
+        .or_else(|| options::time_problem("write_time", options.write_time))
+        .or_else(|| options::time_problem("warm_scan_time", options.warm_scan_time))
         .or_else(|| warmup_problem(options.warmup))
         .or_else(|| time_cap_problem(options.time_cap, "a step's length"))
         .or_else(|| exponent_problem("zipfian_exponent", options.zipfian_exponent))
@@ -134,12 +129,9 @@ fn refill_problem(options: &Microbenchmarks) -> Option<Mistake> {
         "delete_refill is for tables that go on; with data = \"{}\" each step begins on full ones: leave it out",
         options.data.name()
     );
+    let no_load = "delete_refill puts rows back as the load makes them, and with use_existing there is no load: leave it out";
     first_problem([
-        (
-            options.delete_refill && options.use_existing,
-            "delete_refill",
-            "delete_refill puts rows back as the load makes them, and with use_existing there is no load: leave it out",
-        ),
+        (options.delete_refill && options.use_existing, "delete_refill", no_load),
         (options.delete_refill && options.data.puts_back_each_step(), "delete_refill", &again),
     ])
 }

@@ -44,7 +44,7 @@ use crate::oltp::steps::StepKind;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
 use crate::workload::capped;
-use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
 
 /// What cards say of each test.
 const WORDS: &str = include_str!("words.toml");
@@ -104,7 +104,7 @@ impl Steps for Microbenchmarks {
         self.contents.to_json()
     }
 
-    fn recall(&mut self, knowledge: &Value) -> Result<(), Error> {
+    fn recall(&mut self, knowledge: &Value) -> Result<()> {
         self.tables.recall(knowledge)?;
         self.contents = self.tables.contents;
         self.first_new_id = 0;
@@ -182,17 +182,17 @@ impl Workload for Microbenchmarks {
         }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         if index < self.before {
             return self.tables.before(index, session).await;
         }
         let mut works = Vec::new();
         if index == 0 {
             let scans = self.rungs.iter().any(|rung| rung.step.test == MicroTest::Scan);
-            let (rows, work) = self.tables.find(session, scans).await?;
-            self.found_rows = rows.into();
-            works.push(work);
-            self.contents = self.tables.contents;
+            let found = oltp::tables::find(&self.tables.shared, session, scans).await?;
+            self.found_rows = found.rows.into();
+            works.push(found.work);
+            self.contents = found.contents;
         }
         if self.test(index) == Some(MicroTest::Insert) && self.tables.shared.client_ids() {
             self.first_new_id = self.tables.greatest_id(session).await? + 1;
@@ -208,12 +208,7 @@ impl Workload for Microbenchmarks {
         }
     }
 
-    async fn verify(
-        &mut self,
-        index: usize,
-        end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>, Error> {
+    async fn verify(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         if index < self.before {
             let checks = self.tables.verify(index, end, session).await?;
             self.contents = self.tables.contents;
@@ -232,7 +227,7 @@ impl Workload for Microbenchmarks {
         verify::verify(&self.tables.shared, kind, &mut self.contents, session).await
     }
 
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = Vec::new();
         if index < self.before {
             works.extend(self.tables.after(index, session).await?);

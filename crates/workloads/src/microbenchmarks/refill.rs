@@ -8,16 +8,14 @@ use serde_json::json;
 use crate::oltp::Setup;
 use crate::oltp::load::write_insert;
 use crate::oltp::rows::RowSource;
-use crate::{Error, Work};
+use crate::{Error, Result, Work};
 
-/// Rows that are looked for by one statement.
 const ROWS_PER_LOOK: u64 = 20_000;
-/// Rows of one INSERT.
 const ROWS_PER_STATEMENT: usize = 1_000;
 
 /// Inserts the loaded rows that are missing, outside of any clock, and says how many. Other rows
 /// stay as they are.
-pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u64, Work), Error> {
+pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u64, Work)> {
     let began = Instant::now();
     let source = RowSource::of(setup);
     let (mut rows, mut sql) = (0_u64, Vec::new());
@@ -40,7 +38,7 @@ pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u
 }
 
 /// Ids from `first` to `last` without a row, ascending.
-async fn missing(number: u32, first: u64, last: u64, session: &mut AnySession) -> Result<Vec<u64>, Error> {
+async fn missing(number: u32, first: u64, last: u64, session: &mut AnySession) -> Result<Vec<u64>> {
     let table = Setup::table(number);
     let looking = || Error::during(format!("looking for missing rows of table {table}"));
     let between = format!("FROM {table} WHERE id BETWEEN {first} AND {last}");

@@ -109,27 +109,15 @@ fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
 
 fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
     let is_closed = oltp.pace == OltpPace::Closed;
+    let events = "events is for pace = \"closed\"; with a rate, time says how many there are";
+    let rates = "rates are for pace = \"constant\" and pace = \"poisson\"; a closed loop has none";
+    let backlog = "max_backlog is for a step with a rate; in a closed loop nothing waits";
+    let thinks = "think_time is for pace = \"closed\"; a rate does not wait for answers";
     let contradiction = first_problem([
-        (
-            !is_closed && oltp.events.is_some(),
-            "events",
-            "events is for pace = \"closed\"; with a rate, time says how many there are",
-        ),
-        (
-            is_closed && !oltp.rates.is_empty(),
-            "rates",
-            "rates are for pace = \"constant\" and pace = \"poisson\"; a closed loop has none",
-        ),
-        (
-            is_closed && oltp.max_backlog.is_some(),
-            "max_backlog",
-            "max_backlog is for a step with a rate; in a closed loop nothing waits",
-        ),
-        (
-            !is_closed && !oltp.think_time.0.is_zero(),
-            "think_time",
-            "think_time is for pace = \"closed\"; a rate does not wait for answers",
-        ),
+        (!is_closed && oltp.events.is_some(), "events", events),
+        (is_closed && !oltp.rates.is_empty(), "rates", rates),
+        (is_closed && oltp.max_backlog.is_some(), "max_backlog", backlog),
+        (!is_closed && !oltp.think_time.0.is_zero(), "think_time", thinks),
     ]);
     if contradiction.is_some() || is_closed {
         return contradiction;

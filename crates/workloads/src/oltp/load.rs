@@ -38,8 +38,10 @@ pub(crate) struct LoadPlan {
     pub(crate) with_ids: bool,
     tables: u32,
     rows: u64,
-    rows_per_statement: u64,
-    connections: u32,
+    /// Of a full statement.
+    pub(crate) rows_per_statement: u64,
+    /// Those that have something to load.
+    pub(crate) connections: u32,
     /// Each table is filled by one connection, in the order of ids: where rows stay in the order in
     /// which they came, that order decides what ranges cost and how a planner reads them.
     by_tables: bool,
@@ -103,16 +105,6 @@ impl LoadPlan {
         };
         plan.connections = u32::try_from(plan.all_statements()).unwrap_or(wanted).min(wanted);
         plan
-    }
-
-    /// Rows of a full statement.
-    pub(crate) fn rows_per_statement(&self) -> u64 {
-        self.rows_per_statement
-    }
-
-    /// Connections that have something to load.
-    pub(crate) fn connections(&self) -> u32 {
-        self.connections
     }
 
     /// Connections that build indexes, each those of whole tables.
@@ -252,10 +244,10 @@ mod tests {
             for method in [LoadMethod::Insert, LoadMethod::Stream] {
                 let plan = innodb(tables, size, connections, method);
                 let mut next = (1, 1);
-                for statement in (0..plan.connections()).flat_map(|number| plan.statements_of(number)) {
+                for statement in (0..plan.connections).flat_map(|number| plan.statements_of(number)) {
                     let RowBatch { table, first, last } = plan.batch(statement);
                     assert_eq!((table, first), next, "{plan:?}");
-                    assert!(last >= first && last - first < plan.rows_per_statement());
+                    assert!(last >= first && last - first < plan.rows_per_statement);
                     next = if last == size { (table + 1, 1) } else { (table, last + 1) };
                 }
                 assert_eq!(next, (tables + 1, 1), "{plan:?}");
@@ -271,9 +263,9 @@ mod tests {
                 let options = Options { load_connections: connections, ..options };
                 for capabilities in [postgres::capabilities(), mysql::capabilities("MyISAM", true)] {
                     let plan = plan(options.clone(), capabilities);
-                    assert_eq!(plan.connections(), connections.min(tables));
+                    assert_eq!(plan.connections, connections.min(tables));
                     let first_of = |number| plan.batch(plan.statements_of(number).start).first;
-                    let mut firsts = (0..plan.connections()).map(first_of);
+                    let mut firsts = (0..plan.connections).map(first_of);
                     assert!(firsts.all(|first| first == 1), "a part begins within a table: {plan:?}");
                 }
             }
@@ -290,7 +282,7 @@ mod tests {
         let plan = innodb(1, 1_000_000, 4, LoadMethod::Insert);
         let parts: Vec<u64> = (0..4).map(|number| plan.statements_of(number).count() as u64).collect();
         assert!(parts.iter().max().unwrap() - parts.iter().min().unwrap() <= 1, "{parts:?}");
-        assert_eq!(innodb(2, 10, 16, LoadMethod::Insert).connections(), 2);
+        assert_eq!(innodb(2, 10, 16, LoadMethod::Insert).connections, 2);
     }
 
     #[test]
@@ -317,7 +309,7 @@ mod tests {
             plan(options, mysql::capabilities("innodb", true))
         };
         assert!(!plan(1).with_ids && plan(2).with_ids);
-        assert!(plan(3_000_000_000).rows_per_statement() < plan(2).rows_per_statement());
+        assert!(plan(3_000_000_000).rows_per_statement < plan(2).rows_per_statement);
     }
 
     #[test]
@@ -333,13 +325,13 @@ mod tests {
             steps::spec(&load, &Setup { options, context }).kinds.remove(0).protocol
         };
         let full = plan(Options { table_size: 9_999, ..Options::default() }, null::capabilities());
-        let rows = full.rows_per_statement();
+        let rows = full.rows_per_statement;
         assert_eq!((protocol(rows - 1).as_str(), protocol(rows).as_str()), ("text", "prepared"));
     }
 
     #[test]
     fn a_database_with_one_writer_is_loaded_by_one_connection() {
         let plan = plan(Options { tables: 8, ..Options::default() }, sqlite::capabilities());
-        assert_eq!((plan.connections(), plan.with_ids), (1, false));
+        assert_eq!((plan.connections, plan.with_ids), (1, false));
     }
 }

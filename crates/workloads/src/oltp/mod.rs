@@ -22,7 +22,7 @@ pub(crate) mod rows;
 pub(crate) mod scramble;
 pub(crate) mod sql;
 pub(crate) mod steps;
-mod tables;
+pub(crate) mod tables;
 mod text;
 pub(crate) mod verify;
 mod zipf;
@@ -45,7 +45,7 @@ use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
 use crate::workload::capped;
-use crate::{Cards, Context, Error, Explained, Lanes, Original, Steps, Work, Workload, cards};
+use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
 
 /// What cards say of each test.
 pub(crate) const WORDS: &str = include_str!("words.toml");
@@ -91,7 +91,7 @@ impl Setup {
 
 impl Oltp {
     /// Looks for the greatest id, where the next test numbers its own rows.
-    async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<(), Error> {
+    async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<()> {
         let inserts = matches!(self.steps[index].kind, StepKind::Test { test: Test::Insert, .. });
         if self.shared.client_ids() && inserts {
             self.first_new_id = self.first_new_id.max(self.greatest_id(session).await? + 1);
@@ -99,20 +99,8 @@ impl Oltp {
         Ok(())
     }
 
-    /// Looks at tables that are there already, before the first step that runs on them, and counts
-    /// the rows of each if asked to.
-    pub(crate) async fn find(
-        &mut self,
-        session: &mut AnySession,
-        with_rows: bool,
-    ) -> Result<(Vec<u64>, Work), Error> {
-        let found = tables::find(&self.shared, session, with_rows).await?;
-        self.contents = found.contents;
-        Ok((found.rows, found.work))
-    }
-
     /// The greatest id of all tables; 0 when they are empty.
-    pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64, Error> {
+    pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64> {
         let mut greatest = 0;
         for number in 1..=self.shared.options.tables {
             greatest = greatest.max(tables::greatest_id(number, session).await?);
@@ -158,7 +146,7 @@ impl Steps for Oltp {
         self.contents.to_json()
     }
 
-    fn recall(&mut self, knowledge: &Value) -> Result<(), Error> {
+    fn recall(&mut self, knowledge: &Value) -> Result<()> {
         self.contents =
             Contents::from_json(knowledge).ok_or_else(|| Error::Knowledge(knowledge.to_string()))?;
         self.first_new_id = 0;
@@ -248,12 +236,14 @@ impl Workload for Oltp {
         Self { shared, steps: steps::plan(options), contents: Contents::default(), first_new_id: 0 }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = Vec::new();
         if self.steps[index].kind == StepKind::Load {
             works = tables::make(&self.shared, session).await?;
         } else if index == 0 {
-            works.push(self.find(session, false).await?.1);
+            let found = tables::find(&self.shared, session, false).await?;
+            self.contents = found.contents;
+            works.push(found.work);
         }
         self.find_new_ids(index, session).await?;
         self.shared.context.drop_binlog(session).await?;
@@ -264,12 +254,7 @@ impl Workload for Oltp {
         lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
     }
 
-    async fn verify(
-        &mut self,
-        index: usize,
-        end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>, Error> {
+    async fn verify(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let kind = self.steps[index].kind;
         if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {
             return Ok(Vec::new());
@@ -285,7 +270,7 @@ impl Workload for Oltp {
         verify::verify(&self.shared, kind, &mut self.contents, session).await
     }
 
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         self.shared.context.drop_binlog(session).await?;
         let mut works = Vec::new();
         if self.steps[index].kind == StepKind::Load {

@@ -38,12 +38,8 @@ pub(crate) struct Operation {
 impl Operation {
     pub(crate) fn new(places: &[Slot], setup: &Setup, fixed_table: Option<usize>) -> Self {
         let options = &setup.options;
-        let ready = |place: &Slot| Ready {
-            kind: place.kind,
-            group: place.group,
-            table: 0,
-            params: empty_params(place.kind),
-        };
+        let ready =
+            |&Slot { kind, group }: &Slot| Ready { kind, group, table: 0, params: empty_params(kind) };
         Self {
             statements: places.iter().map(ready).collect(),
             distribution: Distribution::new(options, options.table_size),

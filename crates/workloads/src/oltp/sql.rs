@@ -3,6 +3,7 @@
 use crate::oltp::options::{IdType, OltpProfile};
 use dbdyno_drivers::{Capabilities, KeySource, RowStream};
 
+use crate::indexes::after_columns;
 use crate::oltp::Setup;
 
 /// One kind of statement.
@@ -157,12 +158,7 @@ pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
         (true, true) => ", KEY xid (id)",
         (true, false) => "",
     };
-    let own = &options.create_table_options;
-    let more: String = [more_rows, own.as_str()]
-        .into_iter()
-        .filter(|more| !more.is_empty())
-        .map(|more| format!(" {more}"))
-        .collect();
+    let more = after_columns(more_rows) + &after_columns(&options.create_table_options);
     let mut statements = vec![
         format!("DROP TABLE IF EXISTS {table}"),
         format!(
@@ -232,7 +228,6 @@ pub(crate) fn sums(table: &str) -> String {
     format!("SELECT COUNT(*), MIN(id), MAX(id), SUM(k), SUM(id) FROM {table}")
 }
 
-/// Rows by their ids.
 pub(crate) fn rows_of(table: &str, ids: &[u64]) -> String {
     let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
     format!("SELECT id, k, c, pad FROM {table} WHERE id IN ({}) ORDER BY id", ids.join(", "))

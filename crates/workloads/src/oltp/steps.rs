@@ -15,7 +15,7 @@ use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::mix::{Slot, places};
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
 use crate::oltp::sql::{self, Kind};
-use crate::specs::{add_run, step_spec};
+use crate::specs::{self, add_run, protocol, step_spec};
 
 /// More clients than this make records long and say nothing more.
 const MOST_CLIENTS: u32 = 64;
@@ -158,7 +158,7 @@ fn rate_label(test: Test, options: &Options) -> &'static str {
 
 pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
     let (unit, label, clients) = match step.kind {
-        StepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections()),
+        StepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections),
         StepKind::Index => (Unit::Rows, "indexed rows/s", LoadPlan::new(setup).index_connections()),
         StepKind::Test { test, connections, rate } => {
             (Unit::Operations, rate_label(test, &setup.options), clients(connections, rate))
@@ -177,10 +177,8 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
     ]);
     if step.kind == StepKind::Load {
         map.insert("load_method".to_owned(), json!(setup.options.load_method));
-        map.insert(
-            "column_bytes".to_owned(),
-            json!(setup.options.loaded_rows() * column_bytes(&setup.options)),
-        );
+        let bytes = setup.options.loaded_rows() * column_bytes(&setup.options);
+        map.insert("column_bytes".to_owned(), json!(bytes));
     }
     if let StepKind::Test { connections, rate, .. } = step.kind {
         map.insert("connections".to_owned(), json!(connections));
@@ -193,17 +191,14 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
 fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
     match step.kind {
         StepKind::Load => load_kind(&LoadPlan::new(setup), &setup.options),
-        StepKind::Index => KindSpec {
-            kind: "index".to_owned(),
-            class: Some(OperationClass::Index),
-            connections_per_client: 1,
-            pace: Pace::Closed.to_string(),
-            protocol: "text".to_owned(),
-            rows_per_operation: u32::try_from(setup.options.table_size).unwrap_or(u32::MAX),
-            statements_per_operation: 1,
-            user_bytes_per_operation: 0.0,
-            statement: sql::create_index(1).replace("_1 ", "_? ").replace("sbtest1", "sbtest?"),
-        },
+        StepKind::Index => {
+            let statement = sql::create_index(1).replace("_1 ", "_? ").replace("sbtest1", "sbtest?");
+            KindSpec {
+                rows_per_operation: u32::try_from(setup.options.table_size).unwrap_or(u32::MAX),
+                statements_per_operation: 1,
+                ..specs::kind_spec("index", OperationClass::Index, statement)
+            }
+        }
         StepKind::Test { test, connections, rate } => {
             let places = places(test, &setup.options, setup.client_ids());
             let paces = paces(&step.name, (connections, rate), &setup.options, setup.context.seed);
@@ -225,45 +220,37 @@ pub(crate) fn test_kind(
     setup: &Setup,
 ) -> KindSpec {
     KindSpec {
-        kind: name.to_owned(),
-        class: Some(class),
-        connections_per_client: 1,
-        pace: Pace::Closed.to_string(),
-        protocol: if is_prepared { "prepared" } else { "text" }.to_owned(),
+        protocol: protocol(is_prepared),
         rows_per_operation: rows(places, &setup.options),
         statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
         user_bytes_per_operation: user_bytes(places, &setup.options),
-        statement: statements(places, setup),
+        ..specs::kind_spec(name, class, statements(places, setup))
     }
 }
 
 /// One statement of the load, or one transaction of single rows.
 fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
-    let rows_per_operation = u32::try_from(plan.rows_per_statement()).unwrap_or(u32::MAX);
-    let (protocol, statements, statement) = match plan.form {
+    let rows_per_operation = u32::try_from(plan.rows_per_statement).unwrap_or(u32::MAX);
+    let (is_prepared, statements, statement) = match plan.form {
         LoadForm::Text | LoadForm::Prepared => {
-            let protocol = if plan.prepares() { "prepared" } else { "text" };
             let prefix = sql::load_prefix("sbtest?", plan.with_ids);
-            (protocol, 1, format!("{prefix}({}?, '?', '?'), ...", if plan.with_ids { "?, " } else { "" }))
+            let id = if plan.with_ids { "?, " } else { "" };
+            (plan.prepares(), 1, format!("{prefix}({id}?, '?', '?'), ..."))
         }
         LoadForm::Stream(form) => {
             let sql = sql::load_rows("sbtest?", form, plan.with_ids);
             match form {
-                RowStream::LocalInfile | RowStream::CopyIn => ("text", 1, sql),
-                RowStream::PreparedRows => ("prepared", rows_per_operation.saturating_add(2), sql),
+                RowStream::LocalInfile | RowStream::CopyIn => (false, 1, sql),
+                RowStream::PreparedRows => (true, rows_per_operation.saturating_add(2), sql),
             }
         }
     };
     KindSpec {
-        kind: "insert".to_owned(),
-        class: Some(OperationClass::Insert),
-        connections_per_client: 1,
-        pace: Pace::Closed.to_string(),
-        protocol: protocol.to_owned(),
+        protocol: protocol(is_prepared),
         rows_per_operation,
         statements_per_operation: statements,
         user_bytes_per_operation: f64::from(rows_per_operation) * column_bytes(options) as f64,
-        statement,
+        ..specs::kind_spec("insert", OperationClass::Insert, statement)
     }
 }
 

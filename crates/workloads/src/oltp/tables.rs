@@ -11,11 +11,11 @@ use crate::local_infile::allow_local_infile;
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::verify::{Contents, sums_of};
 use crate::oltp::{Setup, sql};
-use crate::{Error, Work, checks};
+use crate::{Error, Result, Work, checks};
 
 /// Makes all tables, empty, and sees to it that the server takes the rows in the way that the plan
 /// asks for.
-pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>> {
     let mut works = Vec::new();
     if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {
         works.extend(allow_local_infile(&setup.context, session).await?);
@@ -27,7 +27,7 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
 }
 
 /// Where the load gave ids that a sequence knows nothing of, the sequence goes on after them.
-pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>, Error> {
+pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>> {
     let has_sequence = setup.context.endpoint.capabilities.key_source == KeySource::Sequence;
     if !has_sequence || setup.client_ids() || !LoadPlan::new(setup).with_ids {
         return Ok(None);
@@ -52,28 +52,21 @@ pub(crate) struct ExistingTables {
 
 /// Looks at tables that are there: whether they hold what the tests will ask for. `with_rows`: also
 /// how many rows each has.
-pub(crate) async fn find(
-    setup: &Setup,
-    session: &mut AnySession,
-    with_rows: bool,
-) -> Result<ExistingTables, Error> {
+pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: bool) -> Result<ExistingTables> {
     let began = Instant::now();
     let mut found = work("find tables", began, setup.options.tables);
     let tables = setup.tables();
     read_back(session, &setup.context.endpoint.capabilities, &tables, Origin::Found, &mut found).await?;
     let mut contents = Contents { rows: Some(0), k: Some(0), whole: true };
     let mut rows_of_tables = Vec::new();
+    let is_verified = setup.options.verify != Verify::Off;
     for number in 1..=setup.options.tables {
-        let [rows, least, greatest, k] = match setup.options.verify {
+        let [rows, least, greatest, k, _] = if is_verified {
+            sums_of(number, session).await?
+        } else {
             // Then no one asks for sums, and a large table is not read.
-            Verify::Off => {
-                let greatest = greatest_id(number, session).await?;
-                [greatest, 1, greatest, 0]
-            }
-            Verify::EachStep | Verify::End => {
-                let [rows, least, greatest, k, _] = sums_of(number, session).await?;
-                [rows, least, greatest, k]
-            }
+            let greatest = greatest_id(number, session).await?;
+            [greatest, 1, greatest, 0, 0]
         };
         let last_id = setup.options.last_id();
         if setup.context.stores_data() && greatest < i128::from(last_id) {
@@ -81,10 +74,8 @@ pub(crate) async fn find(
             return Err(Error::TooSmall { table: Setup::table(number), rows, greatest, wanted });
         }
         if with_rows {
-            let counted = match setup.options.verify {
-                Verify::Off => checks::count(session, &Setup::table(number)).await?,
-                Verify::EachStep | Verify::End => rows,
-            };
+            let counted =
+                if is_verified { rows } else { checks::count(session, &Setup::table(number)).await? };
             rows_of_tables.push(u64::try_from(counted).unwrap_or(0));
         }
         contents.rows = contents.rows.map(|all| all + rows);
@@ -104,7 +95,7 @@ fn wanted(setup: &Setup) -> String {
     }
 }
 
-pub(crate) async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128, Error> {
+pub(crate) async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128> {
     let table = Setup::table(number);
     let looking = format!("looking for the greatest id of table {table}");
     checks::number(session, &sql::greatest_id(&table), looking).await

@@ -15,7 +15,7 @@ use crate::oltp::draws::Draws;
 use crate::oltp::rows::{RowSource, push_c, push_pad};
 use crate::oltp::steps::StepKind;
 use crate::oltp::{Setup, sql};
-use crate::{Error, Philox};
+use crate::{Error, Philox, Result};
 
 /// What all tables together hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub(crate) async fn verify(
     kind: StepKind,
     expected: &mut Contents,
     session: &mut AnySession,
-) -> Result<Vec<Check>, Error> {
+) -> Result<Vec<Check>> {
     let began = Instant::now();
     if kind == StepKind::Load {
         let mut checks = Vec::new();
@@ -141,7 +141,7 @@ fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart
 }
 
 /// Rows, least and greatest id, sum of `k` and sum of `id` of a table.
-pub(crate) async fn sums_of(number: u32, session: &mut AnySession) -> Result<[i128; 5], Error> {
+pub(crate) async fn sums_of(number: u32, session: &mut AnySession) -> Result<[i128; 5]> {
     let table = Setup::table(number);
     numbers(session, &sql::sums(&table), format!("checking table {table}")).await
 }
@@ -153,7 +153,7 @@ const SAMPLE: u64 = 32;
 const IDS: u32 = 0x7361_6d70;
 
 /// Rows of table `number` that were looked at, and how many of them are as they were sent.
-async fn compare_sample(setup: &Setup, number: u32, session: &mut AnySession) -> Result<(u64, u64), Error> {
+async fn compare_sample(setup: &Setup, number: u32, session: &mut AnySession) -> Result<(u64, u64)> {
     let rows = sampled(setup.context.seed, number, setup.options.table_size);
     let source = RowSource::of(setup);
     let ids: Vec<u64> = rows.iter().map(|&row| source.id(row)).collect();

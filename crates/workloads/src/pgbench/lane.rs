@@ -14,7 +14,7 @@ use super::script::{Action, Keep, Piece, Sql};
 use super::value::Value;
 use super::variables::Variables;
 use crate::Philox;
-use crate::connection::Connection;
+use crate::connection::{Connection, of_script};
 
 /// A command of all scripts, as a connection has it.
 #[derive(Debug)]
@@ -64,13 +64,13 @@ impl ScriptLane {
         let mut variables = Variables::new(names);
         setup.give_variables(client, &mut variables);
         let commands = scripts.map_or_else(Vec::new, |scripts| {
-            let of_script = |(script, source): (usize, &super::sources::Source)| {
-                let commands = source.script.commands.iter().enumerate();
+            let each = |(script, source): (usize, &super::sources::Source)| {
+                let commands = source.commands.iter().enumerate();
                 commands
                     .map(|(command, of)| LaneCommand::new(&of.action, &setup, (script, command)))
                     .collect()
             };
-            scripts.list.iter().enumerate().map(of_script).collect()
+            scripts.list.iter().enumerate().map(each).collect()
         });
         Self {
             connection: Connection::new(&setup.context.endpoint, "transaction"),
@@ -110,7 +110,7 @@ impl ScriptLane {
 
     async fn transaction(&mut self) -> Result<(), Failure> {
         let setup = Arc::clone(&self.setup);
-        let scripts = setup.scripts.as_ref().map_err(|problem| fatal(problem.clone()))?;
+        let scripts = setup.scripts.as_ref().map_err(of_script)?;
         let began = Instant::now();
         let script = if scripts.list.len() == 1 {
             0
@@ -125,7 +125,7 @@ impl ScriptLane {
         }
         let source = &scripts.list[script];
         let (mut at, mut has_waited) = (0, false);
-        while let Some(command) = source.script.commands.get(at) {
+        while let Some(command) = source.commands.get(at) {
             has_waited |= matches!(command.action, Action::Sql(_) | Action::Sleep(..));
             match self.act(&command.action, (script, at)).await {
                 Ok(to) => at = to.unwrap_or(at + 1),
@@ -155,24 +155,23 @@ impl ScriptLane {
         let began = self.setup.times_all.then(Instant::now);
         match action {
             Action::Set(variable, value) => {
-                let value = value.value(&self.variables, &mut self.draws).map_err(fatal)?;
+                let value = value.value(&self.variables, &mut self.draws).map_err(of_script)?;
                 self.variables.set(*variable, value);
             }
             Action::Unless(condition, to) => {
-                let value = condition.value(&self.variables, &mut self.draws).map_err(fatal)?;
+                let value = condition.value(&self.variables, &mut self.draws).map_err(of_script)?;
                 return Ok((!value.is_true()).then_some(*to));
             }
             Action::Jump(to) => return Ok(Some(*to)),
             Action::Sleep(amount, unit_us) => {
                 let amount = amount.value(&self.variables, &mut self.draws).and_then(Value::to_int);
-                let amount = u64::try_from(amount.map_err(fatal)?).unwrap_or(0);
+                let amount = u64::try_from(amount.map_err(of_script)?).unwrap_or(0);
                 tokio::time::sleep(Duration::from_micros(amount.saturating_mul(*unit_us))).await;
             }
             Action::StartPipeline => {
                 if self.setup.options.protocol == QueryMode::Simple {
-                    return Err(fatal(
-                        "\\startpipeline needs protocol = \"extended\" or \"prepared\"".to_owned(),
-                    ));
+                    let needed = "\\startpipeline needs protocol = \"extended\" or \"prepared\"";
+                    return Err(of_script(needed));
                 }
                 self.pipeline = Some(Vec::new());
             }
@@ -352,11 +351,11 @@ fn keep_rows(
 ) -> Result<(), Failure> {
     let first = if keep.all { 0 } else { results.len().saturating_sub(1) };
     if results.is_empty() && !keep.all {
-        return Err(fatal("\\gset: the statement has no result".to_owned()));
+        return Err(of_script("\\gset: the statement has no result"));
     }
     for result in &results[first..] {
         if !keep.all && result.cells.len() != 1 {
-            return Err(fatal(format!("\\gset: expected one row, got {}", result.cells.len())));
+            return Err(of_script(format!("\\gset: expected one row, got {}", result.cells.len())));
         }
         let Some(row) = result.cells.last() else { continue };
         for (column, cell) in result.columns.iter().zip(row) {
@@ -364,11 +363,6 @@ fn keep_rows(
         }
     }
     Ok(())
-}
-
-/// Without a way on: the script is wrong.
-fn fatal(message: String) -> Failure {
-    Failure { class: ErrorClass::Fatal, code: "script".to_owned(), message }
 }
 
 impl Lane for ScriptLane {

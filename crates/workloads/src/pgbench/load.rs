@@ -9,7 +9,7 @@ use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Setup;
 use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
-use crate::connection::{Connection, of_load};
+use crate::connection::{Connection, changed, of_load};
 
 /// Accounts that are sent at once: about 1 MB, or rows of one INSERT where there is no stream of
 /// rows.
@@ -26,7 +26,6 @@ pub(crate) enum LoadOperation {
     Accounts(RangeInclusive<u64>),
 }
 
-/// All operations of the load, in their order.
 pub(crate) fn load_operations(setup: &Setup) -> Vec<LoadOperation> {
     let capabilities = &setup.context.endpoint.capabilities;
     let options = &setup.options;
@@ -55,20 +54,12 @@ pub(crate) fn load_operations(setup: &Setup) -> Vec<LoadOperation> {
                         "insert into {table}({columns}) select {values} from generate_series(1, {rows}) as n"
                     )
                 };
+                let tellers = format!("n, (n - 1) / {TELLERS} + 1, 0");
+                let accounts = format!("n, (n - 1) / {ACCOUNTS} + 1, 0, ''");
                 all.push(LoadOperation::Statements(vec![
                     insert("pgbench_branches", "bid,bbalance", "n, 0", scale),
-                    insert(
-                        "pgbench_tellers",
-                        "tid,bid,tbalance",
-                        &format!("n, (n - 1) / {TELLERS} + 1, 0"),
-                        TELLERS * scale,
-                    ),
-                    insert(
-                        "pgbench_accounts",
-                        "aid,bid,abalance,filler",
-                        &format!("n, (n - 1) / {ACCOUNTS} + 1, 0, ''"),
-                        ACCOUNTS * scale,
-                    ),
+                    insert("pgbench_tellers", "tid,bid,tbalance", &tellers, TELLERS * scale),
+                    insert("pgbench_accounts", "aid,bid,abalance,filler", &accounts, ACCOUNTS * scale),
                 ]));
             }
             'v' => {
@@ -194,14 +185,14 @@ impl Lane for LoadLane {
                     done.received_bytes += answer.bytes;
                 }
             }
-            Some(LoadOperation::Accounts(_)) if self.stream => {
-                let copy = "copy pgbench_accounts from stdin";
-                let answer = self.connection.load_rows(copy, self.text.as_bytes()).await.map_err(of_load)?;
-                (done.rows, done.received_bytes) = (answer.affected, answer.bytes);
-            }
             Some(LoadOperation::Accounts(_)) => {
-                let answer = self.connection.query(self.text.as_bytes()).await.map_err(of_load)?;
-                (done.rows, done.received_bytes) = (answer.affected, answer.bytes);
+                let text = self.text.as_bytes();
+                let answer = if self.stream {
+                    self.connection.load_rows("copy pgbench_accounts from stdin", text).await
+                } else {
+                    self.connection.query(text).await
+                };
+                done = changed(answer.map_err(of_load)?);
             }
         }
         Ok(done)

@@ -41,7 +41,9 @@ use self::verify::Balances;
 use crate::any_lane::any_lane;
 use crate::deviations::of_rows;
 use crate::workload::capped;
-use crate::{Cards, Context, Error, Lanes, Original, Philox, Steps, Work, Workload, cards, sql_checks};
+use crate::{
+    Cards, Context, Error, Lanes, Original, Philox, Result, Steps, Work, Workload, cards, sql_checks,
+};
 
 any_lane! {
     Load(Box<LoadLane>),
@@ -97,15 +99,11 @@ impl Setup {
         let Some(source) = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script)) else {
             return "";
         };
-        let commands = &source.script.commands;
+        let commands = &source.commands;
         let is_shown = |command: &&script::Command| !matches!(command.action, Action::Jump(_));
         let number = commands[..=command].iter().filter(is_shown).count();
-        let word: String = commands[command]
-            .text
-            .trim_start_matches('\\')
-            .chars()
-            .take_while(char::is_ascii_alphabetic)
-            .collect();
+        let text = commands[command].text.trim_start_matches('\\');
+        let word: String = text.chars().take_while(char::is_ascii_alphabetic).collect();
         sources::kept(format!("{}.{number}-{}", source.name, word.to_ascii_lowercase()))
     }
 }
@@ -150,7 +148,7 @@ impl Pgbench {
         let Ok(scripts) = &self.setup.scripts else { return Vec::new() };
         let names = self.setup.script_names().into_iter();
         let info = |(index, (source, name)): (usize, (&sources::Source, &'static str))| {
-            let commands = source.script.commands.iter().enumerate();
+            let commands = source.commands.iter().enumerate();
             let shown = commands.filter(|(_, command)| !command.text.is_empty());
             let shown = shown.map(|(at, command)| ScriptCommand {
                 name: self.setup.command_name((index, at)),
@@ -168,7 +166,7 @@ impl Pgbench {
     }
 
     /// Takes the scale from the tables that are there, if they are.
-    pub async fn find_scale(&mut self, session: &mut AnySession) -> Result<(), Error> {
+    pub async fn find_scale(&mut self, session: &mut AnySession) -> Result<()> {
         let asking = Error::during("counting pgbench_branches");
         let cells = session.rows("select count(*) from pgbench_branches").await.map_err(asking)?;
         if let Some(branches) = first_i64(&cells).and_then(|count| u64::try_from(count).ok()) {
@@ -178,7 +176,7 @@ impl Pgbench {
     }
 
     /// Vacuums, and empties the history, as before each run; only what is there.
-    pub async fn make_ready(&self, session: &mut AnySession) -> Result<Option<Work>, Error> {
+    pub async fn make_ready(&self, session: &mut AnySession) -> Result<Option<Work>> {
         let names = tables(session).await.map_err(Error::during("listing the tables"))?;
         let has = |table: &str| names.iter().any(|name| name == table);
         let vacuum = self.setup.options.vacuum;
@@ -205,7 +203,7 @@ impl Pgbench {
         Ok(Some(Work::new("vacuum", began.elapsed(), Map::new())))
     }
 
-    fn scripts_read(&self) -> Result<&Scripts, Error> {
+    fn scripts_read(&self) -> Result<&Scripts> {
         self.setup.scripts.as_ref().map_err(|problem| Error::Script {
             script: self.setup.options.files.join(", "),
             message: problem.clone(),
@@ -213,7 +211,7 @@ impl Pgbench {
     }
 
     /// The scripts with their texts, for the record.
-    fn sources(&self) -> Result<Work, Error> {
+    fn sources(&self) -> Result<Work> {
         let scripts = self.scripts_read()?;
         let texts = scripts.list.iter().map(|source| (source.given.clone(), json!(source.text)));
         Ok(crate::sources::read(&scripts.hash(), texts.collect()))
@@ -278,7 +276,7 @@ impl Workload for Pgbench {
         Self { setup: Setup::new(options, context, false), steps: steps::plan(options), balances: None }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = vec![];
         if index == 0 {
             works.push(self.sources()?);
@@ -303,12 +301,7 @@ impl Workload for Pgbench {
         self.steps[index].lanes(&self.setup)
     }
 
-    async fn verify(
-        &mut self,
-        index: usize,
-        end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>, Error> {
+    async fn verify(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let stores = self.setup.context.stores_data();
         if end.outcome != Outcome::Completed || !stores {
             return Ok(Vec::new());
@@ -322,7 +315,7 @@ impl Workload for Pgbench {
         Ok(checks)
     }
 
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let settle = self.setup.options.settling();
         let settle = (index + 1 == self.load_steps()).then_some(&settle);
         sql_checks::finish(&self.setup.context, session, &self.steps[index].name, settle).await

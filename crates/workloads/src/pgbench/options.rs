@@ -134,7 +134,6 @@ impl Pgbench {
         !self.use_existing && !self.init_steps.is_empty()
     }
 
-    /// Names of all steps in their order.
     pub fn step_names(&self) -> Vec<String> {
         let stem = names_of(&self.files).join("+");
         let rungs = self.shared().rungs().into_iter();

@@ -5,12 +5,6 @@ use super::parser::expression;
 use super::value::Value;
 use super::variables::{Names, is_name_sign};
 
-/// A script in the order in which it runs.
-#[derive(Debug, Clone)]
-pub(crate) struct Script {
-    pub(crate) commands: Vec<Command>,
-}
-
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
     /// Of its first sign, from 1.
@@ -59,26 +53,24 @@ pub(crate) struct Keep {
     pub(crate) all: bool,
 }
 
-impl Script {
-    /// Reads `text`. Variables get indexes into `names`.
-    pub(crate) fn read(text: &str, names: &mut Names) -> Result<Self, String> {
-        let mut reader = Reader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
-        let (mut rest, mut line) = (text, 1);
-        while !rest.is_empty() {
-            let (sql, used) = sql(rest);
-            let lead = sql.len() - uncommented(&sql).len();
-            reader.sql(uncommented(&sql), line + lines(&sql[..lead]));
-            line += lines(&rest[..used]);
-            rest = &rest[used..];
-            if let Some(after) = rest.strip_prefix('\\') {
-                let (command, used) = logical_line(after);
-                reader.command(command.trim(), line).map_err(|problem| format!("line {line}: {problem}"))?;
-                line += lines(&after[..used]);
-                rest = &after[used..];
-            }
+/// The commands of a script in the order in which they run. Variables get indexes into `names`.
+pub(crate) fn read(text: &str, names: &mut Names) -> Result<Vec<Command>, String> {
+    let mut reader = Reader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
+    let (mut rest, mut line) = (text, 1);
+    while !rest.is_empty() {
+        let (sql, used) = sql(rest);
+        let lead = sql.len() - uncommented(&sql).len();
+        reader.sql(uncommented(&sql), line + lines(&sql[..lead]));
+        line += lines(&rest[..used]);
+        rest = &rest[used..];
+        if let Some(after) = rest.strip_prefix('\\') {
+            let (command, used) = logical_line(after);
+            reader.command(command.trim(), line).map_err(|problem| format!("line {line}: {problem}"))?;
+            line += lines(&after[..used]);
+            rest = &after[used..];
         }
-        reader.end()
     }
+    reader.end()
 }
 
 fn lines(text: &str) -> u32 {
@@ -379,7 +371,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn end(self) -> Result<Script, String> {
+    fn end(self) -> Result<Vec<Command>, String> {
         if !self.open.is_empty() {
             return Err("\\if without matching \\endif".to_owned());
         }
@@ -389,7 +381,7 @@ impl Reader<'_> {
         if self.commands.is_empty() {
             return Err("it has no commands".to_owned());
         }
-        Ok(Script { commands: self.commands })
+        Ok(self.commands)
     }
 }
 
@@ -433,7 +425,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<String>, String> {
         let mut names = Names::default();
-        let script = Script::read(text, &mut names)?;
+        let commands = super::read(text, &mut names)?;
         let variables = Variables::new(names.into());
         let shown = |command: &Command| {
             let action = match &command.action {
@@ -455,7 +447,7 @@ mod tests {
             };
             format!("{}: {action}", command.line)
         };
-        Ok(script.commands.iter().map(shown).collect())
+        Ok(commands.iter().map(shown).collect())
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::builtin::{BUILTINS, Builtin};
-use super::script::Script;
+use super::script::{self, Command};
 use super::variables::Names;
 use crate::sources::sha256;
 
@@ -25,7 +25,7 @@ pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) weight: u64,
     pub(crate) text: String,
-    pub(crate) script: Script,
+    pub(crate) commands: Vec<Command>,
     pub(crate) builtin: Option<&'static Builtin>,
 }
 
@@ -56,9 +56,9 @@ impl Scripts {
                 || text_of(given),
                 |own| Ok(own.text.replace("\nEND;", &format!("\n{commit};"))),
             )?;
-            let script =
-                Script::read(&text, &mut names).map_err(|problem| format!("script {given}: {problem}"))?;
-            list.push(Source { given: given.to_owned(), name, weight, text, script, builtin });
+            let commands =
+                script::read(&text, &mut names).map_err(|problem| format!("script {given}: {problem}"))?;
+            list.push(Source { given: given.to_owned(), name, weight, text, commands, builtin });
         }
         if list.iter().all(|source| source.weight == 0) {
             return Err("no script has a weight above 0".to_owned());

@@ -12,7 +12,7 @@ use super::options::Pgbench;
 use super::script::Action;
 use super::{AnyLane, Setup};
 use crate::oltp::steps::{clients, schedule, stream};
-use crate::specs::{add_run, step_spec};
+use crate::specs::{add_run, kind_spec, step_spec};
 use crate::{Lanes, planned};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,15 +72,10 @@ impl Planned {
         let statement = if self.run.is_some() { described(setup) } else { load_described(setup) };
         let is_timed = self.run.is_some() && setup.options.transactions.is_none();
         let kind_spec = KindSpec {
-            kind: kind.to_owned(),
-            class: Some(OperationClass::Other),
             connections_per_client: connections / clients,
             pace: self.pace(setup).to_string(),
             protocol: if self.run.is_some() { setup.options.protocol.name() } else { "simple" }.to_owned(),
-            rows_per_operation: 0,
-            statements_per_operation: 0,
-            user_bytes_per_operation: 0.0,
-            statement,
+            ..kind_spec(kind, OperationClass::Other, statement)
         };
         step_spec((&self.name, clients), (unit, label), is_timed, kind_spec, self.options(setup))
     }
@@ -108,7 +103,7 @@ impl Planned {
 fn described(setup: &Setup) -> String {
     let Ok(scripts) = &setup.scripts else { return setup.options.files.join("; ") };
     let one = |source: &super::sources::Source| {
-        let commands = source.script.commands.iter().filter(|command| !command.text.is_empty());
+        let commands = source.commands.iter().filter(|command| !command.text.is_empty());
         let commands = commands.filter(|command| !matches!(command.action, Action::Nothing));
         let texts: Vec<&str> = commands.map(|command| command.text.as_str()).collect();
         format!("{} (weight {}): {}", source.name, source.weight, texts.join("; "))

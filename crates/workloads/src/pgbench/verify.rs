@@ -10,7 +10,7 @@ use dbdyno_record::Check;
 use super::Setup;
 use super::builtin::TABLES;
 use super::sources::Scripts;
-use crate::Error;
+use crate::Result;
 use crate::checks::{check, count, number, part};
 
 /// Sums over the four tables.
@@ -24,7 +24,7 @@ pub(crate) struct Balances {
 }
 
 impl Balances {
-    pub(crate) async fn read(session: &mut AnySession) -> Result<Self, Error> {
+    pub(crate) async fn read(session: &mut AnySession) -> Result<Self> {
         let mut ask = async |sql: &str| number(session, sql, sql).await;
         Ok(Self {
             accounts: ask("select sum(abalance) from pgbench_accounts").await?,
@@ -42,7 +42,7 @@ impl Balances {
         scripts: &Scripts,
         end: &StepEnd,
         session: &mut AnySession,
-    ) -> Result<Check, Error> {
+    ) -> Result<Check> {
         let began = Instant::now();
         let after = Self::read(session).await?;
         let paid = after.history - self.history;
@@ -66,7 +66,7 @@ impl Balances {
 }
 
 /// Rows of the tables that were loaded.
-pub(crate) async fn loaded(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>, Error> {
+pub(crate) async fn loaded(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>> {
     if !setup.options.init_steps.contains(['g', 'G']) {
         return Ok(Vec::new());
     }

@@ -13,7 +13,7 @@ use super::offers::{Offers, OwnOption};
 use super::options::Sysbench as Options;
 use super::request::Reply;
 use super::{Setup, Sysbench, check, steps};
-use crate::{Context, Error, Philox, Work};
+use crate::{Context, Philox, Result, Work};
 
 /// What happened up to now, or since the report before, as the hooks of a script get it. Times are
 /// in seconds.
@@ -67,7 +67,7 @@ impl Sysbench {
     }
 
     /// Runs the script's `init`.
-    pub async fn begin(&mut self) -> Result<(), Error> {
+    pub async fn begin(&mut self) -> Result<()> {
         self.init(0).await
     }
 
@@ -78,20 +78,20 @@ impl Sysbench {
         machine.report(kind, stat).map_err(|error| error_text(&error))
     }
 
-    pub async fn help(&mut self) -> Result<(), Error> {
+    pub async fn help(&mut self) -> Result<()> {
         self.apart("help").await.map(|_| ())
     }
 
     /// Runs a command once, outside of any step, where the script has it; used to end the tables of
     /// an earlier cell.
-    pub(super) async fn apart(&mut self, command: &str) -> Result<Option<Work>, Error> {
+    pub(super) async fn apart(&mut self, command: &str) -> Result<Option<Work>> {
         let Ok(offers) = self.setup.look() else { return Ok(None) };
         if !offers.commands.contains_key(command) {
             return Ok(None);
         }
         let began = Instant::now();
         let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
-        let failed = |message| Error::Script { script: offers.script.given.clone(), message };
+        let failed = |message| self.setup.failed(message);
         let mut machine = Machine::new(&self.setup, &offers.script, place).map_err(failed)?;
         let outcome = machine.start("command", Reply::Name(command.to_owned())).await;
         machine.close().await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// Where distributions put sysbench's own scripts.
 const SHARED: [&str; 2] = ["/usr/share/sysbench", "/usr/local/share/sysbench"];
@@ -35,7 +35,7 @@ pub(crate) fn stem(given: &str) -> String {
 
 impl Script {
     /// Finds and reads the script `given`: a path, or the name of one of sysbench's own.
-    pub(crate) fn find(given: &str, any_file: bool) -> Result<Self, Error> {
+    pub(crate) fn find(given: &str, any_file: bool) -> Result<Self> {
         let path = found(given).ok_or_else(|| {
             let message = format!(
                 "no such file, and none of that name in {}: install sysbench's scripts, or give a path",
@@ -129,10 +129,8 @@ fn found(given: &str) -> Option<PathBuf> {
     let names = [given.to_owned(), format!("{given}.lua")];
     let here = names.iter().map(PathBuf::from);
     let is_name = !given.contains('/');
-    let shared = SHARED
-        .iter()
-        .filter(|_| is_name)
-        .flat_map(|folder| names.iter().map(move |name| Path::new(folder).join(name)));
+    let all = |folder| names.iter().map(move |name| Path::new(folder).join(name));
+    let shared = SHARED.iter().filter(|_| is_name).flat_map(all);
     here.chain(shared).find(|path| path.is_file())
 }
 

@@ -247,10 +247,8 @@ impl Host {
         let Some(row) = own.and_then(|rows| rows.rows.pop_front()) else { return Ok(None) };
         let table = lua.create_table_with_capacity(row.len(), 0)?;
         for (place, cell) in (1..).zip(row) {
-            table.raw_set(
-                place,
-                cell.map_or(Ok(Value::Nil), |text| lua.create_string(text).map(Value::String))?,
-            )?;
+            let value = cell.map_or(Ok(Value::Nil), |text| lua.create_string(text).map(Value::String))?;
+            table.raw_set(place, value)?;
         }
         Ok(Some(table))
     }

@@ -8,9 +8,10 @@ use dbdyno_record::ErrorClass;
 
 use super::Setup;
 use super::files::Script;
-use super::machine::{EventOutcome, Machine, StateIdentity, of_script};
+use super::machine::{EventOutcome, Machine, StateIdentity};
 use super::request::Reply;
 use crate::Philox;
+use crate::connection::of_script;
 
 /// A script that has had its last event may take so long to end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -101,7 +102,7 @@ impl Lane for ScriptLane {
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let outcome = if self.is_run() {
             let lane = if self.step.is_shared { 0 } else { self.tid };
-            let Some(machine) = &mut self.machine else { return Err(of_script("never opened".to_owned())) };
+            let Some(machine) = &mut self.machine else { return Err(of_script("never opened")) };
             if !std::mem::take(&mut self.begins_again) {
                 machine.host.draws.borrow_mut().begin(lane, number);
             }

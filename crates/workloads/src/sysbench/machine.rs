@@ -19,7 +19,7 @@ use super::options::option_table;
 use super::parts::ApiPart;
 use super::request::{Refusal, Reply, ScriptRequest, Yielded};
 use crate::Philox;
-use crate::connection::Connection;
+use crate::connection::{Connection, of_script};
 
 /// A state is cleaned when it has grown to this, in percent of what was in use after the last time.
 const GARBAGE_PERCENT: i32 = 130;
@@ -229,7 +229,7 @@ impl Machine {
         }
         match self.failure.take().filter(|_| is_sql) {
             Some(failure) => Failure { message, ..failure },
-            None => Failure { class: ErrorClass::Refused, code: "lua".to_owned(), message },
+            None => Failure::new(ErrorClass::Refused, "lua", message),
         }
     }
 
@@ -438,16 +438,8 @@ fn in_table_keys(sql: &str) -> std::borrow::Cow<'_, str> {
 }
 
 fn closed() -> Failure {
-    Failure {
-        class: ErrorClass::Refused,
-        code: "lua".to_owned(),
-        message: "the script uses a connection or statement that it has closed".to_owned(),
-    }
-}
-
-/// An error that no further event is without.
-pub(crate) fn of_script(message: String) -> Failure {
-    Failure { class: ErrorClass::Fatal, code: "script".to_owned(), message }
+    let message = "the script uses a connection or statement that it has closed";
+    Failure::new(ErrorClass::Refused, "lua", message)
 }
 
 /// What Lua says of an error, without what only programmers of the host read.
@@ -467,12 +459,8 @@ pub(crate) fn error_text(error: &mlua::Error) -> String {
 fn with_trace(text: &str, trace: &str) -> String {
     let is_of_script =
         |line: &&str| !line.starts_with("[C]") && !line.starts_with("sysbench:") && !line.is_empty();
-    let places: Vec<&str> = trace
-        .lines()
-        .map(str::trim)
-        .filter(is_of_script)
-        .skip_while(|line| line.starts_with("stack"))
-        .collect();
+    let lines = trace.lines().map(str::trim).filter(is_of_script);
+    let places: Vec<&str> = lines.skip_while(|line| line.starts_with("stack")).collect();
     let text = text.trim();
     if places.is_empty() { text.to_owned() } else { format!("{text}; called from {}", places.join(", ")) }
 }

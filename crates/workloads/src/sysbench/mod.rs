@@ -40,7 +40,7 @@ use self::steps::{Act, Planned};
 use crate::deviations::of_rows;
 use crate::sources::{self, sha256};
 use crate::workload::capped;
-use crate::{Cards, Context, Error, Lanes, Original, Steps, Work, Workload, cards, sql_checks};
+use crate::{Cards, Context, Error, Lanes, Original, Result, Steps, Work, Workload, cards, sql_checks};
 
 /// More than a script prints of a step, unless it prints in each event.
 const MOST_PRINTED: usize = 1 << 20;
@@ -111,6 +111,11 @@ impl Setup {
         self.look().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
     }
 
+    /// What is wrong with the script, or with what it did.
+    fn failed(&self, message: String) -> Error {
+        Error::Script { script: self.options.script.clone(), message }
+    }
+
     /// Of every file that was read, in their order.
     pub(crate) fn hash(&self) -> Option<String> {
         let files = self.script()?.files();
@@ -127,12 +132,12 @@ pub struct Sysbench {
 
 impl Sysbench {
     /// Runs the script's `init` as sysbench does, in a state of its own.
-    async fn init(&mut self, index: usize) -> Result<(), Error> {
+    async fn init(&mut self, index: usize) -> Result<()> {
         let step = &self.steps[index];
         let Some(script) = self.setup.script() else { return Ok(()) };
         let stream = crate::oltp::steps::stream(&step.name, self.setup.context.seed);
         let place = StateIdentity { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
-        let failed = |message| Error::Script { script: script.given.clone(), message };
+        let failed = |message| self.setup.failed(message);
         let mut machine = Machine::new(&self.setup, script, place).map_err(failed)?;
         if let EventOutcome::Failed(failure) = machine.start("init", Reply::Nothing).await {
             return Err(failed(failure.message));
@@ -142,25 +147,20 @@ impl Sysbench {
     }
 
     /// Runs the script's `done`, and forgets the state.
-    pub async fn end(&mut self) -> Result<(), Error> {
+    pub async fn end(&mut self) -> Result<()> {
         let Some(mut machine) = self.main.take() else { return Ok(()) };
         let outcome = machine.start("finish", Reply::Nothing).await;
         machine.close().await;
         match outcome {
-            EventOutcome::Failed(failure) => {
-                Err(Error::Script { script: self.setup.options.script.clone(), message: failure.message })
-            }
+            EventOutcome::Failed(failure) => Err(self.setup.failed(failure.message)),
             _ => Ok(()),
         }
     }
 
     /// The script's files with their texts, for the record.
-    fn sources(&self) -> Result<Work, Error> {
+    fn sources(&self) -> Result<Work> {
         let offers = self.setup.look();
-        let offers = offers.as_ref().map_err(|problem| Error::Script {
-            script: self.setup.options.script.clone(),
-            message: problem.clone(),
-        })?;
+        let offers = offers.as_ref().map_err(|problem| self.setup.failed(problem.clone()))?;
         let files = offers.script.files().into_iter();
         let texts = files.map(|(path, text)| (path.display().to_string(), json!(&*text)));
         Ok(sources::read(&self.setup.hash(), texts.collect()))
@@ -222,7 +222,7 @@ impl Workload for Sysbench {
         Self { setup: Setup::new(options, context), steps: steps::plan(options), main: None }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = vec![];
         if index == 0 {
             works.push(self.sources()?);
@@ -245,12 +245,7 @@ impl Workload for Sysbench {
         self.steps[index].lanes(&self.setup)
     }
 
-    async fn verify(
-        &mut self,
-        _: usize,
-        end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>, Error> {
+    async fn verify(&mut self, _: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let is_over = end.outcome == Outcome::Completed;
         if !is_over || !self.setup.context.stores_data() {
             return Ok(Vec::new());
@@ -258,7 +253,7 @@ impl Workload for Sysbench {
         sql_checks::compare(&self.setup.options.checks, session).await
     }
 
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         self.end().await?;
         let printed = self.printed();
         let settle = self.setup.options.settling();

@@ -41,10 +41,9 @@ impl Offers {
         let mistake = |key, problem: String| (key, format!("script {}: {problem}", script.given));
         let machine = Machine::loaded(setup, &script, place).map_err(|problem| mistake("script", problem))?;
         machine.set_options(place.threads).map_err(|problem| mistake("options", problem))?;
-        let (list, commands): (Vec<Table>, BTreeMap<String, bool>) = machine
-            .options_part()
-            .and_then(|(_, offers)| offers.call(()))
-            .map_err(|error| mistake("script", error_text(&error)))?;
+        let offered = machine.options_part().and_then(|(_, offers)| offers.call(()));
+        let (list, commands): (Vec<Table>, BTreeMap<String, bool>) =
+            offered.map_err(|error| mistake("script", error_text(&error)))?;
         let option = |entry: Table| -> mlua::Result<OwnOption> {
             Ok(OwnOption {
                 name: entry.get(1)?,

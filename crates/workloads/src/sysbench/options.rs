@@ -174,12 +174,10 @@ impl Sysbench {
         self.shared().length().map_or(MOST, |length| length.mul_f64(self.time_cap).min(MOST))
     }
 
-    /// Commands that give steps.
     pub(crate) fn step_commands(&self) -> impl Iterator<Item = &String> {
         self.commands.iter().filter(|command| !self.use_existing || *command != "prepare")
     }
 
-    /// Names of all steps in their order.
     pub fn step_names(&self) -> Vec<String> {
         let (shared, stem) = (self.shared(), files::stem(&self.script));
         let rungs = shared.rungs();

@@ -11,7 +11,7 @@ use super::Setup;
 use super::lane::{ScriptLane, StepScript};
 use super::options::{PsMode, Sysbench};
 use crate::oltp::steps::{clients, limit, paces, stream};
-use crate::specs::{add_run, step_spec};
+use crate::specs::{add_run, kind_spec, step_spec};
 use crate::{Lanes, planned};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,22 +95,16 @@ impl Planned {
             }
         };
         let is_timed = matches!(self.act, Act::Run { .. }) && setup.options.events.is_none();
-        let kind_spec = KindSpec {
-            kind: kind.to_owned(),
-            class: Some(OperationClass::Other),
+        let does = if kind == "event" { "event()" } else { kind };
+        let statement = format!("{}: {does}", setup.options.script);
+        let mut kind_spec = KindSpec {
             connections_per_client: connections / clients,
             pace,
-            protocol: if setup.options.db_ps_mode == PsMode::Auto { "as the script asks" } else { "text" }
-                .to_owned(),
-            rows_per_operation: 0,
-            statements_per_operation: 0,
-            user_bytes_per_operation: 0.0,
-            statement: format!(
-                "{}: {}",
-                setup.options.script,
-                if kind == "event" { "event()" } else { kind }
-            ),
+            ..kind_spec(kind, OperationClass::Other, statement)
         };
+        if setup.options.db_ps_mode == PsMode::Auto {
+            kind_spec.protocol = "as the script asks".to_owned();
+        }
         let options = self.options(setup, connections);
         step_spec((&self.name, clients), (unit, label), is_timed, kind_spec, options)
     }

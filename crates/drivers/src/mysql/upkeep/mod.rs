@@ -9,7 +9,7 @@ use super::Mysql;
 use super::debt::{counted_history, innodb_report, reported_history};
 use super::status::{counters, variables, version_numbers};
 use crate::product::{LimitedSession, Work, cell, numbers};
-use crate::{Cells, Class, DbError, Session};
+use crate::{Cells, Class, DbError, Result, Session};
 
 /// Settings that make InnoDB write its dirty pages out, in the order in which they are set; they
 /// are restored in the opposite order, because `_lwm` may not exceed `innodb_max_dirty_pages_pct`.
@@ -21,7 +21,7 @@ const INNODB_FLUSH: &[(&str, &str)] = &[
 ];
 
 /// Does what the engine of the tables needs. A server that others run keeps its global settings.
-pub(super) async fn run(work: &mut Work<'_, Mysql>, tables: &[String]) -> Result<(), DbError> {
+pub(super) async fn run(work: &mut Work<'_, Mysql>, tables: &[String]) -> Result<()> {
     let is = |name: &str| {
         work.capabilities.engine.as_ref().is_some_and(|engine| engine.eq_ignore_ascii_case(name))
     };
@@ -33,14 +33,13 @@ pub(super) async fn run(work: &mut Work<'_, Mysql>, tables: &[String]) -> Result
         return work.myrocks(tables).await;
     }
     if is_innodb || is_myrocks {
-        let note = "external server: its global settings were not changed and nothing was flushed";
-        work.report.notes.push(note.to_owned());
+        work.note("external server: its global settings were not changed and nothing was flushed");
     }
     work.analyze(tables).await
 }
 
 /// Deletes the binary logs if the server keeps any.
-pub(super) async fn drop_binlog(session: &mut LimitedSession<'_, Mysql>) -> Result<bool, DbError> {
+pub(super) async fn drop_binlog(session: &mut LimitedSession<'_, Mysql>) -> Result<bool> {
     if !variables(session, "log_bin").await?.values().any(|value| value.eq_ignore_ascii_case("on")) {
         return Ok(false);
     }
@@ -59,7 +58,7 @@ fn reset_statement(version: &str) -> &'static str {
 }
 
 impl Work<'_, Mysql> {
-    async fn innodb(&mut self, tables: &[String]) -> Result<(), DbError> {
+    async fn innodb(&mut self, tables: &[String]) -> Result<()> {
         self.innodb_facts("before").await?;
         let mut old = Vec::new();
         let done = self.innodb_flush(tables, &mut old).await;
@@ -69,11 +68,7 @@ impl Work<'_, Mysql> {
 
     /// Lowers the settings, noting in `old` what they were, and lets the server write for the whole
     /// of the wait.
-    async fn innodb_flush(
-        &mut self,
-        tables: &[String],
-        old: &mut Vec<(String, String)>,
-    ) -> Result<(), DbError> {
+    async fn innodb_flush(&mut self, tables: &[String], old: &mut Vec<(String, String)>) -> Result<()> {
         let part = Instant::now();
         for &(name, value) in INNODB_FLUSH {
             if let Some(was) = variables(&mut self.session, name).await?.remove(name) {
@@ -89,7 +84,7 @@ impl Work<'_, Mysql> {
     }
 
     /// Puts settings back, the last one first. Goes on after an error and returns the first.
-    async fn restore(&mut self, old: &[(String, String)]) -> Result<(), DbError> {
+    async fn restore(&mut self, old: &[(String, String)]) -> Result<()> {
         let part = Instant::now();
         let mut outcome = Ok(());
         for (name, value) in old.iter().rev() {
@@ -103,7 +98,7 @@ impl Work<'_, Mysql> {
         outcome
     }
 
-    async fn innodb_facts(&mut self, when: &str) -> Result<(), DbError> {
+    async fn innodb_facts(&mut self, when: &str) -> Result<()> {
         let counters = numbers(counters(&mut self.session).await?);
         let dirty = counters.get("Innodb_buffer_pool_pages_dirty").copied();
         self.fact(&format!("dirty_pages_{when}"), dirty);
@@ -115,7 +110,7 @@ impl Work<'_, Mysql> {
         Ok(())
     }
 
-    async fn analyze(&mut self, tables: &[String]) -> Result<(), DbError> {
+    async fn analyze(&mut self, tables: &[String]) -> Result<()> {
         for table in tables {
             let part = Instant::now();
             let answer = self.session.rows(&format!("ANALYZE TABLE `{}`", table.replace('`', "``"))).await?;
@@ -128,7 +123,7 @@ impl Work<'_, Mysql> {
 
 /// `ANALYZE TABLE` reports a table that it cannot analyse as a row (table, operation, kind, text),
 /// not as an error.
-fn analyze_outcome(table: &str, answer: &Cells) -> Result<(), DbError> {
+fn analyze_outcome(table: &str, answer: &Cells) -> Result<()> {
     let text = |row: &[Option<String>], column: usize| row.get(column).cloned().flatten().unwrap_or_default();
     match answer.iter().find(|row| text(row, 2).eq_ignore_ascii_case("error")) {
         Some(row) => {

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::mysql::status::{counters, variables};
 use crate::mysql::{Mysql, debt};
-use crate::product::{Debt, LimitedSession, Work, numbers};
-use crate::{Capabilities, DbError, Session};
+use crate::product::{LimitedSession, Work, numbers};
+use crate::{Capabilities, Result, Session};
 
 /// Time between two looks at the server.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ impl Work<'_, Mysql> {
     /// The original waits for running compactions where the server reports them, else 30 s; it
     /// flushes, waits 20 s, and compacts. Here nothing is waited for but what the server says of
     /// itself.
-    pub(super) async fn myrocks(&mut self, tables: &[String]) -> Result<(), DbError> {
+    pub(super) async fn myrocks(&mut self, tables: &[String]) -> Result<()> {
         self.analyze(tables).await?;
         self.await_background("await compactions").await?;
         self.set_if_known("rocksdb_force_flush_memtable_now").await?;
@@ -30,7 +30,7 @@ impl Work<'_, Mysql> {
         self.set_if_known("rocksdb_compact_lzero_now").await
     }
 
-    async fn await_background(&mut self, part: &str) -> Result<(), DbError> {
+    async fn await_background(&mut self, part: &str) -> Result<()> {
         let start = Instant::now();
         let (mut before, mut idle) = (None, 0);
         loop {
@@ -39,11 +39,11 @@ impl Work<'_, Mysql> {
             match now.rest(idle) {
                 Rest::There => break,
                 Rest::Stuck => {
-                    self.note("compactions are pending that the server does not begin".to_owned());
+                    self.note("compactions are pending that the server does not begin");
                     break;
                 }
                 Rest::Unreported => {
-                    self.note("this version does not report its compactions: none was awaited".to_owned());
+                    self.note("this version does not report its compactions: none was awaited");
                     break;
                 }
                 Rest::NotYet if start.elapsed() >= LONGEST => {
@@ -58,17 +58,11 @@ impl Work<'_, Mysql> {
         Ok(())
     }
 
-    fn note(&mut self, note: String) {
-        if !self.report.notes.contains(&note) {
-            self.report.notes.push(note);
-        }
-    }
-
     /// Sets a variable that is a command (`..._now`), if this version has it. It is done when it
     /// returns.
-    async fn set_if_known(&mut self, name: &str) -> Result<(), DbError> {
+    async fn set_if_known(&mut self, name: &str) -> Result<()> {
         if variables(&mut self.session, name).await?.is_empty() {
-            self.report.notes.push(format!("this version has no {name}"));
+            self.note(format!("this version has no {name}"));
             return Ok(());
         }
         let part = Instant::now();
@@ -98,13 +92,8 @@ enum Rest {
 }
 
 impl Background {
-    async fn look(
-        session: &mut LimitedSession<'_, Mysql>,
-        capabilities: &Capabilities,
-    ) -> Result<Self, DbError> {
-        let mut debt = Debt::default();
-        debt::read(session, capabilities, &mut debt).await?;
-        let levels = debt.levels;
+    async fn look(session: &mut LimitedSession<'_, Mysql>, capabilities: &Capabilities) -> Result<Self> {
+        let levels = debt::read(session, capabilities).await?.levels;
         let counters = numbers(counters(session).await?);
         let sum = |found: [Option<i64>; 2]| found.into_iter().flatten().reduce(|a, b| a + b);
         Ok(Self {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Work;
 use crate::product::{Debt, LimitedSession, Product};
-use crate::{Capabilities, Class, DbError};
+use crate::{Capabilities, Class, DbError, Result};
 
 /// Time between two looks at the server.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -110,7 +110,7 @@ pub struct Settling {
 
 impl<P: Product> Work<'_, P> {
     /// What is left of a wait, or the way to rest. Once it is over, does nothing.
-    pub(crate) async fn come_to_rest(&mut self) -> Result<(), DbError> {
+    pub(crate) async fn come_to_rest(&mut self) -> Result<()> {
         match self.rest.clone() {
             Rest::Wait(wait) => self.sleep_rest(wait).await,
             Rest::Quiet(quiet) if self.report.settling.is_none() => {
@@ -142,7 +142,7 @@ pub(super) async fn state_before<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
     rest: &Rest,
-) -> Result<BTreeMap<String, i64>, DbError> {
+) -> Result<BTreeMap<String, i64>> {
     match rest {
         Rest::Wait(_) => Ok(BTreeMap::new()),
         Rest::Quiet(_) => Ok(look::<P>(session, capabilities).await?.levels),
@@ -154,7 +154,7 @@ async fn settle_down<P: Product>(
     capabilities: &Capabilities,
     quiet: &Quiet,
     (before, owned): (BTreeMap<String, i64>, bool),
-) -> Result<Settling, DbError> {
+) -> Result<Settling> {
     let began = Instant::now();
     let mut settling = Settling { cap: quiet.cap, before, ..Settling::default() };
     let mut device = DeviceWatch { gauge: quiet.device.as_ref(), last_bytes: None };
@@ -181,20 +181,13 @@ async fn settle_down<P: Product>(
 }
 
 /// Asks, but not for ever.
-async fn look<P: Product>(
-    session: &mut LimitedSession<'_, P>,
-    capabilities: &Capabilities,
-) -> Result<Debt, DbError> {
-    let mut owed = Debt::default();
-    let asked = P::debt(session, capabilities, &mut owed);
-    let answered = tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {
-        let message = format!(
-            "the server gave no answer for {} s while it was to settle; see its log",
-            ANSWER_MAX.as_secs()
-        );
+async fn look<P: Product>(session: &mut LimitedSession<'_, P>, capabilities: &Capabilities) -> Result<Debt> {
+    let asked = P::debt(session, capabilities);
+    tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {
+        let limit = ANSWER_MAX.as_secs();
+        let message = format!("the server gave no answer for {limit} s while it was to settle; see its log");
         Err(DbError::new(Class::Lost, "", message))
-    });
-    answered.map(|()| owed)
+    })
 }
 
 /// The bound of each level that has one and was read.

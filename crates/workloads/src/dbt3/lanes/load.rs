@@ -6,10 +6,9 @@ use std::thread;
 
 use dbdyno_drivers::{Param, RowStream, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
-use dbdyno_record::ErrorClass;
 use tokio::sync::mpsc;
 
-use crate::connection::{Connection, changed, of_load};
+use crate::connection::{Connection, changed, fatal, of_load};
 use crate::dbt3::Setup;
 use crate::dbt3::rows::{BATCH_BYTES, RowBatch, SEPARATOR, load_sql, write};
 use crate::dbt3::schema::Table;
@@ -78,23 +77,15 @@ impl LoadLane {
         Ok(receiver)
     }
 
-    /// A transaction of all rows; one that fails is rolled back as a whole.
+    /// A transaction of all rows.
     async fn insert_all(&mut self) -> Result<Done, Failure> {
         self.connection.query(self.begin.as_bytes()).await?;
-        let inserted = match self.insert_each().await {
-            Ok(done) => self.connection.query(b"COMMIT").await.map(|_| done),
-            Err(failure) => Err(failure),
-        };
-        if inserted.is_err() {
-            // A full disk has ended the transaction already. A refused ROLLBACK shows with the next
-            // BEGIN.
-            let _ = self.connection.query(b"ROLLBACK").await;
-        }
-        inserted
+        let inserted = self.insert_each().await;
+        self.connection.end(inserted).await
     }
 
     async fn insert_each(&mut self) -> Result<Done, Failure> {
-        let Some((_, insert)) = self.insert else { return Err(fatal("no INSERT is prepared".to_owned())) };
+        let Some((_, insert)) = self.insert else { return Err(fatal("no INSERT is prepared")) };
         let mut done = Done::default();
         let columns = &self.table.definition().columns;
         self.params.resize(columns.len(), Param::Int(0));
@@ -129,7 +120,7 @@ impl Lane for LoadLane {
             self.lines = Some(self.made_from(at)?);
         }
         let lines = self.lines.as_mut().expect("just set").recv().await;
-        self.ready = lines.ok_or_else(|| fatal("the thread that makes rows has ended".to_owned()))?;
+        self.ready = lines.ok_or_else(|| fatal("the thread that makes rows has ended"))?;
         self.table = self.batches[at].table;
         if self.form == RowStream::PreparedRows && self.insert.is_none_or(|(table, _)| table != self.table) {
             let statement = self.connection.prepare(&load_sql(self.table, self.form)).await?;
@@ -161,8 +152,4 @@ impl Lane for LoadLane {
 /// The number that digits are.
 fn whole(digits: &[u8]) -> i64 {
     digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
-}
-
-fn fatal(message: String) -> Failure {
-    Failure { class: ErrorClass::Fatal, code: String::new(), message }
 }

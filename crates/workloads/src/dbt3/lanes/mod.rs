@@ -10,9 +10,9 @@ use dbdyno_record::Execution;
 
 use crate::any_lane::any_lane;
 use crate::dbt3::Setup;
-use crate::dbt3::rows;
+use crate::dbt3::rows::{self, RowBatch};
 use crate::dbt3::schema::Table;
-use crate::dbt3::steps::{self, StepKind, StepPlan};
+use crate::dbt3::steps::{self, Operation, StepKind, StepPlan};
 use crate::statements::StatementsLane;
 use crate::{Lanes, planned};
 
@@ -38,33 +38,26 @@ any_lane! {
 
 pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> Lanes<AnyLane> {
     match &step.kind {
-        StepKind::Load => rows::assigned(setup)
-            .into_iter()
-            .zip(1..)
-            .map(|(batches, client)| {
+        StepKind::Load => {
+            let lane = |(batches, client): (Vec<RowBatch>, u32)| {
                 let spec = LaneSpec::in_turn(client, batches.len() as u64);
                 let setup = Arc::clone(setup);
                 planned(spec, move || AnyLane::Load(load::LoadLane::new(&setup, batches)))
-            })
-            .collect(),
+            };
+            rows::assigned(setup).into_iter().zip(1..).map(lane).collect()
+        }
         StepKind::Index => one_after_the_other(setup, "index", steps::index_statements(setup)),
         StepKind::Statistics => {
             let statements = Table::ALL.map(|table| steps::statistics_statement(table, setup));
             one_after_the_other(setup, "analyse", statements.to_vec())
         }
         StepKind::Query { .. } | StepKind::Power | StepKind::Throughput => {
-            let scripts = steps::scripts(&step.kind, &setup.options);
-            scripts
-                .into_iter()
-                .zip(1..)
-                .map(|(script, client)| {
-                    let spec = LaneSpec::in_turn(client, script.len() as u64);
-                    let (setup, ledger) = (Arc::clone(setup), Arc::clone(ledger));
-                    planned(spec, move || {
-                        AnyLane::Query(query::QueryLane::new(&setup, client, script, ledger))
-                    })
-                })
-                .collect()
+            let lane = |(script, client): (Vec<Operation>, u32)| {
+                let spec = LaneSpec::in_turn(client, script.len() as u64);
+                let (setup, ledger) = (Arc::clone(setup), Arc::clone(ledger));
+                planned(spec, move || AnyLane::Query(query::QueryLane::new(&setup, client, script, ledger)))
+            };
+            steps::scripts(&step.kind, &setup.options).into_iter().zip(1..).map(lane).collect()
         }
     }
 }

@@ -26,11 +26,9 @@ impl RangeLane {
         let setup = &client.setup;
         let capabilities = &setup.context.endpoint.capabilities;
         let draws = RangeDraws::new(client, connection);
-        let parts = RANGES
-            .iter()
-            .take(draws.kinds as usize)
-            .map(|kind| sql::range_parts(&client.table(), kind, capabilities, setup.options.rows_per_query))
-            .collect();
+        let (table, limit) = (client.table(), setup.options.rows_per_query);
+        let parts = |kind| sql::range_parts(&table, kind, capabilities, limit);
+        let parts = RANGES.iter().take(draws.kinds as usize).map(parts).collect();
         Self {
             connection: Connection::new(&setup.context.endpoint, "query"),
             prepared: setup.prepared.queries,

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use dbdyno_drivers::{Param, RowStream, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
-use dbdyno_record::ErrorClass;
 
-use crate::connection::{Connection, changed, of_load};
+use crate::connection::{Connection, changed, fatal, of_load};
 use crate::oltp::load::{LoadForm, LoadPlan, RowBatch, write_insert};
 use crate::oltp::rows::{RowSource, push_c, push_pad};
 use crate::oltp::{Setup, sql};
@@ -68,7 +67,6 @@ impl LoadLane {
         Ok(is_prepared)
     }
 
-    /// Columns of a row.
     fn columns(&self) -> usize {
         3 + usize::from(self.plan.with_ids)
     }
@@ -90,15 +88,11 @@ impl LoadLane {
         }
     }
 
-    /// A transaction of all rows; one that fails is rolled back as a whole.
+    /// A transaction of all rows.
     async fn insert_rows(&mut self, insert: Statement) -> Result<Done, Failure> {
         self.connection.query(self.begin.as_bytes()).await?;
         let inserted = self.insert_each(insert).await;
-        if inserted.is_err() {
-            // A refused ROLLBACK shows with the next BEGIN.
-            let _ = self.connection.query(b"ROLLBACK").await;
-        }
-        inserted
+        self.connection.end(inserted).await
     }
 
     async fn insert_each(&mut self, insert: Statement) -> Result<Done, Failure> {
@@ -107,7 +101,6 @@ impl LoadLane {
         for row in rows {
             done.rows += self.connection.execute(insert, row).await?.affected;
         }
-        self.connection.query(b"COMMIT").await?;
         Ok(done)
     }
 
@@ -120,11 +113,7 @@ impl LoadLane {
             return Ok(());
         }
         let table = Setup::table(table);
-        Err(Failure {
-            class: ErrorClass::Fatal,
-            code: String::new(),
-            message: format!("table {table} took {taken} of the {rows} rows {first} to {last}"),
-        })
+        Err(fatal(format!("table {table} took {taken} of the {rows} rows {first} to {last}")))
     }
 }
 

@@ -5,7 +5,7 @@ mod test;
 
 use std::sync::Arc;
 
-use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes, StatementDone};
+use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes, Pace, StatementDone};
 
 use crate::any_lane::any_lane;
 use crate::oltp::load::LoadPlan;
@@ -42,17 +42,14 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, first_new_id: i64) ->
                 found_rows: Arc::default(),
             };
             let paces = steps::paces(&step.name, (connections, rate), &setup.options, setup.context.seed);
-            (0..connections)
-                .zip(paces)
-                .map(|(connection, pace)| {
-                    let limit = steps::limit(&setup.options, connection, connections);
-                    let spec = LaneSpec::new(1 + connection / per_client, pace, limit);
-                    let (setup, script) = (Arc::clone(setup), script.clone());
-                    planned(spec, move || {
-                        AnyLane::Test(test::TestLane::new(&setup, script, connection, first_new_id))
-                    })
-                })
-                .collect()
+            let lane = |(connection, pace): (u32, Pace)| {
+                let limit = steps::limit(&setup.options, connection, connections);
+                let spec = LaneSpec::new(1 + connection / per_client, pace, limit);
+                let (setup, script) = (Arc::clone(setup), script.clone());
+                let lane = move || test::TestLane::new(&setup, script, connection, first_new_id);
+                planned(spec, move || AnyLane::Test(lane()))
+            };
+            (0..connections).zip(paces).map(lane).collect()
         }
     }
 }
@@ -60,29 +57,27 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, first_new_id: i64) ->
 /// Connections that load, each its part of all tables.
 fn loaders(setup: &Arc<Setup>) -> Lanes<AnyLane> {
     let plan = LoadPlan::new(setup);
-    (0..plan.connections())
-        .map(|connection| {
-            let statements = plan.statements_of(connection);
-            let spec = LaneSpec::in_turn(1 + connection, statements.end - statements.start);
-            let (setup, plan) = (Arc::clone(setup), plan.clone());
-            planned(spec, move || AnyLane::Load(load::LoadLane::new(&setup, plan, statements)))
-        })
-        .collect()
+    let lane = |connection: u32| {
+        let statements = plan.statements_of(connection);
+        let spec = LaneSpec::in_turn(1 + connection, statements.end - statements.start);
+        let (setup, plan) = (Arc::clone(setup), plan.clone());
+        planned(spec, move || AnyLane::Load(load::LoadLane::new(&setup, plan, statements)))
+    };
+    (0..plan.connections).map(lane).collect()
 }
 
 /// Connections that build indexes; table t goes to connection (t − 1) mod their number.
 fn indexers(setup: &Arc<Setup>) -> Lanes<AnyLane> {
     let count = LoadPlan::new(setup).index_connections();
-    (0..count)
-        .map(|connection| {
-            let tables = (1 + connection..=setup.options.tables).step_by(count as usize);
-            let statements: Vec<String> = tables.map(sql::create_index).collect();
-            let spec = LaneSpec::in_turn(1 + connection, statements.len() as u64);
-            let setup = Arc::clone(setup);
-            planned(spec, move || {
-                let rows = setup.options.table_size;
-                AnyLane::Index(StatementsLane::new(&setup.context.endpoint, "index", statements, rows))
-            })
+    let lane = |connection: u32| {
+        let tables = (1 + connection..=setup.options.tables).step_by(count as usize);
+        let statements: Vec<String> = tables.map(sql::create_index).collect();
+        let spec = LaneSpec::in_turn(1 + connection, statements.len() as u64);
+        let setup = Arc::clone(setup);
+        planned(spec, move || {
+            let rows = setup.options.table_size;
+            AnyLane::Index(StatementsLane::new(&setup.context.endpoint, "index", statements, rows))
         })
-        .collect()
+    };
+    (0..count).map(lane).collect()
 }
