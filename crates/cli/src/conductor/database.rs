@@ -85,7 +85,7 @@ impl Database {
             Source::Owned { base, is_configured, config, engine } => {
                 let config = config.as_deref();
                 let spec = ServerSpec {
-                    base: base.clone(),
+                    base: (**base).clone(),
                     option_file: option_file(base, *is_configured, variant, place)?,
                     initial_options: config
                         .map(|config| config.rendered.initdb_options())
@@ -144,7 +144,7 @@ impl Database {
         if data == Data::Fresh {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
-        let folder = server.base.family().folder_of(&mut session, DATABASE, engine).await?;
+        let folder = server.base.family.folder_of(&mut session, DATABASE, engine).await?;
         session.close().await;
         let endpoint = server.target(Some(DATABASE), manner).endpoint(engine, true);
         Ok(Self {
@@ -270,7 +270,7 @@ fn option_file(
     place: &CellPaths,
 ) -> Result<Option<PathBuf>, String> {
     let info = &variant.info;
-    let (_, ending) = base.family().facts().option_file;
+    let (_, ending) = base.family.facts().option_file;
     is_configured
         .then(|| option_files::write(&place.config_dir, &info.name, ending, &info.config))
         .transpose()

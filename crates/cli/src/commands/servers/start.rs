@@ -25,7 +25,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), ExitError> {
     }
     let base = find_named(&args.name).map_err(ended)?;
     let cancel = signals::watch("stopping the server (again: stop at once)")?;
-    terminal::note(&format!("starting {} ({}) on fresh data", base.title(), args.name));
+    terminal::note(&format!("starting {} ({}) on fresh data", base.title, args.name));
     // In this thread, which lives until the end: the server ends with the thread that started it.
     let options = PlayOptions { config: args.config.clone(), engine: None, cancel: Arc::clone(&cancel) };
     let play = Play::start(&base, &options).map_err(ended)?;
@@ -36,7 +36,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), ExitError> {
     while !cancel.load(Ordering::Relaxed) {
         if let Some(status) = play.server.exit_status() {
             let tail = play.server.log_tail(LOG_LINES);
-            return Err(ExitError::server(format!("{} ended by itself ({status}):\n{tail}", base.title())));
+            return Err(ExitError::server(format!("{} ended by itself ({status}):\n{tail}", base.title)));
         }
         std::thread::sleep(POLL);
     }
@@ -47,7 +47,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), ExitError> {
 
 fn how_to_connect(base: &Base, play: &Play) -> String {
     let socket = play.socket();
-    let family = base.family();
+    let family = base.family;
     let (scheme, user) = (family.facts().schemes[0], family.facts().superuser);
     let address =
         format!("{scheme}{user}@localhost/DATABASE?socket={}", family.socket_in_address(socket).display());
@@ -56,7 +56,7 @@ fn how_to_connect(base: &Base, play: &Play) -> String {
     format!(
         "{title} runs as process {pid} ({seconds:.1} s); Ctrl-C stops it and removes its data\n\
          client   {client}\nsocket   {socket}\nuser     {user}, no password\naddress  {address}\nlog      {log}\n",
-        title = base.title(),
+        title = base.title,
         pid = play.server.pid(),
         seconds = play.start_time.as_secs_f64(),
         socket = socket.display(),
