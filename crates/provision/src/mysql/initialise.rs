@@ -81,8 +81,8 @@ impl Making<'_> {
         let options: Vec<String> =
             installer_options(self.base).iter().map(|option| (*option).to_owned()).collect();
         without_new_my_cnf(self.base, || self.run(script, &options, ""))?;
-        // From 10.4 MariaDB's `mysql.user` is a view, and its installer makes no such users with our
-        // options.
+        // From 10.4 MariaDB's `mysql.user` is a view, and its installer makes no such users with
+        // our options.
         if self.base.is_mariadb() && self.base.release.at_least(10, 4) {
             return Ok(());
         }

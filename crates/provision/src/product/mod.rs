@@ -116,8 +116,8 @@ pub trait Family: fmt::Debug + Sync {
         None
     }
 
-    /// Names (with underscores) and values in the order of the option file at `path`, as a server of
-    /// `base` reads it.
+    /// Names (with underscores) and values in the order of the option file at `path`, as a server
+    /// of `base` reads it.
     fn native_settings(&self, base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error>;
 
     /// See [`Server::start_in`].
