@@ -15,8 +15,8 @@ use dbdyno_report::ReportPart;
 pub(crate) use accepted::accepted;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
-pub(crate) use plan_source::{Changes, InitArgs, PlanSource, PlansArgs, PlansVerb, Spelt};
-pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
+pub(crate) use plan_source::{Changes, InitArgs, PlanSource, PlansVerb, Spelt};
+pub(crate) use servers::ServersVerb;
 
 /// Folder in which run directories are made.
 pub(crate) const DEFAULT_OUT: &str = "runs";
@@ -63,32 +63,93 @@ pub(crate) enum Colour {
 pub(crate) enum Command {
     Run(RunArgs),
     Plan(PlanArgs),
-    Plans(PlansArgs),
+    /// List the plans that ship, or print one.
+    ///
+    /// `dbdyno run @NAME` runs one as it is. To change it: dbdyno plans show NAME > my.toml
+    Plans {
+        #[command(subcommand)]
+        verb: Option<PlansVerb>,
+    },
     Init(InitArgs),
     Report(ReportArgs),
     Compare(CompareArgs),
     History(HistoryArgs),
-    Serve(ServeArgs),
+    /// Show a folder of runs in a browser on this machine, runs in progress too.
+    ///
+    /// An index, the page of each run, and the history of each plan that ran more than once. Pages
+    /// are made from the records when they are asked for; those of runs that go on say when there
+    /// are new figures.
+    Serve {
+        /// Folder that holds run directories.
+        #[arg(value_name = "RUNS", default_value = DEFAULT_OUT)]
+        folder: PathBuf,
+        /// Port on 127.0.0.1; 0 for any that is free.
+        #[arg(long, value_name = "PORT", default_value_t = 8765)]
+        port: u16,
+    },
     List(ListArgs),
-    Servers(ServersArgs),
+    /// Get, list, add, start and remove database servers.
+    ///
+    /// Servers lie as unpacked base directories in one folder: $DBDYNO_SERVERS, else
+    /// ~/.cache/dbdyno/servers. A plan names one by its folder: `server = "mysql-8.0.31"`. Nothing
+    /// is installed on this machine, and any number of versions can be kept side by side.
+    ///
+    /// Servers that can be downloaded are listed in a catalogue. Entries of your own go into
+    /// ~/.config/dbdyno/servers.toml, or the file that $DBDYNO_CATALOGUE names.
+    Servers {
+        #[command(subcommand)]
+        verb: ServersVerb,
+    },
     Doctor(DoctorArgs),
-    Completions(CompletionsArgs),
-    Man(ManArgs),
+    /// Print completions of the command line for a shell.
+    ///
+    /// For instance: dbdyno completions bash > ~/.local/share/bash-completion/completions/dbdyno
+    Completions {
+        shell: clap_complete::Shell,
+    },
+    /// Print a manual page: dbdyno man run | man -l -
+    Man {
+        /// Command whose page is printed; that of dbdyno itself when left out.
+        command: Option<String>,
+    },
     KnownAnswer(Box<KnownAnswerArgs>),
-    Sysbench(SysbenchArgs),
-    Pgbench(PgbenchArgs),
+    /// Run a script of sysbench as sysbench does: its command line, its text output, dbdyno's load
+    /// engine.
+    ///
+    /// SCRIPT is a file, or the name of one of sysbench's own; COMMAND is prepare, run, cleanup,
+    /// prewarm, help or one of the script's own. Options are those of sysbench 1.0.20 and 1.1 and
+    /// of the script. Ignored options are listed. The password may come from MYSQL_PWD or
+    /// PGPASSWORD instead of --mysql-password and --pgsql-password, which other users of the
+    /// machine see.
+    #[command(override_usage = "dbdyno sysbench SCRIPT [--NAME=VALUE ...] COMMAND")]
+    Sysbench {
+        /// Script, options and command, in any order.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD", required = true)]
+        words: Vec<String>,
+    },
+    /// Run pgbench's scripts as pgbench does: its command line, its report, dbdyno's load engine.
+    ///
+    /// Options are those of pgbench 15: -i and -s make the tables, -f and -b name scripts, -c -j -t
+    /// -T -M -R -L -C -r -P and others say how they run; -h -p -U, a database, and libpq's
+    /// variables say where. Ignored options are listed.
+    #[command(override_usage = "dbdyno pgbench [OPTION]... [DBNAME]", disable_help_flag = true)]
+    Pgbench {
+        /// Print this help. -h is pgbench's host.
+        #[arg(long, action = clap::ArgAction::Help)]
+        help: Option<bool>,
+        /// pgbench's own options, and a database.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+        words: Vec<String>,
+    },
     #[command(hide = true)]
     Task(TaskArgs),
+    /// One of several client hosts of a run: what `dbdyno run` starts on each of them.
     #[command(hide = true)]
-    Agent(AgentArgs),
-}
-
-/// One of several client hosts of a run: what `dbdyno run` starts on each of them.
-#[derive(Debug, Parser)]
-pub(crate) struct AgentArgs {
-    /// Address or name of this host, under which the conductor reaches it.
-    #[arg(long)]
-    pub(crate) listen: String,
+    Agent {
+        /// Address or name of this host, under which the conductor reaches it.
+        #[arg(long)]
+        listen: String,
+    },
 }
 
 /// One block of a fleet's run, as a run of its own: what a fleet starts on its machines.
@@ -106,37 +167,6 @@ pub(crate) struct TaskArgs {
     /// Folder in which the task's run directory is made, and its name.
     pub(crate) out: PathBuf,
     pub(crate) name: String,
-}
-
-/// Run a script of sysbench as sysbench does: its command line, its text output, dbdyno's load
-/// engine.
-///
-/// SCRIPT is a file, or the name of one of sysbench's own; COMMAND is prepare, run, cleanup,
-/// prewarm, help or one of the script's own. Options are those of sysbench 1.0.20 and 1.1 and of
-/// the script. Ignored options are listed. The password may come from MYSQL_PWD or PGPASSWORD
-/// instead of --mysql-password and --pgsql-password, which other users of the machine see.
-#[derive(Debug, Parser)]
-#[command(override_usage = "dbdyno sysbench SCRIPT [--NAME=VALUE ...] COMMAND")]
-pub(crate) struct SysbenchArgs {
-    /// Script, options and command, in any order.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD", required = true)]
-    pub(crate) words: Vec<String>,
-}
-
-/// Run pgbench's scripts as pgbench does: its command line, its report, dbdyno's load engine.
-///
-/// Options are those of pgbench 15: -i and -s make the tables, -f and -b name scripts, -c -j -t -T
-/// -M -R -L -C -r -P and others say how they run; -h -p -U, a database, and libpq's variables say
-/// where. Ignored options are listed.
-#[derive(Debug, Parser)]
-#[command(override_usage = "dbdyno pgbench [OPTION]... [DBNAME]", disable_help_flag = true)]
-pub(crate) struct PgbenchArgs {
-    /// Print this help. -h is pgbench's host.
-    #[arg(long, action = clap::ArgAction::Help)]
-    help: Option<bool>,
-    /// pgbench's own options, and a database.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
-    pub(crate) words: Vec<String>,
 }
 
 /// Run a plan, or the built-in quickstart on SQLite.
@@ -429,21 +459,6 @@ pub(crate) enum HistoryFailOn {
     Never,
 }
 
-/// Show a folder of runs in a browser on this machine, runs in progress too.
-///
-/// An index, the page of each run, and the history of each plan that ran more than once. Pages are
-/// made from the records when they are asked for; those of runs that go on say when there are new
-/// figures.
-#[derive(Debug, Parser)]
-pub(crate) struct ServeArgs {
-    /// Folder that holds run directories.
-    #[arg(value_name = "RUNS", default_value = DEFAULT_OUT)]
-    pub(crate) folder: PathBuf,
-    /// Port on 127.0.0.1; 0 for any that is free.
-    #[arg(long, value_name = "PORT", default_value_t = 8765)]
-    pub(crate) port: u16,
-}
-
 /// List workloads, drivers, metrics, runs or servers.
 #[derive(Debug, Parser)]
 pub(crate) struct ListArgs {
@@ -473,21 +488,6 @@ pub(crate) enum Listed {
     /// Servers in the servers folder; a plan can name them. `dbdyno servers list` also shows
     /// servers that can be downloaded.
     Servers,
-}
-
-/// Print completions of the command line for a shell.
-///
-/// For instance: dbdyno completions bash > ~/.local/share/bash-completion/completions/dbdyno
-#[derive(Debug, Parser)]
-pub(crate) struct CompletionsArgs {
-    pub(crate) shell: clap_complete::Shell,
-}
-
-/// Print a manual page: dbdyno man run | man -l -
-#[derive(Debug, Parser)]
-pub(crate) struct ManArgs {
-    /// Command whose page is printed; that of dbdyno itself when left out.
-    pub(crate) command: Option<String>,
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -43,10 +43,10 @@ pub(crate) struct OwnFile {
 /// The own option file of `variant`, whose server is `base`, if it names one.
 pub(crate) fn own_file(variant: &Variant, base: &Base) -> Result<Option<OwnFile>, String> {
     let Some(path) = variant.own_option_file() else { return Ok(None) };
-    let (key, _) = base.family().facts().option_file;
+    let (key, _) = base.family.facts().option_file;
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {key} {}: {error}", path.display()))?;
-    let settings = base.native_settings(path).map_err(|error| error.to_string())?;
+    let settings = base.family.native_settings(base, path).map_err(|error| error.to_string())?;
     Ok(Some(OwnFile { text, settings }))
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
         dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus));
     HostInfo {
         hostname: plan.host.name.clone().unwrap_or(known.hostname),
-        client_wait: Some(wait.word().to_owned()),
+        client_wait: Some(wait.name().to_owned()),
         client_wait_reason: Some(reason),
         ..known
     }

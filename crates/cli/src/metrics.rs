@@ -90,7 +90,6 @@ impl Metrics {
         });
     }
 
-    /// A second of it is over.
     pub(crate) fn second(&self, intervals: &[Interval], rate: f64, unit: &str) {
         self.change(|state| {
             let Some(step) = &mut state.step else { return };

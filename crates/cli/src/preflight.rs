@@ -60,7 +60,7 @@ pub(crate) fn check_connections(
     let said = configured.value(option, file);
     let said = said.or_else(|| Some((default(option)?, format!("{option}, its default"))));
     let Some((most, who)) = said else { return Ok(()) };
-    let reserved = match base.family().facts().reserved_connections {
+    let reserved = match base.family.facts().reserved_connections {
         None => Some(0),
         Some((option, default)) => {
             configured.value(option, file).map_or(Some(default), |(value, _)| value.parse().ok())
@@ -85,7 +85,9 @@ pub(crate) fn check_engine(
     base: &Base,
     configured: &Configured<'_>,
 ) -> Result<Option<String>, String> {
-    let (Some(engine), Some(built_in)) = (&variant.engine, base.built_in_engines()) else { return Ok(None) };
+    let (Some(engine), Some(built_in)) = (&variant.engine, base.family.built_in_engines(base)) else {
+        return Ok(None);
+    };
     let wanted = engine.to_lowercase();
     if configured.brings_plugins(&wanted) {
         return Ok(None);
@@ -94,7 +96,7 @@ pub(crate) fn check_engine(
         VariantKind::Named(name) => answer_of(&servers_dir(), &name),
         _ => None,
     };
-    let title = base.title();
+    let title = &base.title;
     if let Some(answer) = answer {
         let engines = &answer.abilities.engines;
         return match engines.iter().any(|known| known.to_lowercase() == wanted) {
@@ -104,7 +106,7 @@ pub(crate) fn check_engine(
     }
     let is_built_in = built_in.contains(&wanted.as_str());
     let plugin = format!("ha_{wanted}.so");
-    let is_plugin = base.plugin_dir().is_some_and(|folder| folder.join(&plugin).exists());
+    let is_plugin = base.plugin_dir.as_ref().is_some_and(|folder| folder.join(&plugin).exists());
     match is_built_in || is_plugin {
         true => Ok(None),
         false => Ok(Some(format!(

@@ -38,8 +38,8 @@ impl Prepared {
     /// as this one.
     pub(crate) fn on_a_socket_for_lack_of_tls(&self) -> Option<String> {
         let Source::Owned { base, .. } = &self.source else { return None };
-        let is_so = base.family().facts().has_no_tls_on_sockets && self.manner.tls.is_none();
-        is_so.then(|| base.product().to_string())
+        let is_so = base.family.facts().has_no_tls_on_sockets && self.manner.tls.is_none();
+        is_so.then(|| base.product.to_string())
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Source {
     Null,
     /// dbdyno starts it.
     Owned {
-        base: Base,
+        base: Box<Base>,
         /// It has an option file, whose text is the variant's `config`.
         is_configured: bool,
         /// The intents that the text was rendered from.
@@ -131,14 +131,14 @@ fn owned(
     info: impl Fn(&str, String, String, bool) -> VariantInfo,
 ) -> Result<Prepared, ExitError> {
     let refuse = |message: String| ExitError::usage(format!("variant {}: {message}", variant.name));
-    let title = base.title();
+    let title = base.title.clone();
     // The plan's word for it; the folder after the name may be a link to one that is called
     // otherwise.
     let folder = match variant.kind() {
         VariantKind::Named(name) => name,
-        _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        _ => base.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    check_keys(variant, base.family(), &title)?;
+    check_keys(variant, base.family, &title)?;
     // What the server will be given is a copy; its faults are reported with the name of the user's
     // file.
     let own = configs::own_file(variant, &base).map_err(refuse)?;
@@ -154,8 +154,8 @@ fn owned(
     let config = rendered.as_ref().map_or(own, |rendered| rendered.text.clone());
     let (tls, certificates) = owned_tls(variant, &base, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
-    let driver = base.family().facts().name;
-    let source = Source::Owned { base, is_configured, config: rendered, engine };
+    let driver = base.family.facts().name;
+    let source = Source::Owned { base: Box::new(base), is_configured, config: rendered, engine };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
     let manner = manner(variant, tls, ServerKey::Unknown);
     Ok(Prepared { source, info, manner, certificates })
@@ -202,12 +202,12 @@ fn owned_tls(
     let Some(settings) = settings else { return Ok((None, None)) };
     let names_files = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some());
     let line_names = |line: &str| line.trim_start().replace('-', "_").starts_with("ssl_cert");
-    let family = base.family();
+    let family = base.family;
     if family.facts().only_own_certificates && (names_files || option_file.lines().any(line_names)) {
         return Err(format!(
             "dbdyno makes the certificates of a {} that it starts, and checks them; leave ca, cert and key out of \
              tls, and ssl_cert_file out of {}",
-            base.product(),
+            base.product,
             family.facts().option_file.0
         ));
     }

@@ -30,21 +30,21 @@ pub fn add(
             .map_err(|error| taken(format!("{error}; choose a name that is not in the catalogue")))?;
     }
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
-    let (folder, place) = (locked.path(), locked.path().join(name));
+    let (folder, place) = (&locked.path, locked.path.join(name));
     let is_new = fs::symlink_metadata(&place).is_err();
-    if !is_new && place.canonicalize().ok().as_deref() != Some(base.path()) {
+    if !is_new && place.canonicalize().ok().as_deref() != Some(&base.path) {
         return Err(taken(format!(
             "{} is another server; choose another name, or `dbdyno servers remove {name}` first",
             place.display()
         )));
     }
-    let source = format!("the base directory {}", base.path().display());
+    let source = format!("the base directory {}", base.path.display());
     let origin = if is_new { Origin::Added } else { Origin::Found };
     let known = Card::read(folder, name)?.filter(|_| !is_new);
     let card = known.unwrap_or(Card { origin, source, answer: None });
     if is_new {
         card.write(folder, name)?;
-        link(base.path(), &place)?;
+        link(&base.path, &place)?;
     }
     log(&format!("{name}: starting it once, to ask what it can do"));
     let asked = ask(&base).map_err(|source| does_not_run(name, source));

@@ -14,19 +14,19 @@ pub(crate) fn ask(base: &Base) -> Result<Answer, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(Error::io("cannot make an event loop to talk to", base.path()))?;
+        .map_err(Error::io("cannot make an event loop to talk to", &base.path))?;
     let asked = runtime.block_on(talk(&play, base));
     let start_ms = u64::try_from(play.start_time.as_millis()).unwrap_or(u64::MAX);
     play.stop()?;
     let (product, version, abilities) = asked?;
-    let program = fingerprint(base.path()).unwrap_or_default();
+    let program = fingerprint(&base.path).unwrap_or_default();
     Ok(Answer { product, version, program, start_ms, abilities })
 }
 
 /// Starts the server with MyRocks where it is there: whether the plugin loads is part of the
 /// question. If the server does not start with it, it is asked without.
 fn start(base: &Base) -> Result<Play, Error> {
-    if base.plugin_dir().is_some_and(|folder| folder.join(ROCKSDB).exists()) {
+    if base.plugin_dir.as_ref().is_some_and(|folder| folder.join(ROCKSDB).exists()) {
         let options = PlayOptions { engine: Some("rocksdb".to_owned()), ..PlayOptions::default() };
         if let Ok(play) = Play::start(base, &options) {
             return Ok(play);
@@ -36,12 +36,12 @@ fn start(base: &Base) -> Result<Play, Error> {
 }
 
 async fn talk(play: &Play, base: &Base) -> Result<(String, String, Abilities), Error> {
-    let failed = |source: DbError| Error::Database { what: format!("asking {}", base.title()), source };
+    let failed = |source: DbError| Error::Database { what: format!("asking {}", base.title), source };
     let mut session = play.endpoint().connect().await.map_err(failed)?;
     let description = describe(&mut session).await.map_err(failed)?;
     let log = play.log_text()?;
     let question = Question { session: &mut session, base, description: &description, log: &log };
-    let abilities = base.family().abilities(question).await.map_err(failed)?;
+    let abilities = base.family.abilities(question).await.map_err(failed)?;
     session.close().await;
     Ok((description.product, description.version_text, abilities))
 }

@@ -12,13 +12,13 @@ pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
     let (program, version) =
         programs(base).into_iter().find_map(|program| Some((program.clone(), version(&program)?)))?;
     let mut words = vec![program.display().to_string()];
-    words.extend(base.family().client_arguments(socket, &version));
+    words.extend(base.family.client_arguments(socket, &version));
     Some(words)
 }
 
 /// Candidates, the best one first.
 fn programs(base: &Base) -> Vec<PathBuf> {
-    let (folder, names) = base.family().clients(base);
+    let (folder, names) = base.family.clients(base);
     let own = names.iter().map(|name| folder.join(name));
     own.chain(names.iter().filter_map(|name| find_in_path(name))).collect()
 }

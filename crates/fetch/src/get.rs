@@ -22,7 +22,7 @@ pub fn get(
     log: &mut dyn FnMut(&str),
 ) -> Result<Card, Error> {
     let locked = Locked::open(servers_dir, cancel, log)?;
-    let folder = locked.path();
+    let folder = &locked.path;
     let place = folder.join(&entry.name);
     let card = Card::read(folder, &entry.name)?;
     let is_there = Base::is_in(&place);
@@ -105,20 +105,20 @@ pub(super) fn does_not_run(name: &str, source: dbdyno_provision::Error) -> Error
 
 /// Compares what the program says with what the entry promises.
 pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
-    if base.product().to_string() == entry.product && entry.means(base.version()) {
+    if base.product.to_string() == entry.product && entry.means(&base.version) {
         return Ok(());
     }
     Err(Error::OtherVersion {
         name: entry.name.clone(),
         wanted: format!("{} {}", entry.product, entry.version),
-        answered: base.title(),
+        answered: base.title.clone(),
     })
 }
 
 pub(super) fn link(target: &Path, place: &Path) -> Result<(), Error> {
     // Before the link is made: whatever is wrong with the folder is said with its own name.
     let base = Base::open(target)?;
-    std::os::unix::fs::symlink(base.path(), place).map_err(Error::io("cannot link", place))
+    std::os::unix::fs::symlink(&base.path, place).map_err(Error::io("cannot link", place))
 }
 
 /// Removes `NAME` from the folder: the base directory, or the link to it, and its card. A base

@@ -16,7 +16,8 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// A servers folder that no other changes while the value lives.
 pub(super) struct Locked {
-    path: PathBuf,
+    /// Absolute.
+    pub(super) path: PathBuf,
     _lock: Flock<File>,
 }
 
@@ -50,11 +51,6 @@ impl Locked {
         };
         files::sweep(&path)?;
         Ok(Self { path, _lock: lock })
-    }
-
-    /// The folder, absolute.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 }
 

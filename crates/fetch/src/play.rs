@@ -27,7 +27,6 @@ pub struct PlayOptions {
     pub config: Option<PathBuf>,
     /// Storage engine whose plugin is loaded.
     pub engine: Option<String>,
-    /// Set when the user wants all of it to end.
     pub cancel: Arc<AtomicBool>,
 }
 

@@ -16,7 +16,7 @@ use crate::{Card, Error, Origin, near};
 /// a server runs from it.
 pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<Card, Error> {
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
-    let (folder, place) = (locked.path(), locked.path().join(name));
+    let (folder, place) = (&locked.path, locked.path.join(name));
     let stays = |why: String| Error::NotRemovable { name: name.to_owned(), why };
     let card = if check_name(name).is_ok() { Card::read(folder, name)? } else { None };
     let is_there = check_name(name).is_ok() && fs::symlink_metadata(&place).is_ok();

@@ -88,7 +88,7 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
     let reported = match &answer {
         Some(answer) => Some((answer.product.clone(), answer.version.clone())),
         None => match Base::open(&place) {
-            Ok(base) => Some((base.product().to_string(), base.version().to_owned())),
+            Ok(base) => Some((base.product.to_string(), base.version)),
             Err(error) => {
                 problem = Some(error.to_string());
                 None

@@ -184,7 +184,7 @@ fn a_build_of_ones_own_is_added_under_a_free_name_and_only_forgotten() {
     assert_eq!(abilities.default_login, "mysql_native_password");
     assert_eq!(abilities.tls, TlsAbility::WithCertificate);
     assert_eq!(desk.names(), [".lock", "patched", "patched.toml"]);
-    assert_eq!(Base::open(desk.servers().join("patched")).unwrap().path(), base);
+    assert_eq!(Base::open(desk.servers().join("patched")).unwrap().path, base);
 
     let taken =
         |name: &str, base: &Path| match servers::add(name, base, &desk.servers(), &builtin(), &mut |_| {}) {

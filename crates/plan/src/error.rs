@@ -7,7 +7,6 @@ use std::path::PathBuf;
 /// password.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read.
     #[error("cannot read the plan {}: {source}; give the path of a plan file (TOML); `dbdyno init` makes one, `dbdyno plans` lists those that ship", path.display())]
     Read {
         path: PathBuf,
@@ -22,7 +21,6 @@ pub enum Error {
     Value(String),
 }
 
-/// Where a plan is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// In the file. Lines and columns count from 1; a column is a character, not a byte.

@@ -17,31 +17,21 @@ pub struct Cell {
 /// and on nothing else: more blocks leave the earlier ones as they were, and the order is the same
 /// on every machine and in every version.
 pub fn cells(plan: &Plan) -> Vec<Cell> {
-    (1..=plan.blocks).flat_map(|block| block_cells(plan, block)).collect()
+    (1..=plan.blocks).flat_map(|block| further_cells(plan, block, |_| true)).collect()
 }
 
 /// The cells of a block beyond the plan's, in random order: those of its variants and workloads
 /// that are `wanted`. The order depends on what that of a planned block does.
 pub fn further_cells(plan: &Plan, block: u32, wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
-    let mut cells = planned_cells(plan, block);
+    let mut cells = Vec::new();
+    for variant in &plan.variants {
+        for workload in plan.workload.names() {
+            cells.push(Cell { block, variant: variant.name.clone(), workload: workload.to_owned() });
+        }
+    }
     cells.retain(wanted);
     shuffle(&mut cells, &mut SplitMix64::for_block(plan.seed, block));
     cells
-}
-
-fn block_cells(plan: &Plan, block: u32) -> Vec<Cell> {
-    further_cells(plan, block, |_| true)
-}
-
-/// In the plan's order.
-fn planned_cells(plan: &Plan, block: u32) -> Vec<Cell> {
-    let workloads = plan.workload.names();
-    let of_variant = |variant: &str| {
-        let cell =
-            |workload: &&str| Cell { block, variant: variant.to_owned(), workload: (*workload).to_owned() };
-        workloads.iter().map(cell).collect::<Vec<_>>()
-    };
-    plan.variants.iter().flat_map(|variant| of_variant(&variant.name)).collect()
 }
 
 /// Fisher and Yates's shuffle (Durstenfeld's form): from the last place down, swap with a place at

@@ -89,7 +89,6 @@ pub(crate) fn lay_key<'a>(below: &mut DeTable<'a>, key: Spanned<DeString<'a>>, v
     }
 }
 
-/// The text at `key` of a table.
 pub(crate) fn text<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
     table.get(key)?.get_ref().as_str()
 }

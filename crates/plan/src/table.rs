@@ -21,7 +21,6 @@ impl<'a> Table<'a> {
         self.0.get_ref().as_table()
     }
 
-    /// The text at `key`.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.keys()?.get(key)?.get_ref().as_str()
     }
@@ -41,7 +40,6 @@ impl<'a> Table<'a> {
         keys.insert(Spanned::new(span.clone(), key.into()), Spanned::new(span, value));
     }
 
-    /// Makes options of it.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, TableError> {
         T::deserialize(ValueDeserializer::from(self.0)).map_err(TableError)
     }

@@ -32,13 +32,6 @@ const UNITS: [(&str, u128); 6] = [
 /// million numbers.
 const MAX_CPU: u32 = 8191;
 
-impl PlanDuration {
-    /// Whole seconds.
-    pub const fn from_secs(seconds: u64) -> Self {
-        Self(Duration::from_secs(seconds))
-    }
-}
-
 /// The largest unit that gives a whole number, so that reading it back gives the same value.
 impl fmt::Display for PlanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,6 +52,19 @@ impl FromStr for PlanDuration {
 }
 
 impl PlanDuration {
+    pub const fn from_secs(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+
+    /// Reads what a plan has in the place of a duration. A bare number gets its own message: the
+    /// unit is what people forget.
+    pub fn read(given: &Given<'_>) -> Result<Self, String> {
+        match given {
+            Given::Text(text) => text.parse().map_err(|error: Error| error.to_string()),
+            Given::Number(number) => Err(no_unit(number)),
+        }
+    }
+
     /// Of a command line, where it needs no quotes.
     pub fn of_argument(text: &str) -> Result<Self, Error> {
         Self::parse(text, ", e.g. 30s")
@@ -164,17 +170,6 @@ impl Serialize for PlanDuration {
 impl Serialize for CpuList {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-impl PlanDuration {
-    /// Reads what a plan has in the place of a duration. A bare number gets its own message: the
-    /// unit is what people forget.
-    pub fn read(given: &Given<'_>) -> Result<Self, String> {
-        match given {
-            Given::Text(text) => text.parse().map_err(|error: Error| error.to_string()),
-            Given::Number(number) => Err(no_unit(number)),
-        }
     }
 }
 

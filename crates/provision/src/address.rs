@@ -63,14 +63,13 @@ pub fn parse(address: &str) -> Result<(&'static dyn Family, Options), Error> {
 /// The socket itself. A folder is distinguished from a socket by its name, because the server may
 /// not run yet.
 fn socket_file(given: PathBuf, host: &str, family: &dyn Family) -> Result<PathBuf, Error> {
-    let elsewhere = || wrong("a socket is on this machine: the host must be localhost or left out");
     let prefix = family.facts().socket_prefix;
     let (name, port) = match host.split_once(':') {
         Some((name, port)) if prefix.is_some() => (name, port_of(port)?),
         _ => (host, family.facts().default_port),
     };
     if !(name.is_empty() || name == "localhost") {
-        return Err(elsewhere());
+        return Err(wrong("a socket is on this machine: the host must be localhost or left out"));
     }
     let Some(prefix) = prefix else { return Ok(given) };
     let is_file = given.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));

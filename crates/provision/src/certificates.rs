@@ -1,14 +1,12 @@
 //! Certificates for servers that dbdyno starts: an authority of the run's own, what it signs for
 //! server and client, and their files.
 
-use std::fmt;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use dbdyno_drivers::Secret;
-use dbdyno_drivers::TlsPem;
+use dbdyno_drivers::{Secret, TlsPem};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     IsCa, KeyPair,
@@ -24,18 +22,10 @@ const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 /// on P-256, the same for each product, so that handshakes cost the same. Kept in memory; servers
 /// get files of it in their homes, which go with them. Cheap to make: under a millisecond. The
 /// authority's own key is forgotten at once.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Certificates {
-    authority: String,
-    server: Pem,
-    client: Pem,
-}
-
-/// A certificate and its key.
-#[derive(Clone)]
-struct Pem {
-    certificate: String,
-    key: Secret,
+    server: TlsPem,
+    client: TlsPem,
 }
 
 /// What a server is asked to use.
@@ -59,17 +49,12 @@ impl Certificates {
 
     /// What the client needs: whom to trust, and its own certificate for a server that asks.
     pub fn for_client(&self) -> TlsPem {
-        self.of(&self.client)
+        self.client.clone()
     }
 
     /// What the server needs.
     pub fn for_server(&self) -> TlsPem {
-        self.of(&self.server)
-    }
-
-    fn of(&self, side: &Pem) -> TlsPem {
-        let Pem { certificate, key } = side.clone();
-        TlsPem { authorities: self.authority.clone(), certificate, key }
+        self.server.clone()
     }
 
     /// Writes what the server needs into the new folder `folder`; only its owner may read its key.
@@ -83,16 +68,10 @@ impl Certificates {
             Ok(path)
         };
         Ok(CertificateFiles {
-            authority: file("ca.pem", &self.authority)?,
+            authority: file("ca.pem", &self.server.authorities)?,
             certificate: file("server.pem", &self.server.certificate)?,
             key: file("server.key", self.server.key.reveal())?,
         })
-    }
-}
-
-impl fmt::Debug for Certificates {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Certificates")
     }
 }
 
@@ -108,12 +87,12 @@ fn make(hosts: &[&str], user: &str) -> Result<Certificates, rcgen::Error> {
         params.extended_key_usages = vec![purpose];
         let pair = KeyPair::generate()?;
         let certificate = params.signed_by(&pair, &issuer)?.pem();
-        Ok::<_, rcgen::Error>(Pem { certificate, key: Secret::new(pair.serialize_pem()) })
+        let key = Secret::new(pair.serialize_pem());
+        Ok::<_, rcgen::Error>(TlsPem { authorities: issuer.pem(), certificate, key })
     };
     Ok(Certificates {
         server: signed("server", hosts, ExtendedKeyUsagePurpose::ServerAuth)?,
         client: signed(user, &[], ExtendedKeyUsagePurpose::ClientAuth)?,
-        authority: issuer.pem(),
     })
 }
 
@@ -147,6 +126,6 @@ mod tests {
     #[test]
     fn each_run_has_an_authority_of_its_own() {
         let [one, other] = ["postgres", "postgres"].map(|user| Certificates::new(user).unwrap());
-        assert_ne!(one.authority, other.authority);
+        assert_ne!(one.client.authorities, other.client.authorities);
     }
 }

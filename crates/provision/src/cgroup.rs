@@ -27,10 +27,8 @@ const CHARGE_BYTES: u64 = 4 << 20;
 /// Folders of groups above each other that are searched for groups left.
 const MAX_DEPTH: usize = 8;
 
-/// Groups that this process has made.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// The kernel's two interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CgroupVersion {
     V1,
@@ -42,7 +40,6 @@ enum CgroupVersion {
 pub struct Cgroup {
     /// Its folder, with the kernel's counters.
     pub folder: PathBuf,
-    /// Which of the kernel's interfaces it is of.
     version: CgroupVersion,
     /// The limit in force, as the kernel rounds it, or a lower one of a group above.
     pub memory_limit_bytes: u64,
@@ -59,7 +56,6 @@ pub(crate) fn size_text(bytes: u64) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CgroupParent {
     version: CgroupVersion,
-    /// Where the hierarchy is mounted.
     mount: PathBuf,
     /// The group in which new ones are made.
     folder: PathBuf,

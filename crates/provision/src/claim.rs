@@ -16,7 +16,6 @@ pub enum Claim {
     Ours,
 }
 
-/// Refuses a database of the server itself.
 pub(crate) fn check_not_system(name: &str, system: &[&str]) -> Result<(), Error> {
     match system.iter().any(|system| name.eq_ignore_ascii_case(system)) {
         true => Err(Error::SystemDatabase { name: name.to_owned() }),
@@ -24,7 +23,6 @@ pub(crate) fn check_not_system(name: &str, system: &[&str]) -> Result<(), Error>
     }
 }
 
-/// The server said no to `what`.
 pub(crate) fn refused(what: &str, database: &str, source: DbError) -> Error {
     Error::Database { what: format!("{what} {database}"), source }
 }

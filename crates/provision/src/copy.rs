@@ -2,17 +2,16 @@
 //! rights are kept.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, lchown, symlink};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{Advice, SeekFrom, copy_file_range, fadvise, ioctl_ficlone, seek};
+use rustix::fs::{Advice, SeekFrom, fadvise, ioctl_ficlone, seek};
 use rustix::io::Errno;
 
 use crate::Error;
 
-/// What a copy was like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Copied {
     pub files: u64,
@@ -23,11 +22,8 @@ pub struct Copied {
     pub shared_files: u64,
 }
 
-/// Bytes that are read at once where the kernel does not copy by itself.
-const BUFFER_BYTES: usize = 1 << 20;
-
-/// Bytes that the kernel is asked to copy at once: between two such requests the user may end it.
-const PIECE_BYTES: usize = 32 << 20;
+/// Bytes that are copied at once: between two such pieces the user may end it.
+const PIECE_BYTES: u64 = 32 << 20;
 
 /// Copies what lies in `from` into the folder `to`, which exists, except for entries of `from`
 /// itself that are named `but`. Sockets and pipes belong to processes and are passed over.
@@ -86,7 +82,7 @@ fn is_root() -> bool {
 }
 
 /// Whether blocks are shared.
-fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata, cancel: &AtomicBool) -> std::io::Result<bool> {
+fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata, cancel: &AtomicBool) -> io::Result<bool> {
     let source = File::open(from)?;
     let copy = File::options().write(true).create_new(true).mode(0o600).open(to)?;
     let is_shared = ioctl_ficlone(&copy, &source).is_ok();
@@ -98,64 +94,26 @@ fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata, cancel: &AtomicBoo
     Ok(is_shared)
 }
 
-/// Copies what is not a hole.
-fn copy_data(source: &File, copy: &File, length: u64, cancel: &AtomicBool) -> std::io::Result<()> {
+/// Copies what is not a hole. Ends as interrupted when `cancel` becomes true.
+fn copy_data(source: &File, mut copy: &File, length: u64, cancel: &AtomicBool) -> io::Result<()> {
     let mut at = 0;
     while at < length {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(ErrorKind::Interrupted.into());
+        }
         let begin = match seek(source, SeekFrom::Data(at)) {
             Ok(begin) => begin,
             // Nothing but a hole is left.
             Err(Errno::NXIO) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
-        let end = seek(source, SeekFrom::Hole(begin))?.min(length);
-        copy_range(source, copy, begin, end, cancel)?;
-        at = end;
-    }
-    Ok(())
-}
-
-/// Ends as interrupted when `cancel` becomes true.
-fn copy_range(source: &File, copy: &File, begin: u64, end: u64, cancel: &AtomicBool) -> std::io::Result<()> {
-    let (mut from, mut to) = (begin, begin);
-    while from < end {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(ErrorKind::Interrupted.into());
+        at = seek(source, SeekFrom::Hole(begin))?.min(length).min(begin + PIECE_BYTES);
+        seek(source, SeekFrom::Start(begin))?;
+        seek(copy, SeekFrom::Start(begin))?;
+        // In the kernel, where the filesystems have that.
+        if io::copy(&mut source.take(at - begin), &mut copy)? < at - begin {
+            return Err(ErrorKind::UnexpectedEof.into());
         }
-        let piece = usize::try_from(end - from).map_or(PIECE_BYTES, |rest| rest.min(PIECE_BYTES));
-        match copy_file_range(source, Some(&mut from), copy, Some(&mut to), piece) {
-            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => {}
-            // Filesystems that do not have it, and kernels that do not have it between two
-            // filesystems.
-            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return copy_by_hand(source, copy, from, end, cancel);
-            }
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(())
-}
-
-fn copy_by_hand(
-    source: &File,
-    copy: &File,
-    mut at: u64,
-    end: u64,
-    cancel: &AtomicBool,
-) -> std::io::Result<()> {
-    let mut buffer = vec![0; BUFFER_BYTES];
-    while at < end {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(ErrorKind::Interrupted.into());
-        }
-        let most = usize::try_from(end - at).map_or(BUFFER_BYTES, |rest| rest.min(BUFFER_BYTES));
-        let read = source.read_at(&mut buffer[..most], at)?;
-        if read == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-        copy.write_all_at(&buffer[..read], at)?;
-        at += read as u64;
     }
     Ok(())
 }
@@ -205,6 +163,8 @@ fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -243,9 +203,7 @@ mod tests {
         assert!(matches!(ended, Err(Error::Cancelled { .. })), "{ended:?}");
         let file = File::open(from.join("file")).unwrap();
         let copy = File::create(to.join("file")).unwrap();
-        for ended in [copy_range(&file, &copy, 0, 1, &cancel), copy_by_hand(&file, &copy, 0, 1, &cancel)] {
-            assert_eq!(ended.unwrap_err().kind(), ErrorKind::Interrupted);
-        }
+        assert_eq!(copy_data(&file, &copy, 1, &cancel).unwrap_err().kind(), ErrorKind::Interrupted);
     }
 
     #[test]
@@ -268,14 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_copied_by_hand_where_the_kernel_does_not() {
+    fn a_file_of_more_than_one_piece_is_copied_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..BUFFER_BYTES + 77).map(|index| (index % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..PIECE_BYTES + 77).map(|index| (index % 251) as u8).collect();
         fs::write(folder.path().join("from"), &bytes).unwrap();
         let source = File::open(folder.path().join("from")).unwrap();
         let copy = File::create(folder.path().join("to")).unwrap();
-        copy_by_hand(&source, &copy, 0, bytes.len() as u64, &GO_ON).unwrap();
-        assert_eq!(fs::read(folder.path().join("to")).unwrap(), bytes);
-        assert!(copy_by_hand(&source, &copy, 0, bytes.len() as u64 + 1, &GO_ON).is_err());
+        copy_data(&source, &copy, bytes.len() as u64, &GO_ON).unwrap();
+        assert!(fs::read(folder.path().join("to")).unwrap() == bytes);
     }
 }

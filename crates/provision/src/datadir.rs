@@ -119,7 +119,6 @@ pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     removed.map_err(Error::io("cannot remove the data directory", path))
 }
 
-/// Writes the mark into `path`.
 pub(crate) fn mark(path: &Path) -> Result<(), Error> {
     Folder::open(path)?.write_mark(MARK_TEXT).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }

@@ -53,8 +53,12 @@ impl Base {
     /// Looks into `path` and asks the server program in it for its version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        if let Some(family) = FAMILIES.iter().find(|family| family.program_in(path).is_some()) {
-            return family.open(path);
+        if let Ok(absolute) = path.canonicalize() {
+            for family in FAMILIES {
+                if let Some(base) = family.open(&absolute)? {
+                    return Ok(base);
+                }
+            }
         }
         let looked_for: Vec<String> = FAMILIES.iter().map(|family| family.looked_for()).collect();
         Err(Error::NoServer { path: path.to_path_buf(), looked_for: looked_for.join(", ") })

@@ -32,7 +32,7 @@ const OWNER: &str = "owner";
 pub struct Home {
     folder: TempDir,
     cgroup: Option<Cgroup>,
-    tls: Option<HomeTls>,
+    pub(crate) tls: Option<HomeTls>,
 }
 
 /// What a server needs to be reached over TLS.
@@ -78,11 +78,6 @@ impl Home {
 
     pub fn path(&self) -> &Path {
         self.folder.path()
-    }
-
-    /// Certificates and port, if the server speaks TLS.
-    pub(crate) fn tls(&self) -> Option<&HomeTls> {
-        self.tls.as_ref()
     }
 
     /// The control group of the server, if it has one.

@@ -25,7 +25,6 @@ pub(crate) struct Installer<'a> {
     /// The folder that it is called from.
     pub(crate) folder: &'a Path,
     pub(crate) tmp_dir: &'a Path,
-    /// The user wants it to end.
     pub(crate) cancel: &'a AtomicBool,
 }
 

@@ -55,8 +55,6 @@ pub use launch::{calling, find_in_path, start_detached};
 pub use leftovers::remove_leftovers;
 pub use peer::local_pid;
 pub use process::Stopped;
-pub use product::{
-    Base, Build, Embedded, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, TlsOption,
-};
+pub use product::{Base, Embedded, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, TlsOption};
 pub use running::{Data, Running};
 pub use snapshot::{Snapshot, SnapshotFile, SnapshotInfo};

@@ -18,7 +18,6 @@ const POLL: Duration = Duration::from_millis(10);
 /// more.
 const HURRY: Duration = Duration::from_millis(500);
 
-/// How a server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped {
     /// Exit code; `None` when a signal ended it.

@@ -23,14 +23,10 @@ pub(crate) struct ProductFacts {
 pub struct ConfigProduct(pub(crate) &'static ProductFacts);
 
 impl ConfigProduct {
-    pub(crate) fn base(self) -> Option<Self> {
-        self.0.base
-    }
-
     /// Whether what is said of `self` holds for `other`: what applies to MySQL applies to
     /// Percona Server.
     pub(crate) fn covers(self, other: Self) -> bool {
-        self == other || other.base() == Some(self)
+        self == other || other.0.base == Some(self)
     }
 }
 

@@ -44,7 +44,6 @@ pub(crate) struct Start<'a> {
     pub(crate) log: PathBuf,
     /// Time from spawning to the first answer.
     pub(crate) timeout: Duration,
-    /// The user wants all of it to end.
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) notes: Vec<String>,
 }
@@ -62,7 +61,8 @@ pub struct Running {
     _tmp_dir: Option<TmpDir>,
     /// The log file, absolute.
     pub log: PathBuf,
-    command_line: Vec<String>,
+    /// Program and options as they were run; it holds no secret.
+    pub command_line: Vec<String>,
     /// What a reader of the run should know about how the server was started.
     pub notes: Vec<String>,
     cancel: Arc<AtomicBool>,
@@ -154,7 +154,6 @@ impl Running {
         }
     }
 
-    /// The last `lines` lines of the log.
     pub fn log_tail(&self, lines: usize) -> String {
         log::tail(&self.log, lines)
     }
@@ -168,11 +167,6 @@ impl Running {
     /// The last errors of what this start has logged, if there are any.
     pub fn logged_errors(&self) -> Option<String> {
         log::errors(&self.log, self.log_start)
-    }
-
-    /// Program and options as they were run, for the record; it holds no secret.
-    pub fn command_line(&self) -> Vec<String> {
-        self.command_line.clone()
     }
 
     /// Asks the server to end, kills it after 60 s, and says which.
@@ -220,11 +214,7 @@ impl Drop for Running {
 /// folder.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
-    match (made.canonicalize(), made.parent(), made.file_name()) {
-        (Ok(resolved), _, _) => Ok(resolved),
-        (Err(_), Some(parent), Some(name)) => Ok(absolute(parent)?.join(name)),
-        (Err(_), _, _) => Ok(made),
-    }
+    made.canonicalize().or_else(|_| absolute_itself(&made))
 }
 
 /// The same for a folder that dbdyno makes itself: what leads to it is resolved, and a link in its

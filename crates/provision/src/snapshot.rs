@@ -13,7 +13,6 @@ use sha2::{Digest, Sha256};
 use crate::copy::{Copied, files_below, forget_cached, sync};
 use crate::{Error, datadir};
 
-/// The data in a snapshot's folder.
 const DATA: &str = "data";
 
 /// What the data are. It is written last: a snapshot that has it is whole.
@@ -68,7 +67,7 @@ impl Snapshot {
             Self { folder: folder.to_path_buf(), info: SnapshotInfo { files, bytes, sha256, knowledge } };
         sync(folder)?;
         forget_cached(&data)?;
-        snapshot.write_info()?;
+        write_about(&folder.join(ABOUT), &snapshot.info)?;
         Ok(snapshot)
     }
 
@@ -96,18 +95,18 @@ impl Snapshot {
         forget_cached(data_dir)?;
         Ok(copied)
     }
+}
 
-    fn write_info(&self) -> Result<(), Error> {
-        let path = self.folder.join(ABOUT);
-        let unfinished = self.folder.join(format!("{ABOUT}.unfinished"));
-        let write = || {
-            let mut file = File::create(&unfinished)?;
-            file.write_all(&serde_json::to_vec_pretty(&self.info)?)?;
-            file.sync_all()?;
-            fs::rename(&unfinished, &path)
-        };
-        write().map_err(Error::io("cannot write", path.clone()))
-    }
+/// Writes what data are, whole and to the disk or not at all.
+pub(crate) fn write_about(path: &Path, about: &impl Serialize) -> Result<(), Error> {
+    let unfinished = path.with_added_extension("unfinished");
+    let write = || {
+        let mut file = File::create(&unfinished)?;
+        file.write_all(&serde_json::to_vec_pretty(about)?)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)
+    };
+    write().map_err(Error::io("cannot write", path))
 }
 
 fn is_link(path: &Path) -> bool {

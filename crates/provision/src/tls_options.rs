@@ -9,7 +9,6 @@ use crate::product::TlsOption;
 /// libpq's name for the authorities that this machine trusts.
 pub(crate) const SYSTEM_ROOTS: &str = "system";
 
-/// The options that were read so far.
 #[derive(Debug, Default)]
 pub(crate) struct TlsOptions {
     pub(crate) mode: Option<TlsMode>,

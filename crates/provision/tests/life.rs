@@ -193,12 +193,12 @@ fn a_server_that_hangs_at_its_start_is_given_up_after_the_time_it_has() {
     let real = base(MYSQLS[2]);
     let fake = folder.path().join("base");
     std::fs::create_dir_all(&fake).unwrap();
-    for entry in std::fs::read_dir(real.path()).unwrap().flatten() {
+    for entry in std::fs::read_dir(&real.path).unwrap().flatten() {
         if entry.file_name() != "bin" {
             std::os::unix::fs::symlink(entry.path(), fake.join(entry.file_name())).unwrap();
         }
     }
-    let real_program = real.program().display();
+    let real_program = real.program.display();
     let script = format!("case \"$*\" in *--socket=*) kill -STOP $$ ;; esac\nexec {real_program} \"$@\"");
     write_program(&fake.join("bin/mysqld"), &script);
     let base = Base::open(&fake).unwrap();

@@ -33,7 +33,7 @@ fn require(prefix: &str) -> Base {
 
 /// The base directory `name`; `None` for other products.
 fn postgres_named(name: &str) -> Option<Base> {
-    Some(find_named(name).unwrap()).filter(|base| base.family().facts().name == "postgres")
+    Some(find_named(name).unwrap()).filter(|base| base.family.facts().name == "postgres")
 }
 
 fn started(spec: &ServerSpec) -> Server {
@@ -48,19 +48,19 @@ fn ask(server: &Server, sql: &str) -> String {
 fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
     REQUIRED.iter().for_each(|(prefix, _)| drop(require(prefix)));
     for base in list(&servers_dir()).iter().filter_map(|name| postgres_named(name)) {
-        let name = base.title();
+        let name = &base.title;
         let folder = new_folder();
         // Its own template: this is a test of initialising too.
         let template_dir = folder.path().join("templates");
         let server = started(&ServerSpec { template_dir, ..spec(&base, folder.path()) });
-        assert!(ask(&server, "SHOW server_version").starts_with(base.version()), "{name}");
+        assert!(ask(&server, "SHOW server_version").starts_with(&base.version), "{name}");
         assert_eq!(ask(&server, "SHOW listen_addresses"), "", "{name}");
         assert_eq!(ask(&server, "SHOW server_encoding"), "UTF8", "{name}");
         let place = server.data_dir.display().to_string();
         assert_eq!(ask(&server, "SHOW data_directory"), place, "{name}");
         let pid = server.pid();
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
-        assert_eq!(program, base.program().canonicalize().unwrap(), "{name}: not the server itself");
+        assert_eq!(program, base.program.canonicalize().unwrap(), "{name}: not the server itself");
         let owner = std::fs::metadata(format!("/proc/{pid}")).unwrap().uid();
         assert_ne!(owner, 0, "{name} runs as root");
         let stopped = server.stop().unwrap();
@@ -224,7 +224,7 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
         let server = started(&spec(&require(prefix), folder.path()));
         let options = server.options(Some("postgres"));
         block_on(async {
-            let claim = async |name: &str| server.base.family().claim(&options, name).await;
+            let claim = async |name: &str| server.base.family.claim(&options, name).await;
             let name = "load\"'test";
             assert_eq!(claim(name).await.unwrap(), Claim::Created);
             assert_eq!(claim(name).await.unwrap(), Claim::Ours);

@@ -37,7 +37,7 @@ fn require(prefix: &str) -> Base {
 
 /// The base directory `name`; `None` for PostgreSQL, which has tests of its own.
 fn mysql_named(name: &str) -> Option<Base> {
-    Some(find_named(name).unwrap()).filter(|base| base.family().facts().name == "mysql")
+    Some(find_named(name).unwrap()).filter(|base| base.family.facts().name == "mysql")
 }
 
 /// For tests of initialising itself: a template of their own.
@@ -66,7 +66,7 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         let server = Server::start(&initialised_here(spec(&base, folder.path()), &folder))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let version = ask(&server, "SELECT VERSION()");
-        assert!(version.starts_with(&base.release().to_string()), "{name} says {version}");
+        assert!(version.starts_with(&base.release.to_string()), "{name} says {version}");
         assert_eq!(ask(&server, "SELECT COUNT(*) FROM mysql.user WHERE user=''"), "0", "{name}");
         assert_eq!(ask(&server, "SELECT CURRENT_USER()"), "root@localhost", "{name}");
         assert_eq!(ask(&server, "SELECT @@skip_networking"), "1", "{name}");
@@ -76,7 +76,7 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
         assert_eq!(
             program,
-            base.program().canonicalize().unwrap(),
+            base.program.canonicalize().unwrap(),
             "{name}: the process is not the server itself"
         );
         let stopped = server.stop().unwrap();
@@ -143,7 +143,7 @@ fn a_server_that_dies_at_start_shows_the_end_of_its_log() {
         let error = Server::start(&spec).unwrap_err();
         assert!(matches!(error, Error::DiedAtStart { .. }), "{error}");
         let message = error.to_string();
-        assert!(message.starts_with(&format!("{} died at start (exit status: ", base.title())), "{message}");
+        assert!(message.starts_with(&format!("{} died at start (exit status: ", base.title)), "{message}");
         assert!(message.contains("unknown variable 'no_such_option=1'"), "{message}");
     }
 }
@@ -309,10 +309,10 @@ fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
         let Some(base) = mysql_named(&name) else { continue };
         let folder = new_folder();
         let spec = ServerSpec { engine: "rocksdb".to_owned(), ..spec(&base, folder.path()) };
-        let has_it = base.plugin_dir().is_some_and(|plugins| plugins.join("ha_rocksdb.so").exists());
+        let has_it = base.plugin_dir.is_some_and(|plugins| plugins.join("ha_rocksdb.so").exists());
         match Server::start(&spec) {
             Ok(server) => {
-                assert!(has_it && base.product() == ConfigProduct::MARIADB, "{name}");
+                assert!(has_it && base.product == ConfigProduct::MARIADB, "{name}");
                 let engines = "SELECT support FROM information_schema.engines WHERE engine='ROCKSDB'";
                 assert_eq!(ask(&server, engines), "YES", "{name}");
             }
@@ -329,7 +329,7 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
         block_on(async {
             let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
             let options = server.options(None);
-            let claim = async |name: &str| server.base.family().claim(&options, name).await;
+            let claim = async |name: &str| server.base.family.claim(&options, name).await;
             let name = "load`'test";
             assert_eq!(claim(name).await.unwrap(), Claim::Created);
             assert_eq!(claim(name).await.unwrap(), Claim::Ours);

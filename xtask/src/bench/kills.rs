@@ -40,7 +40,6 @@ read_write_time = "1s"
 settle_wait = "0s"
 "#;
 
-/// What came of all kills.
 #[derive(Debug, Default)]
 struct Tally {
     kills: u32,

@@ -117,7 +117,6 @@ struct Setting {
 }
 
 impl Setting {
-    /// Says what is measured next.
     fn note_round(&self, round: u32, what: &str) {
         terminal::note(&format!("round {round} of {}: {what}", self.rounds));
     }

@@ -97,7 +97,6 @@ impl Case {
     }
 }
 
-/// What one run of one program took.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     /// User and kernel time of the whole process for one event.

@@ -90,15 +90,6 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// List the plans that ship, or print one.
-///
-/// `dbdyno run @NAME` runs one as it is. To change it: dbdyno plans show NAME > my.toml
-#[derive(Debug, Parser)]
-pub(crate) struct PlansArgs {
-    #[command(subcommand)]
-    pub(crate) verb: Option<PlansVerb>,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlansVerb {
     /// Print a plan, or a file that plans refer to.

@@ -21,7 +21,6 @@ use tokio_rustls::server::TlsStream;
 use super::connections;
 use super::usage::{Usage, Used, clock_source};
 use super::wire::{Credentials, FromAgent, Task, ToAgent, converse};
-use crate::args::AgentArgs;
 use crate::exit::ExitError;
 use crate::manifest::tool;
 use crate::{host, limits, terminal, variants};
@@ -36,7 +35,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 const PULSE: Duration = Duration::from_secs(1);
 
 /// Listens, takes one conductor, and does what it says until it is gone.
-pub(crate) fn agent(args: &AgentArgs) -> Result<(), ExitError> {
+pub(crate) fn agent(listen: &str) -> Result<(), ExitError> {
     const MOST_BYTES: u64 = 1 << 20;
     let runtime = host::event_loop()?;
     let mut line = String::new();
@@ -48,8 +47,8 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<(), ExitError> {
     drop(line);
     let acceptor = credentials.acceptor().map_err(ExitError::usage)?;
     runtime.block_on(async {
-        let cannot = |error| ExitError::machine(format!("cannot listen on {}: {error}", args.listen));
-        let listener = TcpListener::bind((args.listen.as_str(), 0)).await.map_err(cannot)?;
+        let cannot = |error| ExitError::machine(format!("cannot listen on {listen}: {error}"));
+        let listener = TcpListener::bind((listen, 0)).await.map_err(cannot)?;
         terminal::out(&format!("listening on {}", listener.local_addr().map_err(cannot)?))?;
         let came = timeout(PATIENCE, conductor(&listener, &acceptor)).await;
         let stream = came.map_err(|_| ExitError::machine("no conductor has come"))?;

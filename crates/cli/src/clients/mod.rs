@@ -147,7 +147,8 @@ impl ClientHosts {
         let after = self.clocks().unwrap_or_else(|_| before.clone());
         for (index, part) in parts.iter().enumerate() {
             let connections = specs.iter().skip(index).step_by(parts.len()).count();
-            let host = self.hosts[index].record(connections, part, used[index], before[index], after[index]);
+            let host =
+                self.hosts[index].record(connections, part, used[index], [before[index], after[index]]);
             writer.event(&StepEvent::ClientHost(host))?;
         }
         Ok(end)
@@ -210,14 +211,8 @@ impl ClientHosts {
 }
 
 impl Host {
-    fn record(
-        &self,
-        connections: usize,
-        part: &HostPart,
-        used: Used,
-        before: Clock,
-        after: Clock,
-    ) -> ClientHost {
+    fn record(&self, connections: usize, part: &HostPart, used: Used, clocks: [Clock; 2]) -> ClientHost {
+        let [before, after] = clocks;
         ClientHost {
             host: self.name.clone(),
             connections: u32::try_from(connections).unwrap_or(u32::MAX),

@@ -28,7 +28,6 @@ const END: Duration = Duration::from_secs(2);
 pub(super) struct Process {
     child: Child,
     input: Option<ChildStdin>,
-    /// What it prints.
     pub(super) lines: Receiver<String>,
     log: PathBuf,
 }

@@ -119,30 +119,20 @@ fn status(comparison: &Comparison, fail_on: FailOn, gate: &[Gate]) -> Result<(),
 
 fn is_failure(step: &ComparedStep, fail_on: FailOn, gate: &[Gate]) -> bool {
     let by_rate = gate.contains(&Gate::Rate) && fails(step, fail_on);
-    by_rate || gate.contains(&Gate::P99) && p99_fails(step, fail_on)
+    // Steps without a percentile, as an index build, have nothing to fail by.
+    by_rate || gate.contains(&Gate::P99) && step.p99.as_ref().is_some_and(|p99| is_bad(p99.verdict, fail_on))
 }
 
 /// A background rate or a schedule that base kept and new did not is a regression, whatever the
 /// concurrent queries gained; so is a block in which new answered nothing.
 fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
-    match fail_on {
-        FailOn::Slower => {
-            let is_worse = matches!(step.verdict, Some(Verdict::Slower | Verdict::Missed | Verdict::Stalled));
-            is_worse || step.target_missed
-        }
-        FailOn::Undecided => {
-            !matches!(step.verdict, Some(Verdict::Same | Verdict::Faster)) || step.target_missed
-        }
-        FailOn::Never => false,
-    }
+    is_bad(step.verdict, fail_on) || step.target_missed && fail_on != FailOn::Never
 }
 
-/// Steps without a percentile, as an index build, have nothing to fail by.
-fn p99_fails(step: &ComparedStep, fail_on: FailOn) -> bool {
-    let Some(found) = &step.p99 else { return false };
+fn is_bad(verdict: Option<Verdict>, fail_on: FailOn) -> bool {
     match fail_on {
-        FailOn::Slower => found.verdict == Some(Verdict::Slower),
-        FailOn::Undecided => !matches!(found.verdict, Some(Verdict::Same | Verdict::Faster)),
+        FailOn::Slower => matches!(verdict, Some(Verdict::Slower | Verdict::Missed | Verdict::Stalled)),
+        FailOn::Undecided => !matches!(verdict, Some(Verdict::Same | Verdict::Faster)),
         FailOn::Never => false,
     }
 }

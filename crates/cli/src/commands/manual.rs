@@ -4,7 +4,7 @@
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::args::{Args, CompletionsArgs, ManArgs};
+use crate::args::Args;
 use crate::exit::ExitError;
 use crate::terminal;
 
@@ -27,11 +27,11 @@ pub(crate) fn overview() -> Result<(), ExitError> {
     terminal::out(OVERVIEW)
 }
 
-pub(crate) fn man(args: &ManArgs) -> Result<(), ExitError> {
+pub(crate) fn man(command: Option<&str>) -> Result<(), ExitError> {
     let mut whole = Args::command();
     // Names of pages and usages of commands follow from those above them.
     whole.build();
-    let command = match &args.command {
+    let command = match command {
         None => whole,
         Some(name) => whole.find_subcommand(name).cloned().ok_or_else(|| {
             let shown = whole.get_subcommands().filter(|command| !command.is_hide_set());
@@ -44,8 +44,8 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), ExitError> {
     terminal::out(&String::from_utf8_lossy(&page))
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), ExitError> {
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<(), ExitError> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "dbdyno", &mut text);
+    clap_complete::generate(shell, &mut Args::command(), "dbdyno", &mut text);
     terminal::out(&String::from_utf8_lossy(&text))
 }

@@ -153,7 +153,7 @@ fn notes(plan: &Plan, estimate: &Estimate) -> Vec<String> {
         notes.push(format!("server on {}, client on {}", server.named(), client.named()));
     }
     let WaitChoice { wait, reason } = plan.client_wait();
-    notes.push(format!("client: {}s while waiting for answers: {reason}", wait.word()));
+    notes.push(format!("client: {}s while waiting for answers: {reason}", wait.name()));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
         notes.push(format!("note: the plan's blocks alone take longer than the budget of {budget}"));
     }
@@ -285,7 +285,7 @@ fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {
         // Of a server that others run; `null` in a plan without addresses.
         "address_disk_bytes": estimate.address_disk_bytes,
         // How load threads wait for answers, `sleep` or `spin`, and why so.
-        "client_wait": wait.word(),
+        "client_wait": wait.name(),
         "client_wait_reason": reason,
         // `null` for a plan that compares nothing.
         "power": power,

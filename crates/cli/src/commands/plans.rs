@@ -3,13 +3,13 @@
 use dbdyno_report::document::Block;
 use toml::{Table, Value};
 
-use crate::args::{PlansArgs, PlansVerb};
+use crate::args::PlansVerb;
 use crate::exit::ExitError;
 use crate::shipped::{file, names};
 use crate::terminal;
 
-pub(crate) fn plans(args: &PlansArgs) -> Result<(), ExitError> {
-    match &args.verb {
+pub(crate) fn plans(verb: Option<&PlansVerb>) -> Result<(), ExitError> {
+    match verb {
         None => terminal::out_blocks(&list()),
         Some(PlansVerb::Show { name }) => {
             let (_, text) = file(name.trim_start_matches('@'))?;

@@ -363,7 +363,7 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
             host.client_threads.map_or_else(String::new, |count| format!(" --client-threads {count}"));
         // One that holds for the plan by itself holds for these CPUs too.
         let wait =
-            plan.host.client_wait.map_or_else(String::new, |wait| format!(" --client-wait {}", wait.word()));
+            plan.host.client_wait.map_or_else(String::new, |wait| format!(" --client-wait {}", wait.name()));
         terminal::note(&format!(
             "note: the client is not calibrated, so overload is not checked; to calibrate: dbdyno \
              doctor --client{}{}{threads}{wait}",

@@ -2,10 +2,10 @@
 //! records when they are asked for.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::args::ServeArgs;
 use crate::commands::site::{Site, no_runs};
 use crate::exit::ExitError;
 use crate::http::{Answer, answer};
@@ -16,14 +16,13 @@ const LIVE_SECONDS: u32 = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
 const KIND: &str = "text/html; charset=utf-8";
 
-pub(crate) fn serve(args: &ServeArgs) -> Result<(), ExitError> {
-    let site = Arc::new(Site::of(&args.folder).ok_or_else(|| no_runs(&args.folder))?);
-    let cannot = |error| {
-        ExitError::machine(format!("cannot listen on port {}: {error}; try another --port", args.port))
-    };
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, args.port))).map_err(cannot)?;
+pub(crate) fn serve(folder: &Path, port: u16) -> Result<(), ExitError> {
+    let site = Arc::new(Site::of(folder).ok_or_else(|| no_runs(folder))?);
+    let cannot =
+        |error| ExitError::machine(format!("cannot listen on port {port}: {error}; try another --port"));
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    terminal::out(&format!("runs of {}: http://{address}/ (Ctrl-C ends)", args.folder.display()))?;
+    terminal::out(&format!("runs of {}: http://{address}/ (Ctrl-C ends)", folder.display()))?;
     for stream in listener.incoming().flatten() {
         let site = Arc::clone(&site);
         // A browser that went away is no fault of ours.

@@ -10,7 +10,7 @@ use dbdyno_report::notice_text;
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 
 use crate::conductor::database::{CellPaths, Database};
-use crate::conductor::{Conductor, Ending, Stop, ending};
+use crate::conductor::{Conductor, Ending, OpenCell, Stop, ending};
 use crate::exit::ExitError;
 use crate::variants::Prepared;
 use crate::{limits, option_files, time};
@@ -26,30 +26,25 @@ pub(super) struct Described {
 impl Conductor<'_> {
     /// Runs one cell: its database is locked and provided, the steps run, the database is given
     /// back. Its server may stop while that of the `next` cell starts.
-    pub(super) fn cell(
-        &mut self,
-        id: &CellId,
-        next: Option<&CellId>,
-        writer: &mut CellWriter,
-    ) -> Result<Ending, Stop> {
-        self.progress.cell(id, self.plan.blocks.max(id.block));
+    pub(super) fn cell(&mut self, cell: &mut OpenCell<'_>, next: Option<&CellId>) -> Result<Ending, Stop> {
+        self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
         // The look at the variant before the run is no part of its first cell.
-        self.connections(id);
-        self.hold(id, writer)?;
-        let snapshot = self.snapshot(id);
-        let ended = match self.provided(id, writer, snapshot.as_ref()) {
+        self.connections(cell.id);
+        self.hold(cell)?;
+        let snapshot = self.snapshot(cell.id);
+        let ended = match self.provided(cell, snapshot.as_ref()) {
             Ok(mut database) => {
-                let walked = self.described(id, writer, &database).and_then(|described| {
-                    self.steps(id, writer, &mut database, described, snapshot.as_ref())
-                });
+                let walked = self
+                    .described(cell, &database)
+                    .and_then(|described| self.steps(cell, &mut database, described, snapshot.as_ref()));
                 let ended = ending(walked.map(|()| (Outcome::Completed, None)))?;
-                let ended = self.explained(ended, writer, &database)?;
-                self.give_back(id, next, writer, database)?;
+                let ended = self.explained(ended, &mut cell.writer, &database)?;
+                self.give_back(cell, next, database)?;
                 ended
             }
             Err(stop) => ending(Err(stop))?,
         };
-        self.still_held(id, writer, ended)
+        self.still_held(cell, ended)
     }
 
     /// What the connections to the cell's variant agreed on since this was last asked.
@@ -68,36 +63,32 @@ impl Conductor<'_> {
     }
 
     /// Sees to it that the cell's database is locked, and reports who else is at work.
-    fn hold(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<(), Stop> {
-        let held = self.runtime.block_on(self.holds.renew(&id.variant));
-        self.warn(writer, held.map_err(Stop::failed)?)?;
-        let company = self.runtime.block_on(self.holds.company(&id.variant));
-        self.warn(writer, company)?;
-        let others = self.holds.new_runs();
-        Ok(self.warn(writer, others)?)
+    fn hold(&mut self, cell: &mut OpenCell<'_>) -> Result<(), Stop> {
+        let held = self.runtime.block_on(self.holds.renew(&cell.id.variant));
+        self.warn(&mut cell.writer, held.map_err(Stop::failed)?)?;
+        let company = self.runtime.block_on(self.holds.company(&cell.id.variant));
+        self.warn(&mut cell.writer, company)?;
+        let others = self.holds.others.new_ones();
+        Ok(self.warn(&mut cell.writer, others)?)
     }
 
     /// The ending of a cell whose database may have been locked by another run meanwhile.
-    fn still_held(
-        &mut self,
-        id: &CellId,
-        writer: &mut CellWriter,
-        (outcome, message): Ending,
-    ) -> Result<Ending, Stop> {
+    fn still_held(&mut self, cell: &mut OpenCell<'_>, ended: Ending) -> Result<Ending, Stop> {
         if self.cancelled() {
-            return Ok((outcome, message));
+            return Ok(ended);
         }
-        let held = self.runtime.block_on(self.holds.renew(&id.variant));
+        let held = self.runtime.block_on(self.holds.renew(&cell.id.variant));
         let taken = match held {
             Ok(lost) => {
-                self.warn(writer, lost)?;
-                return Ok((outcome, message));
+                self.warn(&mut cell.writer, lost)?;
+                return Ok(ended);
             }
             Err(taken) => taken,
         };
         // Since when is not known: any of the steps may have run with the other run's load, and its
         // rows in the tables.
-        writer.event(&CellEvent::Invalid { at: time::now(), reason: taken.clone() })?;
+        cell.writer.event(&CellEvent::Invalid { at: time::now(), reason: taken.clone() })?;
+        let (outcome, message) = ended;
         Ok(match outcome {
             Outcome::Completed => (Outcome::Failed, Some(taken)),
             Outcome::Failed => {
@@ -120,18 +111,13 @@ impl Conductor<'_> {
     }
 
     /// The database of the cell, on fresh data or on a copy of the snapshot.
-    fn provided(
-        &mut self,
-        id: &CellId,
-        writer: &mut CellWriter,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<Database, Stop> {
+    fn provided(&mut self, cell: &mut OpenCell<'_>, snapshot: Option<&Snapshot>) -> Result<Database, Stop> {
         self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
-        let provided = self.provide(id, writer, snapshot);
+        let provided = self.provide(cell, snapshot);
         let has_waited = self.has_waited_for_stop()?;
         if provided.is_err() && has_waited && !self.cancelled() {
             // Two servers may have been too much for the machine.
-            return self.provide(id, writer, snapshot);
+            return self.provide(cell, snapshot);
         }
         provided
     }
@@ -139,17 +125,16 @@ impl Conductor<'_> {
     /// Stops the cell's server and removes its data; while the next cell begins where both fit.
     fn give_back(
         &mut self,
-        id: &CellId,
+        cell: &mut OpenCell<'_>,
         next: Option<&CellId>,
-        writer: &mut CellWriter,
         database: Database,
     ) -> Result<(), ExitError> {
         if database.can_turn() && self.overlaps(next) {
-            self.begin_to_stop(id, database);
+            self.begin_to_stop(cell.id, database);
             return Ok(());
         }
         self.progress.busy("stopping");
-        self.warn(writer, self.end_of(database))
+        self.warn(&mut cell.writer, self.end_of(database))
     }
 
     /// An ending with what the server says of it.
@@ -214,10 +199,10 @@ impl Conductor<'_> {
     /// Asks the server what it is, and opens the workload on it.
     pub(super) fn described(
         &mut self,
-        id: &CellId,
-        writer: &mut CellWriter,
+        cell: &mut OpenCell<'_>,
         database: &Database,
     ) -> Result<Described, Stop> {
+        let OpenCell { id, writer, .. } = cell;
         for text in database.notes() {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }

@@ -58,34 +58,22 @@ impl Database {
         home: Option<Home>,
         data: Data,
     ) -> Result<Self, Fault> {
-        let mut database = Self::provided(variant, place, home, data).await?;
-        database.endpoint.commit_each_statement().await?;
-        Ok(database)
-    }
-
-    async fn provided(
-        variant: &Prepared,
-        place: &CellPaths,
-        home: Option<Home>,
-        data: Data,
-    ) -> Result<Self, Fault> {
-        match &variant.source {
+        let mut database = match &variant.source {
             Source::Null => {
                 let target = Target::Null(null::Options::default());
-                Ok(Self::new(Endpoint { target, capabilities: null::capabilities() }, true))
+                Self::new(Endpoint { target, capabilities: null::capabilities() }, true)
             }
             Source::Embedded { settings, notes } => {
-                let database = Self::embedded(settings, place, data)?;
-                Ok(Self { config_notes: notes.clone(), ..database })
+                Self { config_notes: notes.clone(), ..Self::embedded(settings, place, data)? }
             }
             Source::External(endpoint) => {
                 let found_pid = endpoint.target.login().and_then(|login| local_pid(&login.address));
-                Ok(Self { found_pid, ..Self::new((**endpoint).clone(), false) })
+                Self { found_pid, ..Self::new((**endpoint).clone(), false) }
             }
             Source::Owned { base, is_configured, config, engine } => {
                 let config = config.as_deref();
                 let spec = ServerSpec {
-                    base: base.clone(),
+                    base: (**base).clone(),
                     option_file: option_file(base, *is_configured, variant, place)?,
                     initial_options: config
                         .map(|config| config.rendered.initdb_options())
@@ -101,15 +89,13 @@ impl Database {
                 let server = homed(home, variant);
                 let server = server.and_then(|home| Server::start_in(home, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
-                let database = Self::with_database(server, engine, &variant.manner, data).await?;
-                Ok(database.noting(config))
+                let config_notes = config.map(|config| config.notes.clone()).unwrap_or_default();
+                let started = Self::with_database(server, engine, &variant.manner, data).await?;
+                Self { config_notes, ..started }
             }
-        }
-    }
-
-    fn noting(mut self, config: Option<&VariantConfig>) -> Self {
-        self.config_notes = config.map(|config| config.notes.clone()).unwrap_or_default();
-        self
+        };
+        database.endpoint.commit_each_statement().await?;
+        Ok(database)
     }
 
     fn new(endpoint: Endpoint, owned: bool) -> Self {
@@ -144,7 +130,7 @@ impl Database {
         if data == Data::Fresh {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
-        let folder = server.base.family().folder_of(&mut session, DATABASE, engine).await?;
+        let folder = server.base.family.folder_of(&mut session, DATABASE, engine).await?;
         session.close().await;
         let endpoint = server.target(Some(DATABASE), manner).endpoint(engine, true);
         Ok(Self {
@@ -270,7 +256,7 @@ fn option_file(
     place: &CellPaths,
 ) -> Result<Option<PathBuf>, String> {
     let info = &variant.info;
-    let (_, ending) = base.family().facts().option_file;
+    let (_, ending) = base.family.facts().option_file;
     is_configured
         .then(|| option_files::write(&place.config_dir, &info.name, ending, &info.config))
         .transpose()

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
     kept: Vec<HeldDatabase>,
-    others: OtherRuns,
+    pub(crate) others: OtherRuns,
     /// Other runs on this host; which databases could not be locked, and why.
     pub(crate) doubts: Vec<String>,
 }
@@ -104,11 +104,6 @@ impl Holds {
             // Of a server that is not there, the next connection will find out.
             Ok(Held::Impossible(_)) | Err(_) => Ok(None),
         }
-    }
-
-    /// What to report of runs that have begun on this host since this was last asked.
-    pub(crate) fn new_runs(&mut self) -> Option<String> {
-        self.others.new_ones()
     }
 
     /// What to report where others are at work in the variant's database: what a run has left that

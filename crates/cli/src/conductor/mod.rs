@@ -70,6 +70,14 @@ pub(crate) struct Tally {
     pub(crate) interrupted: bool,
 }
 
+/// A cell that runs, with its record.
+pub(crate) struct OpenCell<'a> {
+    pub(crate) id: &'a CellId,
+    pub(crate) writer: CellWriter,
+    /// It goes no further.
+    ended: Option<Ending>,
+}
+
 impl Conductor<'_> {
     /// Runs `cells` in order, then what a budget of time adds to them. `before` is how those went
     /// that an earlier process ran: the run is complete when all of its cells are. Fails when the
@@ -93,9 +101,9 @@ impl Conductor<'_> {
                 match chunk {
                     [cell] if !alternates => {
                         let next = chunks.peek().and_then(|cells| cells.first());
-                        let mut writer = self.begun(cell)?;
-                        let ending = ending(self.cell(cell, next, &mut writer))?;
-                        self.ended(cell, writer, ending, &mut tally)?;
+                        let mut cell = self.begun(cell)?;
+                        let ending = ending(self.cell(&mut cell, next))?;
+                        self.ended(cell, ending, &mut tally)?;
                     }
                     block => self.round(block, &mut up, &mut tally)?,
                 }
@@ -110,29 +118,24 @@ impl Conductor<'_> {
         Ok(tally)
     }
 
-    /// The record of a cell that begins.
-    fn begun(&mut self, cell: &CellId) -> Result<CellWriter, ExitError> {
+    fn begun<'id>(&mut self, id: &'id CellId) -> Result<OpenCell<'id>, ExitError> {
         let elapsed_us = Some(self.clock.elapsed_us());
-        self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: cell.clone(), elapsed_us })?;
-        let mut writer = self.writer.cell(cell)?;
+        self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: id.clone(), elapsed_us })?;
+        let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
-        Ok(writer)
+        Ok(OpenCell { id, writer, ended: None })
     }
 
-    fn ended(
-        &mut self,
-        cell: &CellId,
-        mut writer: CellWriter,
-        (mut outcome, message): Ending,
-        tally: &mut Tally,
-    ) -> Result<(), ExitError> {
+    fn ended(&mut self, cell: OpenCell<'_>, ending: Ending, tally: &mut Tally) -> Result<(), ExitError> {
+        let OpenCell { id, mut writer, .. } = cell;
+        let (mut outcome, message) = ending;
         // A signal for all processes (a shutdown, a job's end) stops the server too: what fails
         // then is not the server's fault, and the cell is to run again.
         if outcome == Outcome::Failed && self.cancelled() {
             outcome = Outcome::Interrupted;
         }
         self.progress.cell_over();
-        let connections = self.connections(cell);
+        let connections = self.connections(id);
         let event = CellEvent::Ended { at: time::now(), outcome, message: message.clone(), connections };
         writer.event(&event)?;
         match outcome {
@@ -140,11 +143,11 @@ impl Conductor<'_> {
             Outcome::Failed => {
                 tally.failed += 1;
                 let why = message.as_deref().unwrap_or("no reason was given");
-                self.progress.line(&format!("error: {cell} failed: {why}"));
+                self.progress.line(&format!("error: {id} failed: {why}"));
             }
             Outcome::Interrupted => {}
         }
-        let (cell, elapsed_us) = (cell.clone(), Some(self.clock.elapsed_us()));
+        let (cell, elapsed_us) = (id.clone(), Some(self.clock.elapsed_us()));
         self.writer.event(&RunEvent::CellEnded { at: time::now(), cell, outcome, message, elapsed_us })?;
         Ok(())
     }

@@ -12,7 +12,7 @@ use dbdyno_workloads::Work;
 use serde_json::{Map, Value, json};
 
 use crate::conductor::database::Database;
-use crate::conductor::{Conductor, Stop};
+use crate::conductor::{Conductor, OpenCell, Stop};
 use crate::exit::Fault;
 use crate::{host, time};
 
@@ -98,15 +98,15 @@ impl Conductor<'_> {
 
     /// A home for the cell's server with the memory limit of its variant; `None` without a limit.
     /// Where the limit cannot be set and the plan says to go on, the record warns of it.
-    fn limited_home(&self, id: &CellId, writer: &mut CellWriter) -> Result<Option<Home>, Stop> {
-        let Some(limit) = self.plan.server_memory(&id.variant) else { return Ok(None) };
+    fn limited_home(&self, cell: &mut OpenCell<'_>) -> Result<Option<Home>, Stop> {
+        let Some(limit) = self.plan.server_memory(&cell.id.variant) else { return Ok(None) };
         match Home::new().and_then(|home| home.with_memory_limit(limit.0)) {
             Ok(home) => Ok(Some(home)),
             Err(error @ dbdyno_provision::Error::Cgroup { .. })
                 if self.plan.host.no_memory_limit == NoLimit::Warn =>
             {
                 let text = format!("the server ran without the memory limit that the plan asks for: {error}");
-                writer.event(&CellEvent::Warning { at: time::now(), text })?;
+                cell.writer.event(&CellEvent::Warning { at: time::now(), text })?;
                 Ok(None)
             }
             Err(error) => Err(Stop::failed(error)),
@@ -117,38 +117,36 @@ impl Conductor<'_> {
     /// What a failed start leaves is removed.
     pub(crate) fn provide(
         &mut self,
-        id: &CellId,
-        writer: &mut CellWriter,
+        cell: &mut OpenCell<'_>,
         snapshot: Option<&Snapshot>,
     ) -> Result<Database, Stop> {
-        let provided = self.fresh_or_copied(id, writer, snapshot);
+        let provided = self.fresh_or_copied(cell, snapshot);
         if provided.is_err() && !self.plan.host.keep_data {
-            let left = match dbdyno_provision::remove_data(&self.data_dir(id)) {
+            let left = match dbdyno_provision::remove_data(&self.data_dir(cell.id)) {
                 // It stays; that the cell failed because of it is said already.
                 Ok(()) | Err(dbdyno_provision::Error::NotOurs { .. }) => None,
                 Err(error) => Some(error.to_string()),
             };
-            self.warn(writer, left)?;
+            self.warn(&mut cell.writer, left)?;
         }
         provided
     }
 
     fn fresh_or_copied(
         &mut self,
-        id: &CellId,
-        writer: &mut CellWriter,
+        cell: &mut OpenCell<'_>,
         snapshot: Option<&Snapshot>,
     ) -> Result<Database, Stop> {
-        let home = self.limited_home(id, writer)?;
-        let place = self.place(id, self.log_file(id, true));
+        let home = self.limited_home(cell)?;
+        let place = self.place(cell.id, self.log_file(cell.id, true));
         let mut data = Data::Fresh;
         if let Some(snapshot) = snapshot {
             let began = Instant::now();
             let figures = snapshot.restore(&place.data_dir, &self.cancel).map_err(Stop::failed)?;
-            self.write_works(writer, Ok(vec![work("restore", began, copied(figures))]))?;
+            self.write_works(&mut cell.writer, Ok(vec![work("restore", began, copied(figures))]))?;
             data = Data::AsItIs;
         }
-        let variant = self.prepared(id)?;
+        let variant = self.prepared(cell.id)?;
         let provided = self.unless_cancelled(Database::provide(variant, &place, home, data));
         provided.ok_or_else(|| Stop::failed(STOPPED))?.map_err(Stop::failed)
     }

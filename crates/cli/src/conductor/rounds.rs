@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_plan::further_cells;
-use dbdyno_record::{CellEvent, CellId, CellWriter, Outcome, ServerInfo};
+use dbdyno_record::{CellEvent, CellId, Outcome, ServerInfo};
 use dbdyno_workloads::AnyWorkload;
 
 use crate::conductor::cell::Described;
 use crate::conductor::database::Database;
 use crate::conductor::steps::CellSteps;
-use crate::conductor::{Conductor, Ending, Stop, Tally, ending};
+use crate::conductor::{Conductor, OpenCell, Stop, Tally, ending};
 use crate::exit::ExitError;
 use crate::time;
 
@@ -29,13 +29,6 @@ struct Server {
     misloaded: Vec<String>,
 }
 
-struct Open<'a> {
-    id: &'a CellId,
-    writer: CellWriter,
-    /// It goes no further.
-    ended: Option<Ending>,
-}
-
 impl Conductor<'_> {
     /// The cells of one block: every measured step on one server after the other, in an order that
     /// is drawn for each step.
@@ -46,10 +39,7 @@ impl Conductor<'_> {
         tally: &mut Tally,
     ) -> Result<(), ExitError> {
         let Some(block) = cells.first().map(|cell| cell.block) else { return Ok(()) };
-        let mut open = Vec::new();
-        for id in cells {
-            open.push(Open { id, writer: self.begun(id)?, ended: None });
-        }
+        let mut open = cells.iter().map(|id| self.begun(id)).collect::<Result<Vec<_>, _>>()?;
         self.bring_up(&mut open, up)?;
         for index in self.measured(&mut open, up) {
             for variant in self.drawn(block, index) {
@@ -72,14 +62,15 @@ impl Conductor<'_> {
                 }
             }
         }
-        for Open { id, writer, ended } in open {
-            self.ended(id, writer, ended.unwrap_or((Outcome::Completed, None)), tally)?;
+        for mut cell in open {
+            let ended = cell.ended.take().unwrap_or((Outcome::Completed, None));
+            self.ended(cell, ended, tally)?;
         }
         Ok(())
     }
 
     /// Servers that are not up yet are started and loaded, one after the other.
-    fn bring_up(&mut self, open: &mut [Open<'_>], up: &mut Up) -> Result<(), ExitError> {
+    fn bring_up(&mut self, open: &mut [OpenCell<'_>], up: &mut Up) -> Result<(), ExitError> {
         for cell in open.iter_mut() {
             if self.cancelled() {
                 break;
@@ -99,20 +90,19 @@ impl Conductor<'_> {
 
     /// Starts the server of a cell and loads its data; `None` when that failed, which ends the
     /// cell.
-    fn brought_up(&mut self, cell: &mut Open<'_>) -> Result<Option<Server>, ExitError> {
+    fn brought_up(&mut self, cell: &mut OpenCell<'_>) -> Result<Option<Server>, ExitError> {
         self.progress.busy("starting on fresh data");
-        let database = match self.provide(cell.id, &mut cell.writer, None) {
+        let database = match self.provide(cell, None) {
             Ok(database) => database,
             Err(stop) => {
                 cell.ended = Some(ending(Err(stop))?);
                 return Ok(None);
             }
         };
-        let Described { session, workload, server: info } =
-            match self.described(cell.id, &mut cell.writer, &database) {
-                Ok(described) => described,
-                Err(stop) => return self.given_up(cell, stop, database).map(|()| None),
-            };
+        let Described { session, workload, server: info } = match self.described(cell, &database) {
+            Ok(described) => described,
+            Err(stop) => return self.given_up(cell, stop, database).map(|()| None),
+        };
         let mut server = Server { database, session, workload, info, misloaded: Vec::new() };
         for index in 0..server.workload.load_steps() {
             if let Err(stop) = self.step_on(cell, &mut server, index) {
@@ -122,13 +112,13 @@ impl Conductor<'_> {
         Ok(Some(server))
     }
 
-    fn measured(&self, open: &mut [Open<'_>], up: &mut Up) -> Vec<usize> {
+    fn measured(&self, open: &mut [OpenCell<'_>], up: &mut Up) -> Vec<usize> {
         let Some(cell) = open.iter_mut().find(|cell| up.0.contains_key(&cell.id.variant)) else {
             return Vec::new();
         };
         let Some(server) = up.0.get_mut(&cell.id.variant) else { return Vec::new() };
         let loads = server.workload.load_steps();
-        let steps = CellSteps::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
+        let steps = CellSteps::new(cell, &mut server.database, &mut *server.workload);
         self.steps_of(&steps, loads)
     }
 
@@ -140,9 +130,8 @@ impl Conductor<'_> {
         further_cells(self.plan, draw, |_| true).into_iter().map(|cell| cell.variant).collect()
     }
 
-    fn step_on(&mut self, cell: &mut Open<'_>, server: &mut Server, index: usize) -> Result<(), Stop> {
-        let mut steps =
-            CellSteps::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
+    fn step_on(&mut self, cell: &mut OpenCell<'_>, server: &mut Server, index: usize) -> Result<(), Stop> {
+        let mut steps = CellSteps::new(cell, &mut server.database, &mut *server.workload);
         steps.misloaded = std::mem::take(&mut server.misloaded);
         let went = self.one_step(&mut steps, index, &mut server.session, false);
         server.misloaded = steps.misloaded;
@@ -150,7 +139,7 @@ impl Conductor<'_> {
     }
 
     /// A cell that has failed takes its server with it: the next block starts a new one.
-    fn given_up(&mut self, cell: &mut Open<'_>, stop: Stop, database: Database) -> Result<(), ExitError> {
+    fn given_up(&mut self, cell: &mut OpenCell<'_>, stop: Stop, database: Database) -> Result<(), ExitError> {
         let ended = ending(Err(stop))?;
         cell.ended = Some(self.explained(ended, &mut cell.writer, &database)?);
         let odd = self.end_of(database);

@@ -5,13 +5,14 @@ use dbdyno_drivers::{AnySession, Session};
 use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellId, CellWriter, Outcome};
 use dbdyno_workloads::AnyWorkload;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::conductor::cell::Described;
 use crate::conductor::database::Database;
 use crate::conductor::reset::{DataChange, Reset, StepStart, reset_before};
 use crate::conductor::step::{Ran, StepTask};
-use crate::conductor::{Conductor, Stop};
+use crate::conductor::{Conductor, OpenCell, Stop};
 
 /// Place for the name of a step in the line that reports it.
 const LEAST_WIDTH: usize = 8;
@@ -33,56 +34,45 @@ pub(super) struct CellSteps<'a> {
 }
 
 /// What is known of the tables as the load has left them; a snapshot of them keeps it.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Loaded {
+    #[serde(rename = "workload")]
     knowledge: Value,
     /// The content checks after the load that failed, in words.
     faults: Vec<String>,
 }
 
 impl Loaded {
-    fn to_json(&self) -> Value {
-        json!({ "workload": self.knowledge, "faults": self.faults })
-    }
-
-    /// What [`Loaded::to_json`] wrote. Anything else is the workload's alone, which is all that
-    /// snapshots of old have.
+    /// Anything else than this is the workload's alone, which is all that snapshots of old have.
     fn from_json(value: &Value) -> Self {
-        let (Some(knowledge), Some(faults)) = (value.get("workload"), value.get("faults")) else {
-            return Self { knowledge: value.clone(), faults: Vec::new() };
-        };
-        let words = faults.as_array().into_iter().flatten().filter_map(Value::as_str);
-        Self { knowledge: knowledge.clone(), faults: words.map(str::to_owned).collect() }
+        let alone = |_| Self { knowledge: value.clone(), faults: Vec::new() };
+        Self::deserialize(value).unwrap_or_else(alone)
     }
 }
 
 impl<'a> CellSteps<'a> {
     pub(super) fn new(
-        id: &'a CellId,
-        writer: &'a mut CellWriter,
+        cell: &'a mut OpenCell<'_>,
         database: &'a mut Database,
         workload: &'a mut dyn AnyWorkload,
     ) -> Self {
         let names = workload.steps();
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
         let blank = workload.knowledge();
-        let (began_on_copy, misloaded, has_measured) = (false, Vec::new(), false);
         Self {
-            id,
-            writer,
+            id: cell.id,
+            writer: &mut cell.writer,
             database,
             workload,
             names,
             name_width,
             blank,
-            began_on_copy,
-            misloaded,
-            has_measured,
+            began_on_copy: false,
+            misloaded: Vec::new(),
+            has_measured: false,
         }
     }
-}
 
-impl CellSteps<'_> {
     fn recall(&mut self, snapshot: &Snapshot) -> Result<(), Stop> {
         let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info.knowledge);
         self.misloaded = faults;
@@ -94,14 +84,13 @@ impl Conductor<'_> {
     /// Runs the steps of a cell; those of the load are left out on a copy of loaded data.
     pub(super) fn steps(
         &mut self,
-        id: &CellId,
-        writer: &mut CellWriter,
+        cell: &mut OpenCell<'_>,
         database: &mut Database,
         described: Described,
         snapshot: Option<&Snapshot>,
     ) -> Result<(), Stop> {
         let Described { mut session, mut workload, .. } = described;
-        let mut steps = CellSteps::new(id, writer, database, &mut *workload);
+        let mut steps = CellSteps::new(cell, database, &mut *workload);
         let mut first = 0;
         if let Some(snapshot) = snapshot {
             steps.recall(snapshot)?;
@@ -149,7 +138,7 @@ impl Conductor<'_> {
         // After a repeated load nothing would be cold.
         let now = Reset { is_cold: reset.is_cold && reset.data != DataChange::Anew, ..reset };
         let restarted =
-            self.reset_before(steps.id, steps.writer, steps.database, session, now, loaded.to_json());
+            self.reset_before(steps.id, steps.writer, steps.database, session, now, json!(loaded));
         let mut session = restarted.map_err(here)?;
         if reset.data == DataChange::Restore
             && let Some(snapshot) = self.snapshot(steps.id)
@@ -222,7 +211,7 @@ mod tests {
         let knowledge = json!({ "rows": "2000" });
         for faults in [vec!["table sbtest1: rows is 1999, must be 2000".to_owned()], Vec::new()] {
             let loaded = Loaded { knowledge: knowledge.clone(), faults };
-            assert_eq!(Loaded::from_json(&loaded.to_json()), loaded);
+            assert_eq!(Loaded::from_json(&json!(loaded)), loaded);
         }
         assert_eq!(Loaded::from_json(&knowledge), Loaded { knowledge, faults: Vec::new() });
     }

@@ -228,7 +228,7 @@ impl Fleet<'_> {
         block: u32,
         shipment: Option<&Arc<Shipment>>,
     ) -> Result<Task, ExitError> {
-        if let Some(others) = self.holds.new_runs() {
+        if let Some(others) = self.holds.others.new_ones() {
             self.warn(others)?;
         }
         let templates = self.templates.as_deref();

@@ -177,24 +177,16 @@ impl<'a> Seen<'a> {
     }
 
     fn line(&mut self) {
-        let (invocation, warmup_us) = (self.invocation, self.warmup_us());
+        let Invocation { threads, percentile, .. } = *self.invocation;
         let seconds = (self.last_us - self.line_us) as f64 / 1e6;
-        let total = self.last_us.saturating_sub(warmup_us) as f64 / 1e6;
+        let total = self.last_us.saturating_sub(self.warmup_us()) as f64 / 1e6;
         let part = std::mem::take(&mut self.part);
-        let stat = part.stat(invocation.threads, invocation.percentile, seconds, total);
+        let stat = part.stat(threads, percentile, seconds, total);
         // A reader of the lines that has gone is seen at the end.
         let _ = match self.workload.report("intermediate", &stat) {
             Ok(true) => printed(self.workload),
             Ok(false) => {
-                let asks = self.asks();
-                terminal::out(&text::interval(
-                    &part,
-                    invocation.threads,
-                    invocation.percentile,
-                    seconds,
-                    total,
-                    asks,
-                ))
+                terminal::out(&text::interval(&part, threads, percentile, seconds, total, self.asks()))
             }
             Err(problem) => {
                 terminal::warning(&problem);

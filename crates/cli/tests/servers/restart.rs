@@ -46,7 +46,7 @@ fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
     let dir = desk.run_dir();
     wait_until_in_step(&mut running, &dir, STEP);
 
-    let line = server.command_line();
+    let line = &server.command_line;
     kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGKILL).unwrap();
     let events = dir.join("cells").join(STEP).join("events.jsonl");
     wait_for("the step to lose its connections", || {

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use crate::Error;
 
-/// A server that can be got.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {

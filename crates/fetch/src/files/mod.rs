@@ -39,7 +39,6 @@ struct Goal<'a> {
     downloads: &'a Path,
     /// Folder that outlives this fetch, for package lists.
     lists: &'a Path,
-    /// Set when no one wants it any more.
     cancel: &'a AtomicBool,
 }
 
@@ -68,14 +67,14 @@ pub(crate) fn fetch(
     let lists = servers_dir.join(".apt");
     let goal = Goal {
         entry,
-        partial: partial.path(),
+        partial: &partial.path,
         base: &base,
         downloads: downloads.path(),
         lists: &lists,
         cancel,
     };
     unpack(&goal, log)?;
-    if !Base::is_in(partial.path()) {
+    if !Base::is_in(&partial.path) {
         return Err(unfetchable(entry, "the unpacked files hold no server program: the source has changed"));
     }
     partial.become_whole(&base)

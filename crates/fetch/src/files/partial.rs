@@ -15,7 +15,7 @@ pub(super) const DOWNLOADS: &str = ".download-";
 /// The folder in which a base directory is made. Dropping the value removes it.
 #[derive(Debug)]
 pub(crate) struct Partial {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Partial {
@@ -32,10 +32,6 @@ impl Partial {
         let (base, path) = (servers_dir.join(name), servers_dir.join(format!("{name}{ENDING}")));
         fs::rename(&base, &path).map_err(Error::io("cannot rename", base))?;
         Ok(Self { path })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Renames the folder to `base`: it is whole.

@@ -19,7 +19,8 @@ pub(crate) fn by_data_mode(
     loaded_bytes: u64,
     stays_up: bool,
 ) {
-    let measured = measured(options.steps());
+    // After the load.
+    let measured: Vec<StepOutline> = options.steps().into_iter().filter(|step| !step.loads).collect();
     let Some(StepOutline { name: first, .. }) = measured.first() else { return };
     let Needs { data: mode, cold, .. } = options.needs();
     let restart_seconds = speed.restart_seconds;
@@ -28,36 +29,29 @@ pub(crate) fn by_data_mode(
     if stays_up {
         cell.once = before.iter().map(|step| step.name.clone()).collect();
     }
+    let mut add = |name: &str, detail: &str, time| cell.steps.push(StepEstimate::new(name, detail, time));
     if mode.uses_snapshot() {
         cell.once =
             before.iter().filter(|step| step.name != "prepare").map(|step| step.name.clone()).collect();
         cell.once.push("snapshot".to_owned());
-        cell.steps.push(StepEstimate::new(
-            "snapshot",
-            "taken once, with a stop and a start",
-            seconds(restart_seconds),
-        ));
+        add("snapshot", "taken once, with a stop and a start", seconds(restart_seconds));
     }
     let again = later_groups(&measured);
     if mode == DataMode::Reset && again > 0 {
         let load: Duration = before.iter().map(|step| step.duration).sum();
         let detail = format!("{} fresh data, loaded again", times(again));
-        cell.steps.push(StepEstimate::new("reset", &detail, load.saturating_mul(again)));
+        add("reset", &detail, load.saturating_mul(again));
     }
     let restarts = restarts(mode, &cold, &measured);
     if restarts > 0 {
         let detail = format!("{} a stop and a start", times(restarts));
-        cell.steps.push(StepEstimate::new(
-            "restart",
-            &detail,
-            seconds(restart_seconds * f64::from(restarts)),
-        ));
+        add("restart", &detail, seconds(restart_seconds * f64::from(restarts)));
     }
     let copies = copies(mode, &measured);
     if copies > 0 {
         let each = loaded_bytes as f64 / COPIED_BYTES_PER_SECOND;
         let detail = format!("{} a copy of the loaded data", times(copies));
-        cell.steps.push(StepEstimate::new("restore", &detail, seconds(each * f64::from(copies))));
+        add("restore", &detail, seconds(each * f64::from(copies)));
     }
     cell.duration =
         cell.steps.iter().map(|step| step.duration).fold(Duration::ZERO, Duration::saturating_add);
@@ -65,11 +59,6 @@ pub(crate) fn by_data_mode(
 
 fn times(number: u32) -> String {
     if number == 1 { "once".to_owned() } else { format!("{number} times") }
-}
-
-/// The steps after the load.
-fn measured(steps: Vec<StepOutline>) -> Vec<StepOutline> {
-    steps.into_iter().filter(|step| !step.loads).collect()
 }
 
 /// Steps after the first that begin on data of their own.

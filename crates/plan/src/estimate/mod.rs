@@ -12,7 +12,6 @@ use data_mode::by_data_mode;
 use crate::model::assumed;
 use crate::{Design, Plan, StepEstimate, Variant, WorkloadOptions};
 
-/// Forecast of a whole plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
     /// How often each cell runs.
@@ -35,7 +34,6 @@ pub struct Estimate {
     pub address_disk_bytes: Option<u64>,
 }
 
-/// Forecast of one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellEstimate {
     pub variant: String,

@@ -5,16 +5,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Host, Plan, VariantKind};
-use crate::CpuList;
+use crate::{CpuList, named};
 
-/// How load threads wait for answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ClientWait {
-    /// Until an answer wakes them: the server pays for the waking.
-    Sleep,
-    /// They ask for answers without a pause.
-    Spin,
+named! {
+    /// How load threads wait for answers.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ClientWait {
+        /// Until an answer wakes them: the server pays for the waking.
+        Sleep = "sleep",
+        /// They ask for answers without a pause.
+        Spin = "spin",
+    }
 }
 
 /// How load threads wait in a run, and why so.
@@ -22,16 +24,6 @@ pub enum ClientWait {
 pub struct WaitChoice {
     pub wait: ClientWait,
     pub reason: String,
-}
-
-impl ClientWait {
-    /// As a plan writes it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Sleep => "sleep",
-            Self::Spin => "spin",
-        }
-    }
 }
 
 impl Plan {
@@ -42,27 +34,23 @@ impl Plan {
         if let Some(wait) = host.client_wait {
             return WaitChoice { wait, reason: "the plan says so (host.client_wait)".to_owned() };
         }
+        let sleep = |reason: &str| WaitChoice { wait: ClientWait::Sleep, reason: reason.to_owned() };
         if self.clients.is_some() {
-            let reason = "threads of client hosts sleep (clients)".to_owned();
-            return WaitChoice { wait: ClientWait::Sleep, reason };
+            return sleep("threads of client hosts sleep (clients)");
         }
         let is_here = |kind: VariantKind| kind == VariantKind::Null || kind.is_embedded();
         if self.variants.iter().all(|variant| is_here(variant.kind())) {
-            return WaitChoice {
-                wait: ClientWait::Sleep,
-                reason: "the database works in its threads".to_owned(),
-            };
+            return sleep("the database works in its threads");
         }
         if self.workload.iter().all(|(_, options)| options.needs().long_operations) {
-            let reason = "operations take much longer than waking its threads".to_owned();
-            return WaitChoice { wait: ClientWait::Sleep, reason };
+            return sleep("operations take much longer than waking its threads");
         }
         match own_cpus(host) {
             Ok(cpus) => WaitChoice {
                 wait: ClientWait::Spin,
                 reason: format!("the client has {} to itself (host.client_cpus)", cpus.named()),
             },
-            Err(reason) => WaitChoice { wait: ClientWait::Sleep, reason },
+            Err(reason) => sleep(&reason),
         }
     }
 }
@@ -141,7 +129,7 @@ mod tests {
     fn a_client_with_cpus_of_its_own_spins_and_any_other_sleeps() {
         let choice = |host: &str| {
             let WaitChoice { wait, reason } = plan(host, STARTED).unwrap().client_wait();
-            format!("{}: {reason}", wait.word())
+            format!("{}: {reason}", wait.name())
         };
         let hosts = [
             "",

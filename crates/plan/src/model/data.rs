@@ -57,7 +57,6 @@ impl Cold {
         }
     }
 
-    /// Whether any step does.
     pub fn is_any(&self) -> bool {
         match self {
             Self::All(all) => *all,

@@ -23,7 +23,6 @@ pub struct Forecast {
 }
 
 impl StepEstimate {
-    /// One step, or work between steps.
     pub fn new(name: &str, detail: &str, duration: Duration) -> Self {
         Self { name: name.to_owned(), detail: detail.to_owned(), duration }
     }

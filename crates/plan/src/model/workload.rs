@@ -23,7 +23,6 @@ pub trait WorkloadKind: Sync {
     /// Name of its table: `[workload.NAME]`.
     fn name(&self) -> &'static str;
 
-    /// Makes options of its table.
     fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError>;
 
     /// Its table in the JSON Schema.
@@ -52,7 +51,6 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
         0
     }
 
-    /// All steps in their order.
     fn steps(&self) -> Vec<StepOutline>;
 
     /// How long the steps take and how much disk they need on a kind of server.
@@ -61,7 +59,6 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
 
 /// Options of any type as records keep them.
 pub trait Values {
-    /// Every option with its value.
     fn values(&self) -> Map<String, Value>;
 }
 
@@ -84,7 +81,6 @@ pub struct Needs {
     pub data_bytes: Option<u64>,
     /// What a measured step finds.
     pub data: DataMode,
-    /// Steps that begin with empty caches.
     pub cold: Cold,
     /// It prepares statements on servers of MySQL's protocol.
     pub prepares: bool,
@@ -153,7 +149,6 @@ impl Workloads {
         self.0.iter().map(|(name, options)| (name.as_str(), &**options))
     }
 
-    /// The options of the workload `name`.
     pub fn get(&self, name: &str) -> Option<&dyn WorkloadOptions> {
         self.iter().find(|(own, _)| *own == name).map(|(_, options)| options)
     }
@@ -167,12 +162,10 @@ impl Workloads {
         self.0.iter_mut().map(|(_, options)| options)
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Names of the workloads.
     pub fn names(&self) -> Vec<&str> {
         self.iter().map(|(name, _)| name).collect()
     }

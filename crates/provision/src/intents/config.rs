@@ -11,7 +11,6 @@ use crate::{Error, FAMILIES};
 /// The table within a config whose intents are left out on servers that do not have them.
 pub const WHERE_POSSIBLE: &str = "where_possible";
 
-/// One intent that a config asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RequestedIntent {
     pub(crate) name: String,
@@ -70,7 +69,6 @@ impl Intents {
         self
     }
 
-    /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         self.requested.is_empty()
     }

@@ -141,7 +141,6 @@ struct OptionFile {
     option: BTreeMap<String, BTreeMap<ConfigProduct, Vec<OptionRange>>>,
 }
 
-/// All of the data.
 #[derive(Debug)]
 pub(crate) struct Data {
     /// In the order in which they are rendered: of two that set the same option the later wins.
@@ -151,7 +150,6 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// The data of this build of dbdyno.
     pub(crate) fn get() -> &'static Self {
         static DATA: OnceLock<Data> = OnceLock::new();
         DATA.get_or_init(|| {
@@ -170,7 +168,6 @@ impl Data {
         })
     }
 
-    /// The intent called `name`.
     pub(crate) fn intent(&self, name: &str) -> Option<&Intent> {
         self.intents.iter().find(|intent| intent.name == name)
     }
@@ -179,7 +176,7 @@ impl Data {
     /// entry of its own.
     pub(crate) fn ranges(&self, product: ConfigProduct, option: &str) -> &[OptionRange] {
         let of = |product| self.options.get(&(product, option.to_owned())).map(Vec::as_slice);
-        of(product).or_else(|| of(product.base()?)).unwrap_or_default()
+        of(product).or_else(|| of(product.0.base?)).unwrap_or_default()
     }
 
     /// The option in one version, if it exists there.
@@ -192,7 +189,6 @@ impl Data {
         self.ranges(product, name).iter().find(|range| range.span.holds(version))
     }
 
-    /// Names of all options of `product`.
     pub(crate) fn names(&self, product: ConfigProduct) -> Vec<&str> {
         let of = |of: &ConfigProduct| of.covers(product);
         let names = self.options.keys().filter(|(product, _)| of(product)).map(|(_, name)| name.as_str());

@@ -42,7 +42,7 @@ fn existing(product: ConfigProduct, option: &str) -> Vec<Span> {
 /// rendered.
 pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> String {
     let of = |product| spans(intent, product, &fits);
-    let as_base = |heir: &ConfigProduct| heir.base().is_some_and(|base| of(base) == of(*heir));
+    let as_base = |heir: &ConfigProduct| heir.0.base.is_some_and(|base| of(base) == of(*heir));
     let mut parts = Vec::new();
     for product in ConfigProduct::all().filter(|product| !as_base(product)) {
         let found = of(product);
@@ -50,7 +50,7 @@ pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> 
             continue;
         }
         let is_alike =
-            |other: &ConfigProduct| *other == product || (other.base() == Some(product) && as_base(other));
+            |other: &ConfigProduct| *other == product || (other.0.base == Some(product) && as_base(other));
         let names = ConfigProduct::all().filter(|other| is_alike(other)).map(|other| other.to_string());
         let name = names.collect::<Vec<_>>().join(" and ");
         let versions = words(&found);

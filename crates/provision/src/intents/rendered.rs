@@ -112,15 +112,9 @@ impl Rendered {
 
     /// The option file with the reader's own settings after it, which win.
     pub fn text_with(&self, native: Option<&str>) -> String {
-        match native {
-            None => self.text(),
-            Some(native) => {
-                format!(
-                    "{}\n# The variant's own option file, which wins over the lines above.\n{native}",
-                    self.text()
-                )
-            }
-        }
+        let head = "\n# The variant's own option file, which wins over the lines above.\n";
+        let native = native.map(|native| format!("{head}{native}")).unwrap_or_default();
+        self.text() + &native
     }
 
     /// A sentence for each option that the reader's own settings give another value than the

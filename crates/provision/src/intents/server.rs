@@ -28,9 +28,9 @@ pub struct ConfigServer {
 impl ConfigServer {
     /// A build that is here.
     pub fn of_base(base: &Base, engine: &str) -> Self {
-        let plugins = Plugins::In(base.plugin_dir().map(PathBuf::from));
-        let (product, version) = (base.product(), base.release());
-        Self { product, version, title: base.title(), engine: engine.to_lowercase(), plugins }
+        let plugins = Plugins::In(base.plugin_dir.clone());
+        let (product, version) = (base.product, base.release);
+        Self { product, version, title: base.title.clone(), engine: engine.to_lowercase(), plugins }
     }
 
     /// A server that is not here, by its name in the catalogue: `mariadb-10.11.5`, `pg-18.6`;
@@ -45,7 +45,6 @@ impl ConfigServer {
         Some(Self { product, version, title, engine: engine.to_lowercase(), plugins: Plugins::Unknown })
     }
 
-    /// The embedded SQLite.
     pub fn embedded() -> Self {
         Self {
             product: ConfigProduct::EMBEDDED,

@@ -16,7 +16,6 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Whether `version` lies in it.
     pub(crate) fn holds(self, version: Release) -> bool {
         self.from.is_none_or(|from| version >= from) && self.until.is_none_or(|until| version < until)
     }

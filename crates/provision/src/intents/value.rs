@@ -192,13 +192,8 @@ fn known_word(intent: &Intent, given: &toml::Value) -> Option<String> {
     }
     let word = match given {
         toml::Value::String(text) => text.as_str(),
-        toml::Value::Boolean(on) => {
-            if *on {
-                "on"
-            } else {
-                "off"
-            }
-        }
+        toml::Value::Boolean(true) => "on",
+        toml::Value::Boolean(false) => "off",
         _ => return None,
     };
     let is_word = intent.kind == Kind::Choice || word.chars().all(|c| c.is_ascii_lowercase());

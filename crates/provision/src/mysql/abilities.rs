@@ -5,7 +5,6 @@ use dbdyno_drivers::{AnySession, DbError, Session, column};
 
 use crate::abilities::{Abilities, ThreadPool, TlsAbility};
 use crate::product::{Base, Question};
-use crate::release::ConfigProduct;
 
 /// A user who is made to see how users are made.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
@@ -26,11 +25,7 @@ pub(super) async fn abilities(question: Question<'_>) -> Result<Abilities, DbErr
         thread_pool: thread_pool(base, setting("thread_pool_size").is_some()),
         logins,
         default_login: default_login(session).await?,
-        tls: tls(
-            base.product() == ConfigProduct::MARIADB && base.release().at_least(11, 4),
-            setting("have_ssl"),
-            setting("ssl_ca"),
-        ),
+        tls: tls(base.is_mariadb() && base.release.at_least(11, 4), setting("have_ssl"), setting("ssl_ca")),
         aio: aio(session, setting("innodb_use_native_aio"), setting("innodb_linux_aio"), log).await?,
         jit: false,
         vector: vector(session, setting("mhnsw_max_cache_size").is_some()).await,
@@ -48,7 +43,7 @@ async fn engines(session: &mut AnySession) -> Result<Vec<String>, DbError> {
 }
 
 fn thread_pool(base: &Base, has_setting: bool) -> ThreadPool {
-    let plugin = || base.plugin_dir().is_some_and(|folder| folder.join("thread_pool.so").exists());
+    let plugin = || base.plugin_dir.as_ref().is_some_and(|folder| folder.join("thread_pool.so").exists());
     match has_setting {
         true => ThreadPool::BuiltIn,
         false if plugin() => ThreadPool::Plugin,

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use super::Mysql;
 use crate::launch::version_of;
 use crate::release::{ConfigProduct as Product, Release};
+use crate::{Base, Error};
 
 /// Where a server program lies: the prefix that the server calls its base directory, then the
 /// program.
@@ -32,52 +33,31 @@ const INSTALLERS: &[&str] = &[
     "scripts/mysql_install_db",
 ];
 
-/// An unpacked or installed server build.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BaseDir {
-    /// The folder that was opened, absolute.
-    pub(super) path: PathBuf,
-    /// What the server itself takes as `--basedir`: the folder or its `usr`.
-    pub(super) prefix: PathBuf,
-    pub(super) program: PathBuf,
-    pub(super) product: Product,
-    pub(super) release: Release,
-    /// As the program prints it: `10.11.19-MariaDB-0+deb12u1`.
-    pub(super) version: String,
-    /// Folder whose `english/errmsg.sys` holds the error messages; it also holds `charsets` and the
-    /// SQL scripts.
-    pub(super) share_dir: Option<PathBuf>,
-    pub(super) plugin_dir: Option<PathBuf>,
-    /// The script that makes a data directory; MySQL from 5.7 needs none, some packages leave it
-    /// out.
-    pub(super) installer: Option<PathBuf>,
-}
-
-impl BaseDir {
-    /// Looks into `path` and asks the server program in it for its version.
-    pub(super) fn open(given: &Path) -> Result<Self, Error> {
-        let no_server = || Error::NoServer { path: given.to_path_buf(), looked_for: looked_for() };
-        let path = given.canonicalize().map_err(|_| no_server())?;
-        let (prefix, program) = find_program(&path).ok_or_else(no_server)?;
-        let (product, release, version) =
-            version_of(&program, &["--no-defaults", "--version"], parse_version)?;
-        let share_dir = first_with(&prefix, SHARE_DIRS, "english/errmsg.sys");
-        let plugin_dir = first_with(&prefix, PLUGIN_DIRS, "");
-        // Some archives hold a link to one as an empty file.
-        let has_text = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
-        let installer = INSTALLERS.iter().map(|name| prefix.join(name)).find(has_text);
-        Ok(Self { path, prefix, program, product, release, version, share_dir, plugin_dir, installer })
-    }
-
-    /// The version as three numbers.
-    pub(super) fn numbers(&self) -> String {
-        self.release.0.map(|number| number.to_string()).join(".")
-    }
-
-    /// Whether this is MariaDB.
+impl Base {
     pub(super) fn is_mariadb(&self) -> bool {
         self.product == Product::MARIADB
     }
+}
+
+pub(super) fn open(path: &Path) -> Result<Option<Base>, Error> {
+    let Some((prefix, program)) = find_program(path) else { return Ok(None) };
+    let (product, release, version) = version_of(&program, &["--no-defaults", "--version"], parse_version)?;
+    let [major, minor, patch] = release.0;
+    // Some archives hold a link to one as an empty file.
+    let has_text = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+    Ok(Some(Base {
+        family: &Mysql,
+        path: path.to_path_buf(),
+        product,
+        version,
+        release,
+        title: format!("{product} {major}.{minor}.{patch}"),
+        plugin_dir: first_with(&prefix, PLUGIN_DIRS, ""),
+        installer: INSTALLERS.iter().map(|name| prefix.join(name)).find(has_text),
+        share_dir: first_with(&prefix, SHARE_DIRS, "english/errmsg.sys"),
+        prefix,
+        program,
+    }))
 }
 
 /// Prefix and program of the server in `path`, without running anything.
@@ -121,21 +101,23 @@ fn parse_version(line: &str) -> Option<(Product, Release, String)> {
 }
 
 #[cfg(test)]
-impl BaseDir {
+impl Base {
     /// A base directory that exists on no disk, for tests of pure parts.
     pub(super) fn sample(product: Product, version: (u32, u32, u32)) -> Self {
         Self::sample_in(Path::new("/s/base"), product, version)
     }
 
     /// The same for one that may exist.
-    pub(super) fn sample_in(path: &Path, product: Product, (major, minor, patch): (u32, u32, u32)) -> Self {
+    pub(crate) fn sample_in(path: &Path, product: Product, (major, minor, patch): (u32, u32, u32)) -> Self {
         let path = path.to_path_buf();
         Self {
+            family: &Mysql,
             prefix: path.clone(),
             program: path.join("bin/mysqld"),
             product,
             release: Release([major, minor, patch]),
             version: format!("{major}.{minor}.{patch}"),
+            title: format!("{product} {major}.{minor}.{patch}"),
             share_dir: Some(path.join("share")),
             plugin_dir: None,
             installer: None,
@@ -183,7 +165,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = "echo 'libaio.so.1: cannot open shared library' >&2\nexit 127";
         write_program(&folder.path().join("bin/mysqld"), script);
-        let message = BaseDir::open(folder.path()).unwrap_err().to_string();
+        let message = open(folder.path()).unwrap_err().to_string();
         assert!(message.contains("libaio.so.1: cannot open"), "{message}");
         assert!(message.contains("libaio1"), "{message}");
     }

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::base::BaseDir;
 use super::my_cnf::MyCnf;
-use crate::Error;
 use crate::certificates::CertificateFiles;
+use crate::{Base, Error};
 
 /// Where one server's files are; all absolute.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +27,7 @@ pub(super) struct StartOptions {
 /// Options of a measured server. The option file goes first, so that what follows overrides its
 /// paths and nothing else.
 pub(super) fn start_options(
-    base: &BaseDir,
+    base: &Base,
     my_cnf: &MyCnf,
     engine: &str,
     places: Places<'_>,
@@ -61,7 +60,7 @@ pub(super) fn start_options(
 
 /// Where the server finds its own parts. A build gets them as options, because the paths compiled
 /// into a distribution's program are those of the distribution.
-pub(super) fn part_options(base: &BaseDir, my_cnf: &MyCnf) -> Vec<String> {
+pub(super) fn part_options(base: &Base, my_cnf: &MyCnf) -> Vec<String> {
     let mut options = Vec::new();
     if let Some(plugin_dir) = base.plugin_dir.as_deref().filter(|_| !my_cnf.sets("plugin_dir")) {
         options.push(path_option("plugin-dir", plugin_dir));
@@ -81,7 +80,7 @@ pub(super) fn part_options(base: &BaseDir, my_cnf: &MyCnf) -> Vec<String> {
 /// Certificates of dbdyno's own, or no TLS where it would cost time without anybody having asked
 /// for it.
 pub(super) fn tls_options(
-    base: &BaseDir,
+    base: &Base,
     my_cnf: &MyCnf,
     certificates: Option<&CertificateFiles>,
     start: &mut StartOptions,
@@ -104,7 +103,7 @@ pub(super) fn tls_options(
 }
 
 /// What would open a second door without anybody having asked for it.
-fn quiet_options(base: &BaseDir, start: &mut StartOptions) {
+fn quiet_options(base: &Base, start: &mut StartOptions) {
     if !base.is_mariadb() && base.release.at_least(8, 0) {
         start.options.push("--mysqlx=OFF".to_owned());
         start.notes.push("the X plugin is off (--mysqlx=OFF)".to_owned());
@@ -112,7 +111,7 @@ fn quiet_options(base: &BaseDir, start: &mut StartOptions) {
 }
 
 /// MyRocks is a plugin that must be loaded at start: loaded later, MariaDB 10.11 and 11.8 abort.
-fn engine_option(base: &BaseDir, my_cnf: &MyCnf, engine: &str) -> Result<Option<String>, Error> {
+fn engine_option(base: &Base, my_cnf: &MyCnf, engine: &str) -> Result<Option<String>, Error> {
     if !engine.eq_ignore_ascii_case("rocksdb") || my_cnf.mentions("plugin_load", "rocksdb") {
         return Ok(None);
     }
@@ -139,13 +138,13 @@ mod tests {
     fn options(product: Product, version: (u32, u32, u32), my_cnf: &MyCnf) -> String {
         let [data_dir, socket, tmp_dir, log] = ["/d", "/t/s", "/t/tmp", "/l/server.log"].map(Path::new);
         let places = Places { data_dir, socket, tmp_dir, log };
-        let base = BaseDir::sample(product, version);
+        let base = Base::sample(product, version);
         let start = start_options(&base, my_cnf, "innodb", places, true).unwrap();
         with_tls(&base, my_cnf, None, start)
     }
 
     fn with_tls(
-        base: &BaseDir,
+        base: &Base,
         my_cnf: &MyCnf,
         certificates: Option<&CertificateFiles>,
         mut start: StartOptions,
@@ -183,7 +182,7 @@ mod tests {
     fn certificates_of_the_run_take_the_place_of_no_tls() {
         let [authority, certificate, key] = ["/t/ca", "/t/c", "/t/k"].map(PathBuf::from);
         let files = CertificateFiles { authority, certificate, key };
-        let base = BaseDir::sample(Product::MARIADB, (10, 11, 5));
+        let base = Base::sample(Product::MARIADB, (10, 11, 5));
         insta::assert_snapshot!(with_tls(&base, &MyCnf::default(), Some(&files), StartOptions::default()), @r"
         --loose-ssl-ca=/t/ca
         --loose-ssl-cert=/t/c
@@ -200,14 +199,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
         std::fs::write(&path, "[mariadb]\nssl_cert = c.pem\n").unwrap();
-        let my_cnf = MyCnf::read(&path, &BaseDir::sample(Product::MARIADB, (11, 8, 6))).unwrap();
+        let my_cnf = MyCnf::read(&path, &Base::sample(Product::MARIADB, (11, 8, 6))).unwrap();
         let text = options(Product::MARIADB, (11, 8, 6), &my_cnf);
         assert!(text.starts_with("--defaults-file=/") && !text.contains("skip-ssl"), "{text}");
     }
 
     #[test]
     fn an_engine_that_the_build_lacks_is_named_before_anything_starts() {
-        let base = BaseDir::sample(Product::MARIADB, (10, 11, 5));
+        let base = Base::sample(Product::MARIADB, (10, 11, 5));
         let error = engine_option(&base, &MyCnf::default(), "rocksdb").unwrap_err().to_string();
         insta::assert_snapshot!(error, @"engine rocksdb needs the plugin ha_rocksdb.so, which is not in /s/base; use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)");
     }

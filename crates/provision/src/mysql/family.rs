@@ -1,17 +1,14 @@
-//! MariaDB, MySQL and Percona Server as a [`Family`], and a base directory of theirs as a
-//! [`Build`].
+//! MariaDB, MySQL and Percona Server as a [`Family`].
 
 use std::path::{Path, PathBuf};
 
 use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, TlsSettings};
 
-use super::base::{self, BaseDir};
 use super::my_cnf::MyCnf;
-use super::{Mysql, abilities, claim, login, products, server};
+use super::{Mysql, abilities, base, claim, login, products, server};
 use crate::abilities::Abilities;
 use crate::claim::{Claim, refused};
-use crate::product::{Base, Build, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, Work};
-use crate::release::{ConfigProduct, Release};
+use crate::product::{Base, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, Work};
 use crate::running::Data;
 use crate::{Error, Home};
 
@@ -77,8 +74,21 @@ impl Family for Mysql {
         base::find_program(path).map(|(_, program)| program)
     }
 
-    fn open(&self, path: &Path) -> Result<Base, Error> {
-        BaseDir::open(path).map(Base::new)
+    fn open(&self, path: &Path) -> Result<Option<Base>, Error> {
+        base::open(path)
+    }
+
+    fn built_in_engines(&self, base: &Base) -> Option<&'static [&'static str]> {
+        let others = if base.is_mariadb() { 0 } else { OF_MARIADB };
+        Some(&BUILT_IN[..BUILT_IN.len() - others])
+    }
+
+    fn native_settings(&self, base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+        Ok(MyCnf::read(path, base)?.settings)
+    }
+
+    fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+        server::start(home, spec, data)
     }
 
     fn folder_of<'a>(
@@ -106,8 +116,8 @@ impl Family for Mysql {
     }
 
     fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]) {
-        let is_mariadb = base.product() == ConfigProduct::MARIADB;
-        (base.prefix().join("bin"), if is_mariadb { &["mariadb", "mysql"] } else { &["mysql", "mariadb"] })
+        let names = if base.is_mariadb() { &["mariadb", "mysql"] } else { &["mysql", "mariadb"] };
+        (base.prefix.join("bin"), names)
     }
 
     fn client_arguments(&self, socket: &Path, version: &str) -> Vec<String> {
@@ -118,56 +128,5 @@ impl Family for Mysql {
             words.push("--skip-ssl".to_owned());
         }
         words
-    }
-}
-
-impl Build for BaseDir {
-    fn family(&self) -> &'static dyn Family {
-        &Mysql
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn prefix(&self) -> &Path {
-        &self.prefix
-    }
-
-    fn program(&self) -> &Path {
-        &self.program
-    }
-
-    fn product(&self) -> ConfigProduct {
-        self.product
-    }
-
-    fn version(&self) -> &str {
-        &self.version
-    }
-
-    fn release(&self) -> Release {
-        self.release
-    }
-
-    fn title(&self) -> String {
-        format!("{} {}", self.product, self.numbers())
-    }
-
-    fn plugin_dir(&self) -> Option<&Path> {
-        self.plugin_dir.as_deref()
-    }
-
-    fn built_in_engines(&self) -> Option<&'static [&'static str]> {
-        let others = if self.is_mariadb() { 0 } else { OF_MARIADB };
-        Some(&BUILT_IN[..BUILT_IN.len() - others])
-    }
-
-    fn native_settings(&self, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
-        Ok(MyCnf::read(path, self)?.settings)
-    }
-
-    fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
-        server::start(self, home, spec, data)
     }
 }

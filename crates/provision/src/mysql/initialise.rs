@@ -5,12 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::base::BaseDir;
 use super::command::part_options;
 use super::my_cnf::MyCnf;
-use crate::Error;
 use crate::installer::Installer;
-use crate::product::Build;
+use crate::{Base, Error};
 
 /// Scripts of the share folder that make the system tables, in their order; builds have the first
 /// and the last.
@@ -32,9 +30,8 @@ pub(super) enum InitMethod {
     Bootstrap(Vec<PathBuf>),
 }
 
-/// One data directory in the making.
 struct Making<'a> {
-    base: &'a BaseDir,
+    base: &'a Base,
     /// Settings that the data directory must be made with.
     settings: Vec<String>,
     data_dir: PathBuf,
@@ -45,12 +42,7 @@ struct Making<'a> {
 
 /// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users,
 /// whose root@localhost has no password. The log lies next to it.
-pub(super) fn initialise(
-    base: &BaseDir,
-    my_cnf: &MyCnf,
-    work: &Path,
-    cancel: &AtomicBool,
-) -> Result<(), Error> {
+pub(super) fn initialise(base: &Base, my_cnf: &MyCnf, work: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     let making = Making {
         base,
         settings: my_cnf.initial_options(base),
@@ -89,10 +81,12 @@ impl Making<'_> {
         let options: Vec<String> =
             installer_options(self.base).iter().map(|option| (*option).to_owned()).collect();
         without_new_my_cnf(self.base, || self.run(script, &options, ""))?;
-        match makes_anonymous_users(self.base) {
-            true => self.bootstrap(NO_ANONYMOUS_USERS),
-            false => Ok(()),
+        // From 10.4 MariaDB's `mysql.user` is a view, and its installer makes no such users with
+        // our options.
+        if self.base.is_mariadb() && self.base.release.at_least(10, 4) {
+            return Ok(());
         }
+        self.bootstrap(NO_ANONYMOUS_USERS)
     }
 
     fn bootstrap(&self, sql: &str) -> Result<(), Error> {
@@ -114,7 +108,7 @@ impl Making<'_> {
         line.extend_from_slice(options);
         line.extend_from_slice(&self.settings);
         let installer = Installer {
-            title: self.base.title(),
+            title: self.base.title.clone(),
             log: &self.log,
             // MySQL 5.6's script looks for its parts from where it is called.
             folder: &self.base.prefix,
@@ -125,8 +119,7 @@ impl Making<'_> {
     }
 }
 
-/// Chooses the method for `base`.
-pub(super) fn method(base: &BaseDir) -> Result<InitMethod, Error> {
+pub(super) fn method(base: &Base) -> Result<InitMethod, Error> {
     if !base.is_mariadb() && base.release.at_least(5, 7) {
         return Ok(InitMethod::Initialize);
     }
@@ -146,7 +139,7 @@ pub(super) fn method(base: &BaseDir) -> Result<InitMethod, Error> {
     Err(Error::NoInstaller { base: base.path.clone(), looked_for })
 }
 
-fn installer_options(base: &BaseDir) -> &'static [&'static str] {
+fn installer_options(base: &Base) -> &'static [&'static str] {
     match (base.is_mariadb(), base.release) {
         // From 10.4 root would else log in as the operating system's root only.
         (true, version) if version.at_least(10, 5) => {
@@ -159,12 +152,6 @@ fn installer_options(base: &BaseDir) -> &'static [&'static str] {
         (false, version) if version.at_least(5, 6) => &["--force", "--skip-name-resolve"],
         (false, _) => &["--force"],
     }
-}
-
-/// From 10.4 MariaDB's `mysql.user` is a view, and its installer makes no such users with our
-/// options.
-fn makes_anonymous_users(base: &BaseDir) -> bool {
-    !(base.is_mariadb() && base.release.at_least(10, 4))
 }
 
 fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
@@ -182,7 +169,7 @@ fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
 
 /// MySQL 5.6's script leaves a `my.cnf` in the base directory, which would not have been there
 /// before.
-fn without_new_my_cnf(base: &BaseDir, run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+fn without_new_my_cnf(base: &Base, run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let left = ["my.cnf", "my-new.cnf"].map(|name| base.prefix.join(name));
     let new: Vec<&PathBuf> = left.iter().filter(|path| !path.exists()).collect();
     let result = run();
@@ -203,15 +190,15 @@ mod tests {
 
     #[test]
     fn new_mysql_initialises_itself_and_a_build_without_any_way_says_what_it_lacks() {
-        assert_eq!(method(&BaseDir::sample(Product::MYSQL, (5, 7, 22))).unwrap(), InitMethod::Initialize);
-        assert_eq!(method(&BaseDir::sample(Product::PERCONA, (8, 0, 35))).unwrap(), InitMethod::Initialize);
-        let message = method(&BaseDir::sample(Product::MARIADB, (10, 1, 23))).unwrap_err().to_string();
+        assert_eq!(method(&Base::sample(Product::MYSQL, (5, 7, 22))).unwrap(), InitMethod::Initialize);
+        assert_eq!(method(&Base::sample(Product::PERCONA, (8, 0, 35))).unwrap(), InitMethod::Initialize);
+        let message = method(&Base::sample(Product::MARIADB, (10, 1, 23))).unwrap_err().to_string();
         insta::assert_snapshot!(message, @"/s/base has no installer: looked for bin or scripts/mariadb-install-db, mysql_install_db, /s/base/share/mysql_system_tables.sql; use a base directory that was not stripped of its share folder");
     }
 
     #[test]
     fn installers_get_no_option_that_they_do_not_know() {
-        let options = |product, version| installer_options(&BaseDir::sample(product, version)).join(" ");
+        let options = |product, version| installer_options(&Base::sample(product, version)).join(" ");
         assert_eq!(options(Product::MYSQL, (5, 5, 34)), "--force");
         assert_eq!(options(Product::MYSQL, (5, 6, 14)), "--force --skip-name-resolve");
         assert_eq!(options(Product::MARIADB, (10, 1, 23)), "--force --skip-name-resolve");

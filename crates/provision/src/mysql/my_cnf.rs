@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::base::BaseDir;
 use super::option_file::{self, Item};
-use crate::Error;
-use crate::product::Build;
 use crate::release::{ConfigProduct as Product, Release};
+use crate::{Base, Error};
 
 /// Settings that a data directory is made with and that a later start cannot change, or without
 /// which initialising may fail on this machine (native AIO).
@@ -57,11 +55,11 @@ pub(super) struct MyCnf {
 impl MyCnf {
     /// Reads the groups of `path` that a server of `base` reads: `mysqld`, `server`, `mysqld-8.0`,
     /// `mariadb`, ...
-    pub(super) fn read(path: &Path, base: &BaseDir) -> Result<Self, Error> {
+    pub(super) fn read(path: &Path, base: &Base) -> Result<Self, Error> {
         let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
         let absolute = path.canonicalize().map_err(|error| wrong(error.to_string()))?;
         if absolute.extension().is_none() && crashes_without_extension(base) {
-            let title = base.title();
+            let title = &base.title;
             return Err(wrong(format!("{title} crashes on a name without ending; call the file my.cnf")));
         }
         let mut settings = Vec::new();
@@ -89,7 +87,7 @@ impl MyCnf {
     }
 
     /// The settings that the data directory must be made with, as command line options.
-    pub(super) fn initial_options(&self, base: &BaseDir) -> Vec<String> {
+    pub(super) fn initial_options(&self, base: &Base) -> Vec<String> {
         let old = base.product != Product::MARIADB && !base.release.at_least(5, 6);
         let wanted = |name: &str| {
             FIXED_AT_INITIALISATION.contains(&plain(name))
@@ -113,7 +111,7 @@ impl MyCnf {
 
 /// MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was
 /// mended was not tried.
-fn crashes_without_extension(base: &BaseDir) -> bool {
+fn crashes_without_extension(base: &Base) -> bool {
     !base.is_mariadb() && base.release.at_least(5, 5) && base.release < Release([5, 5, 34])
 }
 
@@ -122,7 +120,7 @@ fn plain(name: &str) -> &str {
     name.strip_prefix("skip_").unwrap_or(name)
 }
 
-fn groups(base: &BaseDir) -> Vec<String> {
+fn groups(base: &Base) -> Vec<String> {
     let Release([major, minor, _]) = base.release;
     let programs: &[&str] = if base.is_mariadb() { &["mysqld", "mariadb", "mariadbd"] } else { &["mysqld"] };
     let mut groups = vec!["server".to_owned()];
@@ -182,7 +180,7 @@ mod tests {
         let path = folder.path().join("my.cnf");
         std::fs::write(&path, text.replace("FOLDER", folder.path().to_str().unwrap())).unwrap();
         std::fs::write(folder.path().join("more.cnf"), "[mysqld]\ninnodb_undo_tablespaces=3\n").unwrap();
-        MyCnf::read(&path, &BaseDir::sample(product, version))
+        MyCnf::read(&path, &Base::sample(product, version))
     }
 
     #[test]
@@ -190,7 +188,7 @@ mod tests {
         let text = "[client]\nuser=x\n[mysqld]\ninnodb-page-size=4k\ninnodb_buffer_pool_size=1G\n\
                     innodb_log_file_size=64M\n!include FOLDER/more.cnf\n[mysqld-5.5]\nlower_case_table_names=1\n";
         let options = |version| {
-            let base = BaseDir::sample(Product::MYSQL, version);
+            let base = Base::sample(Product::MYSQL, version);
             read(text, Product::MYSQL, version).unwrap().initial_options(&base).join(" ")
         };
         assert_eq!(options((5, 6, 24)), "--innodb_page_size=4k --innodb_undo_tablespaces=3");
@@ -221,7 +219,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("options");
         std::fs::write(&path, "[mysqld]\n").unwrap();
-        let read = |version| MyCnf::read(&path, &BaseDir::sample(Product::MYSQL, version));
+        let read = |version| MyCnf::read(&path, &Base::sample(Product::MYSQL, version));
         let message = read((5, 5, 9)).unwrap_err().to_string();
         assert!(
             message.ends_with("MySQL 5.5.9 crashes on a name without ending; call the file my.cnf"),
@@ -232,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_absent_file_is_named() {
-        let base = BaseDir::sample(Product::MYSQL, (8, 0, 31));
+        let base = Base::sample(Product::MYSQL, (8, 0, 31));
         let message = MyCnf::read(Path::new("/nowhere/my.cnf"), &base).unwrap_err().to_string();
         assert_eq!(message, "option file /nowhere/my.cnf: No such file or directory (os error 2)");
     }

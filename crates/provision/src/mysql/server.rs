@@ -4,12 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::base::BaseDir;
 use super::command::{Places, start_options, tls_options};
 use super::initialise::initialise;
 use super::my_cnf::MyCnf;
 use super::ready;
-use crate::product::{Base, Build, Server, ServerSpec};
+use crate::product::{Base, Server, ServerSpec};
 use crate::running::{Data, Running, Start, absolute_itself, absolute_log};
 use crate::template::{Key, Template};
 use crate::tmp_dir::{TmpDir, can_be_named};
@@ -22,7 +21,8 @@ const SOCKET: &str = "s";
 const WITHOUT_TRACE: &str = "innodb_use_native_aio";
 
 /// As [`Server::start_in`]. It answers when it greets.
-pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+pub(super) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+    let base = &spec.base;
     let my_cnf = match &spec.option_file {
         Some(path) => MyCnf::read(path, base)?,
         None => MyCnf::default(),
@@ -36,7 +36,7 @@ pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -
     let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
     let as_root = nix::unistd::geteuid().is_root();
     let mut options = start_options(base, &my_cnf, &spec.engine, places, as_root)?;
-    tls_options(base, &my_cnf, home.tls().map(|tls| &tls.files), &mut options);
+    tls_options(base, &my_cnf, home.tls.as_ref().map(|tls| &tls.files), &mut options);
     if data == Data::Cold {
         // Loose: MySQL 5.5 does not know it.
         options.options.push("--loose-innodb-buffer-pool-load-at-startup=OFF".to_owned());
@@ -61,7 +61,7 @@ pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -
     let tmp_dir = if is_needed { Some(TmpDir::make(&data_dir, &spec.cancel)?) } else { None };
 
     let start = Start {
-        title: base.title(),
+        title: base.title.clone(),
         line: launch::command_line(&base.program, &options.options),
         cpus: spec.cpus.as_deref(),
         home,
@@ -73,11 +73,11 @@ pub(super) fn start(base: &BaseDir, home: Home, spec: &ServerSpec, data: Data) -
         notes: options.notes,
     };
     let running = Running::start(start, || ready::greets(&socket))?;
-    Ok(Server { base: Base::new(base.clone()), socket, tls_port: None, running })
+    Ok(Server { base: base.clone(), socket, tls_port: None, running })
 }
 
 fn template(
-    base: &BaseDir,
+    base: &Base,
     my_cnf: &MyCnf,
     template_dir: &Path,
     cancel: &AtomicBool,
@@ -87,19 +87,10 @@ fn template(
     })
 }
 
-fn key(base: &BaseDir, options: &[String]) -> Result<Key, Error> {
-    let product = base.product.to_string().to_lowercase().replace(' ', "-");
+fn key(base: &Base, options: &[String]) -> Result<Key, Error> {
     let options: Vec<String> =
         options.iter().filter(|option| !option.contains(WITHOUT_TRACE)).cloned().collect();
-    Key::new(
-        &format!("{product}-{}", base.numbers()),
-        concat!(include_str!("initialise.rs"), include_str!("command.rs")),
-        &base.path,
-        &base.program,
-        base.installer.as_deref(),
-        &options,
-        None,
-    )
+    Key::new(base, concat!(include_str!("initialise.rs"), include_str!("command.rs")), &options, None)
 }
 
 #[cfg(test)]
@@ -114,7 +105,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();
         fs::write(folder.path().join("bin/mysqld"), "1").unwrap();
-        let base = BaseDir::sample_in(folder.path(), ConfigProduct::MARIADB, (10, 11, 5));
+        let base = Base::sample_in(folder.path(), ConfigProduct::MARIADB, (10, 11, 5));
         let hash = |options: &[&str]| {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             key(&base, &options).unwrap().hash

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use super::Postgres;
 use crate::launch::version_of;
+use crate::release::{ConfigProduct, Release};
+use crate::{Base, Error};
 
 /// Where the programs of distribution packages lie, in a folder for each major version.
 const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
@@ -12,28 +14,23 @@ const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
 /// Programs that a base directory must have.
 const PROGRAMS: [&str; 2] = ["postgres", "initdb"];
 
-/// An unpacked or installed PostgreSQL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PgBase {
-    /// The folder that was opened, absolute.
-    pub(super) path: PathBuf,
-    pub(super) program: PathBuf,
-    /// The program that makes a data directory.
-    pub(super) installer: PathBuf,
-    /// `15.19`, `9.6.24`, `19rc1`.
-    pub(super) version: String,
-}
-
-impl PgBase {
-    /// Looks into `path` and asks the server program in it for its version.
-    pub(super) fn open(given: &Path) -> Result<Self, Error> {
-        let no_server = || Error::NoServer { path: given.to_path_buf(), looked_for: looked_for() };
-        let path = given.canonicalize().map_err(|_| no_server())?;
-        let programs = find_programs(&path).ok_or_else(no_server)?;
-        let program = programs.join("postgres");
-        let version = version_of(&program, &["--version"], parse_version)?;
-        Ok(Self { path, program, installer: programs.join("initdb"), version })
-    }
+pub(super) fn open(path: &Path) -> Result<Option<Base>, Error> {
+    let Some(programs) = find_programs(path) else { return Ok(None) };
+    let program = programs.join("postgres");
+    let version = version_of(&program, &["--version"], parse_version)?;
+    Ok(Some(Base {
+        family: &Postgres,
+        path: path.to_path_buf(),
+        prefix: path.to_path_buf(),
+        program,
+        product: ConfigProduct::POSTGRESQL,
+        release: Release::parse(&version).unwrap_or_default(),
+        title: format!("{} {version}", ConfigProduct::POSTGRESQL),
+        version,
+        plugin_dir: None,
+        installer: Some(programs.join("initdb")),
+        share_dir: None,
+    }))
 }
 
 /// The folder with the programs of the server in `path`, without running anything. Of several
@@ -103,8 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_server_is_refused() {
+    fn a_folder_without_a_server_is_none() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(PgBase::open(folder.path()), Err(Error::NoServer { .. })));
+        assert!(open(folder.path()).unwrap().is_none());
     }
 }

@@ -17,7 +17,6 @@ const SYSTEM: [&str; 3] = [MAINTENANCE, "template0", "template1"];
 /// SQLSTATE for a database that does not exist.
 const NO_DATABASE: &str = "3D000";
 
-/// See [`crate::Family::claim`].
 pub(super) async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
     check_name(database)?;
     check_not_system(database, &SYSTEM)?;

@@ -11,32 +11,20 @@ const REFUSED: &[&str] = &["config_file", "data_directory", "external_pid_file",
 /// mean others.
 const INCLUDES: &[&str] = &["include", "include_dir", "include_if_exists"];
 
-/// The text of a configuration file, fit to be added to the one that `initdb` makes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Conf {
-    text: String,
-}
-
-impl Conf {
-    /// Reads `path`.
-    pub(super) fn read(path: &Path) -> Result<Self, Error> {
-        let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        match problem(&text) {
-            None => Ok(Self { text }),
-            Some(why) => Err(wrong(why)),
-        }
-    }
-
-    /// What is added to the end of the data directory's `postgresql.conf`; later settings win.
-    pub(super) fn text(&self) -> &str {
-        &self.text
+/// The text of a configuration file, fit to be added to the end of the one that `initdb` makes,
+/// where it wins.
+pub(super) fn read(path: &Path) -> Result<String, Error> {
+    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    match problem(&text) {
+        None => Ok(text),
+        Some(why) => Err(wrong(why)),
     }
 }
 
 /// Names and values that the file at `path` sets, in its order; quotes and comments are taken off.
 pub(super) fn conf_settings(path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
-    let conf = Conf::read(path)?;
+    let text = read(path)?;
     let setting = |line: &str| {
         let name = name_of(line);
         let rest = line.trim_start()[name.len()..].trim_start_matches([' ', '\t', '=']);
@@ -46,7 +34,7 @@ pub(super) fn conf_settings(path: &Path) -> Result<Vec<(String, Option<String>)>
         };
         (!name.is_empty()).then(|| (name.to_ascii_lowercase(), Some(value.to_owned())))
     };
-    Ok(conf.text.lines().filter_map(setting).collect())
+    Ok(text.lines().filter_map(setting).collect())
 }
 
 /// The first line that cannot stay. Its value is not repeated: it may hold a password.
@@ -77,18 +65,18 @@ fn name_of(line: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Conf, Error> {
+    fn written(text: &str) -> Result<String, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postgresql.conf");
         std::fs::write(&path, text).unwrap();
-        Conf::read(&path)
+        read(&path)
     }
 
     #[test]
     fn settings_stay_as_they_are() {
         let text = "# shared_buffers\nshared_buffers = 1GB\n\n  wal_level minimal # x\nmy.hba_file = 'x'\n\
                     archive_command = 'include me'\n#include 'x'\n";
-        assert_eq!(read(text).unwrap().text(), text);
+        assert_eq!(written(text).unwrap(), text);
     }
 
     #[test]
@@ -99,7 +87,7 @@ mod tests {
             ("a = 1\nb = 2\nDATA_DIRECTORY = '/x'", "line 3: dbdyno sets data_directory"),
             ("  hba_file '/x'", "line 1: dbdyno sets hba_file"),
         ] {
-            let message = read(text).unwrap_err().to_string();
+            let message = written(text).unwrap_err().to_string();
             assert!(message.contains(line), "{message}");
         }
     }
@@ -116,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_absent_file_is_named() {
-        let message = Conf::read(Path::new("/nowhere/postgresql.conf")).unwrap_err().to_string();
+        let message = read(Path::new("/nowhere/postgresql.conf")).unwrap_err().to_string();
         assert_eq!(message, "option file /nowhere/postgresql.conf: No such file or directory (os error 2)");
     }
 }

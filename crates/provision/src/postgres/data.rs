@@ -7,13 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::base::PgBase;
-use super::conf::Conf;
 use super::user::Runner;
-use crate::Error;
 use crate::installer::Installer;
-use crate::product::Build;
 use crate::template::{Key, Template};
+use crate::{Base, Error};
 
 /// Superuser `postgres`, who needs no password: the socket is in a folder that no other may enter.
 /// UTF-8, and the order of bytes for texts, as everywhere; nothing is synced, because the copy is.
@@ -21,7 +18,7 @@ const INITDB: [&str; 8] = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-
 
 /// The template for `base` that is made with the options `more`.
 pub(super) fn template(
-    base: &PgBase,
+    base: &Base,
     more: &[String],
     runner: &Runner,
     template_dir: &Path,
@@ -29,21 +26,13 @@ pub(super) fn template(
 ) -> Result<Template, Error> {
     let initdb: Vec<String> = INITDB.iter().map(|option| (*option).to_owned()).chain(more.to_vec()).collect();
     // It belongs to the user that it was made by.
-    let key = Key::new(
-        &format!("postgresql-{}", base.version),
-        include_str!("data.rs"),
-        &base.path,
-        &base.program,
-        Some(&base.installer),
-        &initdb,
-        runner.name(),
-    )?;
+    let key = Key::new(base, include_str!("data.rs"), &initdb, runner.name())?;
     Template::ready(&key, template_dir, cancel, |work| initialise(base, &initdb, runner, work, cancel))
 }
 
 /// Makes the folder `data` in the empty folder `work`; the log lies next to it.
 fn initialise(
-    base: &PgBase,
+    base: &Base,
     initdb: &[String],
     runner: &Runner,
     work: &Path,
@@ -58,9 +47,10 @@ fn initialise(
         line.extend(runner.options());
         line.push("--".to_owned());
     }
-    line.extend([base.installer.display().to_string(), "-D".to_owned(), data_dir.display().to_string()]);
+    line.extend(base.installer.iter().map(|initdb| initdb.display().to_string()));
+    line.extend(["-D".to_owned(), data_dir.display().to_string()]);
     line.extend_from_slice(initdb);
-    Installer { title: base.title(), log: &log, folder: work, tmp_dir: work, cancel }.run(&line, "")
+    Installer { title: base.title.clone(), log: &log, folder: work, tmp_dir: work, cancel }.run(&line, "")
 }
 
 /// Fills `data_dir` with a fresh copy of `template` and adds the plan's settings. One that is there
@@ -68,7 +58,7 @@ fn initialise(
 pub(super) fn make(
     data_dir: &Path,
     template: &Template,
-    conf: &Conf,
+    conf: &str,
     runner: &Runner,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
@@ -78,7 +68,7 @@ pub(super) fn make(
     let cannot = || Error::io("cannot close to others", data_dir);
     fs::set_permissions(data_dir, fs::Permissions::from_mode(0o700)).map_err(cannot())?;
     let file = data_dir.join("postgresql.conf");
-    let text = format!("\n# From the plan:\n{}\n", conf.text());
+    let text = format!("\n# From the plan:\n{conf}\n");
     let mut opened =
         fs::File::options().append(true).open(&file).map_err(Error::io("cannot open", file.clone()))?;
     opened.write_all(text.as_bytes()).map_err(Error::io("cannot write", file.clone()))

@@ -1,18 +1,15 @@
-//! PostgreSQL as a [`Family`], and a base directory of it as a [`Build`].
+//! PostgreSQL as a [`Family`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, first_i64};
 
-use super::base::{self, PgBase};
-use super::{MAINTENANCE, Postgres, SUPERUSER, abilities, claim, conf, pass_file, server};
+use super::{MAINTENANCE, Postgres, SUPERUSER, abilities, base, claim, conf, pass_file, server};
 use crate::abilities::Abilities;
 use crate::claim::Claim;
-use crate::product::{
-    Base, Build, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, TlsOption, Work,
-};
-use crate::release::{ConfigProduct, ProductFacts, Release};
+use crate::product::{Base, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, TlsOption, Work};
+use crate::release::{ConfigProduct, ProductFacts};
 use crate::running::Data;
 use crate::{Error, Home};
 
@@ -78,8 +75,16 @@ impl Family for Postgres {
         base::find_programs(path).map(|folder| folder.join("postgres"))
     }
 
-    fn open(&self, path: &Path) -> Result<Base, Error> {
-        PgBase::open(path).map(Base::new)
+    fn open(&self, path: &Path) -> Result<Option<Base>, Error> {
+        base::open(path)
+    }
+
+    fn native_settings(&self, _base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+        conf::conf_settings(path)
+    }
+
+    fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+        server::start(home, spec, data)
     }
 
     fn folder_of<'a>(
@@ -100,7 +105,7 @@ impl Family for Postgres {
     }
 
     fn clients(&self, base: &Base) -> (PathBuf, &'static [&'static str]) {
-        (base.program().parent().unwrap_or(base.path()).to_path_buf(), &["psql"])
+        (base.program.parent().unwrap_or(&base.path).to_path_buf(), &["psql"])
     }
 
     fn client_arguments(&self, socket: &Path, _version: &str) -> Vec<String> {
@@ -110,43 +115,5 @@ impl Family for Postgres {
 
     fn socket_in_address<'a>(&self, socket: &'a Path) -> &'a Path {
         socket.parent().unwrap_or(socket)
-    }
-}
-
-impl Build for PgBase {
-    fn family(&self) -> &'static dyn Family {
-        &Postgres
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn program(&self) -> &Path {
-        &self.program
-    }
-
-    fn product(&self) -> ConfigProduct {
-        ConfigProduct::POSTGRESQL
-    }
-
-    fn version(&self) -> &str {
-        &self.version
-    }
-
-    fn release(&self) -> Release {
-        Release::parse(&self.version).unwrap_or_default()
-    }
-
-    fn title(&self) -> String {
-        format!("PostgreSQL {}", self.version)
-    }
-
-    fn native_settings(&self, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
-        conf::conf_settings(path)
-    }
-
-    fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
-        server::start(self, home, spec, data)
     }
 }

@@ -7,13 +7,11 @@ use std::sync::Arc;
 use dbdyno_drivers::postgres::socket_path;
 use nix::sys::signal::Signal;
 
-use super::base::PgBase;
-use super::conf::Conf;
 use super::user::Runner;
-use super::{SUPERUSER, data as data_dirs, ready};
+use super::{SUPERUSER, conf, data as data_dirs, ready};
 use crate::certificates::CertificateFiles;
 use crate::home::HomeTls;
-use crate::product::{Base, Build, Server, ServerSpec, TLS_HOST};
+use crate::product::{Server, ServerSpec, TLS_HOST};
 use crate::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
 use crate::{Error, Home, datadir, launch};
 
@@ -21,9 +19,10 @@ use crate::{Error, Home, datadir, launch};
 const PORT: u16 = 5432;
 
 /// As [`Server::start_in`]. It answers when it lets someone in.
-pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
-    let conf = spec.option_file.as_deref().map_or(Ok(Conf::default()), Conf::read)?;
-    let tls = home.tls().cloned();
+pub(super) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+    let base = &spec.base;
+    let conf = spec.option_file.as_deref().map_or(Ok(String::new()), conf::read)?;
+    let tls = home.tls.clone();
     let tls_port = tls.as_ref().map(|tls| tls.port.number);
     let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
     let (log, data_dir) = (absolute_log(&spec.log)?, absolute_itself(&spec.data_dir)?);
@@ -56,7 +55,7 @@ pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) ->
     // wait for them.
     let line = launch::line(runner.setpriv(), &runner.options(), Signal::SIGINT, program, &options);
     let start = Start {
-        title: base.title(),
+        title: base.title.clone(),
         line,
         cpus: spec.cpus.as_deref(),
         home,
@@ -68,7 +67,7 @@ pub(super) fn start(base: &PgBase, home: Home, spec: &ServerSpec, data: Data) ->
         notes,
     };
     let running = Running::start(start, || ready::lets_in(&socket))?;
-    Ok(Server { base: Base::new(base.clone()), socket, tls_port, running })
+    Ok(Server { base: base.clone(), socket, tls_port, running })
 }
 
 /// Settings on the command line win over the file: dbdyno decides where the data, the socket and

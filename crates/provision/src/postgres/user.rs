@@ -8,7 +8,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Gid, Uid, User, chown};
+use nix::unistd::{User, chown};
 
 use crate::Error;
 use crate::launch::find_in_path;
@@ -24,18 +24,10 @@ const SETPCAP: u32 = 8;
 #[derive(Debug, Clone)]
 pub(super) struct Runner {
     /// `None`: the user of this process.
-    other: Option<Other>,
+    other: Option<User>,
     setpriv: Option<PathBuf>,
     /// A folder that is closed to the other user.
     closed: Option<PathBuf>,
-}
-
-/// A user that is not this process's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Other {
-    name: String,
-    uid: Uid,
-    gid: Gid,
 }
 
 impl Runner {
@@ -50,10 +42,9 @@ impl Runner {
         if setpriv.is_none() {
             return Err(no_user("needs setpriv (package util-linux), which is not there".to_owned()));
         }
-        let known = CANDIDATES.iter().find_map(|name| User::from_name(name).ok().flatten());
-        let known = known.ok_or_else(|| no_user(format!("knows none of {}", CANDIDATES.join(", "))))?;
-        let other = Other { name: known.name, uid: known.uid, gid: known.gid };
-        let closed = paths.iter().find_map(|path| other.first_closed_folder(path));
+        let other = CANDIDATES.iter().find_map(|name| User::from_name(name).ok().flatten());
+        let other = other.ok_or_else(|| no_user(format!("knows none of {}", CANDIDATES.join(", "))))?;
+        let closed = paths.iter().find_map(|path| first_closed_folder(&other, path));
         if let Some(folder) = &closed
             && !may_hand_on_reading()
         {
@@ -74,7 +65,7 @@ impl Runner {
 
     /// Its options that make the server the chosen user.
     pub(super) fn options(&self) -> Vec<String> {
-        let Some(Other { uid, gid, .. }) = &self.other else { return Vec::new() };
+        let Some(User { uid, gid, .. }) = &self.other else { return Vec::new() };
         let mut options =
             vec![format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()];
         if self.closed.is_some() {
@@ -95,7 +86,7 @@ impl Runner {
     /// Hands `path` over to the chosen user.
     pub(super) fn own(&self, path: &Path) -> Result<(), Error> {
         match &self.other {
-            Some(Other { uid, gid, .. }) => chown(path, Some(*uid), Some(*gid))
+            Some(User { uid, gid, .. }) => chown(path, Some(*uid), Some(*gid))
                 .map_err(|errno| Error::io("cannot change the owner of", path)(errno.into())),
             None => Ok(()),
         }
@@ -120,27 +111,24 @@ impl Runner {
     }
 }
 
-impl Other {
-    /// The first folder above `path` that this user may not enter. Access control lists are not
-    /// looked at.
-    fn first_closed_folder(&self, path: &Path) -> Option<PathBuf> {
-        let mut folders: Vec<&Path> = path.ancestors().skip(1).collect();
-        folders.reverse();
-        folders.into_iter().find(|folder| !self.may_enter(folder)).map(Path::to_path_buf)
-    }
+/// The first folder above `path` that `user` may not enter. Access control lists are not looked at.
+fn first_closed_folder(user: &User, path: &Path) -> Option<PathBuf> {
+    let mut folders: Vec<&Path> = path.ancestors().skip(1).collect();
+    folders.reverse();
+    folders.into_iter().find(|folder| !may_enter(user, folder)).map(Path::to_path_buf)
+}
 
-    fn may_enter(&self, folder: &Path) -> bool {
-        // One that is not there yet is made by us, and open.
-        let Ok(metadata) = std::fs::metadata(folder) else { return true };
-        let bit = if metadata.uid() == self.uid.as_raw() {
-            0o100
-        } else if metadata.gid() == self.gid.as_raw() {
-            0o010
-        } else {
-            0o001
-        };
-        metadata.mode() & bit != 0
-    }
+fn may_enter(user: &User, folder: &Path) -> bool {
+    // One that is not there yet is made by us, and open.
+    let Ok(metadata) = std::fs::metadata(folder) else { return true };
+    let bit = if metadata.uid() == user.uid.as_raw() {
+        0o100
+    } else if metadata.gid() == user.gid.as_raw() {
+        0o010
+    } else {
+        0o001
+    };
+    metadata.mode() & bit != 0
 }
 
 /// Whether this process has the right to read everything and may give it to a child; containers
@@ -160,10 +148,14 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 
+    use nix::unistd::{Gid, Uid};
+
     use super::*;
 
-    fn stranger() -> Other {
-        Other { name: "stranger".to_owned(), uid: Uid::from_raw(4_000_001), gid: Gid::from_raw(4_000_001) }
+    fn stranger() -> User {
+        let root = User::from_uid(Uid::from_raw(0)).unwrap().unwrap();
+        let (uid, gid) = (Uid::from_raw(4_000_001), Gid::from_raw(4_000_001));
+        User { name: "stranger".to_owned(), uid, gid, ..root }
     }
 
     #[test]
@@ -172,7 +164,7 @@ mod tests {
         let inner = folder.path().join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
-        let closed = || stranger().first_closed_folder(&inner.join("data"));
+        let closed = || first_closed_folder(&stranger(), &inner.join("data"));
         assert_eq!(closed(), None);
         std::fs::set_permissions(folder.path().join("a"), Permissions::from_mode(0o700)).unwrap();
         assert_eq!(closed(), Some(folder.path().join("a")));
@@ -180,7 +172,7 @@ mod tests {
 
     #[test]
     fn folders_that_do_not_exist_yet_do_not_close_the_way() {
-        assert_eq!(stranger().first_closed_folder(Path::new("/nonesuch/a/b")), None);
+        assert_eq!(first_closed_folder(&stranger(), Path::new("/nonesuch/a/b")), None);
     }
 
     #[test]

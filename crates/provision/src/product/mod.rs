@@ -1,17 +1,14 @@
 //! What a product is to those who start its servers or are given their addresses.
 //!
 //! A product, or a family of products that are served alike, is a folder next to this one with a
-//! type that implements [`Family`], one for its builds that implements [`Build`], and a line in
-//! [`families`](crate::families).
+//! type that implements [`Family`], and a line in [`families`](crate::families).
 
 mod server;
 
 use std::fmt;
 use std::future::Future;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 
 use dbdyno_drivers::{AnySession, DbError, Description, Endpoint, Options, Target, TlsSettings};
 
@@ -110,8 +107,21 @@ pub trait Family: fmt::Debug + Sync {
     /// The server program in a base directory, without running it.
     fn program_in(&self, path: &Path) -> Option<PathBuf>;
 
-    /// Looks into a base directory and asks the server program for its version.
-    fn open(&self, path: &Path) -> Result<Base, Error>;
+    /// Asks the server program in the base directory `path`, absolute, for its version; `None`
+    /// without a program.
+    fn open(&self, path: &Path) -> Result<Option<Base>, Error>;
+
+    /// The storage engines that a build has without plugins; `None` where there is no choice.
+    fn built_in_engines(&self, _base: &Base) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// Names (with underscores) and values in the order of the option file at `path`, as a server
+    /// of `base` reads it.
+    fn native_settings(&self, base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error>;
+
+    /// See [`Server::start_in`].
+    fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error>;
 
     /// Where in the data directory the tables of `database` lie, that have `engine`; `None` when
     /// the server does not say.
@@ -152,61 +162,26 @@ pub struct Embedded {
 }
 
 /// An unpacked or installed server build.
-pub trait Build: fmt::Debug + Send + Sync {
-    fn family(&self) -> &'static dyn Family;
-
-    /// The folder that was opened, absolute.
-    fn path(&self) -> &Path;
-
-    /// The folder or its `usr`, where programs and libraries lie.
-    fn prefix(&self) -> &Path {
-        self.path()
-    }
-
-    fn program(&self) -> &Path;
-
-    fn product(&self) -> ConfigProduct;
-
-    /// The version as the program prints it, which may end in words of its builder.
-    fn version(&self) -> &str;
-
-    fn release(&self) -> Release;
-
-    /// Product and version for people: `MariaDB 10.11.19`, `PostgreSQL 15.19`.
-    fn title(&self) -> String;
-
-    /// Folder of loadable plugins; builds with built-in plugins only have none.
-    fn plugin_dir(&self) -> Option<&Path> {
-        None
-    }
-
-    /// The storage engines that it is built with; `None` where there is no choice.
-    fn built_in_engines(&self) -> Option<&'static [&'static str]> {
-        None
-    }
-
-    /// Names (with underscores) and values in the order of the option file at `path`, as the server
-    /// reads it.
-    fn native_settings(&self, path: &Path) -> Result<Vec<(String, Option<String>)>, Error>;
-
-    /// See [`Server::start_in`].
-    fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error>;
-}
-
-/// A build of any product.
 #[derive(Debug, Clone)]
-pub struct Base(Arc<dyn Build>);
-
-impl Base {
-    pub(crate) fn new(build: impl Build + 'static) -> Self {
-        Self(Arc::new(build))
-    }
-}
-
-impl Deref for Base {
-    type Target = dyn Build;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
-    }
+pub struct Base {
+    pub family: &'static dyn Family,
+    /// The folder that was opened, absolute.
+    pub path: PathBuf,
+    /// The folder or its `usr`, where programs and libraries lie.
+    pub prefix: PathBuf,
+    pub program: PathBuf,
+    pub product: ConfigProduct,
+    /// As the program prints it, which may end in words of its builder:
+    /// `10.11.19-MariaDB-0+deb12u1`, `19rc1`.
+    pub version: String,
+    pub release: Release,
+    /// Product and version for people: `MariaDB 10.11.19`, `PostgreSQL 15.19`.
+    pub title: String,
+    /// Folder of loadable plugins; builds with built-in plugins only have none.
+    pub plugin_dir: Option<PathBuf>,
+    /// The program that makes a data directory; some servers need none, some packages leave it out.
+    pub(crate) installer: Option<PathBuf>,
+    /// Folder of error messages, character sets and SQL scripts, for servers that get it as an
+    /// option.
+    pub(crate) share_dir: Option<PathBuf>,
 }

@@ -46,7 +46,6 @@ pub struct ServerSpec {
 /// its [`Deref`].
 #[derive(Debug)]
 pub struct Server {
-    /// The build that runs.
     pub base: Base,
     pub(crate) socket: PathBuf,
     /// Of 127.0.0.1, for connections over TLS, where there is none over sockets.
@@ -69,7 +68,7 @@ impl Server {
     /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has
     /// left.
     pub fn start_in(home: Home, spec: &ServerSpec, data: Data) -> Result<Self, Error> {
-        spec.base.start(home, spec, data)
+        spec.base.family.start(home, spec, data)
     }
 
     /// The unix socket: the only way in, but for TLS.
@@ -81,7 +80,7 @@ impl Server {
     /// TLS and the home has certificates, over TCP, TLS and with the client's certificate, which is
     /// to be added ([`Options::with_tls`]).
     pub fn options(&self, database: Option<&str>) -> Options {
-        let family = self.base.family();
+        let family = self.base.family;
         let options = match self.tls_port {
             Some(port) => Options::tcp(TLS_HOST, port, family.facts().superuser),
             None => Options::socket(&self.socket, family.facts().superuser),
@@ -92,10 +91,9 @@ impl Server {
 
     /// The same, to connect to, in a manner of the caller's.
     pub fn target(&self, database: Option<&str>, manner: &Manner) -> Target {
-        self.base.family().target(self.options(database).with_manner(manner.clone()))
+        self.base.family.target(self.options(database).with_manner(manner.clone()))
     }
 
-    /// See [`Running::stop`].
     pub fn stop(self) -> Result<Stopped, Error> {
         self.running.stop()
     }

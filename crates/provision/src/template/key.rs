@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::Error;
+use crate::{Base, Error};
 
 /// The code that makes data directories of all products: a dbdyno that makes them differently uses
 /// no template of another one.
@@ -31,20 +31,17 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Of the build `title`, product and version, in `base_dir`, whose data directory the product's
-    /// code `makers` and `installer` make with `options`: the user `user`, where that is not the
-    /// user of this process.
+    /// Of the build `base`, whose data directory the product's code `makers` makes with `options`:
+    /// the user `user`, where that is not the user of this process.
     pub(crate) fn new(
-        title: &str,
+        base: &Base,
         makers: &str,
-        base_dir: &Path,
-        program: &Path,
-        installer: Option<&Path>,
         options: &[String],
         user: Option<&str>,
     ) -> Result<Self, Error> {
-        let made_by = format!("{makers}\n{}", build(title, program, installer)?);
-        Ok(Self::of(title, base_dir, &made_by, options, user))
+        let title = base.title.to_lowercase().replace(' ', "-");
+        let build = build(&title, &base.program, base.installer.as_deref())?;
+        Ok(Self::of(&title, &base.path, &format!("{makers}\n{build}"), options, user))
     }
 
     fn of(title: &str, base_dir: &Path, made_by: &str, options: &[String], user: Option<&str>) -> Self {

@@ -8,25 +8,22 @@
 mod key;
 mod lock;
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use crate::snapshot::{SnapshotFile, compare, listed};
+use crate::snapshot::{self, SnapshotFile, compare, listed};
 use crate::{Error, datadir};
 pub(crate) use key::Key;
 use lock::TemplateLock;
 
-/// The data in a template's folder.
 const DATA: &str = "data";
 
 /// What the data are. It is written last: a template that has it is whole.
 const ABOUT: &str = "template.json";
 
-/// What a template holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct About {
     files: Vec<SnapshotFile>,
@@ -104,13 +101,7 @@ impl Template {
 fn write_about(work: &Path) -> Result<(), Error> {
     let about = About { files: listed(&work.join(DATA))? };
     crate::copy::sync(work)?;
-    let path = work.join(ABOUT);
-    let write = || {
-        let mut file = File::create(&path)?;
-        file.write_all(&serde_json::to_vec_pretty(&about)?)?;
-        file.sync_all()
-    };
-    write().map_err(Error::io("cannot write", path.clone()))
+    snapshot::write_about(&work.join(ABOUT), &about)
 }
 
 /// Removes what lies in the place of a template, whole or not, through a name that no one looks

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
+use crate::Base;
+use crate::release::ConfigProduct;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -36,8 +38,8 @@ impl Desk {
     }
 
     fn key(&self, option: &str) -> Key {
-        let (base, options) = (self.base_dir(), [option.to_owned()]);
-        Key::new("mysql-8.0.31", "", &base, &base.join("bin/mysqld"), None, &options, None).unwrap()
+        let base = Base::sample_in(&self.base_dir(), ConfigProduct::MYSQL, (8, 0, 31));
+        Key::new(&base, "", &[option.to_owned()], None).unwrap()
     }
 
     fn ready(&self, option: &str) -> Template {

@@ -21,17 +21,17 @@ pub(crate) struct How {
 
 /// The engine that brings as many options along as the build has.
 pub(crate) fn engine(base: &Base) -> &'static str {
-    let has_it = base.plugin_dir().is_some_and(|folder| folder.join("ha_rocksdb.so").is_file());
+    let has_it = base.plugin_dir.as_ref().is_some_and(|folder| folder.join("ha_rocksdb.so").is_file());
     if has_it { "rocksdb" } else { "innodb" }
 }
 
 /// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that
 /// it would start with.
 pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
-    if base.family().facts().name == "mysql" {
+    if base.family.facts().name == "mysql" {
         return mysql_help(name, base).unwrap_or_else(|| of_variables(running));
     }
-    let help = output(Command::new(base.program().with_file_name("initdb")).arg("--help"));
+    let help = output(Command::new(base.program.with_file_name("initdb")).arg("--help"));
     let words = help.split(|c: char| c.is_whitespace() || matches!(c, ',' | '=' | '['));
     let long = words.filter(|word| word.starts_with("--") && word.len() > 2);
     let initdb = long.map(|word| (word.to_owned(), String::new()));
@@ -49,14 +49,14 @@ fn of_variables(running: &Values) -> Values {
 /// 10.1.8.
 fn mysql_help(name: &str, base: &Base) -> Option<Values> {
     let folder = new_folder();
-    let mut command = Command::new(base.program());
-    command.arg("--no-defaults").arg(format!("--basedir={}", base.prefix().display()));
+    let mut command = Command::new(&base.program);
+    command.arg("--no-defaults").arg(format!("--basedir={}", base.prefix.display()));
     command.arg(format!("--datadir={}", folder.path().display())).arg("--user=root");
-    let shares = ["share", "share/mysql", "share/mariadb"].map(|name| base.prefix().join(name));
+    let shares = ["share", "share/mysql", "share/mariadb"].map(|name| base.prefix.join(name));
     if let Some(share) = shares.iter().find(|share| share.join("english/errmsg.sys").exists()) {
         command.arg(format!("--lc-messages-dir={}", share.display()));
     }
-    if let Some(plugins) = base.plugin_dir() {
+    if let Some(plugins) = &base.plugin_dir {
         command.arg(format!("--plugin-dir={}", plugins.display()));
         let there = |plugin: &&str| plugins.join(plugin).is_file();
         for plugin in ["ha_rocksdb.so", "thread_pool.so"].iter().filter(|plugin| there(plugin)) {
@@ -93,7 +93,7 @@ pub(crate) fn running(base: &Base, how: &How) -> Result<Values, String> {
     let initial_options = how.initdb.clone();
     let spec = ServerSpec { engine: engine(base).to_owned(), initial_options, ..spec };
     let server = Server::start(&spec).map_err(|error| error.to_string())?;
-    let sql = if base.family().facts().name == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
+    let sql = if base.family.facts().name == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
     let values = block_on(async {
         let endpoint = server.target(None, &Manner::default()).endpoint("innodb", true);
         endpoint.connect().await.unwrap().rows(sql).await.unwrap()

@@ -31,7 +31,6 @@ impl Samples {
         self.rounds[test][server][client].push(sample);
     }
 
-    /// Median of a quantity.
     pub(super) fn median(&self, test: usize, server: usize, client: usize, value: SampleValue) -> f64 {
         Spread::of(self.rounds[test][server][client].iter().map(value)).median
     }

@@ -20,7 +20,6 @@ const CONNECTIONS: u32 = 4096;
 const SECONDS: u32 = 10;
 const ROWS: u32 = 10_000;
 
-/// What one run of one client took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Taken {
     /// Greatest resident memory of the process.

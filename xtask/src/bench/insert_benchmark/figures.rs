@@ -30,7 +30,6 @@ impl Figure {
         Self { case, samples: Vec::new(), floors_us: Vec::new() }
     }
 
-    /// Takes the figure from `report`.
     pub(super) fn add(&mut self, report: &Value) -> Result<Sample> {
         let sample = sample(report, self.case.step)?;
         self.samples.push(sample);

@@ -122,11 +122,11 @@ pub(in crate::bench) fn start_with(
 ) -> Result<Host> {
     let name = newest_of(&list(&servers_dir()), prefix)?;
     let base = find_named(&name)?;
-    let title = base.title();
+    let title = base.title.clone();
     std::fs::create_dir_all(folder)?;
     let file = |name: &str| folder.join(name);
-    let is_mysql = base.family().facts().name == "mysql";
-    let (key, _) = base.family().facts().option_file;
+    let is_mysql = base.family.facts().name == "mysql";
+    let (key, _) = base.family.facts().option_file;
     std::fs::write(file(key), if is_mysql { my_cnf } else { postgresql_conf })?;
     let server = Server::start(&ServerSpec {
         base,
@@ -142,7 +142,7 @@ pub(in crate::bench) fn start_with(
     })?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(create_database(server.target(None, &Manner::default()).endpoint("innodb", false)))?;
-    let family = server.base.family();
+    let family = server.base.family;
     let (scheme, user) = (family.facts().schemes[0], family.facts().superuser);
     let socket = server.socket().display().to_string();
     let place = family.socket_in_address(server.socket()).display().to_string();

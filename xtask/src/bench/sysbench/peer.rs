@@ -18,7 +18,6 @@ pub(in crate::bench) struct Used {
     pub(in crate::bench) rate_per_second: f64,
 }
 
-/// What sysbench did in one run.
 pub(in crate::bench) struct Done {
     pub(in crate::bench) count: f64,
     pub(in crate::bench) used: Used,

@@ -75,7 +75,6 @@ fn plan(name: &str, address: &str, load: Load, client_cpus: Option<&[u32]>) -> S
 }
 
 impl Answer {
-    /// The number at `pointer` of the step's run.
     pub(super) fn number(&self, pointer: &str) -> Result<f64> {
         runs::number(&self.run, pointer)
     }

@@ -28,7 +28,6 @@ pub(super) struct Check {
     pub(super) of_server: Vec<f64>,
 }
 
-/// How a figure compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Met,

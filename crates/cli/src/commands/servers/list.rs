@@ -6,14 +6,13 @@ use dbdyno_report::document::Block;
 use serde_json::{Value, json};
 
 use super::{ended, table};
-use crate::args::ServersListArgs;
 use crate::exit::ExitError;
 use crate::terminal;
 
-pub(super) fn show(args: &ServersListArgs) -> Result<(), ExitError> {
+pub(super) fn show(only_here: bool, as_json: bool) -> Result<(), ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
-    let all = shown(&catalogue, args.here);
-    if args.json {
+    let all = shown(&catalogue, only_here);
+    if as_json {
         return terminal::out_json(&json(&all, &catalogue));
     }
     terminal::out_blocks(&blocks(&all, &catalogue))

@@ -14,17 +14,17 @@ use dbdyno_report::document::Block;
 
 pub(crate) use list::{here, here_json};
 
-use crate::args::{ServersArgs, ServersVerb};
+use crate::args::ServersVerb;
 use crate::exit::{ExitError, INTERRUPTED, MACHINE, SERVER, USAGE};
 use crate::{signals, terminal};
 
-pub(crate) fn servers(args: &ServersArgs) -> Result<(), ExitError> {
-    match &args.verb {
-        ServersVerb::List(args) => list::show(args),
-        ServersVerb::Get(args) => get(&args.names, args.from.as_deref(), result),
-        ServersVerb::Add(args) => add(&args.name, &args.basedir),
-        ServersVerb::Start(args) => start::start(args),
-        ServersVerb::Remove(args) => remove(&args.name),
+pub(crate) fn servers(verb: &ServersVerb) -> Result<(), ExitError> {
+    match verb {
+        ServersVerb::List { here, json } => list::show(*here, *json),
+        ServersVerb::Get { names, from } => get(names, from.as_deref(), result),
+        ServersVerb::Add { name, basedir } => add(name, basedir),
+        ServersVerb::Start { name, config } => start::start(name, config.as_deref()),
+        ServersVerb::Remove { name } => remove(name),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `dbdyno servers start`: a server in the foreground, on data that goes when it stops.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +9,6 @@ use dbdyno_fetch::{Play, PlayOptions, client, find_named};
 use dbdyno_provision::Base;
 
 use super::ended;
-use crate::args::ServersStartArgs;
 use crate::exit::ExitError;
 use crate::{signals, terminal};
 
@@ -16,18 +16,19 @@ const POLL: Duration = Duration::from_millis(100);
 
 const LOG_LINES: usize = 15;
 
-pub(super) fn start(args: &ServersStartArgs) -> Result<(), ExitError> {
-    if let Some(file) = args.config.as_ref().filter(|file| !file.is_file()) {
+pub(super) fn start(name: &str, config: Option<&Path>) -> Result<(), ExitError> {
+    if let Some(file) = config.filter(|file| !file.is_file()) {
         return Err(ExitError::usage(format!(
             "--config: there is no file {}; name an option file",
             file.display()
         )));
     }
-    let base = find_named(&args.name).map_err(ended)?;
+    let base = find_named(name).map_err(ended)?;
     let cancel = signals::watch("stopping the server (again: stop at once)")?;
-    terminal::note(&format!("starting {} ({}) on fresh data", base.title(), args.name));
+    terminal::note(&format!("starting {} ({name}) on fresh data", base.title));
     // In this thread, which lives until the end: the server ends with the thread that started it.
-    let options = PlayOptions { config: args.config.clone(), engine: None, cancel: Arc::clone(&cancel) };
+    let options =
+        PlayOptions { config: config.map(Path::to_path_buf), engine: None, cancel: Arc::clone(&cancel) };
     let play = Play::start(&base, &options).map_err(ended)?;
     terminal::out(&how_to_connect(&base, &play))?;
     for note in &play.server.notes {
@@ -36,7 +37,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), ExitError> {
     while !cancel.load(Ordering::Relaxed) {
         if let Some(status) = play.server.exit_status() {
             let tail = play.server.log_tail(LOG_LINES);
-            return Err(ExitError::server(format!("{} ended by itself ({status}):\n{tail}", base.title())));
+            return Err(ExitError::server(format!("{} ended by itself ({status}):\n{tail}", base.title)));
         }
         std::thread::sleep(POLL);
     }
@@ -47,7 +48,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), ExitError> {
 
 fn how_to_connect(base: &Base, play: &Play) -> String {
     let socket = play.socket();
-    let family = base.family();
+    let family = base.family;
     let (scheme, user) = (family.facts().schemes[0], family.facts().superuser);
     let address =
         format!("{scheme}{user}@localhost/DATABASE?socket={}", family.socket_in_address(socket).display());
@@ -56,7 +57,7 @@ fn how_to_connect(base: &Base, play: &Play) -> String {
     format!(
         "{title} runs as process {pid} ({seconds:.1} s); Ctrl-C stops it and removes its data\n\
          client   {client}\nsocket   {socket}\nuser     {user}, no password\naddress  {address}\nlog      {log}\n",
-        title = base.title(),
+        title = base.title,
         pid = play.server.pid(),
         seconds = play.start_time.as_secs_f64(),
         socket = socket.display(),

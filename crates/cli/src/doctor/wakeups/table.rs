@@ -55,7 +55,7 @@ pub(crate) fn blocks(found: &WakeUps) -> Vec<Block> {
     )));
     blocks.push(Block::text(format!(
         "For [host] of a plan: client_wait = \"{}\", server_cpus = \"{}\", client_cpus = \"{}\".",
-        advice.client_wait.word(),
+        advice.client_wait.name(),
         advice.server_cpus,
         advice.client_cpus
     )));
