@@ -2,21 +2,11 @@
 
 use std::collections::BTreeSet;
 
-/// No host has CPU numbers beyond this; a list that does is a slip of the pen.
-const GREATEST_CPU: u32 = 65_535;
+use dbdyno_plan::CpuList;
 
 /// The CPUs of a list such as `0-3,8`; `None` when it is not one.
 pub(crate) fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
-    let mut cpus = BTreeSet::new();
-    for part in list.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last > GREATEST_CPU {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
+    Some(list.parse::<CpuList>().ok()?.0.into_iter().collect())
 }
 
 #[cfg(test)]

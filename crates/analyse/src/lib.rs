@@ -2,7 +2,7 @@
 //!
 //! The way of a figure, folder by folder; each imports only those above it:
 //!
-//! * `statistics`: the methods. `servers`, `words`: what several folders share.
+//! * `statistics`: the methods. `servers`, `plan_text`, `words`: what several folders share.
 //! * `parity`: in what the variants were not set alike, and what is of one product.
 //! * `model`: the types of findings, and nothing else.
 //! * `measure`: one execution of a step. `span` cuts intervals at the common window; `rates`,
@@ -28,6 +28,7 @@ mod measure;
 mod model;
 mod notices;
 pub mod parity;
+mod plan_text;
 mod servers;
 pub mod statistics;
 #[cfg(test)]
@@ -35,10 +36,13 @@ mod tests;
 mod validity;
 mod words;
 
+use dbdyno_plan::Section;
 use dbdyno_record::{Manifest, Run, StepRecord};
+use plan_text::PlanText;
 #[cfg(test)]
 use tests::{fixtures, simulations};
 
+pub use dbdyno_plan::{Colours, Quantity};
 pub use dbdyno_record::{CheckPart, workload_and_setup};
 
 pub use assemble::workloads::step_validity;
@@ -50,8 +54,6 @@ pub use compare::groups::{in_published_order, unique};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};
-pub use compare::operation_use::{OperationUse, operation_use};
-pub use compare::ratio::{ratio_text, seconds_text};
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::{Lapse, RunValues};
@@ -60,25 +62,9 @@ pub use join::{UnlikeWords, join};
 pub use measure::debt::is_in_bytes;
 pub use measure::rates::{keeps_target, least_accepted};
 pub use model::failure::words as failure_words;
-pub use model::metrics;
-pub use model::{
-    Agreement, Aspect, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CONFIDENCE,
-    Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, Cost, CostBreakdown,
-    CostPart, Debt, DebtLevel, Decided, DeviceLoad, DeviceSecond, Difference, Effect, Efficiency, Exclusion,
-    ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings,
-    GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups,
-    MachineRatio, MetricGroup, MetricRow, Notice, Operator, Paired, PercentileRatio, PlanDifference, Prose,
-    PublishedComparison, PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
-    SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, SettingDifference, Severity, Side,
-    StallDifference, StallFigure, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep,
-    SweepPoint, SweepSpread, SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict,
-    WorkloadFindings, ZeroRates,
-};
-pub use model::{
-    BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,
-    VariantShare,
-};
+pub use model::*;
 pub use notices::settling::restless;
+pub use parity::SettingDifference;
 pub use validity::failed_check;
 pub use words::{grouped, numbered};
 
@@ -158,8 +144,9 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     };
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| assemble::workloads::steps_of(run, info, rules)).collect();
-    let plan = assemble::sections::PlanText::read(&manifest.plan_toml);
-    assemble::sections::keep_grouping(&plan.report, &mut steps);
+    let plan = PlanText::read(&manifest.plan_toml);
+    let prose: Prose = plan.key("report");
+    assemble::sections::keep_grouping(&prose, &mut steps);
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
     compare::verdicts::judge(&mut all, rules);
@@ -181,9 +168,10 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         .zip(steps)
         .map(|(info, steps)| assemble::workloads::workload_findings(info, rules, steps))
         .collect();
-    let sections = plan.sections(run, &workloads, rules);
+    let sections: Vec<Section> = plan.tables("section");
+    let section = |of: &Section| assemble::sections::section_findings(run, &workloads, of, rules);
     Findings {
-        run: RunSummary { colours: plan.report.colours, ..assemble::overview::run_summary(run, base) },
+        run: RunSummary { colours: prose.colours, ..assemble::overview::run_summary(run, base) },
         variants: manifest
             .variants
             .iter()
@@ -198,9 +186,9 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         }),
         failures: model::failure::failures(run),
         parity,
-        prose: plan.report,
-        sections,
-        published: compare::published::published(manifest, &workloads),
+        prose,
+        sections: sections.iter().filter_map(section).collect(),
+        published: compare::published::published(&plan, manifest, &workloads),
         workloads,
     }
 }

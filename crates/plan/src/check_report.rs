@@ -42,8 +42,8 @@ pub(crate) fn section_problem(plan: &Plan) -> Option<Problem<'_>> {
     None
 }
 
-/// `*` stands for any letters, also none.
-fn pattern_fits(pattern: &str, name: &str) -> bool {
+/// Whether `name` is `pattern`, in which `*` stands for any letters, also none.
+pub fn pattern_fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {

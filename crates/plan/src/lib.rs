@@ -37,7 +37,7 @@ mod variant_keys;
 
 pub use bytes::PlanBytes;
 pub use check::warnings;
-pub use check_report::variants_without_figures;
+pub use check_report::{pattern_fits, variants_without_figures};
 pub use clients::{ClientNames, Clients};
 pub use config::{Config, ConfigPart, IntentValue};
 pub use count_words::{grouped, numbered};

@@ -1,53 +1,16 @@
 //! Sections of the report: the same executions of steps, some variants of them, compared with
 //! another base.
 
+use dbdyno_plan::{Section, pattern_fits};
 use dbdyno_record::{Run, workload_and_setup};
-use serde::Deserialize;
 
 use crate::assemble::workloads::workload_findings;
 use crate::compare::by_machine;
 use crate::compare::latency_verdicts::{self, p99_ratio};
-use crate::compare::margins::fits;
 use crate::compare::ratio::ratio;
 use crate::compare::relative_metrics::relative_metrics;
 use crate::compare::verdicts::{self, Rules};
 use crate::model::{Prose, SectionFindings, StepFindings, StepRun, VariantStep, WorkloadFindings, ZeroRates};
-
-/// What the plan says of its report.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct PlanText {
-    pub(crate) report: Prose,
-    section: Vec<SectionText>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct SectionText {
-    title: String,
-    base: Option<String>,
-    variants: Vec<String>,
-    setups: Vec<String>,
-    steps: Vec<String>,
-    text: Option<String>,
-}
-
-impl PlanText {
-    /// Nothing where the plan cannot be read.
-    pub(crate) fn read(plan_toml: &str) -> Self {
-        toml::from_str(plan_toml).unwrap_or_default()
-    }
-
-    /// The sections, whose verdicts are a family of their own each.
-    pub(crate) fn sections(
-        &self,
-        run: &Run,
-        workloads: &[WorkloadFindings],
-        rules: Rules<'_>,
-    ) -> Vec<SectionFindings> {
-        self.section.iter().filter_map(|section| section_findings(run, workloads, section, rules)).collect()
-    }
-}
 
 /// Of several groupings only that of the year of the report that the plan follows, where there is
 /// one.
@@ -59,11 +22,12 @@ pub(crate) fn keep_grouping(report: &Prose, steps: &mut [Vec<StepFindings>]) {
     }
 }
 
-/// `None` for a section whose base is no variant of the run.
-fn section_findings(
+/// A section, whose verdicts are a family of their own; `None` for one whose base is no variant of
+/// the run.
+pub(crate) fn section_findings(
     run: &Run,
     workloads: &[WorkloadFindings],
-    section: &SectionText,
+    section: &Section,
     rules: Rules<'_>,
 ) -> Option<SectionFindings> {
     let names: Vec<&str> = run.manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
@@ -83,8 +47,11 @@ fn section_findings(
     let mut steps: Vec<Vec<StepFindings>> = chosen
         .iter()
         .map(|workload| {
-            let steps = workload.steps.iter().filter(|step| is_wanted(section, step));
-            steps.map(|step| rebased(step, &variants, base)).collect()
+            let fits = |step: &&StepFindings| {
+                section.steps.is_empty()
+                    || section.steps.iter().any(|pattern| pattern_fits(pattern, &step.name))
+            };
+            workload.steps.iter().filter(fits).map(|step| rebased(step, &variants, base)).collect()
         })
         .collect();
     let mut judged: Vec<&mut StepFindings> =
@@ -118,10 +85,6 @@ fn without_seconds(run: &mut StepRun) {
         kind.buckets.clear();
         kind.statements.clear();
     }
-}
-
-fn is_wanted(section: &SectionText, step: &StepFindings) -> bool {
-    section.steps.is_empty() || section.steps.iter().any(|pattern| fits(pattern, &step.name))
 }
 
 /// A step with some of its variants, not yet judged against another base.

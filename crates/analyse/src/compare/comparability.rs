@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{HostInfo, Manifest, Run, ServerInfo, WorkloadInfo};
 use serde_json::{Map, Value};
-use toml::Table;
 
 use crate::model::{Aspect, Code, Difference, Notice};
 use crate::parity::size_text;
+use crate::plan_text::PlanText;
 use crate::servers::servers;
 
 const GIB: u64 = 1 << 30;
@@ -102,11 +102,10 @@ fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<Difference> {
     for (aspect, value) in HOST_CLASS {
         differ(aspect, value(&base.host), value(&new.host));
     }
-    let [base_plan, new_plan] =
-        [base, new].map(|manifest| manifest.plan_toml.parse::<Table>().unwrap_or_default());
+    let [base_plan, new_plan] = [base, new].map(|manifest| PlanText::read(&manifest.plan_toml));
     for (table, key, default) in PLAN_KEYS {
-        let value = |plan: &Table| {
-            let value = plan.get(table).and_then(|table| table.get(key));
+        let value = |plan: &PlanText| {
+            let value: Option<toml::Value> = plan.table(table).key(key);
             let value = value.map(|value| value.to_string().trim_matches('"').to_owned());
             value.or_else(|| default.map(str::to_owned))
         };

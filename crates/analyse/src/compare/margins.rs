@@ -2,35 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_plan::pattern_fits;
 use dbdyno_record::Manifest;
-
-static NO_PATTERNS: BTreeMap<String, f64> = BTreeMap::new();
 
 /// The margins of all steps, as fractions (0.02 = 2 %).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Margins<'a> {
-    general: f64,
-    patterns: &'a BTreeMap<String, f64>,
+    /// Of steps that no pattern fits.
+    pub(crate) general: f64,
+    patterns: Option<&'a BTreeMap<String, f64>>,
 }
 
 impl<'a> Margins<'a> {
-    /// Those that a run was planned with.
     pub(crate) fn planned(manifest: &'a Manifest) -> Self {
-        Self { general: manifest.margin, patterns: &manifest.experiment.margins }
+        Self { general: manifest.margin, patterns: Some(&manifest.experiment.margins) }
     }
 
-    /// One margin for every step.
     pub(crate) fn all(margin: f64) -> Self {
-        Self { general: margin, patterns: &NO_PATTERNS }
-    }
-
-    /// Of steps that no pattern fits.
-    pub(crate) fn general(self) -> f64 {
-        self.general
+        Self { general: margin, patterns: None }
     }
 
     pub(crate) fn of(self, step: &str) -> f64 {
-        let fitting = self.patterns.iter().filter(|(pattern, _)| fits(pattern, step));
+        let fitting = self.patterns.into_iter().flatten().filter(|(pattern, _)| pattern_fits(pattern, step));
         let best = fitting.max_by_key(|(pattern, _)| {
             (pattern.as_str() == step, pattern.chars().filter(|letter| *letter != '*').count())
         });
@@ -48,28 +41,10 @@ pub fn margin_of(manifest: &Manifest, step: &str) -> f64 {
 /// nothing.
 pub fn margins_without_step(manifest: &Manifest) -> Vec<String> {
     let fits_none = |pattern: &&String| {
-        !manifest.workloads.iter().flat_map(|workload| &workload.steps).any(|step| fits(pattern, step))
+        let mut steps = manifest.workloads.iter().flat_map(|workload| &workload.steps);
+        !steps.any(|step| pattern_fits(pattern, step))
     };
     manifest.experiment.margins.keys().filter(fits_none).cloned().collect()
-}
-
-/// Whether `name` is `pattern`, in which `*` stands for any letters, also none.
-pub(crate) fn fits(pattern: &str, name: &str) -> bool {
-    let (first, others) =
-        pattern.split_once('*').map_or((pattern, None), |(first, rest)| (first, Some(rest)));
-    let (Some(mut rest), Some(others)) = (name.strip_prefix(first), others) else {
-        return pattern == name;
-    };
-    let mut parts: Vec<&str> = others.split('*').collect();
-    let last = parts.pop().unwrap_or_default();
-    // The leftmost place of each part leaves most for the others.
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 #[cfg(test)]
@@ -88,12 +63,12 @@ mod tests {
             ("q*0*", "qr1000"),
             ("*a*a", "aba"),
         ] {
-            assert!(fits(pattern, name), "{pattern} {name}");
+            assert!(pattern_fits(pattern, name), "{pattern} {name}");
         }
         for (pattern, name) in
             [("scan", "scan.post"), ("scan*", "a scan"), ("a*a", "a"), ("*x*", "abc"), ("", "a")]
         {
-            assert!(!fits(pattern, name), "{pattern} {name}");
+            assert!(!pattern_fits(pattern, name), "{pattern} {name}");
         }
     }
 

@@ -3,111 +3,39 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_plan::{
+    GroupFigures, Published, PublishedFinding, Quantity, Relation, StepFigures, Variant, pattern_fits,
+};
 use dbdyno_record::{Manifest, workload_and_setup};
-use serde::Deserialize;
 
 use crate::compare::latency_verdicts::p99_us;
-use crate::compare::margins::{Margins, fits};
+use crate::compare::margins::Margins;
 use crate::compare::ratio::{interval_of_blocks, of_blocks};
-use crate::compare::sweep_point::Rung;
+use crate::compare::sweep::Rung;
 use crate::model::runs::valid;
 use crate::model::{
-    Agreement, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Quantity, Seen, StepFindings,
-    StepRun, WorkloadFindings,
+    Agreement, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Seen, StepFindings, StepRun,
+    WorkloadFindings,
 };
+use crate::plan_text::PlanText;
 use crate::statistics::Interval;
-use crate::statistics::describe;
+use crate::statistics::describe::{self, Group};
 use crate::statistics::student::Estimate;
 
 /// A published ratio has two decimals: half of the last one.
 const ROUNDED: f64 = 0.005;
 
-/// The plan's table `[report]` and the names of its variants, as far as published figures need
-/// them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct PlanText {
-    report: ReportText,
-    variant: Vec<VariantText>,
-}
+/// A statistic of groups: its published figures, and how it is measured.
+type Statistic = (&'static str, fn(&GroupFigures) -> &BTreeMap<String, f64>, fn(&Group) -> Option<f64>);
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ReportText {
-    published: Option<Figures>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct VariantText {
-    name: String,
-    published: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Figures {
-    title: String,
-    author: String,
-    year: u32,
-    sponsor: Option<String>,
-    machine: String,
-    figures: Vec<OfSteps>,
-    groups: Vec<OfGroups>,
-    findings: Vec<Finding>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OfSteps {
-    base: String,
-    variant: String,
-    setup: Option<String>,
-    quantity: Quantity,
-    values: BTreeMap<String, f64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OfGroups {
-    grouping: String,
-    base: String,
-    variant: String,
-    setup: Option<String>,
-    #[serde(flatten)]
-    statistics: BTreeMap<String, BTreeMap<String, f64>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Finding {
-    says: String,
-    base: String,
-    variant: String,
-    #[serde(default)]
-    setup: Option<String>,
-    steps: Vec<String>,
-    #[serde(default)]
-    quantity: Quantity,
-    is: Relation,
-    /// What the ratio is above, below or the same as.
-    #[serde(default = "one")]
-    than: f64,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Relation {
-    Above,
-    Below,
-    Same,
-}
-
-/// Statistics of groups in the order of published tables.
-const STATISTICS: [&str; 5] = ["average", "median", "min", "max", "stddev"];
+/// In the order of published tables.
+const STATISTICS: [Statistic; 5] = [
+    ("average", |published| &published.average, |group| Some(group.average)),
+    ("median", |published| &published.median, |group| Some(group.median)),
+    ("min", |published| &published.min, |group| Some(group.min)),
+    ("max", |published| &published.max, |group| Some(group.max)),
+    ("stddev", |published| &published.stddev, |group| group.deviation),
+];
 
 /// The run's steps, with the plan's names of variants by their published ones.
 struct RunFigures<'a> {
@@ -126,14 +54,19 @@ struct Ratio {
 
 /// The published report that the plan names, compared with the run; `None` for a plan that names
 /// none.
-pub(crate) fn published(manifest: &Manifest, workloads: &[WorkloadFindings]) -> Option<PublishedComparison> {
-    let plan: PlanText = toml::from_str(&manifest.plan_toml).ok()?;
-    let figures = plan.report.published?;
-    let named =
-        |variant: VariantText| (variant.published.unwrap_or_else(|| variant.name.clone()), variant.name);
+pub(crate) fn published(
+    plan: &PlanText,
+    manifest: &Manifest,
+    workloads: &[WorkloadFindings],
+) -> Option<PublishedComparison> {
+    let Published::Figures(figures) = plan.table("report").key::<Option<_>>("published")? else {
+        return None;
+    };
+    let variants: Vec<Variant> = plan.tables("variant");
+    let named = |variant: Variant| (variant.published.unwrap_or_else(|| variant.name.clone()), variant.name);
     let measured = RunFigures {
         workloads,
-        names: plan.variant.into_iter().map(named).collect(),
+        names: variants.into_iter().map(named).collect(),
         margins: Margins::planned(manifest),
     };
     let of_steps = figures.figures.iter().flat_map(|one| measured.rows_of_steps(one));
@@ -150,12 +83,12 @@ pub(crate) fn published(manifest: &Manifest, workloads: &[WorkloadFindings]) -> 
 }
 
 impl RunFigures<'_> {
-    fn rows_of_steps(&self, figures: &OfSteps) -> Vec<PublishedRow> {
+    fn rows_of_steps(&self, figures: &StepFigures) -> Vec<PublishedRow> {
         let row = |(name, published): (&String, &f64)| {
             let step = self.steps(figures.setup.as_deref()).find(|step| is_named(step, name));
             let pair = (figures.base.as_str(), figures.variant.as_str());
-            let measured = step.and_then(|step| self.ratio(step, pair, figures.quantity));
-            let margin = step.map_or(self.margins.general(), |step| step.margin);
+            let measured = step.and_then(|step| ratio_of(self.blocks(step, pair, figures.quantity, false)));
+            let margin = step.map_or(self.margins.general, |step| step.margin);
             self.row(
                 figures.setup.as_ref(),
                 pair,
@@ -167,18 +100,15 @@ impl RunFigures<'_> {
         figures.values.iter().map(row).collect()
     }
 
-    fn rows_of_groups(&self, figures: &OfGroups) -> Vec<PublishedRow> {
+    fn rows_of_groups(&self, figures: &GroupFigures) -> Vec<PublishedRow> {
         let pair = (figures.base.as_str(), figures.variant.as_str());
         let mut rows = Vec::new();
-        let groups = figures.statistics.get("average").into_iter().flat_map(BTreeMap::keys);
-        for group in groups {
-            for statistic in STATISTICS {
-                let Some(published) = figures.statistics.get(statistic).and_then(|all| all.get(group)) else {
-                    continue;
-                };
-                let measured = self.group(figures, group, statistic);
+        for group in figures.average.keys() {
+            for (statistic, published, value) in STATISTICS {
+                let Some(published) = published(figures).get(group) else { continue };
+                let measured = self.group(figures, group, value);
                 let subject = format!("{group}: {statistic}");
-                let margin = self.margins.general();
+                let margin = self.margins.general;
                 let values = (*published, measured, margin);
                 let mut row = self.row(figures.setup.as_ref(), pair, subject, Quantity::Rate, values);
                 // A spread has no direction.
@@ -242,12 +172,8 @@ impl RunFigures<'_> {
         valid(new).filter_map(of_block).collect()
     }
 
-    fn ratio(&self, step: &StepFindings, pair: (&str, &str), quantity: Quantity) -> Option<Ratio> {
-        ratio_of(self.blocks(step, pair, quantity, false))
-    }
-
     /// The statistic over the steps of a group in each block, and its mean over the blocks.
-    fn group(&self, figures: &OfGroups, group: &str, statistic: &str) -> Option<Ratio> {
+    fn group(&self, figures: &GroupFigures, group: &str, value: fn(&Group) -> Option<f64>) -> Option<Ratio> {
         let is_member =
             |step: &&StepFindings| step.groups.get(&figures.grouping).is_some_and(|name| name == group);
         let pair = (figures.base.as_str(), figures.variant.as_str());
@@ -261,14 +187,7 @@ impl RunFigures<'_> {
                 .iter()
                 .map(|ratios| Some(ratios.iter().find(|(other, _)| *other == block)?.1))
                 .collect();
-            let all = describe::group(&ratios?)?;
-            match statistic {
-                "average" => Some(all.average),
-                "median" => Some(all.median),
-                "min" => Some(all.min),
-                "max" => Some(all.max),
-                _ => all.deviation,
-            }
+            value(&describe::group(&ratios?)?)
         };
         let blocks = members.first()?.iter().map(|(block, _)| *block);
         let values: Vec<f64> = blocks.filter_map(of_block).collect();
@@ -277,10 +196,10 @@ impl RunFigures<'_> {
         Some(Ratio { value, interval, blocks: values.len() })
     }
 
-    fn look_for(&self, finding: &Finding) -> FindingSeen {
+    fn look_for(&self, finding: &PublishedFinding) -> FindingSeen {
         let [mut seen, mut not_seen, mut undecided] = [0; 3];
         let is_named = |pattern: &String, step: &StepFindings| {
-            fits(pattern, &step.name) || fits(pattern, &test_of(step))
+            pattern_fits(pattern, &step.name) || pattern_fits(pattern, &test_of(step))
         };
         let is_about = |step: &&StepFindings| finding.steps.iter().any(|pattern| is_named(pattern, step));
         for step in self.steps(finding.setup.as_deref()).filter(is_about) {
@@ -340,8 +259,9 @@ fn figure(run: &StepRun, quantity: Quantity, step: &StepFindings) -> Option<f64>
 }
 
 /// Whether a ratio in `interval` is as the finding says; `None` where that cannot be said.
-fn holds(finding: &Finding, interval: Interval, margin: f64) -> Option<bool> {
-    let interval = Interval { low: interval.low / finding.than, high: interval.high / finding.than };
+fn holds(finding: &PublishedFinding, interval: Interval, margin: f64) -> Option<bool> {
+    let than = finding.than.unwrap_or(1.0);
+    let interval = Interval { low: interval.low / than, high: interval.high / than };
     let (low, high) = (1.0 - margin, 1.0 + margin);
     let (is_so, is_not) = match finding.is {
         Relation::Above => (interval.low > 1.0, interval.high < 1.0),
@@ -399,7 +319,7 @@ mod tests {
             let mut run = run(&["a", "b"], 3, cells.collect());
             let finding = format!("says = 's'\nbase = 'a'\nvariant = 'b'\nsteps = ['{steps}']\nis = 'above'");
             run.manifest.plan_toml = format!(
-                "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[report.published]\n[[report.published.findings]]\n{finding}"
+                "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[report.published]\ntitle = 't'\nauthor = 'a'\nyear = 2024\nmachine = 'm'\n[[report.published.findings]]\n{finding}"
             );
             analyse(&run).published.expect("it names some").findings[0].seen
         };
@@ -438,6 +358,9 @@ base = "old"
 variant = "b"
 average = { writes = 1.40 }
 median = { writes = 0.4 }
+min = {}
+max = {}
+stddev = {}
 [[report.published.findings]]
 says = "b is slower"
 base = "old"

@@ -18,37 +18,19 @@ mod step_sets;
 mod steps;
 mod verdict;
 
-pub use comparison::{ComparedSide, ComparedStep, Comparison, Exclusion, ExclusionKind, Side};
-pub use context::{
-    ExecutedPlan, Operator, PlanDifference, RatioContext, SettingDifference, StallDifference, StallFigure,
-    StatementPlans,
-};
-pub use cost_breakdown::{Cause, CostBreakdown, CostPart};
-pub use difference::{Aspect, Difference};
-pub use execution::{Composite, Execution};
+pub use comparison::*;
+pub use context::*;
+pub use cost_breakdown::*;
+pub use difference::*;
+pub use execution::*;
 pub use failure::Failure;
-pub use findings::{
-    Budget, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
-};
+pub use findings::*;
 pub use groups::{MetricGroup, RelativeMetrics};
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
-pub use notice::{
-    BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
-    Severity, VariantShare,
-};
-pub use report_words::{
-    Agreement, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,
-};
-pub use state::{Debt, DebtLevel, GroupMemory, Lookups, Steadiness};
-pub use step_run::{
-    Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
-    ServerEventKind, StatementResult, StepRun, Validity,
-};
-pub use step_sets::{
-    BeforeAfterVariant, BeforeAfterWrites, GroupFindings, LoadVariant, LoadWithIndexes, Sweep, SweepPoint,
-    SweepSpread, SweepVariant,
-};
-pub use steps::{
-    ByMachine, FarthestMachine, MachineRatio, PercentileRatio, StepFindings, VariantStep, ZeroRates,
-};
-pub use verdict::{Bound, CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};
+pub use notice::*;
+pub use report_words::*;
+pub use state::*;
+pub use step_run::*;
+pub use step_sets::*;
+pub use steps::*;
+pub use verdict::*;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_plan::{Colours, Quantity};
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::Interval;
@@ -40,24 +41,11 @@ pub struct Prose {
 }
 
 impl Prose {
-    /// The plan has no words on its report.
     pub fn is_empty(&self) -> bool {
         *self == Self { colours: self.colours, ..Self::default() }
     }
 }
 
-/// What decides about the colour of a ratio.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Colours {
-    /// Faster and slower are coloured, all else is not.
-    #[default]
-    Verdict,
-    /// As in published reports: 0.95 and less is red, 1.05 and more green, what is between grey.
-    Threshold,
-}
-
-/// A published report compared with the run.
 #[derive(Debug, Clone, Serialize)]
 pub struct PublishedComparison {
     pub title: String,
@@ -89,17 +77,6 @@ pub struct PublishedRow {
     pub interval: Option<Interval>,
     pub blocks: usize,
     pub agreement: Agreement,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    #[default]
-    Rate,
-    Cpu,
-    ReadKb,
-    Seconds,
-    P99,
 }
 
 /// How a published figure is to the measured one. It is no verdict between machines.

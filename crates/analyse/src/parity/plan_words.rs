@@ -1,24 +1,14 @@
-//! What a plan says about parity. The record holds the plan's text; this reads the few keys that
-//! matter here.
+//! What a plan says about parity.
 
 use std::collections::BTreeMap;
 
-use toml::{Table, Value};
+use dbdyno_plan::{ColumnDefinitions, TlsMode, Variant};
+
+pub use dbdyno_plan::Parity as Mode;
 
 use super::subject::Extra;
+use crate::plan_text::PlanText;
 
-/// What is to happen when variants are not set alike.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Mode {
-    Off,
-    /// It is reported.
-    #[default]
-    Warn,
-    /// Nothing is measured.
-    Refuse,
-}
-
-/// The plan's words on parity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanWords {
     pub mode: Mode,
@@ -31,43 +21,32 @@ pub struct PlanWords {
 impl PlanWords {
     /// Reads the text of a plan. What it does not say, or cannot be read, is the default.
     pub fn read(plan: &str) -> Self {
-        let Ok(plan) = plan.parse::<Table>() else { return Self::default() };
-        let mode = match plan.get("parity").and_then(Value::as_str) {
-            Some("off") => Mode::Off,
-            Some("refuse") => Mode::Refuse,
-            _ => Mode::Warn,
-        };
-        let differs = plan.get("differs").and_then(Value::as_array).into_iter().flatten();
-        let variants = plan.get("variant").and_then(Value::as_array).into_iter().flatten();
+        let plan = PlanText::read(plan);
+        let variants: Vec<Variant> = plan.tables("variant");
         Self {
-            mode,
-            differs: differs.filter_map(|id| Some(id.as_str()?.to_owned())).collect(),
-            variants: variants.filter_map(extra).collect(),
+            mode: plan.key("parity"),
+            differs: plan.key("differs"),
+            variants: variants.into_iter().map(|variant| (variant.name.clone(), variant.into())).collect(),
         }
     }
 
-    /// What the plan says of one variant.
     pub fn extra(&self, variant: &str) -> Extra {
         self.variants.get(variant).cloned().unwrap_or_default()
     }
 }
 
-fn extra(variant: &Value) -> Option<(String, Extra)> {
-    let name = variant.get("name")?.as_str()?.to_owned();
-    let engine = variant.get("engine").and_then(Value::as_str).map(str::to_owned);
-    let tls = variant.get("tls").is_some_and(|tls| tls.get("mode").and_then(Value::as_str) != Some("off"));
-    let word = |key| variant.get(key).and_then(Value::as_str);
-    let switch = |key| variant.get(key).and_then(Value::as_bool);
-    let extra = Extra {
-        engine,
-        tls,
-        column_definitions_always: word("column_definitions") == Some("always"),
-        deprecate_eof: switch("deprecate_eof"),
-        session_track: switch("session_track"),
-        client_charset: word("client_charset").map(str::to_owned),
-        ..Extra::default()
-    };
-    Some((name, extra))
+impl From<Variant> for Extra {
+    fn from(variant: Variant) -> Self {
+        Self {
+            engine: variant.engine,
+            tls: variant.tls.is_some_and(|tls| tls.mode != TlsMode::Off),
+            column_definitions_always: variant.column_definitions == Some(ColumnDefinitions::Always),
+            deprecate_eof: variant.deprecate_eof,
+            session_track: variant.session_track,
+            client_charset: variant.client_charset,
+            sends_text_only: false,
+        }
+    }
 }
 
 #[cfg(test)]

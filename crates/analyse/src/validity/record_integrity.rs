@@ -13,7 +13,6 @@ use crate::measure::latency::counts_in;
 use crate::measure::span::Span;
 use crate::model::{Code, Notice};
 
-/// Client and kind.
 type Key<'a> = (u32, &'a str);
 
 pub(crate) fn of_client(code: Code, (client, kind): Key<'_>) -> Notice {
