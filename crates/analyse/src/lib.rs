@@ -54,8 +54,6 @@ pub use compare::groups::{in_published_order, unique};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};
-pub use compare::operation_use::{OperationUse, operation_use};
-pub use compare::ratio::{ratio_text, seconds_text};
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::{Lapse, RunValues};
@@ -72,15 +70,16 @@ pub use model::{
     KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio, MetricGroup, Notice,
     Operator, Paired, PercentileRatio, PlanDifference, Prose, PublishedComparison, PublishedRow, Quantity,
     Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen,
-    ServerEvent, ServerEventKind, SettingDifference, Severity, Side, StallDifference, StallFigure,
-    StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread,
-    SweepVariant, TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
+    ServerEvent, ServerEventKind, Severity, Side, StallDifference, StallFigure, StatementPlans,
+    StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread, SweepVariant,
+    TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
 };
 pub use model::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,
     VariantShare,
 };
 pub use notices::settling::restless;
+pub use parity::SettingDifference;
 pub use readings::rates::{keeps_target, least_accepted};
 pub use validity::failed_check;
 pub use words::{grouped, numbered};

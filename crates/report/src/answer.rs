@@ -2,10 +2,11 @@
 //! every format.
 
 use dbdyno_analyse::{
-    Cause, CostBreakdown, CostPart, Inference, Latency, StepFindings, VariantStep, Verdict, forecast,
+    CostBreakdown, CostPart, Inference, Latency, StepFindings, VariantStep, Verdict, forecast,
 };
 
 use crate::document::{Block, Cell, Column, Table, Tone};
+use crate::evidence::cause;
 use crate::number::{fixed, interval_text, milliseconds, needed_blocks, shared_unit};
 use crate::rates::{Scope, headline_text, placeholder, ratio_or_placeholder};
 use crate::sentences::{sentences, shown_verdict};
@@ -99,10 +100,9 @@ fn unit(steps: &[&StepFindings]) -> String {
     shared_unit(steps.iter().map(|step| step.rate_label.as_str())).unwrap_or("per s").to_owned()
 }
 
-/// Picks a figure, in microseconds.
+/// In microseconds.
 type Figure = fn(&Latency) -> u64;
 
-/// A run of one variant.
 fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
     let head = if scope.are_times() { "time" } else { "rate" };
     let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(head, &unit(steps), 0)];
@@ -260,12 +260,7 @@ pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
 fn greatest(cost_breakdown: &CostBreakdown) -> Option<String> {
     let weight = |part: &&CostPart| part.factor.ln().abs();
     let part = cost_breakdown.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
-    let cause = match part.cause {
-        Cause::CpuUser => "user CPU",
-        Cause::CpuKernel => "kernel CPU",
-        Cause::IoWait => "IO wait",
-        Cause::Idle => "idle",
-    };
+    let cause = cause(part.cause).trim_end_matches(" per operation");
     Some(format!("{cause} ×{}", fixed(Some(part.factor), 2)))
 }
 

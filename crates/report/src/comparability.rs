@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use dbdyno_analyse::{Aspect, Difference};
 
-/// Why runs are refused.
 pub fn not_comparable(differences: &[Difference]) -> String {
     format!("the runs are not comparable: {}; --anyway compares them anyway", phrases(differences))
 }
@@ -31,7 +30,6 @@ fn phrase(Difference { aspect, variant, base, new }: &Difference) -> String {
     format!("{}{of_variant} {base} and {new}", name(aspect))
 }
 
-/// What differs.
 pub(crate) fn name(aspect: &Aspect) -> String {
     let name = match aspect {
         Aspect::Plan => "plan",

@@ -205,11 +205,12 @@ fn method(comparison: &Comparison) -> String {
     } else {
         "two runs, unpaired (Welch)".to_owned()
     };
+    let margins = comparison.steps.iter().map(|step| (step.step.as_str(), step.margin));
     one_line(&format!(
         "Base {}; new {}. {how}; margin {}; p adjusted over all steps.",
         side(&comparison.base),
         side(&comparison.new),
-        margins(comparison)
+        margins_text(comparison.margin, margins)
     ))
 }
 
@@ -229,10 +230,6 @@ fn rates_and_ratios(comparison: &Comparison, unit: Option<&str>) -> String {
     };
     let unit = unit.map_or_else(String::new, |unit| format!(" in {unit}"));
     format!("Base and new{unit}: {what}")
-}
-
-fn margins(comparison: &Comparison) -> String {
-    margins_text(comparison.margin, comparison.steps.iter().map(|step| (step.step.as_str(), step.margin)))
 }
 
 fn answer(comparison: &Comparison) -> String {

@@ -9,7 +9,7 @@ use dbdyno_analyse::{
 };
 
 use crate::evidence::rates::block_ratio;
-use crate::evidence::{kind_of, kinds, reason, state};
+use crate::evidence::{kinds, reason, state};
 use crate::value::Value;
 
 /// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` is shown where
@@ -18,14 +18,10 @@ pub(crate) fn csv(findings: &Findings) -> String {
     let names = Names::of(findings);
     let columns = columns(findings, &names);
     let mut text = line(columns.0.iter().map(|(name, _)| name.clone()));
-    for workload in &findings.workloads {
-        for step in &workload.steps {
-            for variant in &step.variants {
-                for run in &variant.runs {
-                    let at = At { findings, workload, step, variant, run };
-                    text.push_str(&line(columns.0.iter().map(|(_, cell)| cell(&at).to_string())));
-                }
-            }
+    for (workload, step, variant) in findings.variants_of_steps() {
+        for run in &variant.runs {
+            let at = At { findings, workload, step, variant, run };
+            text.push_str(&line(columns.0.iter().map(|(_, cell)| cell(&at).to_string())));
         }
     }
     text
@@ -65,10 +61,8 @@ impl<'a> Names<'a> {
 /// The end of a column's name, and its figure in what a row has one of at most.
 type Column<T> = (&'static str, fn(&T) -> Value);
 
-/// The value of a column in a row.
 type Cell<'a> = Box<dyn Fn(&At<'_>) -> Value + 'a>;
 
-/// The columns with their names.
 #[derive(Default)]
 struct Columns<'a>(Vec<(String, Cell<'a>)>);
 
@@ -186,7 +180,8 @@ fn of_run(all: &mut Columns<'_>) {
     // Classes of settings, meant to differ or not.
     all.add("settings_unlike_base", |at| {
         let parity = at.findings.parity.as_ref()?;
-        Some(parity.differences(&at.findings.run.base, &at.variant.variant).join(" "))
+        let differences = parity.differences(&at.findings.run.base, &at.variant.variant);
+        Some(differences.into_iter().map(|found| found.class).collect::<Vec<_>>().join(" "))
     });
     all.add("target_rows_per_second", |at| Some(at.step.target?.0));
     all.add("target_kept_from_share", |at| Some(at.step.target?.1));
@@ -278,12 +273,12 @@ fn aging<'x>(at: &At<'x>) -> Option<&'x BeforeAfterWrites> {
 }
 
 fn of_kind<'a>(all: &mut Columns<'a>, name: &'a str) {
-    all.table(&format!("{name}_"), KIND, move |at| kind_of(at.run, name));
+    all.table(&format!("{name}_"), KIND, move |at| at.run.kind(name));
     all.table(&format!("{name}_service_"), LATENCY, move |at| {
-        Some(&kind_of(at.run, name)?.service).filter(|times| times.count > 0)
+        Some(&at.run.kind(name)?.service).filter(|times| times.count > 0)
     });
     all.table(&format!("{name}_response_"), LATENCY, move |at| {
-        Some(&kind_of(at.run, name)?.response).filter(|times| times.count > 0)
+        Some(&at.run.kind(name)?.response).filter(|times| times.count > 0)
     });
 }
 

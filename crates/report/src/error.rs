@@ -1,6 +1,5 @@
 //! What can go wrong while a report is written.
 
-/// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("no report format is called `{name}`; use one of: {known}")]

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::number::{fixed, gib, rate};
 
-/// Heading of every report.
 pub(crate) fn title(findings: &Findings) -> String {
     findings.prose.title.clone().unwrap_or_else(|| format!("dbdyno: {}", findings.run.name))
 }
@@ -83,7 +82,6 @@ fn seconds_text(seconds: f64) -> String {
     }
 }
 
-/// The machine on one line.
 pub(crate) fn host_line(run: &RunSummary) -> String {
     let host = &run.host;
     let mut parts = vec![

@@ -31,7 +31,6 @@ pub fn history_terminal(history: &History, options: &TerminalOptions) -> String 
     document::terminal(&blocks, options.width, options.colour)
 }
 
-/// The history as Markdown.
 pub fn history_markdown(history: &History) -> String {
     document::markdown(&whole(history))
 }

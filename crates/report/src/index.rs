@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::document::{self, Block, Cell, Column, Table, Tone};
+use crate::document::{self, Block, Cell, Table, Tone};
 use crate::html::page;
+use crate::words::table;
 
-/// One run of the folder.
 #[derive(Debug, Clone)]
 pub struct RunEntry {
     pub run_id: String,
@@ -53,9 +53,7 @@ pub fn index_html(
 }
 
 fn runs_table(runs: &[&RunEntry]) -> Table {
-    let labels = ["run", "plan", "started", "variants", "workloads"];
-    let mut table = Table::new("", "", labels, ["blocks", "state"]);
-    table.columns[3..5].iter_mut().for_each(|column: &mut Column| column.is_words = true);
+    let mut table = table("runs-of-a-folder");
     for run in runs {
         let name = Cell { link: Some(run.page.clone()), ..Cell::from(run.run_id.as_str()) };
         let tone = if run.is_going_on { Tone::Strong } else { Tone::Plain };

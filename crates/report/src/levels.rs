@@ -1,28 +1,16 @@
 //! Levels of put-off work in words and with their units.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use dbdyno_analyse::{DeferredWork, RestlessLevel, is_in_bytes};
 
-/// What people call a level.
+static WORDS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+    toml::from_str(include_str!("levels.toml")).expect("levels.toml is a part of the program and is tested")
+});
+
 pub(crate) fn words(level: &str) -> &str {
-    match level {
-        "dirty_bytes" => "dirty pages",
-        "checkpoint_age_bytes" => "redo since the checkpoint",
-        "history_list_length" => "transactions to purge",
-        "change_buffer_pages" => "change buffer pages to merge",
-        "memtable_bytes" => "memtables",
-        "flushes_pending" => "memtable flushes pending",
-        "compactions_pending" => "compactions pending",
-        "compactions_running" => "compactions running",
-        "dead_rows" => "dead rows",
-        "wal_since_checkpoint_bytes" => "WAL since the checkpoint",
-        "vacuums_running" => "vacuums running",
-        "autovacuum_workers" => "autovacuum workers",
-        "checkpoints_running" => "checkpoints running",
-        "wal_bytes" => "WAL to write back",
-        "device_requests_in_flight" => "device requests in flight",
-        "device_written_bytes" => "written to the device in a second",
-        other => other,
-    }
+    WORDS.get(level).map_or(level, String::as_str)
 }
 
 /// `dirty pages 120.0 MB (quiet at 2.6 MB), dead rows 17 (quiet at 5)`

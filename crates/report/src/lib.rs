@@ -51,7 +51,7 @@ pub use history::{history_html, history_json, history_markdown, history_terminal
 pub use index::{HistoryEntry, RunEntry, index_html};
 pub use json::SCHEMA;
 pub use notices::{brief as reason_brief, reasons_text, text as notice_text, texts as notice_texts};
-pub use number::{milliseconds, rate};
+pub use number::{milliseconds, rate, seconds_text};
 pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
 pub use parity::refusal as parity_refusal;
 pub use parquet::{RunRows, parquet};
@@ -74,7 +74,11 @@ pub const ALL: &[Format] = &[
         extension: "txt",
         render: |findings| document::terminal(&run::whole(findings, None), 100, false),
     },
-    Format { name: "md", extension: "md", render: formats::run_markdown },
+    Format {
+        name: "md",
+        extension: "md",
+        render: |findings| document::markdown(&run::whole(findings, None)),
+    },
     Format { name: "html", extension: "html", render: |findings| run_html(findings, None) },
     Format { name: "csv", extension: "csv", render: csv::csv },
     Format { name: "json", extension: "json", render: json::findings },

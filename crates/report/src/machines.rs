@@ -2,30 +2,28 @@
 
 use dbdyno_analyse::RunSummary;
 
-use crate::document::{Cell, Column, Table};
+use crate::document::Table;
 use crate::number::{fixed, rate};
+use crate::words::table;
 
 /// `None` for a run without a fleet, and for one of old, of whose machines nothing was measured.
 pub(crate) fn machines(run: &RunSummary) -> Option<Table> {
     if run.calibrations.is_empty() {
         return None;
     }
-    let note = "Before each block: integer operations of one thread, an fsync of 4 KiB where the data are, and the most that \
-                the client reached where it was calibrated. Medians over the blocks.";
-    let heads = [("blocks", ""), ("CPU", "M/s"), ("fsync", "ms"), ("client", "statements/s")];
     let has_client = run.calibrations.values().any(|found| found.client_statements_per_second.is_some());
-    let shown = heads.len() - usize::from(!has_client);
-    let heads = heads.into_iter().take(shown).map(|(name, unit)| Column::new(name, unit, ""));
-    let mut table = Table::new("Machines", note, vec![Column::new("machine", "", "")], heads);
+    let mut table = table("machines").without(if has_client { &[] } else { &["client"] });
     for (name, found) in &run.calibrations {
         let blocks = run.machines.get(name).map_or(0, |blocks| blocks.len());
-        let figures = [
+        let cells = [
+            name.clone(),
             blocks.to_string(),
             rate(Some(found.cpu_operations_per_second / 1e6)),
             fixed(found.fsync_us.map(|us| us / 1e3), 3),
             rate(found.client_statements_per_second),
         ];
-        table.push(std::iter::once(Cell::from(name.as_str())).chain(figures.map(Cell::from)).take(1 + shown));
+        let shown = table.columns.len();
+        table.push(cells.into_iter().take(shown));
     }
     Some(table)
 }

@@ -25,10 +25,36 @@ pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
-/// A ratio with so many decimals, and three figures of one below 0.1.
+/// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three
+/// figures need. Small ratios would be hidden by decimals, even with an interval that shows them.
+/// From 1000 on decimals say nothing. Intervals of a few blocks that hardly agree may reach beyond
+/// all sense; of them only that is reported.
+pub(crate) fn ratio_text(ratio: f64, decimals: usize) -> String {
+    const LEAST: f64 = 1e-6;
+    const GREATEST: f64 = 1e6;
+    if ratio > 0.0 && ratio < LEAST {
+        return "<0.000001".to_owned();
+    }
+    if ratio > GREATEST && ratio.is_finite() {
+        return ">1,000,000".to_owned();
+    }
+    if (1_000.0..=GREATEST).contains(&ratio) {
+        return grouped(&format!("{ratio:.0}"));
+    }
+    // Half up by way of whole hundredths, so that what is shown with two decimals is the number
+    // that is coloured.
+    let shown = if decimals == 2 { (100.0 * ratio).round() / 100.0 } else { ratio };
+    if !(ratio > 0.0 && ratio < 0.0995) {
+        return format!("{shown:.decimals$}");
+    }
+    let zeros = (-ratio.log10()).floor().min(9.0) as usize;
+    format!("{ratio:.*}", (zeros + 3).max(decimals))
+}
+
+/// The same of what may be missing.
 pub(crate) fn ratio(value: Option<f64>, decimals: usize) -> String {
     match value {
-        Some(value) if value.is_finite() => dbdyno_analyse::ratio_text(value, decimals),
+        Some(value) if value.is_finite() => ratio_text(value, decimals),
         _ => fixed(value, decimals),
     }
 }
@@ -52,14 +78,19 @@ pub(crate) fn percent(fraction: f64) -> String {
     if fraction > 10.0 { ">1000".to_owned() } else { fixed(Some(100.0 * fraction), 2) }
 }
 
+/// How many decimals three figures of a number have, up to `most`.
+fn decimals(number: f64, most: usize) -> usize {
+    [99.95, 9.995, 0.9995, 0.0995].iter().take(most).filter(|bound| number.abs() < **bound).count()
+}
+
 /// A rate per second: three figures or more, never a false fourth for small ones.
 pub fn rate(value: Option<f64>) -> String {
-    let decimals = match value {
-        Some(value) if value.abs() < 9.995 => 2,
-        Some(value) if value.abs() < 99.95 => 1,
-        _ => 0,
-    };
-    fixed(value, decimals)
+    fixed(value, decimals(value.unwrap_or_default(), 2))
+}
+
+/// Seconds with three figures, from a tenth of a millisecond on.
+pub fn seconds_text(seconds: f64) -> String {
+    fixed(Some(seconds), decimals(seconds, 4))
 }
 
 pub(crate) fn count(number: impl Into<u64>) -> String {
@@ -69,13 +100,7 @@ pub(crate) fn count(number: impl Into<u64>) -> String {
 /// Microseconds as milliseconds with three figures: `0.812`, `15.2`, `2310`.
 pub fn milliseconds(us: u64) -> String {
     let ms = us as f64 / 1e3;
-    let decimals = match ms {
-        ms if ms < 0.9995 => 3,
-        ms if ms < 9.995 => 2,
-        ms if ms < 99.95 => 1,
-        _ => 0,
-    };
-    fixed(Some(ms), decimals)
+    fixed(Some(ms), decimals(ms, 3))
 }
 
 /// How many blocks a verdict takes, as [`dbdyno_analyse::forecast`] says it.
@@ -130,14 +155,7 @@ pub(crate) fn gib(bytes: u64) -> String {
 }
 
 fn three_figures(value: f64, unit: &str) -> String {
-    let decimals = if value < 9.995 {
-        2
-    } else if value < 99.95 {
-        1
-    } else {
-        0
-    };
-    format!("{} {unit}", fixed(Some(value), decimals))
+    format!("{} {unit}", fixed(Some(value), decimals(value, 2)))
 }
 
 #[cfg(test)]
@@ -208,6 +226,24 @@ mod tests {
         let texts: Vec<_> =
             [0.123, 9.994, 9.996, 99.94, 99.96, 123_456.7].into_iter().map(|v| rate(Some(v))).collect();
         assert_eq!(texts, ["0.12", "9.99", "10.0", "99.9", "100", "123,457"]);
+    }
+
+    #[test]
+    fn seconds_keep_three_figures() {
+        let texts = [0.00123, 0.0123, 0.123, 1.234, 12.34, 289.0].map(seconds_text);
+        assert_eq!(texts, ["0.0012", "0.0123", "0.123", "1.23", "12.3", "289"]);
+    }
+
+    #[test]
+    fn small_ratios_keep_three_figures() {
+        let texts = [0.007, 0.0321, 0.00034, 0.0994, 0.0996, 0.125, 1.0, 12.345, 0.0, f64::INFINITY]
+            .map(|ratio| ratio_text(ratio, 2));
+        let expected =
+            ["0.00700", "0.0321", "0.000340", "0.0994", "0.10", "0.13", "1.00", "12.35", "0.00", "inf"];
+        assert_eq!(texts, expected);
+        let wide = [1e-12, 0.000_001_5, 999.4, 1_234.56, 1e6, 1.082e15].map(|ratio| ratio_text(ratio, 3));
+        assert_eq!(wide, ["<0.000001", "0.00000150", "999.400", "1,235", "1,000,000", ">1,000,000"]);
+        assert_eq!([0.007, 0.0321, 0.991].map(|ratio| ratio_text(ratio, 3)), ["0.00700", "0.0321", "0.991"]);
     }
 
     #[test]

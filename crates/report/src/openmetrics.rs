@@ -3,7 +3,6 @@
 
 use dbdyno_analyse::{Findings, StepFindings, VariantStep};
 
-/// The media type of the text.
 pub const OPENMETRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Name and value of each label.
@@ -33,7 +32,6 @@ impl Exposition {
         self.0 += &format!("{name}{labels} {value}\n");
     }
 
-    /// The whole text.
     #[must_use]
     pub fn end(self) -> String {
         self.0 + "# EOF\n"
@@ -105,17 +103,13 @@ fn times(findings: &Findings, text: &mut Exposition) {
 
 /// Every variant of every step, with its labels.
 fn each(findings: &Findings, mut write: impl FnMut(&Labels<'_>, &StepFindings, &VariantStep)) {
-    for workload in &findings.workloads {
-        for step in &workload.steps {
-            for found in &step.variants {
-                let labels = [
-                    ("workload", workload.name.as_str()),
-                    ("step", step.name.as_str()),
-                    ("variant", found.variant.as_str()),
-                ];
-                write(&labels, step, found);
-            }
-        }
+    for (workload, step, found) in findings.variants_of_steps() {
+        let labels = [
+            ("workload", workload.name.as_str()),
+            ("step", step.name.as_str()),
+            ("variant", found.variant.as_str()),
+        ];
+        write(&labels, step, found);
     }
 }
 

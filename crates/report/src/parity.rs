@@ -7,8 +7,8 @@ use dbdyno_analyse::parity::{
 };
 
 use crate::document::{Block, Table, Tone};
+use crate::words;
 
-/// Heading of the section.
 const TITLE: &str = "Configuration differences";
 
 /// One line a remark, worst first: what it is, what it does to a result, what to write.
@@ -158,11 +158,8 @@ fn remarks(parity: &Parity) -> Vec<Block> {
 
 /// A row a class, a column a variant.
 fn table(parity: &Parity, is_shown: impl Fn(&ClassRow) -> bool) -> Table {
-    let labels = [("class", "", "its name in `differs` of a plan"), ("what", "", "effective value")];
-    let variants = parity.variants.iter().map(|variant| (variant.name.as_str(), "", ""));
-    let compared = ("compared", "", "whether the variants agree");
-    let columns = variants.chain([compared]);
-    let mut table = Table::new("Settings by class", &note(parity), labels, columns);
+    let mut table = Table { note: note(parity), ..words::table("settings") };
+    table.columns.splice(2..2, parity.variants.iter().map(|variant| variant.name.as_str().into()));
     parity.classes.iter().filter(|class| is_shown(class)).for_each(|class| table.push(row(class)));
     table
 }

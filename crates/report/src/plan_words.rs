@@ -4,13 +4,14 @@
 
 use dbdyno_analyse::{
     Agreement, FindingSeen, Findings, PublishedComparison, PublishedRow, Quantity, Ratio, RunSummary,
-    SectionFindings, Seen, StepFindings, VariantStep, WorkloadFindings, ratio_text,
+    SectionFindings, Seen, StepFindings, VariantStep, WorkloadFindings,
 };
 
-use crate::document::{Block, Cell, Column, Table, Tone};
+use crate::document::{Block, Cell, Table, Tone};
 use crate::html::charts::Charts;
-use crate::number::interval_text;
+use crate::number::{interval_text, ratio_text};
 use crate::rates::{self, Scope};
+use crate::words::table;
 
 /// Marks text that no one wrote.
 const DRAFTED: &str = "Drafted from the findings";
@@ -215,13 +216,7 @@ const fn seen_word(seen: Seen) -> &'static str {
 }
 
 fn figures_table(rows: &[&PublishedRow]) -> Table {
-    let heads = ["step or group", "figure", "base", "variant"].map(Column::words);
-    let figures = [
-        Column::new("published", "", ""),
-        Column::new("measured", "", "the variant's ÷ the base's, with its 95 % interval"),
-        Column::words("published figure"),
-    ];
-    let mut table = Table::new("Published and measured ratios", "", heads, figures);
+    let mut table = table("published-figures");
     for row in rows {
         let setup = row.setup.as_ref().map_or_else(String::new, |setup| format!("{setup} "));
         let measured = row.measured.map_or_else(|| "n/a".to_owned(), |value| ratio_text(value, 2));
@@ -240,13 +235,7 @@ fn figures_table(rows: &[&PublishedRow]) -> Table {
 }
 
 fn findings_table(findings: &[FindingSeen]) -> Table {
-    let figures = [
-        Column::words("seen here"),
-        Column::new("steps", "", "in which it is seen"),
-        Column::new("not", "", "steps in which the opposite is measured"),
-        Column::new("undecided", "", "steps whose interval holds both"),
-    ];
-    let mut table = Table::new("Findings of the report", "", [Column::words("finding")], figures);
+    let mut table = table("published-findings");
     for one in findings {
         let tone = match one.seen {
             Seen::NotSeen => Tone::Worse,

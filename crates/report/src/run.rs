@@ -157,7 +157,6 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     blocks
 }
 
-/// Every warning in full.
 pub(crate) fn warnings(findings: &Findings) -> Vec<Block> {
     let all = texts(&findings.warnings);
     vec![if all.is_empty() { Block::text("No warnings.") } else { Block::List(Tone::Plain, all) }]
@@ -247,7 +246,6 @@ fn variants(findings: &Findings, line: impl Fn(&VariantSummary) -> String) -> Bl
     Block::Facts(findings.variants.iter().map(fact).collect())
 }
 
-/// The variants with their colours and versions.
 fn key(findings: &Findings, charts: &Charts<'_>) -> Block {
     charts.key(|variant| {
         let base = if variant.name == findings.run.base { " (base)" } else { "" };

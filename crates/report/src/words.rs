@@ -1,8 +1,29 @@
-//! Words that several tables and sentences share.
+//! Words that several tables and sentences share, and those of tables, from `tables.toml`.
 
-use dbdyno_analyse::{Pace, StepFindings, Validity, VariantStep, ZeroRates, keeps_target, least_accepted};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use dbdyno_analyse::{Pace, StepFindings, VariantStep, ZeroRates, keeps_target, least_accepted};
+
+use crate::document::Table;
 use crate::number::fixed;
+
+static TABLES: LazyLock<BTreeMap<String, Table>> = LazyLock::new(|| {
+    toml::from_str(include_str!("tables.toml")).expect("tables.toml is a part of the program and is tested")
+});
+
+/// A table without rows.
+pub(crate) fn table(id: &str) -> Table {
+    TABLES.get(id).cloned().unwrap_or_default()
+}
+
+/// The same, of a step.
+pub(crate) fn table_of(step: &StepFindings, id: &str) -> Table {
+    let mut table = table(id);
+    let units = table.columns.iter_mut().map(|column| &mut column.unit);
+    units.chain([&mut table.note]).for_each(|text| *text = text.replace("{unit}", &step.rate_label));
+    table
+}
 
 /// Where a step shows its response times.
 pub(crate) const TIMES_TABLE: &str = "Service and response time";
@@ -83,6 +104,6 @@ pub(crate) fn missed_blocks_text(step: &StepFindings, variant: &VariantStep) -> 
 /// `2 of 5 blocks` that missed the target; `None` for none and for all.
 fn some_blocks(variant: &VariantStep) -> Option<String> {
     let missed = variant.target_missed_blocks.len();
-    let all = variant.runs.iter().filter(|run| run.validity == Validity::Valid).count();
+    let all = variant.valid_runs().count();
     (0 < missed && missed < all).then(|| format!("{missed} of {all} blocks"))
 }

@@ -91,10 +91,12 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
     let of_client = || client_faults((&measured, &step.events), waited, client_reach, &kinds);
     let limited = if around.judges_client { of_client() } else { Vec::new() };
-    let faults = faults.into_iter().chain(refused_faults(step, &kinds)).chain(limited);
+    let headline_kinds = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
+    let refused = headline_kinds.filter_map(|kind| refused::fault(kind, &step.events));
+    let validity = faults.into_iter().chain(refused).chain(limited).fold(of_records, add_reason);
     let run = StepRun {
         block: around.block,
-        validity: faults.fold(of_records, add_reason),
+        validity,
         window_seconds: window.seconds(),
         rate: figure,
         cut_off,
@@ -129,11 +131,6 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     (run, times)
 }
 
-fn refused_faults(step: &StepRecord, kinds: &[KindResult]) -> Vec<Notice> {
-    let headline = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
-    headline.filter_map(|kind| refused::fault(kind, &step.events)).collect()
-}
-
 /// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its
 /// own for a part `waited` of the window, at its calibrated rate, or late.
 fn client_faults(
@@ -166,7 +163,6 @@ pub(crate) fn add_reason(validity: Validity, reason: Notice) -> Validity {
 struct Kind {
     result: KindResult,
     response: Option<Histogram<u64>>,
-    /// What is wrong with its histograms.
     faults: Vec<Notice>,
 }
 

@@ -31,7 +31,7 @@ use crate::validity::validity;
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
 pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
-    let cells = cells_of(run, info);
+    let cells: Vec<&CellRecord> = run.cells.iter().filter(|cell| cell.id.workload == info.name).collect();
     let names = step_names(info, &cells);
     parallel::map(&names, |name| step_findings(run, &cells, name, rules))
 }
@@ -63,10 +63,6 @@ pub(crate) fn workload_findings(
         aging,
         steps: steps.into_iter().map(|(_, step)| step).collect(),
     }
-}
-
-fn cells_of<'a>(run: &'a Run, info: &WorkloadInfo) -> Vec<&'a CellRecord> {
-    run.cells.iter().filter(|cell| cell.id.workload == info.name).collect()
 }
 
 /// The steps as planned, then any other that was recorded.
@@ -103,9 +99,9 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
         headline_class: spec.headline_class(),
         rate_label: spec.headline.label.clone(),
         less_is_better: spec.headline.unit.is_time(),
-        connections: connections(spec),
+        connections: spec.clients * spec.kinds.iter().map(|kind| kind.connections_per_client).sum::<u32>(),
         margin: rules.margins.of(name),
-        statements: statements(spec),
+        statements: spec.kinds.iter().map(|kind| (kind.kind.clone(), kind.statement.clone())).collect(),
         groups: spec.groups.clone(),
         is_warm_up: spec.is_warm_up,
         target: spec.target.as_ref().map(|target| (target.rows_per_second, target.share)),
@@ -143,14 +139,6 @@ fn check_answers(runs: &mut [VariantRuns<'_>], base: &str) {
             run.validity = found.fold(run.validity.clone(), add_reason);
         }
     }
-}
-
-fn connections(spec: &StepSpec) -> u32 {
-    spec.clients * spec.kinds.iter().map(|kind| kind.connections_per_client).sum::<u32>()
-}
-
-fn statements(spec: &StepSpec) -> Vec<(String, String)> {
-    spec.kinds.iter().map(|kind| (kind.kind.clone(), kind.statement.clone())).collect()
 }
 
 /// What the manifest says of a step of `variant`.
@@ -212,7 +200,7 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: &StepSp
     let rates: Vec<f64> = valid(runs).map(|run| run.rate).collect();
     let target = spec.target.as_ref();
     let background: Vec<f64> = target.map_or_else(Vec::new, |target| {
-        valid(runs).filter_map(|run| rows_per_second(run, &target.kind)).collect()
+        valid(runs).filter_map(|run| Some(run.kind(&target.kind)?.rows_per_second)).collect()
     });
     let judged = || valid(runs).filter_map(|run| Some((run.block, run.judged_background_rate?)));
     let is_missed =
@@ -237,10 +225,6 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: &StepSp
 fn is_cut_off(runs: &[StepRun]) -> bool {
     let (all, ended) = (valid(runs).count(), valid(runs).filter(|run| !run.cut_off).count());
     all > 0 && ended <= all / 2
-}
-
-fn rows_per_second(run: &StepRun, kind: &str) -> Option<f64> {
-    run.kinds.iter().find(|result| result.kind == kind).map(|result| result.rows_per_second)
 }
 
 #[cfg(test)]

@@ -4,35 +4,8 @@
 use dbdyno_record::{CellId, Run, ServerInfo};
 
 use crate::model::{Code, Notice, SettingChange};
+use crate::parity::KNOWN;
 use crate::servers::servers_of;
-
-/// What a server counts, draws or writes down for itself: it differs from start to start whatever
-/// its configuration. Values that are paths differ too, because each cell has folders of its own.
-const OF_EACH_START: &[&str] = &[
-    "debug_sync",
-    "error_count",
-    "gtid_binlog_pos",
-    "gtid_binlog_state",
-    "gtid_current_pos",
-    "gtid_executed",
-    "gtid_purged",
-    "gtid_slave_pos",
-    "hostname",
-    "identity",
-    "insert_id",
-    "last_gtid",
-    "last_insert_id",
-    "pid_file",
-    "port",
-    "pseudo_thread_id",
-    "rand_seed1",
-    "rand_seed2",
-    "server_uid",
-    "server_uuid",
-    "socket",
-    "timestamp",
-    "warning_count",
-];
 
 /// One warning for each variant whose server or settings changed from one start to another.
 pub(crate) fn notices(run: &Run) -> Vec<Notice> {
@@ -40,7 +13,6 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     names.flat_map(|name| of_variant(run, name)).collect()
 }
 
-/// What changed of one variant.
 pub(crate) fn of_variant(run: &Run, name: &str) -> Vec<Notice> {
     [exchanged(run, name), set_otherwise(run, name)].into_iter().flatten().collect()
 }
@@ -85,7 +57,7 @@ fn changes(first: &ServerInfo, other: &ServerInfo) -> Vec<SettingChange> {
         first.settings.keys().chain(other.settings.keys().filter(|name| !first.settings.contains_key(*name)));
     let change = |name: &String| {
         let [first, other] = [first, other].map(|server| server.settings.get(name));
-        let is_stable = !OF_EACH_START.contains(&name.to_ascii_lowercase().as_str());
+        let is_stable = !KNOWN.of_each_start.contains(&name.to_ascii_lowercase());
         let is_path = [first, other].into_iter().flatten().any(|value| value.contains('/'));
         (first != other && is_stable && !is_path).then(|| SettingChange {
             name: name.clone(),

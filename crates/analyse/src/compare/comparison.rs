@@ -1,7 +1,5 @@
 //! Two variants compared step by step: of one run, in pairs, or of two runs, apart.
 
-use dbdyno_record::Run;
-
 use crate::compare::comparability::{differences, small_differences, started_otherwise, unchecked_note};
 use crate::compare::exclusions::left_out;
 use crate::compare::inference::{paired, unpaired};
@@ -20,7 +18,6 @@ use crate::parity::{ClassDifference, between};
 use crate::statistics::describe::{geometric_mean, group};
 use crate::{Choices, analyse_with};
 
-/// What the caller may choose about a comparison.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareChoices {
     /// Margin of all steps as a fraction; `None` = the base run's, step by step.
@@ -59,8 +56,10 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         step.base_left_out = left_out_of(base, &base_findings, step);
         step.new_left_out = left_out_of(new, new_findings, step);
     }
-    notes.extend(debug_builds(base.run, new.run));
     let runs = if one_run { &[base.run][..] } else { &[base.run, new.run] };
+    if runs.iter().any(|run| run.manifest.tool.build != "release") {
+        notes.push(Notice::new(Code::DebugBuildCompared));
+    }
     notes.extend(runs.iter().filter_map(|run| changed::measured_by_several(run)));
     notes.extend(runs.iter().filter_map(|run| unchecked_note(run)));
     let changed = [base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant));
@@ -85,7 +84,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         base: compared_side(base, &base_findings),
         new: compared_side(new, new_findings),
         paired: one_run,
-        margin: margins.general(),
+        margin: margins.general,
         notes,
         ratios: group(&steps.iter().filter_map(counted_ratio).collect::<Vec<_>>()),
         steps,
@@ -145,11 +144,6 @@ fn compared_side(side: Side<'_>, findings: &Findings) -> ComparedSide {
     }
 }
 
-fn debug_builds(base: &Run, new: &Run) -> Option<Notice> {
-    let debug = [base, new].iter().any(|run| run.manifest.tool.build != "release");
-    debug.then(|| Notice::new(Code::DebugBuildCompared))
-}
-
 fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<ComparedStep> {
     let seed = findings.run.seed;
     let compared = |workload: &str, step: &StepFindings| {
@@ -174,11 +168,7 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
             ..both(workload, (step, base), (step, new), margins)
         })
     };
-    let steps = findings
-        .workloads
-        .iter()
-        .flat_map(|workload| workload.judged_steps().filter_map(move |step| compared(&workload.name, step)));
-    steps.collect()
+    findings.judged_steps().filter_map(|(workload, step)| compared(workload, step)).collect()
 }
 
 /// Steps of the base that the new run has too, by workload and name.
@@ -211,21 +201,7 @@ fn apart(
             ..both(workload, (step, base), (new_step, new), margins)
         })
     };
-    let steps = base
-        .workloads
-        .iter()
-        .flat_map(|workload| workload.judged_steps().filter_map(move |step| compared(&workload.name, step)));
-    steps.collect()
-}
-
-/// Whether new did not keep the background rate that base kept.
-fn is_missed(
-    base_step: &StepFindings,
-    base: &VariantStep,
-    new_step: &StepFindings,
-    new: &VariantStep,
-) -> bool {
-    base.background_rate.is_some() && !base_step.misses(base) && new_step.misses(new)
+    base.judged_steps().filter_map(|(workload, step)| compared(workload, step)).collect()
 }
 
 /// What does not depend on how the two are compared. A step that ran on both sides but has no ratio
@@ -248,20 +224,11 @@ fn both(
         new_rate: new.rate,
         base_p99_us: base.latency.as_ref().and_then(Latency::known_p99_us),
         new_p99_us: new.latency.as_ref().and_then(Latency::known_p99_us),
-        p99: None,
-        base_left_out: Vec::new(),
-        new_left_out: Vec::new(),
-        base_blocks: 0,
-        new_blocks: 0,
-        ratios: Vec::new(),
-        ratio: None,
-        inference: None,
-        target_missed: is_missed(step, base, new_step, new),
-        zero_rates: None,
+        target_missed: base.background_rate.is_some() && !step.misses(base) && new_step.misses(new),
         is_fixed_rate,
         schedule_missed: is_fixed_rate && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
-        decided: None,
         verdict: ran.then_some(Verdict::Invalid),
+        ..ComparedStep::default()
     }
 }
 

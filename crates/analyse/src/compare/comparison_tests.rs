@@ -1,6 +1,6 @@
 //! Comparisons of small runs whose ratios are known.
 
-use dbdyno_record::{CellEvent, RunEvent};
+use dbdyno_record::{CellEvent, Run, RunEvent};
 use insta::assert_snapshot;
 
 use super::*;

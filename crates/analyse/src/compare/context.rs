@@ -2,9 +2,7 @@
 
 use crate::compare::query_plans::differences;
 use crate::model::runs::valid;
-use crate::model::{
-    RatioContext, SettingDifference, StallDifference, StallFigure, Steadiness, StepFindings, StepRun,
-};
+use crate::model::{RatioContext, StallDifference, StallFigure, Steadiness, StepFindings, StepRun};
 use crate::parity::Parity;
 use crate::statistics::describe::median;
 
@@ -25,15 +23,10 @@ pub(crate) fn fill(steps: &mut [StepFindings], base: &str, parity: Option<&Parit
             continue;
         };
         for variant in step.variants.iter_mut().filter(|variant| variant.variant != base) {
-            let settings = parity.map_or_else(Vec::new, |parity| parity.differing(base, &variant.variant));
-            let setting = |(class, (base, variant)): (&str, (&str, &str))| SettingDifference {
-                class: class.to_owned(),
-                base: base.to_owned(),
-                variant: variant.to_owned(),
-            };
+            let differing = |parity: &Parity| parity.differences(base, &variant.variant);
             variant.context = RatioContext {
                 query_plans: differences(&of_base.query_plans, &variant.query_plans),
-                settings: settings.into_iter().map(setting).collect(),
+                settings: parity.map_or_else(Vec::new, differing),
                 stalls: stalls(&of_base.runs, &variant.runs),
             };
         }

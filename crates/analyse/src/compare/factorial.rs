@@ -21,7 +21,6 @@ use crate::model::{DesignFault, Effect, Ratio, StepFindings, Verdict};
 pub(crate) struct Design {
     /// The base's levels.
     base: BTreeMap<String, String>,
-    /// All levels by factor.
     levels: BTreeMap<String, BTreeSet<String>>,
     variants: Vec<(String, BTreeMap<String, String>)>,
 }

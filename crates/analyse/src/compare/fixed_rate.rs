@@ -66,7 +66,7 @@ fn on_its_way(kind: &KindResult, schedule: &Schedule) -> f64 {
 
 impl StepFindings {
     fn headline<'a>(&self, run: &'a StepRun) -> Option<&'a KindResult> {
-        run.kinds.iter().find(|kind| kind.kind == self.headline_kind)
+        run.kind(&self.headline_kind)
     }
 
     /// How a variant kept the schedule of the step's headline; `None` for a closed loop and without
@@ -109,7 +109,7 @@ impl StepFindings {
     /// Median over the valid blocks of a percentile of the headline's response times, in
     /// microseconds.
     pub fn response_p99_us(&self, variant: &VariantStep) -> Option<f64> {
-        median(&valid(&variant.runs).filter_map(|run| self.response_p99_us_in(run)).collect::<Vec<_>>())
+        variant.median(|run| self.response_p99_us_in(run))
     }
 }
 

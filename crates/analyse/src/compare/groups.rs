@@ -1,6 +1,6 @@
 //! Ratios summed up over groups of steps, as published tables of microbenchmarks do.
 
-use crate::compare::sweep_point::Rung;
+use crate::compare::sweep::Rung;
 use crate::compare::verdicts::Rules;
 use crate::model::{CONFIDENCE, GroupFindings, Ratio, StepFindings, VariantStep, Verdict};
 use crate::statistics::Interval;

@@ -23,7 +23,6 @@ use crate::statistics::student::Estimate;
 /// Fewer have no look, but the last: they could find next to nothing.
 const LEAST_BLOCKS: u32 = 3;
 
-/// One look at a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Look {
     /// Blocks that were over.

@@ -36,7 +36,7 @@ pub(crate) fn p99_ratio_apart(
 
 #[expect(clippy::cast_precision_loss, reason = "2^53 µs are 285 years")]
 pub(crate) fn p99_us(run: &StepRun, kind: &str) -> Option<f64> {
-    let response = &run.kinds.iter().find(|found| found.kind == kind)?.response;
+    let response = &run.kind(kind)?.response;
     response.known_p99_us().filter(|p99| *p99 > 0).map(|p99| p99 as f64)
 }
 

@@ -9,7 +9,8 @@ static NO_PATTERNS: BTreeMap<String, f64> = BTreeMap::new();
 /// The margins of all steps, as fractions (0.02 = 2 %).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Margins<'a> {
-    general: f64,
+    /// Of steps that no pattern fits.
+    pub(crate) general: f64,
     patterns: &'a BTreeMap<String, f64>,
 }
 
@@ -22,11 +23,6 @@ impl<'a> Margins<'a> {
     /// One margin for every step.
     pub(crate) fn all(margin: f64) -> Self {
         Self { general: margin, patterns: &NO_PATTERNS }
-    }
-
-    /// Of steps that no pattern fits.
-    pub(crate) fn general(self) -> f64 {
-        self.general
     }
 
     pub(crate) fn of(self, step: &str) -> f64 {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::compare::latency_verdicts::p99_us;
 use crate::compare::margins::{Margins, fits};
 use crate::compare::ratio::{interval_of_blocks, of_blocks};
-use crate::compare::sweep_point::Rung;
+use crate::compare::sweep::Rung;
 use crate::model::runs::valid;
 use crate::model::{
     Agreement, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Quantity, Seen, StepFindings,
@@ -155,7 +155,7 @@ impl RunFigures<'_> {
             let step = self.steps(figures.setup.as_deref()).find(|step| is_named(step, name));
             let pair = (figures.base.as_str(), figures.variant.as_str());
             let measured = step.and_then(|step| self.ratio(step, pair, figures.quantity));
-            let margin = step.map_or(self.margins.general(), |step| step.margin);
+            let margin = step.map_or(self.margins.general, |step| step.margin);
             self.row(
                 figures.setup.as_ref(),
                 pair,
@@ -178,7 +178,7 @@ impl RunFigures<'_> {
                 };
                 let measured = self.group(figures, group, statistic);
                 let subject = format!("{group}: {statistic}");
-                let margin = self.margins.general();
+                let margin = self.margins.general;
                 let values = (*published, measured, margin);
                 let mut row = self.row(figures.setup.as_ref(), pair, subject, Quantity::Rate, values);
                 // A spread has no direction.

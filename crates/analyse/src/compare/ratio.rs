@@ -4,7 +4,6 @@ use crate::model::runs::valid;
 use crate::model::{Bound, CONFIDENCE, Ratio, StepRun};
 use crate::statistics::Interval;
 use crate::statistics::student::Estimate;
-use crate::words::grouped;
 
 /// Headline ÷ the base's headline, block by block, over the blocks in which both are valid.
 ///
@@ -46,48 +45,6 @@ pub(crate) fn interval_of_blocks(blocks: &[(u32, f64)]) -> Option<Interval> {
     Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
 }
 
-/// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three
-/// figures need. Small ratios would be hidden by decimals, even with an interval that shows them.
-/// From 1000 on decimals say nothing. Intervals of a few blocks that hardly agree may reach beyond
-/// all sense; of them only that is reported.
-pub fn ratio_text(ratio: f64, decimals: usize) -> String {
-    const LEAST: f64 = 1e-6;
-    const GREATEST: f64 = 1e6;
-    if ratio > 0.0 && ratio < LEAST {
-        return "<0.000001".to_owned();
-    }
-    if ratio > GREATEST && ratio.is_finite() {
-        return ">1,000,000".to_owned();
-    }
-    if (1_000.0..=GREATEST).contains(&ratio) {
-        return grouped(&format!("{ratio:.0}"));
-    }
-    // Half up by way of whole hundredths, so that what is shown with two decimals is the number
-    // that is coloured.
-    let shown = if decimals == 2 { whole_percent(ratio) / 100.0 } else { ratio };
-    if !(ratio > 0.0 && ratio < 0.0995) {
-        return format!("{shown:.decimals$}");
-    }
-    let zeros = (-ratio.log10()).floor().min(9.0) as usize;
-    format!("{ratio:.*}", (zeros + 3).max(decimals))
-}
-
-/// Seconds with three figures, from a tenth of a millisecond on.
-pub fn seconds_text(seconds: f64) -> String {
-    match seconds {
-        s if s < 0.0995 => format!("{s:.4}"),
-        s if s < 0.9995 => format!("{s:.3}"),
-        s if s < 9.995 => format!("{s:.2}"),
-        s if s < 99.95 => format!("{s:.1}"),
-        s => grouped(&format!("{s:.0}")),
-    }
-}
-
-/// A ratio in whole percent: what is coloured and what is shown must be the same number.
-pub(crate) fn whole_percent(ratio: f64) -> f64 {
-    (100.0 * ratio).round()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -126,24 +83,6 @@ mod tests {
         assert!(ratio(&[cut(1, 5.0)], &[cut(1, 5.0)]).is_none());
         let found = ratio(&[cut(1, 5.0), run(2, 1.0)], &[run(1, 1.0), cut(2, 5.0)]).unwrap();
         assert_eq!((found.value, found.bound), (1.0, Some(Bound::Both)));
-    }
-
-    #[test]
-    fn seconds_keep_three_figures() {
-        let texts = [0.00123, 0.0123, 0.123, 1.234, 12.34, 289.0].map(seconds_text);
-        assert_eq!(texts, ["0.0012", "0.0123", "0.123", "1.23", "12.3", "289"]);
-    }
-
-    #[test]
-    fn small_ratios_keep_three_figures() {
-        let texts = [0.007, 0.0321, 0.00034, 0.0994, 0.0996, 0.125, 1.0, 12.345, 0.0, f64::INFINITY]
-            .map(|ratio| ratio_text(ratio, 2));
-        let expected =
-            ["0.00700", "0.0321", "0.000340", "0.0994", "0.10", "0.13", "1.00", "12.35", "0.00", "inf"];
-        assert_eq!(texts, expected);
-        let wide = [1e-12, 0.000_001_5, 999.4, 1_234.56, 1e6, 1.082e15].map(|ratio| ratio_text(ratio, 3));
-        assert_eq!(wide, ["<0.000001", "0.00000150", "999.400", "1,235", "1,000,000", ">1,000,000"]);
-        assert_eq!([0.007, 0.0321, 0.991].map(|ratio| ratio_text(ratio, 3)), ["0.00700", "0.0321", "0.991"]);
     }
 
     #[test]

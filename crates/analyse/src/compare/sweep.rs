@@ -1,13 +1,37 @@
 //! Sweeps: one test on a ladder of connections, rung by rung, as published comparisons of scaling
 //! show it.
 
-use crate::compare::sweep_point::Rung;
 use crate::model::runs::valid;
 use crate::model::{Latency, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread, SweepVariant};
 use crate::statistics::Interval;
 
 /// Of one rung there is nothing to compare.
 const LEAST_RUNGS: usize = 2;
+
+/// A step of a test that ran with several numbers of connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rung {
+    /// The steps' common name: of `read-only.c16` it is `read-only`, of `read-only.c16.r500` it is
+    /// `read-only.r500`.
+    pub(crate) test: String,
+    pub(crate) connections: u32,
+}
+
+impl Rung {
+    /// `None` for a step that does not have its number of connections in its name.
+    pub(crate) fn of(step: &StepFindings) -> Option<Self> {
+        let connections = step.connections;
+        Some(Self { test: test_of(&step.name, connections)?, connections })
+    }
+}
+
+fn test_of(name: &str, connections: u32) -> Option<String> {
+    let number = format!("c{connections}");
+    let mut parts: Vec<&str> = name.split('.').collect();
+    let at = parts.iter().rposition(|part| *part == number)?;
+    parts.remove(at);
+    Some(parts.join("."))
+}
 
 /// All sweeps of a workload, in the order in which their first steps ran.
 pub(crate) fn sweeps(steps: &[StepFindings]) -> Vec<Sweep> {
@@ -44,7 +68,7 @@ fn rung(step: &StepFindings, variant: &str) -> Option<SweepPoint> {
     let latency = found.latency.as_ref().filter(|latency| latency.count > 0);
     let time = |of: fn(&Latency) -> u64| latency.map(|latency| of(latency) as f64);
     let of_block = |run: &StepRun, of: fn(&Latency) -> u64| {
-        let kind = run.kinds.iter().find(|kind| kind.kind == step.headline_kind)?;
+        let kind = run.kind(&step.headline_kind)?;
         (kind.response.count > 0).then(|| of(&kind.response) as f64)
     };
     let times = |of: fn(&Latency) -> u64| spread(valid(&found.runs).filter_map(|run| of_block(run, of)));
@@ -97,6 +121,14 @@ mod tests {
         let cells = (1..).zip(blocks).map(|(block, steps)| cell(block, "a", steps)).collect();
         let run: Run = run(&["a"], count, cells);
         analyse(&run).workloads[0].sweeps.clone()
+    }
+
+    #[test]
+    fn the_number_of_connections_may_stand_anywhere_in_the_name() {
+        let of = |name| test_of(name, 16);
+        assert_eq!(of("read-only.c16").as_deref(), Some("read-only"));
+        assert_eq!(of("read-only.c16.r500").as_deref(), Some("read-only.r500"));
+        assert_eq!([of("read-only"), of("read-only.c1"), of("read-only.c160")], [None, None, None]);
     }
 
     #[test]

@@ -14,7 +14,6 @@ use crate::model::{Bound, Code, LEVEL, Notice, Ratio, StepFindings, VariantStep,
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::kendall::{Trend, trend};
 
-/// How comparisons are judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) base: &'a str,

@@ -62,7 +62,6 @@ pub enum Measure {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Followed {
-    /// The rate of the headline.
     #[default]
     Rate,
     /// The seconds of the headline: less is better.
@@ -72,7 +71,6 @@ pub enum Followed {
     ResponseP99,
 }
 
-/// What the caller may choose about a history.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HistoryChoices<'a> {
     /// `None` = every variant.
@@ -85,7 +83,6 @@ pub struct HistoryChoices<'a> {
     pub anyway: bool,
 }
 
-/// The series of all steps over the runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct History {
     /// The plan's name.
@@ -111,7 +108,7 @@ pub struct HistoryRun {
 }
 
 /// One step of one variant over the runs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Series {
     pub workload: String,
     pub step: String,
@@ -137,7 +134,6 @@ pub struct Series {
     pub changes: Vec<Change>,
 }
 
-/// A change of level.
 #[derive(Debug, Clone, Serialize)]
 pub struct Change {
     /// Position of the first run at the new level, and its name.
@@ -230,7 +226,7 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
     }
     let reach = reach(&series);
     notes.extend(reach.too_few());
-    let (name, margin) = (last.manifest.name.clone(), margins.general());
+    let (name, margin) = (last.manifest.name.clone(), margins.general);
     Ok(History { name, measure: choices.measure, margin, runs, notes, reach, series })
 }
 
@@ -300,14 +296,10 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
                     step: own.step.clone(),
                     variant: own.variant.clone(),
                     follows: if own.less_is_better { Followed::Seconds } else { Followed::Rate },
-                    is_secondary: false,
                     rate_label: own.rate_label.clone(),
                     margin: margins.of(&own.step),
                     values: vec![None; runs.len()],
-                    newest: None,
-                    p: None,
-                    adjusted_p: None,
-                    changes: Vec::new(),
+                    ..Series::default()
                 });
                 times.push(Times { values: vec![None; runs.len()], is_fixed_rate: false });
                 all.len() - 1

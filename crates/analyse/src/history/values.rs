@@ -51,7 +51,6 @@ pub struct RunValues {
     pub(crate) steps: Vec<StepValues>,
 }
 
-/// One step of one variant.
 #[derive(Debug)]
 pub(crate) struct StepValues {
     pub(crate) workload: String,
@@ -87,15 +86,13 @@ impl RunValues {
     pub fn of_findings(run: &Run, found: &Findings) -> Self {
         let base = &found.run.base;
         let mut steps = Vec::new();
-        for workload in &found.workloads {
-            for (step, variant) in
-                workload.judged_steps().flat_map(|step| step.variants.iter().map(move |own| (step, own)))
-            {
+        for (workload, step) in found.judged_steps() {
+            for variant in &step.variants {
                 let values = |measure| {
                     [value(step, variant, base, measure), response_p99(step, variant, base, measure)]
                 };
                 steps.push(StepValues {
-                    workload: workload.name.clone(),
+                    workload: workload.to_owned(),
                     step: step.name.clone(),
                     variant: variant.variant.clone(),
                     less_is_better: step.less_is_better,
@@ -190,7 +187,6 @@ fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<BlockShare> {
     (stood > 0).then_some(BlockShare { place, blocks: stood, of: all })
 }
 
-/// One note for all steps of a run with rate zero.
 fn zero_rate_note(run_id: &str, mut zero_rates: Vec<BlockShare>) -> Option<Notice> {
     let notice = Notice::new(Code::DroppedToZero).with("run", run_id);
     let notice = notice.with_some("more", more(zero_rates.len()));

@@ -8,14 +8,12 @@ use crate::model::steps::{PercentileRatio, ZeroRates};
 use crate::model::verdict::{Decided, Inference, Verdict};
 use crate::statistics::describe::Group;
 
-/// A variant of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
     pub run: &'a Run,
     pub variant: &'a str,
 }
 
-/// Base and new, step by step.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     pub base: ComparedSide,
@@ -38,8 +36,7 @@ pub struct ComparedSide {
     pub version_text: String,
 }
 
-/// One step of both sides.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct ComparedStep {
     pub workload: String,
     pub step: String,
@@ -107,7 +104,6 @@ pub struct Exclusion {
 pub enum ExclusionKind {
     /// The step ran to its end, and its figures may not be used.
     Invalid,
-    /// The step itself failed.
     Failed,
     /// The cell failed before the step.
     CellFailed,

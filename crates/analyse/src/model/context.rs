@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::parity::SettingDifference;
+
 /// In addition to the cost breakdown of a ratio. None of it is a test; it says where to look.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RatioContext {
@@ -12,19 +14,9 @@ pub struct RatioContext {
 }
 
 impl RatioContext {
-    /// Nothing differs.
     pub fn is_empty(&self) -> bool {
         self.query_plans.is_empty() && self.settings.is_empty() && self.stalls.is_empty()
     }
-}
-
-/// A class of settings with what both are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SettingDifference {
-    /// `durability`
-    pub class: String,
-    pub base: String,
-    pub variant: String,
 }
 
 /// A figure of steadiness that differs, medians over the valid blocks.
@@ -70,7 +62,6 @@ pub struct ExecutedPlan {
     pub operators: Vec<Operator>,
 }
 
-/// A part of an executed plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Operator {
     /// 0 for the outermost.

@@ -11,16 +11,14 @@ use crate::model::failure::Failure;
 use crate::model::notice::Notice;
 use crate::model::report_words::{Colours, Prose, PublishedComparison};
 use crate::model::step_sets::{BeforeAfterWrites, GroupFindings, LoadWithIndexes, Sweep};
-use crate::model::steps::StepFindings;
+use crate::model::steps::{StepFindings, VariantStep};
 use crate::parity::Parity;
 
-/// All findings of one run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Findings {
     pub run: RunSummary,
     pub variants: Vec<VariantSummary>,
     pub workloads: Vec<WorkloadFindings>,
-    /// The plan's words on its report.
     #[serde(skip_serializing_if = "Prose::is_empty")]
     pub prose: Prose,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -37,6 +35,25 @@ pub struct Findings {
     pub warnings: Vec<Notice>,
     /// Cells that failed, each with the end of its server's log.
     pub failures: Vec<Failure>,
+}
+
+impl Findings {
+    /// Every variant of every step, with its workload.
+    pub fn variants_of_steps(
+        &self,
+    ) -> impl Iterator<Item = (&WorkloadFindings, &StepFindings, &VariantStep)> {
+        let steps = self
+            .workloads
+            .iter()
+            .flat_map(|workload| workload.steps.iter().map(move |step| (workload, step)));
+        steps.flat_map(|(workload, step)| step.variants.iter().map(move |variant| (workload, step, variant)))
+    }
+
+    /// Steps that are compared, each with its workload's name.
+    pub(crate) fn judged_steps(&self) -> impl Iterator<Item = (&str, &StepFindings)> {
+        let workloads = self.workloads.iter();
+        workloads.flat_map(|workload| workload.judged_steps().map(|step| (workload.name.as_str(), step)))
+    }
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -113,7 +130,6 @@ pub struct TimeBreakdown {
     pub checks_seconds: f64,
     /// Servers and their data: initialise, copy, start, stop, remove; questions to them.
     pub servers_seconds: f64,
-    /// Rest between cells.
     pub rest_seconds: f64,
     /// Between cells otherwise: interim analyses, preparation.
     pub other_seconds: f64,

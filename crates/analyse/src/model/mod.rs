@@ -19,8 +19,7 @@ mod verdict;
 
 pub use comparison::{ComparedSide, ComparedStep, Comparison, Exclusion, ExclusionKind, Side};
 pub use context::{
-    ExecutedPlan, Operator, PlanDifference, RatioContext, SettingDifference, StallDifference, StallFigure,
-    StatementPlans,
+    ExecutedPlan, Operator, PlanDifference, RatioContext, StallDifference, StallFigure, StatementPlans,
 };
 pub use cost_breakdown::{Cause, CostBreakdown, CostPart};
 pub use difference::{Aspect, Difference};

@@ -28,7 +28,6 @@ pub enum Figure {
     Count(u64),
     Number(f64),
     Text(String),
-    /// Numbers of blocks.
     Blocks(Vec<u32>),
     Shares(Vec<BlockShare>),
     /// What a content check did not find as it must be.
@@ -230,7 +229,6 @@ impl Notice {
         self
     }
 
-    /// Only where there is such a figure.
     #[must_use]
     pub fn with_some(self, name: &'static str, figure: Option<impl Into<Figure>>) -> Self {
         match figure {

@@ -4,6 +4,7 @@ use crate::model::findings::WorkloadFindings;
 use crate::model::notice::{Code, Notice};
 use crate::model::step_run::{StepRun, Validity};
 use crate::model::steps::{StepFindings, VariantStep};
+use crate::statistics::describe::median;
 
 /// In a shorter window a tick of the kernel's clocks (10 ms), a single hold-up or the samples at
 /// its two ends are most of a share that is reported.
@@ -46,7 +47,6 @@ pub(crate) struct Worst {
     pub(crate) share: f64,
     pub(crate) place: String,
     pub(crate) reported: usize,
-    /// Runs that were judged.
     pub(crate) all: usize,
 }
 
@@ -75,4 +75,41 @@ impl Worst {
 /// Runs whose figures may be used.
 pub(crate) fn valid(runs: &[StepRun]) -> impl Iterator<Item = &StepRun> {
     runs.iter().filter(|run| run.validity == Validity::Valid)
+}
+
+impl VariantStep {
+    pub fn valid_runs(&self) -> impl Iterator<Item = &StepRun> {
+        valid(&self.runs)
+    }
+
+    /// Over the valid runs; `None` where none has the figure.
+    pub fn median(&self, figure: impl Fn(&StepRun) -> Option<f64>) -> Option<f64> {
+        median(&self.valid_runs().filter_map(figure).collect::<Vec<_>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{cell, load_step, run, step_run};
+    use crate::metrics::{Cost, DeviceLoad};
+
+    #[test]
+    fn medians_of_valid_blocks_and_what_others_read() {
+        let block = |block: u32, user_us: f64, read: f64| StepRun {
+            cost: Cost { server_user_us: Some(user_us), server_read_kib: Some(2.0), ..Cost::default() },
+            device: Some(DeviceLoad { read_kib_per_second: Some(read), ..DeviceLoad::default() }),
+            ..step_run(block, 100.0)
+        };
+        let found = crate::analyse(&run(&["a"], 1, vec![cell(1, "a", vec![load_step(1_000)])]));
+        let mut variant = found.workloads[0].steps[0].variants[0].clone();
+        variant.runs = vec![block(1, 10.0, 500.0), block(2, 30.0, 100.0), block(3, 20.0, 300.0)];
+        assert_eq!(variant.median(|run| run.cost.server_user_us), Some(20.0));
+        assert_eq!(variant.median(StepRun::others_read_kib), Some(1.0));
+        assert_eq!(variant.median(StepRun::written_kib), None);
+        for run in &mut variant.runs {
+            run.validity = Validity::Interrupted;
+        }
+        assert_eq!(variant.median(|run| run.cost.server_user_us), None);
+    }
 }

@@ -72,16 +72,13 @@ impl Lookups {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Steadiness {
     pub seconds: usize,
-    /// Rate of the median second.
     pub median_rate: f64,
-    /// Rate of the slowest second.
     pub worst_rate: f64,
     /// The slowest second's rate ÷ the median second's; `None` when the median is 0.
     pub worst_share: Option<f64>,
     /// Longest run of whole seconds in which nothing was done; or the longest time in which all
     /// connections were lost, where that is longer, without its part of a second.
     pub longest_gap_seconds: usize,
-    /// Share of seconds below half of the median.
     pub share_below_half_median: f64,
     /// Seconds before the steady state (MSER-5); `None` for fewer than 40 seconds, and when it was
     /// never steady.

@@ -8,12 +8,10 @@ use crate::model::execution::{Composite, Execution};
 use crate::model::notice::Notice;
 use crate::model::state::{Debt, GroupMemory, Lookups, Steadiness};
 
-/// One execution of one step.
 #[derive(Debug, Clone, Serialize)]
 pub struct StepRun {
     pub block: u32,
     pub validity: Validity,
-    /// Length of the common window.
     pub window_seconds: f64,
     /// The headline: a rate over the common window, or seconds, where the step's is a time.
     pub rate: f64,
@@ -72,6 +70,27 @@ pub struct StepRun {
     /// `None` where the server's memory was not limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_memory: Option<GroupMemory>,
+}
+
+impl StepRun {
+    pub fn kind(&self, name: &str) -> Option<&KindResult> {
+        self.kinds.iter().find(|kind| kind.kind == name)
+    }
+
+    /// KiB that were read from the device for one operation, and not by the server.
+    pub fn others_read_kib(&self) -> Option<f64> {
+        let all = self.per_operation(self.device.as_ref()?.read_kib_per_second?)?;
+        Some((all - self.cost.server_read_kib.unwrap_or(0.0)).max(0.0))
+    }
+
+    /// KiB that were written to the device for one operation.
+    pub fn written_kib(&self) -> Option<f64> {
+        self.per_operation(self.device.as_ref()?.written_kib_per_second?)
+    }
+
+    fn per_operation(&self, per_second: f64) -> Option<f64> {
+        (self.rate > 0.0).then(|| per_second / self.rate)
+    }
 }
 
 /// Statements a second of all kinds together compared with what the client could reach, by its
@@ -192,7 +211,6 @@ pub struct Bucket {
     pub percent: f64,
 }
 
-/// One whole second of the window.
 #[derive(Debug, Clone, Serialize)]
 pub struct SecondPoint {
     /// From 0, the first whole second of the window: what the clients did before it, such as a
@@ -234,7 +252,6 @@ pub enum ServerEventKind {
     Checkpoint,
     /// It counts its time anew.
     Restart,
-    /// A connection was lost.
     Lost,
     /// The first second without an answer of the headline's kind.
     Stall,

@@ -42,12 +42,10 @@ impl GroupFindings {
         Bound::of_all(self.bounds.iter().filter_map(of))
     }
 
-    /// The step with the least ratio.
     pub fn lowest(&self) -> Option<&str> {
         self.steps.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.as_str())
     }
 
-    /// The step with the greatest ratio.
     pub fn highest(&self) -> Option<&str> {
         self.steps.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.as_str())
     }
@@ -67,7 +65,6 @@ pub struct Sweep {
     pub variants: Vec<SweepVariant>,
 }
 
-/// One variant on all rungs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepVariant {
     pub variant: String,
@@ -75,7 +72,6 @@ pub struct SweepVariant {
     pub rungs: Vec<Option<SweepPoint>>,
 }
 
-/// One variant on one rung.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SweepPoint {
     /// The step's: the median over the valid blocks.
@@ -103,7 +99,6 @@ pub struct SweepSpread {
 /// The load and the building of its indexes together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoadWithIndexes {
-    /// Names of the two steps.
     pub load: String,
     pub index: String,
     pub variants: Vec<LoadVariant>,
@@ -132,7 +127,6 @@ pub struct BeforeAfterWrites {
     pub variants: Vec<BeforeAfterVariant>,
 }
 
-/// How the rate of one variant has changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BeforeAfterVariant {
     pub variant: String,

@@ -17,7 +17,6 @@ pub struct StepFindings {
     pub name: String,
     /// The kind of operation that the rate counts: `insert`, `index`, `query`.
     pub headline_kind: String,
-    /// What it does.
     #[serde(skip)]
     pub headline_class: OperationClass,
     /// `inserts/s`, `queries/s`, `seconds`, ...
@@ -58,7 +57,6 @@ impl StepFindings {
     }
 }
 
-/// One variant in one step, over all blocks.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct VariantStep {
     pub variant: String,
@@ -135,7 +133,6 @@ pub struct ByMachine {
     pub farthest: Option<FarthestMachine>,
 }
 
-/// Geometric mean over the blocks of one machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MachineRatio {
     pub machine: String,
@@ -143,7 +140,6 @@ pub struct MachineRatio {
     pub blocks: usize,
 }
 
-/// One machine against all others together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FarthestMachine {
     pub machine: String,
@@ -158,7 +154,6 @@ pub struct FarthestMachine {
 }
 
 impl FarthestMachine {
-    /// It is unlike the others.
     pub fn is_odd(&self) -> bool {
         self.q <= LEVEL
     }
@@ -177,7 +172,6 @@ pub struct PercentileRatio {
 pub struct ZeroRates {
     /// Blocks in which the variant answered nothing, and the base did.
     pub stalled: Vec<u32>,
-    /// Blocks in which the base answered nothing.
     pub base_stalled: Vec<u32>,
     /// Blocks in which both are valid.
     pub blocks: usize,

@@ -139,7 +139,6 @@ pub struct Ratio {
 pub struct Decided {
     /// Counted from 1.
     pub look: u32,
-    /// How many looks there were.
     pub of: u32,
     /// Blocks that were over at this look.
     pub blocks: u32,

@@ -2,11 +2,6 @@
 
 use crate::model::{Code, Notice, StepFindings, Verdict};
 
-/// A word that the base against itself must not get.
-fn is_difference(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed | Verdict::Stalled)
-}
-
 /// A notice for a run whose base differs from itself: its other differences may be as false.
 pub(crate) fn notice<'a>(
     steps: impl Iterator<Item = &'a StepFindings>,
@@ -14,7 +9,8 @@ pub(crate) fn notice<'a>(
 ) -> Option<Notice> {
     let again = again?;
     let differs = |step: &&StepFindings| {
-        step.variant(again).is_some_and(|found| found.verdict.is_some_and(is_difference))
+        let verdict = step.variant(again).and_then(|found| found.verdict);
+        matches!(verdict, Some(Verdict::Faster | Verdict::Slower | Verdict::Missed | Verdict::Stalled))
     };
     let places: Vec<String> = steps.filter(differs).map(|step| step.name.clone()).collect();
     (!places.is_empty()).then(|| Notice::new(Code::ControlDiffers).at_all(places).with("again", again))

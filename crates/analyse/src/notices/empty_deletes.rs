@@ -41,7 +41,7 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
 
 /// Of the deletes of a step that does nothing else.
 fn share(found: &RunOfStep<'_>) -> Option<f64> {
-    let kind = found.run.kinds.iter().find(|kind| kind.kind == found.step.headline_kind)?;
+    let kind = found.run.kind(&found.step.headline_kind)?;
     let [delete] = kind.statements.as_slice() else { return None };
     let deletes = StatementClass::of(&delete.statement) == StatementClass::Delete;
     (deletes && delete.count > 0).then(|| delete.empty as f64 / delete.count as f64)

@@ -30,7 +30,6 @@ use crate::validity::client_pauses;
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
 
-/// What the rules look at.
 pub(crate) struct Facts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) workloads: &'a [WorkloadFindings],

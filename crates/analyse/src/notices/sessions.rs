@@ -19,14 +19,11 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     if resumes == 0 {
         return Vec::new();
     }
-    let begun = begun(run);
     let mut all = vec![Notice::new(Code::Resumed).at_all(whereabouts(run)).with("times", resumes)];
-    let blocks: BTreeMap<u32, BTreeMap<Session, Vec<&str>>> =
-        begun.iter().fold(BTreeMap::new(), |mut blocks, (cell, (session, at))| {
-            let sessions: &mut BTreeMap<Session, Vec<&str>> = blocks.entry(cell.block).or_default();
-            sessions.entry(*session).or_default().push(at);
-            blocks
-        });
+    let mut blocks: BTreeMap<u32, BTreeMap<Session, Vec<&str>>> = BTreeMap::new();
+    for (cell, (session, at)) in begun(run) {
+        blocks.entry(cell.block).or_default().entry(session).or_default().push(at);
+    }
     for (block, sessions) in blocks.into_iter().filter(|(_, sessions)| sessions.len() > 1) {
         let parts: Vec<SessionPart> = sessions.into_values().filter_map(part).collect();
         all.push(Notice::new(Code::BlockResumed).at(format!("block {block}")).with("parts", parts));

@@ -36,7 +36,7 @@ fn starved<'a>(found: &RunOfStep<'a>) -> Option<&'a KindResult> {
     // A scan that failed is not under way at the end.
     let scans = found.step.headline_class == OperationClass::Scan;
     let ended = |kind: &KindResult| kind.operations + if scans { kind.failed } else { 0 };
-    let headline = found.run.kinds.iter().find(|kind| kind.kind == found.step.headline_kind);
+    let headline = found.run.kind(&found.step.headline_kind);
     headline.filter(|kind| kind.pace == "closed" && ended(kind) < u64::from(kind.connections))
 }
 

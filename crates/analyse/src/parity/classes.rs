@@ -5,21 +5,11 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use super::entries;
 use super::subject::{Reader, Subject};
 use super::value::{Value, number, size, switch};
 
-const TEXT: &str = include_str!("classes.toml");
-
-static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| {
-    let file: File = toml::from_str(TEXT).expect("classes.toml is a part of the program and is tested");
-    file.class
-});
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    class: Vec<Class>,
-}
+static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| entries(include_str!("classes.toml")));
 
 /// One class: something that settings mean, whatever they are called. The data file says what the
 /// fields are.
@@ -59,7 +49,6 @@ pub enum Across {
     Family,
 }
 
-/// How much a difference matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
@@ -73,7 +62,6 @@ pub fn classes() -> &'static [Class] {
     &CLASSES
 }
 
-/// The value of a class for one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ClassValue {
     pub(super) value: Value,

@@ -7,7 +7,7 @@ use super::remarks::{
     VariantKnowledge, What,
 };
 use super::subject::{Knowledge, Subject};
-use super::traps::{Fires, traps};
+use super::traps::traps;
 
 /// Compares `subjects`. `declared` are the classes in which the plan wants them to differ.
 pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -> Parity {
@@ -15,17 +15,18 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
         classes().iter().filter_map(|class| Some((class, row(class, subjects, declared)?))).collect();
     let mut remarks: Vec<Remark> =
         rows.iter().filter_map(|(class, row)| difference(class, row, subjects)).collect();
-    for trap in trapped(subjects, declared, run) {
+    let is_meant = |class: &Option<String>| class.as_ref().is_some_and(|class| declared.contains(class));
+    for trap in traps().iter().filter(|trap| !is_meant(&trap.class)) {
+        let Some(fired) = trap.fired(subjects, run) else { continue };
         // A trap that only says why a class differs is reported with the class.
-        let class = remarks.iter_mut().find(|remark| trap.explains.as_ref() == Some(&remark.id));
-        match class {
+        match remarks.iter_mut().find(|remark| trap.explains(&remark.id)) {
             Some(class) if class.trap.is_none() => {
-                class.trap = Some(trap.remark.id);
-                class.effect = trap.remark.effect;
-                class.write = trap.remark.write;
+                class.trap = Some(fired.id);
+                class.effect = fired.effect;
+                class.write = fired.write;
             }
             Some(_) => {}
-            None => remarks.push(trap.remark),
+            None => remarks.push(fired),
         }
     }
     remarks.extend(subjects.iter().filter_map(unknown));
@@ -121,34 +122,6 @@ fn by_value(row: &ClassRow, subjects: &[Subject]) -> Vec<SharedValue> {
         }
     }
     values
-}
-
-/// A trap that fired, and the class whose difference it explains.
-struct Trapped {
-    remark: Remark,
-    explains: Option<String>,
-}
-
-fn trapped(subjects: &[Subject], declared: &[String], run: Circumstances) -> Vec<Trapped> {
-    let is_meant = |class: &Option<String>| class.as_ref().is_some_and(|class| declared.contains(class));
-    traps()
-        .iter()
-        .filter(|trap| !is_meant(&trap.class))
-        .filter_map(|trap| trap.fired(subjects, run))
-        .map(|fired| {
-            let explains = fired.trap.class.clone().filter(|_| fired.trap.fires == Fires::Differs);
-            let remark = Remark {
-                kind: RemarkKind::Trap,
-                id: fired.trap.id.clone(),
-                variants: fired.subjects.iter().map(|subject| subject.name.clone()).collect(),
-                trap: None,
-                what: What::Trap { title: fired.trap.title.clone(), lines: fired.lines },
-                effect: fired.trap.effect.clone(),
-                write: fired.trap.write.clone(),
-            };
-            Trapped { remark, explains }
-        })
-        .collect()
 }
 
 fn unknown(subject: &Subject) -> Option<Remark> {
@@ -252,7 +225,8 @@ mod tests {
         let subjects = [configured("on", "MySQL", "8.0.31", ""), configured("off", "MySQL", "8.0.31", off)];
         let declared = ["torn-pages".to_owned()];
         let parity = compared(&subjects, &declared, Circumstances::default());
-        assert_eq!(parity.differences("on", "off"), ["torn-pages"]);
+        let differences = parity.differences("on", "off");
+        assert_eq!(differences.iter().map(|found| found.class.as_str()).collect::<Vec<_>>(), ["torn-pages"]);
         insta::assert_snapshot!(shown_all(&parity), @"Declared torn-pages: on* (on), off (off)");
         let parity = compared(&subjects, &[], Circumstances::default());
         insta::assert_snapshot!(shown_all(&parity), @r#"

@@ -5,11 +5,13 @@
 //! setting, `class.ID`, `version`, `product`, `engine`, `run.data` (bytes), `run.connections` or
 //! `run.cpus` (of the server). What is not known makes a condition false.
 
+use std::cmp::Ordering;
+
 use serde::Deserialize;
 
 use super::classes::classes;
 use super::defaults::parts;
-use super::effective::Fate;
+use super::effective::{FATES, Fate};
 use super::subject::Subject;
 use super::value::{number, says_the_same};
 
@@ -18,13 +20,12 @@ use super::value::{number, says_the_same};
 pub struct Circumstances {
     /// About what the tables take on the disk.
     pub data_bytes: Option<u64>,
-    /// Most connections at once.
     pub connections: Option<u64>,
     /// CPUs that the server is bound to.
     pub server_cpus: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) enum Condition {
     Configured(String, bool),
@@ -33,17 +34,19 @@ pub(super) enum Condition {
     Compare { name: String, op: Op, value: Side },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Op {
-    Is,
-    IsNot,
-    Less,
-    LessOrEqual,
-    More,
-    MoreOrEqual,
-}
+/// How one value must be to another: the sign, and the orders for which it holds.
+type Op = (&'static str, fn(Ordering) -> bool);
 
-#[derive(Debug, Clone, PartialEq)]
+const OPS: [Op; 6] = [
+    ("=", Ordering::is_eq),
+    ("!=", Ordering::is_ne),
+    ("<", Ordering::is_lt),
+    ("<=", Ordering::is_le),
+    (">", Ordering::is_gt),
+    (">=", Ordering::is_ge),
+];
+
+#[derive(Debug, Clone)]
 pub(super) enum Side {
     Words(String),
     /// So many times the value of another name.
@@ -64,14 +67,18 @@ impl Condition {
         let (name, rest) = text.trim().split_once(' ')?;
         let name = name.to_owned();
         Some(match rest.trim() {
-            fate if name == "file" => Self::File(Fate::named(fate)?),
+            fate if name == "file" => Self::File(FATES.iter().find(|(word, _)| *word == fate)?.1),
             "set" => Self::Configured(name, true),
             "not set" => Self::Configured(name, false),
             "there" => Self::There(name, true),
             "absent" => Self::There(name, false),
             rest => {
                 let (op, value) = rest.split_once(' ').unwrap_or((rest, ""));
-                Self::Compare { name, op: Op::parse(op)?, value: Side::parse(value.trim())? }
+                Self::Compare {
+                    name,
+                    op: *OPS.iter().find(|(sign, _)| *sign == op)?,
+                    value: Side::parse(value.trim())?,
+                }
             }
         })
     }
@@ -82,10 +89,10 @@ impl Condition {
                 subject.is_on_record() && subject.is_configured(name) == *wanted
             }
             Self::There(name, wanted) => subject.value(name).is_some() == *wanted,
-            Self::File(fate) => !fate.lines(subject).is_empty(),
+            Self::File(fate) => !fate(subject).is_empty(),
             Self::Compare { name, op, value } if name == "version" => {
                 let Side::Words(value) = value else { return false };
-                op.orders(subject.version.cmp(&parts(value)))
+                op.1(subject.version.cmp(&parts(value)))
             }
             Self::Compare { name, op, value } => compares(subject, run, name, *op, value),
         }
@@ -103,9 +110,9 @@ impl Condition {
 
 fn compares(subject: &Subject, run: Circumstances, name: &str, op: Op, value: &Side) -> bool {
     let Some(left) = text_of(subject, run, name) else { return false };
-    match (op, value) {
-        (Op::Is, Side::Words(words)) => says_the_same(&left, words),
-        (Op::IsNot, Side::Words(words)) => !says_the_same(&left, words),
+    match (op.0, value) {
+        ("=", Side::Words(words)) => says_the_same(&left, words),
+        ("!=", Side::Words(words)) => !says_the_same(&left, words),
         (_, side) => {
             let right = match side {
                 Side::Words(words) => number(words),
@@ -114,7 +121,7 @@ fn compares(subject: &Subject, run: Circumstances, name: &str, op: Op, value: &S
                 }
             };
             let (Some(left), Some(right)) = (number(&left), right) else { return false };
-            left.partial_cmp(&right).is_some_and(|order| op.orders(order))
+            left.partial_cmp(&right).is_some_and(op.1)
         }
     }
 }
@@ -132,31 +139,6 @@ fn text_of(subject: &Subject, run: Circumstances, name: &str) -> Option<String> 
             Some(found.value.number().map_or_else(|| found.value.to_string(), |number| number.to_string()))
         }
         _ => subject.value(name).map(str::to_owned),
-    }
-}
-
-impl Op {
-    fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "=" => Self::Is,
-            "!=" => Self::IsNot,
-            "<" => Self::Less,
-            "<=" => Self::LessOrEqual,
-            ">" => Self::More,
-            ">=" => Self::MoreOrEqual,
-            _ => return None,
-        })
-    }
-
-    fn orders(self, order: std::cmp::Ordering) -> bool {
-        match self {
-            Self::Is => order.is_eq(),
-            Self::IsNot => order.is_ne(),
-            Self::Less => order.is_lt(),
-            Self::LessOrEqual => order.is_le(),
-            Self::More => order.is_gt(),
-            Self::MoreOrEqual => order.is_ge(),
-        }
     }
 }
 
@@ -213,7 +195,7 @@ mod tests {
     #[test]
     fn what_is_no_condition_is_none() {
         for text in ["log_bin", "log_bin is on", "file eaten", "x > y * @z"] {
-            assert_eq!(Condition::parse(text), None, "{text}");
+            assert!(Condition::parse(text).is_none(), "{text}");
         }
     }
 }

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use super::settings::KNOWN;
+
 /// One line that sets something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ConfiguredLine {
@@ -24,29 +26,6 @@ pub(super) struct ConfiguredLine {
     /// It is meant for other programs or versions: that it is not read is no mistake.
     pub(super) is_for_others: bool,
 }
-
-/// Settings whose names begin with `skip_` and are no negation of another.
-const REAL_SKIPS: &[&str] = &[
-    "skip_external_locking",
-    "skip_name_resolve",
-    "skip_networking",
-    "skip_show_database",
-    "skip_replica_start",
-    "skip_slave_start",
-];
-
-/// Options whose variable has another name, in both directions where versions differ.
-const ALIASES: &[(&str, &[&str])] = &[
-    ("transaction_isolation", &["tx_isolation"]),
-    ("tx_isolation", &["transaction_isolation"]),
-    ("transaction_read_only", &["tx_read_only"]),
-    ("key_buffer", &["key_buffer_size"]),
-    ("default_table_type", &["default_storage_engine"]),
-    ("log_slow_queries", &["slow_query_log"]),
-    ("log", &["general_log"]),
-    ("ssl", &["have_ssl"]),
-    ("innodb_checksums", &["innodb_checksum_algorithm"]),
-];
 
 impl ConfiguredLine {
     /// The setting that the line means among those of a server, and its value there: `skip_log_bin`
@@ -71,7 +50,7 @@ impl ConfiguredLine {
 
     /// The name without `skip_`, `disable_` and `enable_`, and what they make of it.
     fn base_name(&self) -> (String, Option<bool>) {
-        if !REAL_SKIPS.contains(&self.name.as_str()) {
+        if !KNOWN.real_skips.contains(&self.name) {
             for (prefix, is_on) in [("skip_", false), ("disable_", false), ("enable_", true)] {
                 if let Some(rest) = self.name.strip_prefix(prefix) {
                     return (rest.to_owned(), Some(is_on));
@@ -88,9 +67,8 @@ fn known_name(name: &str, settings: &BTreeMap<String, String>) -> Option<String>
     if settings.contains_key(name) {
         return Some(name.to_owned());
     }
-    let aliases = ALIASES.iter().find(|(option, _)| *option == name).map_or(&[][..], |(_, names)| names);
-    if let Some(alias) = aliases.iter().find(|alias| settings.contains_key(**alias)) {
-        return Some((*alias).to_owned());
+    if let Some(alias) = KNOWN.aliases.get(name).filter(|alias| settings.contains_key(*alias)) {
+        return Some(alias.clone());
     }
     let mut longer = settings.keys().filter(|known| known.starts_with(name));
     match (longer.next(), longer.next()) {

@@ -8,15 +8,14 @@ use dbdyno_record::{ServerInfo, VariantInfo};
 use serde::Deserialize;
 
 use super::configured::ConfiguredLine;
+use super::data;
 use super::products::{self, UNKNOWN};
 use super::subject::{Build, Extra, Knowledge, Product, Settings, Subject};
 use super::value;
 
 /// Values read from real servers; the file says how.
-const TEXT: &str = include_str!("defaults.toml");
-
 static DEFAULTS: LazyLock<BTreeMap<String, Vec<Entry>>> =
-    LazyLock::new(|| toml::from_str(TEXT).expect("defaults.toml is a part of the program and is tested"));
+    LazyLock::new(|| data(include_str!("defaults.toml")));
 
 impl Subject {
     /// A variant whose server was read back.

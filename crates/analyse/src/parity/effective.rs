@@ -4,78 +4,30 @@
 use serde::Serialize;
 
 use super::configured::ConfiguredLine;
+use super::settings::KNOWN;
 use super::subject::{Product, Subject};
 use super::value::{Value, number, says_the_same, size, switch};
 
-/// Why a line did not mean what it says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It is in a group that the server does not read.
-    Unread,
-    /// A later line says something else for the same setting.
-    Twice,
-    /// Marked `loose`, and the server has no such setting.
-    NotTaken,
-    /// The server has another value than configured.
-    Changed,
-}
-
-/// A line of a configuration that did not mean what it says; [`Fate`] has the meanings.
+/// A line of a configuration that did not mean what it says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FatedLine {
+    /// It is in a group that the server does not read.
     Unread { line: usize, setting: String, group: String },
+    /// A later line says something else for the same setting.
     Twice { line: usize, setting: String, value: String, later_line: usize, later_value: String },
+    /// Marked `loose`, and the server has no such setting.
     NotTaken { line: usize, setting: String },
+    /// The server has another value than configured.
     Changed { line: usize, setting: String, configured: String, effective: Value },
 }
 
-/// Where dbdyno has the last word, and settings that are no values: paths, lists, plugins.
-const NOT_COMPARED: &[&str] = &[
-    "basedir",
-    "bind_address",
-    "datadir",
-    "listen_addresses",
-    "log_destination",
-    "log_error",
-    "logging_collector",
-    "mysqlx",
-    "optimizer_switch",
-    "pid_file",
-    "port",
-    "skip_networking",
-    "socket",
-    "sql_mode",
-    "tmpdir",
-    "unix_socket_directories",
-    "unix_socket_permissions",
-];
+/// The lines to which one of these happened.
+pub(super) type Fate = fn(&Subject) -> Vec<FatedLine>;
 
-impl Fate {
-    /// The word for it in the conditions of traps.
-    pub(super) fn named(word: &str) -> Option<Self> {
-        Some(match word {
-            "unread" => Self::Unread,
-            "twice" => Self::Twice,
-            "not-taken" => Self::NotTaken,
-            "changed" => Self::Changed,
-            _ => return None,
-        })
-    }
-
-    /// The lines to which it happened.
-    pub(super) fn lines(self, subject: &Subject) -> Vec<FatedLine> {
-        if subject.settings.is_empty() {
-            return Vec::new();
-        }
-        match self {
-            Self::Unread => unread(subject),
-            Self::Twice => twice(subject),
-            Self::NotTaken => not_taken(subject),
-            Self::Changed => changed(subject),
-        }
-    }
-}
+/// Each with the word for it in the conditions of traps.
+pub(super) const FATES: [(&str, Fate); 4] =
+    [("unread", unread), ("twice", twice), ("not-taken", not_taken), ("changed", changed)];
 
 fn unread(subject: &Subject) -> Vec<FatedLine> {
     let lines = subject.configured.iter().filter(|line| !line.is_read && !line.is_for_others);
@@ -113,6 +65,10 @@ fn twice(subject: &Subject) -> Vec<FatedLine> {
 }
 
 fn not_taken(subject: &Subject) -> Vec<FatedLine> {
+    // Of a server without settings on record it is not known.
+    if subject.settings.is_empty() {
+        return Vec::new();
+    }
     let lines = subject.configured.iter().filter(|line| line.is_read && line.is_loose);
     lines
         .filter(|line| line.setting(&subject.settings).is_none())
@@ -140,7 +96,7 @@ fn is_changed(product: &Product, name: &str, configured: &str, is: &str) -> bool
     let is_number_for_word = number(configured).is_some() && number(is).is_none() && switch(is).is_none();
     let is_automatic = configured.trim().starts_with('-')
         || (product.zero_is_automatic && configured.trim() == "0" && number(is).is_some());
-    let is_comparable = !NOT_COMPARED.contains(&name)
+    let is_comparable = !KNOWN.not_compared.iter().any(|known| known == name)
         && !name.starts_with("plugin")
         && !configured.contains(['/', ','])
         && !is.contains(['/', ','])
@@ -165,8 +121,7 @@ mod tests {
 
     fn all(product: &str, version: &str, config: &str) -> Vec<FatedLine> {
         let subject = configured("a", product, version, config);
-        let fates = [Fate::Unread, Fate::Twice, Fate::NotTaken, Fate::Changed];
-        fates.iter().flat_map(|fate| fate.lines(&subject)).collect()
+        FATES.iter().flat_map(|(_, fate)| fate(&subject)).collect()
     }
 
     #[test]

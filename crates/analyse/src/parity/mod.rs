@@ -19,13 +19,18 @@ mod products;
 #[path = "tests/reference.rs"]
 mod reference;
 mod remarks;
+mod settings;
 mod subject;
 #[cfg(test)]
+#[path = "tests/subjects.rs"]
 mod testing;
 mod traps;
 mod value;
 
+use std::collections::BTreeMap;
+
 use dbdyno_record::{Manifest, Run, WorkloadInfo};
+use serde::de::DeserializeOwned;
 
 use crate::cpus::cpu_list;
 use crate::servers::servers;
@@ -36,12 +41,22 @@ pub use condition::Circumstances;
 pub use effective::FatedLine;
 pub use plan_words::{Mode, PlanWords};
 pub use remarks::{
-    ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SharedValue, Standing,
-    VariantKnowledge, What,
+    ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SettingDifference, SharedValue,
+    Standing, VariantKnowledge, What,
 };
+pub(crate) use settings::KNOWN;
 pub use subject::{Build, Extra, Knowledge, Settings, Subject};
 pub use traps::{Fires, Trap, traps};
 pub use value::{Value, size_text};
+
+fn data<T: DeserializeOwned>(text: &str) -> T {
+    toml::from_str(text).expect("the data files are parts of the program and are tested")
+}
+
+/// The tables of a file, which all have one name.
+fn entries<T: DeserializeOwned>(text: &str) -> Vec<T> {
+    data::<BTreeMap<String, Vec<T>>>(text).into_values().flatten().collect()
+}
 
 /// How a run's variants were configured and what came of it; `None` when the plan does not want to
 /// know, and when no server was ever read back.

@@ -16,14 +16,12 @@ pub struct Parity {
     pub remarks: Vec<Remark>,
 }
 
-/// How well the settings of one variant are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VariantKnowledge {
     pub name: String,
     pub knowledge: Knowledge,
 }
 
-/// One class over all variants.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassRow {
     pub id: String,
@@ -35,7 +33,6 @@ pub struct ClassRow {
     pub cells: Vec<ClassCell>,
 }
 
-/// One class of one variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassCell {
     /// `128 MiB`, `off`; empty where there is nothing of the kind, or nothing is known.
@@ -57,14 +54,12 @@ pub enum Standing {
     NotCompared,
 }
 
-/// One thing to know.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Remark {
     pub kind: RemarkKind,
     /// Of the class or trap.
     pub id: String,
     pub variants: Vec<String>,
-    /// The trap that says why a class differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trap: Option<String>,
     #[serde(rename = "text")]
@@ -75,11 +70,9 @@ pub struct Remark {
     pub write: String,
 }
 
-/// What it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum What {
-    /// Variants are unlike in a class.
     Class(ClassDifference),
     /// They are in a trap: its title, and the lines of their configurations that it is about,
     /// each with its variant.
@@ -114,6 +107,15 @@ pub struct SharedValue {
     pub variants: Vec<String>,
 }
 
+/// A class with what two variants are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingDifference {
+    /// `durability`
+    pub class: String,
+    pub base: String,
+    pub variant: String,
+}
+
 /// What a remark is about, in the order in which reports show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -134,22 +136,17 @@ impl Parity {
         self.remarks.iter().filter(move |remark| remark.kind == kind)
     }
 
-    /// Classes in which `variant` is not like `base`, by id: those that the plan names too.
-    pub fn differences(&self, base: &str, variant: &str) -> Vec<&str> {
-        self.differing(base, variant).into_iter().map(|(class, _)| class).collect()
-    }
-
-    /// [`Self::differences`] with what both are: (class, (of the base, of the variant)).
-    pub fn differing(&self, base: &str, variant: &str) -> Vec<(&str, (&str, &str))> {
+    /// Classes in which `variant` is not like `base`: those that the plan names too.
+    pub fn differences(&self, base: &str, variant: &str) -> Vec<SettingDifference> {
         let place = |name: &str| self.variants.iter().position(|known| known.name == name);
         let (Some(base), Some(variant)) = (place(base), place(variant)) else { return Vec::new() };
         let differing = |row: &&ClassRow| matches!(row.standing, Standing::Differs | Standing::Declared);
-        let rows = self.classes.iter().filter(differing);
-        let unlike =
-            |(_, (one, other)): &(&str, (&str, &str))| !one.is_empty() && !other.is_empty() && one != other;
-        rows.map(|row| (row.id.as_str(), (row.cells[base].text.as_str(), row.cells[variant].text.as_str())))
-            .filter(unlike)
-            .collect()
+        let difference = |row: &ClassRow| {
+            let [base, variant] = [base, variant].map(|at| row.cells[at].text.clone());
+            let is_unlike = !base.is_empty() && !variant.is_empty() && base != variant;
+            is_unlike.then(|| SettingDifference { class: row.id.clone(), base, variant })
+        };
+        self.classes.iter().filter(differing).filter_map(difference).collect()
     }
 
     /// The classes that differ and decide results, by id.

@@ -26,11 +26,9 @@ pub(super) struct Product {
     pub(super) cut: fn([u32; 3]) -> Option<[u32; 3]>,
     /// The engine of tables when nothing is said, where tables have an engine.
     pub(super) engine: Option<&'static str>,
-    /// Connections can be encrypted.
     pub(super) has_tls: bool,
     /// The server chooses a number where 0 is configured.
     pub(super) zero_is_automatic: bool,
-    /// Reads the text of a configuration.
     pub(super) lines: fn(&str, &Self, [u32; 3]) -> Vec<ConfiguredLine>,
     /// The value that a setting of this name shows, in the words of a configuration.
     pub(super) word: Option<fn(&str, &str) -> String>,
@@ -46,7 +44,6 @@ pub(super) struct Product {
 /// Cells of a row; `None` is NULL.
 pub(super) type PlanRow = Vec<Option<String>>;
 
-/// Whether a setting was configured.
 pub(super) type Configured<'a> = &'a dyn Fn(&str) -> bool;
 
 impl Product {
@@ -68,7 +65,6 @@ pub enum Knowledge {
     Unknown,
 }
 
-/// One variant.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub(super) name: String,
@@ -91,7 +87,6 @@ pub struct Subject {
 /// What a plan says of a variant beyond its option file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extra {
-    /// Storage engine of the tables.
     pub engine: Option<String>,
     /// Whether the plan asks for encrypted connections.
     pub tls: bool,

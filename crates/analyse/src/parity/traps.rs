@@ -5,21 +5,11 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::condition::{Circumstances, Condition};
-use super::effective::FatedLine;
+use super::entries;
+use super::remarks::{Remark, RemarkKind, What};
 use super::subject::Subject;
 
-const TEXT: &str = include_str!("traps.toml");
-
-static TRAPS: LazyLock<Vec<Trap>> = LazyLock::new(|| {
-    let file: File = toml::from_str(TEXT).expect("traps.toml is a part of the program and is tested");
-    file.trap
-});
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    trap: Vec<Trap>,
-}
+static TRAPS: LazyLock<Vec<Trap>> = LazyLock::new(|| entries(include_str!("traps.toml")));
 
 /// One trap. The data file says what the fields are.
 #[derive(Debug, Deserialize)]
@@ -47,14 +37,6 @@ pub enum Fires {
     Differs,
 }
 
-#[derive(Debug)]
-pub(super) struct Fired<'a> {
-    pub(super) trap: &'static Trap,
-    pub(super) subjects: Vec<&'a Subject>,
-    /// Lines of option files that it is about, each with its variant's name.
-    pub(super) lines: Vec<(String, FatedLine)>,
-}
-
 /// All traps, in the order in which reports show them.
 pub fn traps() -> &'static [Trap] {
     &TRAPS
@@ -62,7 +44,7 @@ pub fn traps() -> &'static [Trap] {
 
 impl Trap {
     /// `None` when it does not fire.
-    pub(super) fn fired<'a>(&'static self, subjects: &'a [Subject], run: Circumstances) -> Option<Fired<'a>> {
+    pub(super) fn fired(&self, subjects: &[Subject], run: Circumstances) -> Option<Remark> {
         let is_looked_at = |subject: &&Subject| {
             let fails = self.when.iter().find(|condition| !condition.holds(subject, run));
             !subject.settings.is_empty()
@@ -77,12 +59,25 @@ impl Trap {
         }
         let lines = caught.iter().flat_map(|subject| {
             let fates = self.when.iter().filter_map(|condition| match condition {
-                Condition::File(fate) => Some(fate.lines(subject)),
+                Condition::File(fate) => Some(fate(subject)),
                 _ => None,
             });
             fates.flatten().map(|line| (subject.name.clone(), line))
         });
-        Some(Fired { trap: self, lines: lines.collect(), subjects: caught })
+        Some(Remark {
+            kind: RemarkKind::Trap,
+            id: self.id.clone(),
+            variants: caught.iter().map(|subject| subject.name.clone()).collect(),
+            trap: None,
+            what: What::Trap { title: self.title.clone(), lines: lines.collect() },
+            effect: self.effect.clone(),
+            write: self.write.clone(),
+        })
+    }
+
+    /// Whether it says why variants differ in the class.
+    pub(super) fn explains(&self, class: &str) -> bool {
+        self.fires == Fires::Differs && self.class.as_deref() == Some(class)
     }
 }
 
@@ -94,6 +89,7 @@ mod tests {
 
     use super::*;
     use crate::parity::classes::classes;
+    use crate::parity::effective::FatedLine;
     use crate::parity::subject::{Build, Extra};
     use crate::parity::testing::variant;
 
@@ -141,7 +137,7 @@ mod tests {
             let case = cases.get(&trap.id).unwrap_or_else(|| panic!("no case for {}", trap.id));
             let fires = |texts: &[String]| {
                 let subjects: Vec<Subject> = texts.iter().map(|text| subject(text)).collect();
-                trap.fired(&subjects, RUN).map(|fired| fired.subjects.len())
+                trap.fired(&subjects, RUN).map(|remark| remark.variants.len())
             };
             assert!(fires(&case.fires).is_some(), "{} does not fire", trap.id);
             assert_eq!(fires(&case.quiet), None, "{} fires", trap.id);
@@ -169,7 +165,7 @@ mod tests {
     fn lines_of_option_files_are_named_with_their_variant() {
         let subjects = [subject("MySQL 8.0.31: sync_binlog = 1; sync_binlog = 0")];
         let trap = traps().iter().find(|trap| trap.id == "set-twice").unwrap();
-        let lines = trap.fired(&subjects, RUN).unwrap().lines;
+        let What::Trap { lines, .. } = trap.fired(&subjects, RUN).unwrap().what else { panic!("no trap") };
         let [(variant, FatedLine::Twice { line: 2, later_line: 3, .. })] = &lines[..] else {
             panic!("{lines:?}")
         };

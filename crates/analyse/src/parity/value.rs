@@ -17,7 +17,6 @@ pub enum Value {
     /// Bytes.
     Size(u64),
     Number(f64),
-    /// On or off.
     Switch(bool),
     Words(String),
 }

@@ -15,7 +15,6 @@ use super::false_discovery::benjamini_hochberg;
 /// Fewer values have no two on either side of a change, and no p.
 const LEAST_VALUES: usize = 4;
 
-/// What was found in one series among several.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
     /// Of the greatest change of the whole series; `None` for fewer than four values.
@@ -26,7 +25,6 @@ pub struct Changes {
     pub found: Vec<ReportedChange>,
 }
 
-/// A change that is reported.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReportedChange {
     /// With the levels up to the neighbouring changes.

@@ -60,7 +60,6 @@ pub fn period(values: &[f64]) -> Option<(usize, f64)> {
 pub struct Modes {
     pub low: f64,
     pub high: f64,
-    /// Share of values at the lower level.
     pub low_share: f64,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use dbdyno_analyse::{Notice, Validity, failed_check, headline_rate, seconds_text, step_validity};
+use dbdyno_analyse::{Notice, Validity, failed_check, headline_rate, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain, explain_executed};
 use dbdyno_loadgen::{Step, StepEnd, Threads};
 use dbdyno_plan::{ClientWait, CpuList};
@@ -346,7 +346,7 @@ fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> Stri
     let step = StepRecord::open(step_dir);
     let Some((rate, seconds)) = headline_rate(&step) else { return "no common window".to_owned() };
     let figure = match step.spec.headline.unit.is_time() {
-        true => seconds_text(rate),
+        true => dbdyno_report::seconds_text(rate),
         false => dbdyno_report::rate(Some(rate)),
     };
     let reason = match manifest.map(|manifest| step_validity(manifest, variant, &step)) {

@@ -171,7 +171,7 @@ fn what_rates_and_ratios_are_is_said_of_each_way_to_compare() {
 fn steps_with_a_margin_of_their_own_are_named() {
     let mut comparison = comparison();
     comparison.steps[1].margin = 0.05;
-    assert_eq!(margins(&comparison), "2.0 % (qp100 5.0 %)");
+    assert!(method(&comparison).contains("; margin 2.0 % (qp100 5.0 %); "));
 }
 
 #[test]

@@ -35,7 +35,6 @@ pub(crate) struct TextTable {
 
 /// Characters that heads are broken at.
 const HEAD: usize = 10;
-/// Spaces between columns.
 const GAP: usize = 2;
 /// Labels longer than this are cut with an ellipsis: names are the user's and may be of any length.
 const LABEL_LIMIT: usize = 40;

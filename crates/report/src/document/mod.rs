@@ -26,13 +26,14 @@ mod terminal;
 pub(crate) mod text;
 
 use dbdyno_analyse::Verdict;
+use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::statistics::Interval;
+use serde::Deserialize;
 
 pub use html::html;
 pub use markdown::markdown;
 pub use terminal::terminal;
 
-/// A part of a document.
 #[derive(Debug, Clone)]
 pub enum Block {
     Heading(Heading),
@@ -72,7 +73,6 @@ impl Block {
         Self::Heading(Heading { level: 2, text: text.into(), aside: String::new(), id: id.into() })
     }
 
-    /// A plain paragraph.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Tone::Plain, text.into())
     }
@@ -136,7 +136,8 @@ impl Tone {
 }
 
 /// Columns of labels, then columns of figures or words.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Table {
     /// Empty where a heading says it.
     pub title: String,
@@ -146,8 +147,10 @@ pub struct Table {
     /// that is too wide.
     pub labels: usize,
     pub columns: Vec<Column>,
+    #[serde(skip)]
     pub rows: Vec<Vec<Cell>>,
     /// What the signs of the cells mean.
+    #[serde(skip)]
     pub legend: Vec<(Tone, &'static str)>,
 }
 
@@ -164,6 +167,14 @@ impl Table {
         Self { title: title.to_owned(), note: note.to_owned(), labels, columns, ..Self::default() }
     }
 
+    #[must_use]
+    pub(crate) fn without(mut self, names: &[&str]) -> Self {
+        let is_left_out = |column: &Column| names.contains(&column.name.as_str());
+        self.labels -= self.columns[..self.labels].iter().filter(|column| is_left_out(column)).count();
+        self.columns.retain(|column| !is_left_out(column));
+        self
+    }
+
     pub fn push<C: Into<Cell>>(&mut self, row: impl IntoIterator<Item = C>) {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
@@ -175,7 +186,8 @@ impl Table {
     }
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "Vec<String>")]
 pub struct Column {
     pub name: String,
     /// Empty where the figures carry their unit or need none.
@@ -199,6 +211,21 @@ impl From<&str> for Column {
 impl From<(&str, &str, &str)> for Column {
     fn from((name, unit, meaning): (&str, &str, &str)) -> Self {
         Self::new(name, unit, meaning)
+    }
+}
+
+impl From<&Metric> for Column {
+    fn from(metric: &Metric) -> Self {
+        Self::new(metric.name, metric.unit, metric.meaning)
+    }
+}
+
+/// Name, unit, meaning, and `words` for a column of words; the last ones may be left out.
+impl From<Vec<String>> for Column {
+    fn from(words: Vec<String>) -> Self {
+        let mut words = words.into_iter();
+        let mut next = || words.next().unwrap_or_default();
+        Self { name: next(), unit: next(), meaning: next(), is_words: next() == "words", ..Self::default() }
     }
 }
 
@@ -268,7 +295,6 @@ impl Cell {
     }
 }
 
-/// What a page draws.
 #[derive(Debug, Clone, Default)]
 pub struct Chart {
     /// Unique in its document.

@@ -5,51 +5,27 @@ use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::{HostCheck, StepFindings};
 
 use super::of_runs;
-use crate::document::Table;
+use crate::document::{Column, Table};
 use crate::number::{count, fixed, rate};
+use crate::words::table;
 
 pub(super) fn host(step: &StepFindings) -> Table {
-    let note = "CPU of the whole host compared with the sum over all processes. If unexplained \
-                exceeds the bound, do not trust figures of the whole host. Figures of server and \
-                client come from their own clocks.";
-    let figures = HostCheck::METRICS.iter().map(|metric| (metric.name, metric.unit, metric.meaning)).chain([
-        ("unexplained", "% of host", ""),
-        ("bound", "%", "5 %, and three standard errors of the host's count of ticks."),
-    ]);
-    let figures: Vec<_> = figures.collect();
-    of_runs(step, ("Host CPU by process", note), &[], &figures, |run| {
-        let row = run.host_check.as_ref().map(|check| {
+    let mut table = table("host-check");
+    table.columns.splice(0..0, HostCheck::METRICS.iter().map(Column::from));
+    of_runs(step, table, |run| {
+        run.host_check.as_ref().map(|check| {
             let parts = check.figures().into_iter().map(|(metric, value)| fixed(value, metric.decimals));
             let unexplained = fixed(Some(100.0 * check.unexplained_share), 1);
             let bound = format!("±{}", fixed(Some(100.0 * check.bound_share), 1));
             parts.chain([unexplained, bound]).collect()
-        });
-        row.into_iter().collect()
+        })
     })
 }
 
 /// No rows for runs without a calibration of the client.
 pub(super) fn client(step: &StepFindings) -> Table {
-    let note = "Statements of all kinds, compared with what this client reached on this host \
-                against a server that only answers, with about as many connections. At 90 % or \
-                more the step is invalid.";
-    let figures = [
-        ("statements", "1/s", "Of all kinds of operation together."),
-        (
-            "client could reach",
-            "1/s",
-            "From dbdyno doctor --client; ≥: the client was not the limit there, and could do more.",
-        ),
-        ("with", "connections", "The calibrated number of connections at which it could."),
-        ("of that", "%", "Rate reached, as a share of the calibrated rate."),
-        (
-            "load thread",
-            "of time",
-            "Part of the time in which the busiest load thread ran or waited for a CPU.",
-        ),
-    ];
-    of_runs(step, ("Client", note), &[], &figures, |run| {
-        let row = run.client_reach.map(|reach| {
+    of_runs(step, table("client"), |run| {
+        run.client_reach.map(|reach| {
             let least = if reach.at_least { "≥ " } else { "" };
             vec![
                 rate(Some(reach.statements_per_second)),
@@ -58,8 +34,7 @@ pub(super) fn client(step: &StepFindings) -> Table {
                 fixed(Some(100.0 * reach.share()), 0),
                 fixed(run.cost.busiest_load_thread_share, 3),
             ]
-        });
-        row.into_iter().collect()
+        })
     })
 }
 

@@ -1,27 +1,19 @@
 //! What each ratio is made of, as a table and in a sentence.
 
 use dbdyno_analyse::{
-    Cause, CostBreakdown, CostPart, RatioContext, StallDifference, StallFigure, StepFindings, VariantStep,
-    Verdict, WorkloadFindings,
+    Cause, CostBreakdown, CostPart, RatioContext, StallFigure, StepFindings, VariantStep, Verdict,
+    WorkloadFindings,
 };
 
 use crate::document::Table;
 use crate::number::{self, fixed};
+use crate::words::table;
 
 /// The differences that are explained in words; the others are in the tables.
 const REPORTED: usize = 3;
 
 pub(super) fn grid(step: &StepFindings) -> Table {
-    let note = "rate = CPUs × utilisation ÷ CPU per operation. The ratio to the base is the product \
-                of the factors; each factor is the effect of its cause alone on the rate. Rows \
-                without a factor: other differences from the base, medians over the blocks. This \
-                is a hint where to look, not a test. Idle: CPU time that the server did not use.";
-    let figures = [
-        ("base", "", "Mean over the blocks: µs per operation, or % of the CPUs' time."),
-        ("variant", "", "The same for the variant."),
-        ("factor", "", "0.95: the cause alone lowers the rate by 5 %."),
-    ];
-    let mut grid = Table::new("Cost breakdown", note, ["variant", "cause"], figures);
+    let mut grid = table("cost-breakdown");
     for variant in &step.variants {
         for part in variant.cost_breakdown.iter().flat_map(|cost_breakdown| &cost_breakdown.parts) {
             grid.push(row(variant, part));
@@ -40,42 +32,40 @@ fn row(variant: &VariantStep, part: &CostPart) -> Vec<String> {
     vec![variant.variant.clone(), cause, figure(part.base), figure(part.variant), fixed(Some(part.factor), 3)]
 }
 
-/// What differs and has no factor.
+/// What differs and has no factor: what it is, that of the base and that of the variant.
+type Difference = [String; 3];
+
+fn plans(context: &RatioContext) -> impl Iterator<Item = Difference> {
+    let plans = context.query_plans.iter().cloned();
+    plans.map(|found| [found.statement, found.base, found.variant])
+}
+
+fn settings(context: &RatioContext) -> impl Iterator<Item = Difference> {
+    let settings = context.settings.iter().cloned();
+    settings.map(|found| [found.class, found.base, found.variant])
+}
+
+fn stalls(context: &RatioContext) -> impl Iterator<Item = Difference> {
+    context.stalls.iter().map(|found| {
+        let (name, factor, decimals, unit) = match found.figure {
+            StallFigure::WorstSecondShare => ("slowest second ÷ median", 100.0, 1, "%"),
+            StallFigure::LongestGapSeconds => ("longest gap", 1.0, 0, "s"),
+            StallFigure::ShareBelowHalfMedian => ("seconds below half the median", 100.0, 1, "%"),
+        };
+        let text = |value: f64| format!("{} {unit}", fixed(Some(factor * value), decimals));
+        [name.to_owned(), text(found.base), text(found.variant)]
+    })
+}
+
 fn context_rows(variant: &VariantStep) -> Vec<Vec<String>> {
-    let RatioContext { query_plans, settings, stalls } = &variant.context;
-    let row = |what: String, base: String, new: String| {
-        vec![variant.variant.clone(), what, base, new, String::new()]
-    };
-    let plans = query_plans
-        .iter()
-        .map(|found| row(format!("plan of {}", found.statement), found.base.clone(), found.variant.clone()));
-    let stalls = stalls.iter().map(|found| {
-        row(stall(found).to_owned(), stall_text(found, found.base), stall_text(found, found.variant))
-    });
-    let settings = settings
-        .iter()
-        .map(|found| row(format!("setting: {}", found.class), found.base.clone(), found.variant.clone()));
-    plans.chain(stalls).chain(settings).collect()
+    let context = &variant.context;
+    let plans = plans(context).map(|[what, base, new]| [format!("plan of {what}"), base, new]);
+    let settings = settings(context).map(|[what, base, new]| [format!("setting: {what}"), base, new]);
+    let all = plans.chain(stalls(context)).chain(settings);
+    all.map(|[what, base, new]| vec![variant.variant.clone(), what, base, new, String::new()]).collect()
 }
 
-fn stall(stall: &StallDifference) -> &'static str {
-    match stall.figure {
-        StallFigure::WorstSecondShare => "slowest second ÷ median",
-        StallFigure::LongestGapSeconds => "longest gap",
-        StallFigure::ShareBelowHalfMedian => "seconds below half the median",
-    }
-}
-
-fn stall_text(stall: &StallDifference, value: f64) -> String {
-    match stall.figure {
-        StallFigure::LongestGapSeconds => format!("{} s", fixed(Some(value), 0)),
-        StallFigure::WorstSecondShare | StallFigure::ShareBelowHalfMedian => {
-            format!("{} %", fixed(Some(100.0 * value), 1))
-        }
-    }
-}
-
-fn cause(cause: Cause) -> &'static str {
+pub(crate) fn cause(cause: Cause) -> &'static str {
     match cause {
         Cause::CpuUser => "user CPU per operation",
         Cause::CpuKernel => "kernel CPU per operation",
@@ -113,7 +103,6 @@ fn explanation(step: &StepFindings, variant: &VariantStep, ratio: f64) -> Option
     Some(format!("Cost breakdown of {name}, {} {ratio}{factors}.{context}", step.name))
 }
 
-/// The greatest cause first.
 fn causes(cost_breakdown: &CostBreakdown) -> String {
     let mut parts: Vec<&CostPart> = cost_breakdown.parts.iter().collect();
     parts.sort_by(|a, b| b.factor.ln().abs().total_cmp(&a.factor.ln().abs()));
@@ -129,29 +118,14 @@ fn causes(cost_breakdown: &CostBreakdown) -> String {
 
 /// A sentence each for plans, stalls and settings.
 fn context(context: &RatioContext) -> Vec<String> {
-    let plans = context
-        .query_plans
-        .iter()
-        .map(|found| format!("Plan of {}: {} (base: {}).", found.statement, found.variant, found.base));
-    let stalls: Vec<String> = context
-        .stalls
-        .iter()
-        .map(|found| {
-            format!(
-                "{} {} (base {})",
-                stall(found),
-                stall_text(found, found.variant),
-                stall_text(found, found.base)
-            )
-        })
-        .collect();
-    let stalls = (!stalls.is_empty()).then(|| format!("Stalls: {}.", stalls.join(", ")));
-    let settings: Vec<String> = context
-        .settings
-        .iter()
-        .map(|found| format!("{} {} (base {})", found.class, found.variant, found.base))
-        .collect();
-    let settings = (!settings.is_empty()).then(|| format!("Different settings: {}.", settings.join(", ")));
+    let plans = plans(context).map(|[what, base, new]| format!("Plan of {what}: {new} (base: {base})."));
+    let listed = |differences: Vec<Difference>, head: &str| {
+        let items = differences.iter().map(|[what, base, new]| format!("{what} {new} (base {base})"));
+        let items = items.collect::<Vec<_>>().join(", ");
+        (!differences.is_empty()).then(|| format!("{head}: {items}."))
+    };
+    let stalls = listed(stalls(context).collect(), "Stalls");
+    let settings = listed(settings(context).collect(), "Different settings");
     plans.chain(stalls).chain(settings).collect()
 }
 

@@ -7,21 +7,13 @@ use super::of_runs;
 use crate::document::Table;
 use crate::levels;
 use crate::number::fixed;
+use crate::words::table;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// No rows where it was not recorded.
 pub(super) fn debt(step: &StepFindings) -> Table {
-    let note = "Deferred work of the server before and after the step, outside of the measured \
-                window: what it still has to write, purge, compact or vacuum. An increase is work \
-                that later steps pay for.";
-    let figures = [
-        ("before", "MB or number", "Bytes are shown in MB (10^6), all else as a number."),
-        ("after", "MB or number", ""),
-        ("more", "MB or number", "After minus before; negative where the step worked off more than it made."),
-        ("of written", "%", "What was added, as a share of the bytes that the server wrote in the step."),
-    ];
-    of_runs(step, ("Deferred work", note), &[("what", "", "Kind of work.")], &figures, |run| {
+    of_runs(step, table("deferred-work"), |run| {
         let of_debt = run.debt.iter().flat_map(|debt| debt.levels.iter().map(move |level| (debt, level)));
         // What is zero before and after is left out.
         let shown = of_debt.filter(|(_, level)| (level.before, level.after) != (0, 0));
@@ -39,33 +31,19 @@ pub(super) fn debt(step: &StepFindings) -> Table {
                 fixed(share.map(|share| 100.0 * share), 0),
             ]
         });
-        row.collect()
+        row.collect::<Vec<_>>()
     })
 }
 
 /// Its own, and the page cache of its files. No rows where no server's memory was limited.
 pub(super) fn memory(step: &StepFindings) -> Table {
-    let note = "Memory of a limited server's control group. The page cache of its files counts \
-                against the limit.";
-    let figures = [
-        ("greatest", "MiB", "The most in any sample of the step, the kernel's own for the group included."),
-        (
-            "own",
-            "MiB",
-            "At the end of the window: heaps and buffer pools. PostgreSQL's buffers are shared memory, under page cache.",
-        ),
-        ("page cache", "MiB", "At the end of the window: page cache of files, and shared memory."),
-        ("dirty", "MiB", "Of the page cache, what is not on the disk yet."),
-        ("limit hits", "1/s", "How often the limit was reached, so that pages had to be taken back first."),
-    ];
-    of_runs(step, ("Limited memory", note), &[], &figures, |run| {
-        let row = run.group_memory.map(|memory| {
+    of_runs(step, table("limited-memory"), |run| {
+        run.group_memory.map(|memory| {
             let sizes =
                 [memory.greatest_bytes, memory.own_bytes, memory.page_cache_bytes, memory.dirty_bytes];
             let mebibytes = |bytes: Option<i64>| fixed(bytes.map(|bytes| bytes as f64 / MIB), 1);
             sizes.map(mebibytes).into_iter().chain([fixed(memory.limit_hits_per_second, 1)]).collect()
-        });
-        row.into_iter().collect()
+        })
     })
 }
 

@@ -2,11 +2,12 @@
 
 use dbdyno_analyse::{Latency, PercentileRatio, StepFindings};
 
-use super::{Head, kind_of, of_runs, runs};
-use crate::document::{Cell, Table, Tone};
+use super::{of_runs, runs};
+use crate::document::{Cell, Column, Table, Tone};
 use crate::number::{
     NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate, ratio,
 };
+use crate::words::{TIMES_TABLE, table};
 
 /// Response times of the headline operations of several steps, a row a variant.
 pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
@@ -15,8 +16,8 @@ pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
     let note = format!(
         "Response time of each step's headline operation: all clients and all valid blocks together.{ratio}"
     );
-    let figures = TIMES.into_iter().chain(has_ratios.then_some(("p99 ÷ base", "", "")));
-    let mut grid = Table::new("Latency", &note, ["step", "variant"], figures);
+    let mut grid =
+        Table { note, ..table("latency").without(if has_ratios { &[] } else { &["p99 ÷ base"] }) };
     for step in steps {
         for variant in &step.variants {
             let Some(latency) = &variant.latency else { continue };
@@ -37,42 +38,27 @@ fn p99_ratio(found: &PercentileRatio) -> Cell {
     }
 }
 
-/// What each percentile is called.
-const TIMES: [Head<'_>; 8] = [
-    ("count", "", ""),
-    ("mean", "", ""),
-    ("p50", "", ""),
-    ("p90", "", ""),
-    ("p95", "", ""),
-    ("p99", "", ""),
-    ("p99.9", "", ""),
-    ("max", "", ""),
-];
-
 pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
-    let note = "Service time: from sending to answer. Response time: from when the operation was \
-                due to answer, so it includes queueing. All clients merged.";
-    let title = format!("Service and response time: {kind}");
-    of_runs(step, (&title, note), &[("time", "", "")], &TIMES, |run| {
+    let table = Table { title: format!("{TIMES_TABLE}: {kind}"), ..table("times") };
+    of_runs(step, table, |run| {
         let results = run.kinds.iter().filter(|found| found.kind == kind);
         let times = results.flat_map(|found| [("service", &found.service), ("response", &found.response)]);
-        times.map(|(time, latency)| [vec![time.to_owned()], figures_of(latency)].concat()).collect()
+        times.map(|(time, latency)| [vec![time.to_owned()], figures_of(latency)].concat()).collect::<Vec<_>>()
     })
 }
 
 /// The original's response-time buckets.
 pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
-    let note = "Percent of operations by service time, in the original's buckets (upper bound \
-                included). Blank: none. nonzero: less than 0.0005 %.";
     let bounds = runs(step)
-        .filter_map(|(_, run)| kind_of(run, kind))
+        .filter_map(|(_, run)| run.kind(kind))
         .map(|result| result.buckets.iter().map(|bucket| bucket.label.as_str()).collect::<Vec<_>>())
         .max_by_key(Vec::len)
         .unwrap_or_default();
-    let mut figures: Vec<Head<'_>> = bounds.iter().map(|bound| (*bound, "%", "")).collect();
-    figures.push(("max", "s", "Longest service time over all clients."));
-    of_runs(step, (&format!("Response-time buckets: {kind}"), note), &[], &figures, |run| {
-        let row = kind_of(run, kind).filter(|_| !bounds.is_empty()).map(|result| {
+    let mut table = table("buckets");
+    table.title.push_str(&format!(": {kind}"));
+    table.columns.splice(0..0, bounds.iter().map(|bound| Column::new(bound, "%", "")));
+    of_runs(step, table, |run| {
+        run.kind(kind).filter(|_| !bounds.is_empty()).map(|result| {
             let percents = bounds.iter().map(|bound| {
                 let bucket = result.buckets.iter().find(|bucket| bucket.label == *bound);
                 let text = bucket.map(|found| bucket_percent(found.count, found.percent));
@@ -80,31 +66,14 @@ pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
             });
             let longest = result.service.max_us as f64 / 1e6;
             percents.chain([fixed((result.service.count > 0).then_some(longest), 3)]).collect()
-        });
-        row.into_iter().collect()
+        })
     })
 }
 
 /// How open loops kept their schedules: asked and reached rate, what waited, and how late the
 /// client itself was. No rows for steps of closed loops.
 pub(super) fn schedule(step: &StepFindings) -> Table {
-    let note = "Operations sent on a schedule. Lag: from due to sent, for operations with a free \
-                connection; it is caused by the client.";
-    let process = "constant: at equal distances; poisson: after random gaps.";
-    let figures = [
-        ("asked", "1/s", "Operations due, all connections together."),
-        ("reached", "1/s", "Operations answered without an error."),
-        (
-            "backlog",
-            "at a second's end",
-            "Operations due and not sent at the end of a second, the most of any second; within a second there may have been more.",
-        ),
-        ("dropped", "", "Operations that became due and were never sent."),
-        ("lag p50", "", ""),
-        ("lag p99", "", "Above 1 ms and 10 % of the response time's p99 the step is invalid."),
-    ];
-    let labels = [("kind", "", ""), ("process", "", process)];
-    of_runs(step, ("Schedule", note), &labels, &figures, |run| {
+    of_runs(step, table("schedule"), |run| {
         let with_schedule = run.kinds.iter().filter_map(|kind| Some((kind, kind.schedule.as_ref()?)));
         let row = with_schedule.map(|(kind, schedule)| {
             let lag = &schedule.lag;
@@ -120,7 +89,7 @@ pub(super) fn schedule(step: &StepFindings) -> Table {
                 late(lag.p99_us),
             ]
         });
-        row.collect()
+        row.collect::<Vec<_>>()
     })
 }
 

@@ -11,27 +11,24 @@ mod relative;
 mod sql;
 mod statistics;
 
-use dbdyno_analyse::{
-    KindResult, MetricGroup, StepFindings, StepRun, Validity, VariantStep, failure_words, unique,
-};
+use dbdyno_analyse::{MetricGroup, StepFindings, StepRun, Validity, VariantStep, failure_words, unique};
 
 use crate::document::Table;
 use crate::notices::reasons_text;
+use crate::words;
 
-pub(crate) use cost_breakdown::explanations;
+pub(crate) use cost_breakdown::{cause, explanations};
 pub(crate) use latency::of_all as latency_of_all;
 pub(crate) use of_all::efficiency_of_all;
 
 /// What a table of the evidence is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// Response times and schedules.
     Latency,
     /// CPU by who used it, the original's columns, and the client's share.
     Cost,
     /// The device, deferred work, memory.
     Io,
-    /// Statements, query plans, look-ups.
     Sql,
     /// Rates by block, ratios, verdicts, steadiness.
     Statistics,
@@ -145,24 +142,17 @@ pub(crate) fn has_blocks(step: &StepFindings) -> bool {
     step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
 }
 
-/// Name, unit and meaning of a column.
-type Head<'a> = (&'a str, &'a str, &'a str);
-
-const BLOCK: Head<'_> = ("block", "", "One block is every cell once, in random order.");
-
-/// A table of the rows that each run of a step has. The first columns say which run a row is of; a
-/// run that must not be used says so in every table.
-fn of_runs(
+/// A table of the rows that each run of a step has, with the heads of `table`. The first columns say
+/// which run a row is of; a run that must not be used says so in every table.
+fn of_runs<R: IntoIterator<Item = Vec<String>>>(
     step: &StepFindings,
-    (title, note): (&str, &str),
-    labels: &[Head<'_>],
-    figures: &[Head<'_>],
-    rows: impl Fn(&StepRun) -> Vec<Vec<String>>,
+    table: Table,
+    rows: impl Fn(&StepRun) -> R,
 ) -> Table {
     let has_blocks = has_blocks(step);
-    let labels =
-        std::iter::once(("variant", "", "")).chain(has_blocks.then_some(BLOCK)).chain(labels.iter().copied());
-    let mut grid = Table::new(title, note, labels, figures.iter().copied());
+    let of_run = words::table("runs").without(if has_blocks { &[] } else { &["block"] });
+    let labels = of_run.labels + table.labels;
+    let mut grid = Table { labels, columns: [of_run.columns, table.columns].concat(), ..table };
     for (variant, run) in runs(step) {
         let label = match run.validity {
             Validity::Valid => variant.variant.clone(),
@@ -179,11 +169,6 @@ fn of_runs(
 /// Every run of a step with its variant, by variant and then by block.
 fn runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
     step.variants.iter().flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)))
-}
-
-/// The result of one kind in a run.
-pub(crate) fn kind_of<'a>(run: &'a StepRun, name: &str) -> Option<&'a KindResult> {
-    run.kinds.iter().find(|kind| kind.kind == name)
 }
 
 #[cfg(test)]
@@ -206,7 +191,7 @@ mod tests {
     #[test]
     fn the_block_column_appears_only_with_a_second_block() {
         let mut step = step("l.i0");
-        let columns = |step: &StepFindings| of_runs(step, ("", ""), &[], &[], |_| Vec::new()).labels;
+        let columns = |step: &StepFindings| of_runs(step, Table::default(), |_| [Vec::new(); 0]).labels;
         assert_eq!(columns(&step), 1);
         let mut second = step.variants[0].runs[0].clone();
         second.block = 2;

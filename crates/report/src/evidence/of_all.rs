@@ -1,8 +1,7 @@
 //! Hardware efficiency of all steps: a table for each metric, absolute and relative to the base.
 
 use dbdyno_analyse::metrics::Metric;
-use dbdyno_analyse::statistics::describe::median;
-use dbdyno_analyse::{MetricGroup, StepFindings, StepRun, Validity, VariantStep};
+use dbdyno_analyse::{MetricGroup, StepFindings, StepRun, VariantStep};
 
 use crate::document::{Cell, Table};
 use crate::evidence::relative::{ZEROS, ratio_text};
@@ -51,10 +50,7 @@ fn of_metric(steps: &[&StepFindings], base: &str, group: &MetricGroup, metric: &
     let note = format!("{} {rule}", metric.meaning);
     let mut table = Table::new(&title, &note, ["step"], columns);
     for step in steps {
-        let figure = |name: &&str| {
-            let valid = step.runs_of(name).iter().filter(|run| run.validity == Validity::Valid);
-            median(&valid.filter_map(of).collect::<Vec<_>>())
-        };
+        let figure = |name: &&str| step.variant(name)?.median(of);
         let figures: Vec<Option<f64>> = variants.iter().map(figure).collect();
         if figures.iter().all(Option::is_none) {
             continue;

@@ -2,9 +2,9 @@
 
 use dbdyno_analyse::{MetricGroup, StepFindings, VariantStep};
 
-use super::metrics::title as title_of;
 use crate::document::Table;
 use crate::number::ratio;
+use crate::words::table;
 
 /// What a 0 in a block makes of a geometric mean over the blocks.
 pub(super) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one side it gives 0, inf or NA";
@@ -13,7 +13,7 @@ pub(super) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one
 /// compared.
 pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
     let (of, _) = group.relative?;
-    let title = format!("{}, relative", title_of(group));
+    let title = format!("{}, relative", table(group.name).title);
     let note = format!("Ratio to the base, geometric mean over the blocks; {ZEROS}.");
     let found = step.variants.iter().filter_map(|variant| Some((variant, variant.relative.as_ref()?)));
     let rows: Vec<(&VariantStep, Vec<Option<f64>>)> = found

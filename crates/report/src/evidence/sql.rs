@@ -1,37 +1,18 @@
 //! What was asked, and how the servers executed it: operations, statements, look-ups, plans.
 
-use dbdyno_analyse::{ExecutedPlan, StatementResult, StepFindings, seconds_text, unique};
+use dbdyno_analyse::{ExecutedPlan, StatementResult, StepFindings, unique};
 
 use super::{of_runs, runs};
 use crate::document::Table;
-use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed, rate};
+use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed, rate, seconds_text};
+use crate::words::table;
 
 /// Counts, pace and failures by class of each kind of operation.
 pub(super) fn operations(step: &StepFindings) -> Table {
-    let note = "Operations in the window. Dropped: due, but never sent. Retried attempts are not \
-                failures.";
-    let pace = "closed: the next operation follows the answer; otherwise a fixed schedule per connection.";
-    let mut figures = vec![
-        ("connections", "", "Over all clients."),
-        ("operations", "", "Requests answered without an error: a statement, or a transaction of several."),
-        ("rows", "", "Rows inserted, deleted, fetched or indexed."),
-        ("operations", "1/s", ""),
-        ("rows", "1/s", ""),
-        ("failed", "", "Operations that ended with an error."),
-        ("dropped", "", "Operations that became due and were never sent."),
-        ("retry", "errors", "May be sent again: deadlock, lock wait, busy file."),
-        ("refused", "errors", "The server refused one operation."),
-        ("lost", "errors", "The connection was lost."),
-        ("fatal", "errors", "No operation of this kind could succeed."),
-    ];
     let mut kinds = runs(step).flat_map(|(_, run)| &run.kinds);
     let several = kinds.any(|kind| kind.statements_per_second > 1.5 * kind.operations_per_second);
-    if several {
-        let meaning = "Of the operations, BEGIN and COMMIT included; without attempts that were repeated.";
-        figures.push(("statements", "1/s", meaning));
-    }
-    let labels = [("kind", "", ""), ("pace", "", pace)];
-    of_runs(step, ("Operations", note), &labels, &figures, |run| {
+    let table = table("operations").without(if several { &[] } else { &["statements"] });
+    of_runs(step, table, |run| {
         let row = run.kinds.iter().map(|kind| {
             let mut row = vec![kind.kind.clone(), kind.pace.clone()];
             row.extend([u64::from(kind.connections), kind.operations, kind.rows].map(count));
@@ -42,18 +23,14 @@ pub(super) fn operations(step: &StepFindings) -> Table {
             row.extend(several.then(|| rate(Some(kind.statements_per_second))));
             row
         });
-        row.collect()
+        row.collect::<Vec<_>>()
     })
 }
 
 /// Look-ups of ids, and the INSERT of `l.x`, which belong to no operation. No rows where nothing
 /// was asked outside the operations.
 pub(super) fn lookups(step: &StepFindings) -> Table {
-    let note = "Statements outside operations, of all clients in the whole step. After many \
-                deletes, finding the least id scans deleted rows and may take seconds.";
-    let figures =
-        [("number", "", ""), ("total", "s", "Total time."), ("mean", "ms", ""), ("longest", "ms", "")];
-    of_runs(step, ("Look-ups", note), &[("what", "", "The look-up.")], &figures, |run| {
+    of_runs(step, table("look-ups"), |run| {
         let row = run.lookups.iter().map(|found| {
             let what = match found.name.as_str() {
                 "min_id" => "least id, min()",
@@ -69,27 +46,14 @@ pub(super) fn lookups(step: &StepFindings) -> Table {
                 fixed(Some(1000.0 * found.max_seconds), 3),
             ]
         });
-        row.collect()
+        row.collect::<Vec<_>>()
     })
 }
 
 /// Within operations, by kind: how many, how many found no row, how long each took.
 pub(super) fn statements(step: &StepFindings) -> Table {
-    let note = "Statements of the operations answered, over the window. Time: from sending to answered.";
-    let figures = [
-        ("count", "", ""),
-        ("rate", "statements/s", ""),
-        ("rows", "", "Rows fetched or changed; of a scan, those that it looked at."),
-        ("no row", "", "Statements that neither fetched nor changed a row."),
-        ("no row", "%", "The same as a share."),
-        ("mean", "", ""),
-        ("p50", "", ""),
-        ("p95", "", ""),
-        ("p99", "", ""),
-        ("max", "", ""),
-    ];
-    of_runs(step, ("Statements", note), &[("statement", "", "")], &figures, |run| {
-        run.kinds.iter().flat_map(|kind| &kind.statements).map(statement).collect()
+    of_runs(step, table("statements"), |run| {
+        run.kinds.iter().flat_map(|kind| &kind.statements).map(statement).collect::<Vec<_>>()
     })
 }
 
@@ -114,20 +78,7 @@ fn statement(found: &StatementResult) -> Vec<String> {
 
 /// Of the first block. No rows where queries were not executed once more.
 pub(super) fn operators(step: &StepFindings) -> Table {
-    let note = "Of an execution of its own after the step, in the first block: counting rows and times costs time. Times of \
-                parallel workers are added up.";
-    let labels = [
-        ("statement", "", ""),
-        ("variant", "", ""),
-        ("operator", "", "Those that it reads from are below it, further to the right."),
-    ];
-    let figures = [
-        ("own time", "s", "Without the operators below it."),
-        ("share", "%", "Of the own times of all operators."),
-        ("rows", "", "That it gave, over all loops."),
-        ("loops", "", ""),
-    ];
-    let mut grid = Table::new("Operators", note, labels, figures);
+    let mut grid = table("operators");
     for variant in &step.variants {
         let first = variant.executed_plans.first().map(|plan| plan.block);
         for plan in variant.executed_plans.iter().filter(|plan| Some(plan.block) == first) {
@@ -156,14 +107,7 @@ fn push_operators(grid: &mut Table, variant: &str, plan: &ExecutedPlan) {
 
 /// EXPLAIN of the statements, of all variants below each other.
 pub(super) fn query_plans(step: &StepFindings) -> Table {
-    let note = "EXPLAIN output of each server after the step, without costs, estimates and values. \
-                Plans of different products are not comparable.";
-    let labels = [
-        ("statement", "", ""),
-        ("variant", "", ""),
-        ("blocks", "", "Blocks in which the plan was this one."),
-    ];
-    let mut grid = Table::new("Query plans", note, labels, ["plan"]);
+    let mut grid = table("query-plans");
     let all = || {
         let variants = step.variants.iter();
         variants.flat_map(|variant| variant.query_plans.iter().map(move |plans| (variant, plans)))

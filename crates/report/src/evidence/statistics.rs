@@ -1,20 +1,18 @@
 //! What repetitions say: verdicts with their intervals, steadiness within a run, executions one by
 //! one.
 
-use dbdyno_analyse::{Inference, Paired, Steadiness, StepFindings, VariantStep, p_text, seconds_text};
+use dbdyno_analyse::{Inference, Paired, Steadiness, StepFindings, VariantStep, p_text};
 
 use super::{of_runs, runs};
 use crate::document::Table;
-use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, needed_blocks, percent, rate};
+use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, needed_blocks, percent, rate, seconds_text};
+use crate::words::{table, table_of};
 
 /// The seconds of each execution. No rows where no time counts by itself.
 pub(super) fn executions(step: &StepFindings) -> Table {
-    let note = "Each execution by itself; > where it was ended at its time limit.";
     let several = runs(step).any(|(_, run)| run.executions.iter().any(|execution| execution.client > 1));
-    let mut labels = vec![("what", "", "A query, or a refresh function.")];
-    labels.extend(several.then_some(("stream", "", "Connection.")));
-    let figures = [("repetition", "", ""), ("time", "s", ""), ("rows", "", "")];
-    of_runs(step, ("Executions", note), &labels, &figures, |run| {
+    let table = table("executions").without(if several { &[] } else { &["stream"] });
+    of_runs(step, table, |run| {
         let row = run.executions.iter().map(|execution| {
             let mut row = vec![execution.name.clone()];
             row.extend(several.then(|| execution.client.to_string()));
@@ -24,52 +22,27 @@ pub(super) fn executions(step: &StepFindings) -> Table {
             row.push(count(execution.rows));
             row
         });
-        row.collect()
+        row.collect::<Vec<_>>()
     })
 }
 
 /// Figures over all executions. No rows for a step of one query.
 pub(super) fn composite(step: &StepFindings) -> Table {
-    let note =
-        "Over all executions of the step. Derived from TPC-H; not comparable with published TPC-H results.";
-    let figures = [
-        ("queries", "", "Without refresh functions."),
-        ("geometric mean", "s", "Of the seconds of all executions, refresh functions too."),
-        ("queries an hour", "", "All queries divided by the step's time."),
-        ("cut off", "", "Ended at their time limit: the mean is too low by them."),
-    ];
-    of_runs(step, ("All queries together", note), &[], &figures, |run| {
-        let row = run.composite.map(|found| {
+    of_runs(step, table("composite"), |run| {
+        run.composite.map(|found| {
             vec![
                 found.queries.to_string(),
                 seconds_text(found.geometric_mean_seconds),
                 fixed(Some(found.queries_per_hour), 0),
                 found.cut_off.to_string(),
             ]
-        });
-        row.into_iter().collect()
+        })
     })
 }
 
 /// Worst second, gaps, warm-up, repetition, two modes.
 pub(super) fn steadiness(step: &StepFindings) -> Table {
-    let note = "Whole seconds of the window, within one run: seconds are not independent repetitions.";
-    let figures = [
-        ("median second", step.rate_label.as_str(), "Rate of the median second."),
-        ("worst second", step.rate_label.as_str(), "Rate of the slowest second."),
-        ("of median", "%", "The slowest second's rate, as a share of the median second's."),
-        ("longest gap", "s", "Most consecutive whole seconds without an operation."),
-        ("below half", "% of seconds", "Seconds below half of the median rate."),
-        ("warm-up", "s", "Seconds before the rate is steady, by MSER-5; at least 40 seconds are needed."),
-        ("period", "s", "Time after which the rate repeats itself, by autocorrelation."),
-        (
-            "two levels",
-            "",
-            "The two rates between which the run alternates, and the share of \
-                            seconds at the lower one.",
-        ),
-    ];
-    of_runs(step, ("Steadiness", note), &[], &figures, |run| run.steadiness.iter().map(of_seconds).collect())
+    of_runs(step, table_of(step, "steadiness"), |run| run.steadiness.as_ref().map(of_seconds))
 }
 
 fn of_seconds(found: &Steadiness) -> Vec<String> {
@@ -94,42 +67,7 @@ fn of_seconds(found: &Steadiness) -> Vec<String> {
 
 /// Intervals by three methods, p-values, power.
 pub(super) fn verdicts(step: &StepFindings) -> Table {
-    let note = "Ratio to the base, paired by block. t: Student's, on log ratios; the verdict comes \
-                from it. BCa: bootstrap, too narrow for few blocks. Hodges–Lehmann: robust against \
-                one outlying block.";
-    let figures = [
-        (
-            "verdict",
-            "",
-            "From the adjusted p-values and the margin; with the interim analysis that \
-                         reached it.",
-        ),
-        ("margin", "%", "Differences below it count as none."),
-        ("blocks", "", "Blocks in which variant and base are both valid."),
-        ("ratio", "", "Geometric mean of the blocks' ratios."),
-        ("t", "95 %", "Interval of the ratio by Student's t."),
-        ("BCa", "95 %", "Interval of the ratio by the BCa bootstrap."),
-        ("Hodges–Lehmann", "", "Median of all pairwise means of log ratios."),
-        ("its interval", "", "By the signed-rank distribution; the confidence is exact."),
-        ("p difference", "", "Probability of such a difference if there is none."),
-        (
-            "adjusted",
-            "",
-            "p of a difference, adjusted over all comparisons of the run (Benjamini \
-                          and Hochberg).",
-        ),
-        ("p same", "", "Probability of so small a difference if the true one equals the margin."),
-        ("adjusted", "", "p of equivalence, adjusted over all comparisons of the run."),
-        ("noise", "%", "Standard deviation of a block's ratio."),
-        ("detectable", "%", "A difference of this size gets its verdict in 80 % of such studies."),
-        (
-            "needed",
-            "blocks",
-            "Blocks needed to detect a difference of twice the margin in 80 % of \
-                              studies.",
-        ),
-    ];
-    let mut grid = Table::new("Verdict", note, ["variant"], figures);
+    let mut grid = table("verdict");
     for variant in &step.variants {
         let Some((ratio, inference)) =
             variant.ratio.as_ref().and_then(|ratio| Some((ratio, ratio.inference.as_ref()?)))

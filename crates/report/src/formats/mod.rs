@@ -29,7 +29,6 @@ pub struct TerminalOptions {
 pub enum ReportPart {
     /// What was compared, what makes figures invalid, and the answer, last.
     Answer,
-    /// Every warning in full.
     Warnings,
     /// The tables of rates: absolute, relative, groups, sweeps, targets.
     Tables,
@@ -62,7 +61,6 @@ impl TerminalOptions {
         Self { width: 100, colour: false, part: ReportPart::All, steps: Vec::new(), run: String::new() };
 }
 
-/// The terminal's report.
 pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<String, Error> {
     let TerminalOptions { width, colour, part, steps, run: report } = options;
     let known = findings.workloads.iter().flat_map(|workload| &workload.steps);
@@ -88,11 +86,6 @@ pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<St
 /// differ.
 pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
     document::terminal(&parity::blocks_of_plan(parity), options.width, options.colour)
-}
-
-/// The Markdown report, for a pull request or a blog post.
-pub(crate) fn run_markdown(findings: &Findings) -> String {
-    document::markdown(&run::whole(findings, None))
 }
 
 /// What published reports show, as a page that links to the one at the address `evidence`, where

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::Findings;
 
-use super::{ReportPart, TerminalOptions, run_markdown, run_terminal};
+use super::{ReportPart, TerminalOptions, run_terminal};
 use crate::document::{Block, Table, markdown, terminal};
 use crate::{fixture, run};
 
@@ -183,7 +183,7 @@ fn the_rates_in_colour() {
 
 #[test]
 fn every_table_row_of_markdown_has_as_many_cells_as_its_head() {
-    let text = run_markdown(&fixture::with_blocks(2));
+    let text = (crate::find("md").unwrap().render)(&fixture::with_blocks(2));
     let mut columns = None;
     for line in text.lines() {
         if !line.starts_with('|') {

@@ -24,7 +24,6 @@ pub(super) struct Table {
     pub(super) columns: Vec<(&'static str, Vec<Value>)>,
 }
 
-/// A file that is being written.
 pub(super) struct TableFile {
     writer: SerializedFileWriter<File>,
     /// Not yet in the file.

@@ -15,11 +15,9 @@ use dbdyno_analyse::{Findings, OperationHistogram};
 use self::file::{Table, TableFile};
 use crate::Error;
 
-/// The rows of one run.
 pub struct RunRows(Vec<Table>);
 
 impl RunRows {
-    /// Of all tables.
     pub fn of(findings: &Findings, histograms: &[OperationHistogram]) -> Self {
         Self(tables::all(findings, histograms))
     }

@@ -47,24 +47,16 @@ fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 3
     [("workload", workload.into()), ("step", step.into()), ("variant", variant.into())]
 }
 
-fn all_steps(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &VariantStep)> {
-    findings.workloads.iter().flat_map(|workload| {
-        workload.steps.iter().flat_map(move |step| {
-            step.variants.iter().map(move |variant| (workload.name.as_str(), step, variant))
-        })
-    })
-}
-
 fn all_runs(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &VariantStep, &StepRun)> {
-    all_steps(findings).flat_map(|(workload, step, variant)| {
-        variant.runs.iter().map(move |run| (workload, step, variant, run))
+    findings.variants_of_steps().flat_map(|(workload, step, variant)| {
+        variant.runs.iter().map(move |run| (workload.name.as_str(), step, variant, run))
     })
 }
 
 /// A row for each variant in each step: what the blocks say together.
 fn steps(findings: &Findings) -> Table {
     let mut rows = Table::new("steps");
-    for (workload, step, variant) in all_steps(findings) {
+    for (workload, step, variant) in findings.variants_of_steps() {
         let ratio = variant.ratio.as_ref();
         let inference = ratio.and_then(|ratio| ratio.inference.as_ref());
         let (latency, p99) = (variant.latency.as_ref(), variant.p99.as_ref());
@@ -73,7 +65,7 @@ fn steps(findings: &Findings) -> Table {
             ("base", findings.run.base.as_str().into()),
             ("connections", step.connections.into()),
             ("rate_unit", step.rate_label.as_str().into()),
-            ("valid_blocks", variant.runs.iter().filter(|run| is_valid(run)).count().into()),
+            ("valid_blocks", variant.valid_runs().count().into()),
             ("rate", variant.rate.into()),
             ("rate_min", variant.rate_min.into()),
             ("rate_max", variant.rate_max.into()),
@@ -92,17 +84,13 @@ fn steps(findings: &Findings) -> Table {
             ("p99_ratio", p99.map(|p99| p99.ratio.value).into()),
             ("p99_verdict", p99.and_then(|p99| p99.verdict).map(Verdict::word).into()),
         ];
-        rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
+        rows.push(&findings.run, place(&workload.name, &step.name, &variant.variant), columns);
     }
     rows
 }
 
-fn is_valid(run: &StepRun) -> bool {
-    run.validity == Validity::Valid
-}
-
 fn valid(run: &StepRun) -> (&'static str, Value) {
-    ("valid", is_valid(run).into())
+    ("valid", (run.validity == Validity::Valid).into())
 }
 
 fn block(run: &StepRun) -> (&'static str, Value) {

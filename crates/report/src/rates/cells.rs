@@ -2,13 +2,13 @@
 
 use dbdyno_analyse::{
     Bound, Colours, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Validity, VariantStep,
-    Verdict, failure_words, p_text, ratio_text, seconds_text,
+    Verdict, failure_words, p_text,
 };
 
 use super::{Scope, colours};
 use crate::document::{Cell, Tone};
 use crate::notices::reasons_text;
-use crate::number::rate;
+use crate::number::{rate, ratio_text, seconds_text};
 use crate::words::{missed_text, pace_text, zero_rate_text};
 
 /// What is shown of a variant that has no valid run of a step, and why.
@@ -66,7 +66,6 @@ impl From<Placeholder> for Cell {
     }
 }
 
-/// Without a value.
 pub(super) fn absent(why: &str) -> Cell {
     Cell { note: why.to_owned(), ..Cell::from("n/a") }
 }
@@ -124,7 +123,6 @@ fn ratio_sign(tone: Tone) -> &'static str {
     if tone == Tone::Missed { "" } else { tone.sign() }
 }
 
-/// A ratio with its interval and verdict.
 pub(super) fn judged_cell(
     ratio: &Ratio,
     verdict: Option<Verdict>,

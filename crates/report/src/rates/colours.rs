@@ -11,7 +11,6 @@ use crate::document::Tone;
 /// close to the greatest.
 const RED_OFF_ABOVE: f64 = 0.8;
 
-/// One value of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rated {
     pub(super) rate: f64,

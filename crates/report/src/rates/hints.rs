@@ -1,22 +1,16 @@
 //! Queries with hints: the best of them compared with what the optimiser chooses by itself.
 
-use dbdyno_analyse::{Colours, StepFindings, VariantStep, seconds_text};
+use dbdyno_analyse::{Colours, StepFindings, VariantStep};
 
 use super::Scope;
 use super::cells::{headline_text, ratio_cell};
 use crate::document::{Cell, Table};
+use crate::number::seconds_text;
+use crate::words::table;
 
 /// None where no query has hints.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    let note = "Orders of joins and indexes that the plan gives (`q3.order1` is the first order of q3), the fastest of them \
-                compared with what the optimiser chooses by itself, in the same variant.";
-    let heads = [
-        ("optimiser", "s", "Its own choice."),
-        ("best hint", "", "Of the steps with hints, the one with the least seconds."),
-        ("with it", "s", ""),
-        ("ratio", "", "Seconds with the hint divided by the optimiser's: below 1, the optimiser missed it."),
-    ];
-    let mut table = Table::new("Hints", note, ["step", "variant"], heads);
+    let mut table = table("hints");
     for step in scope.steps().filter(|step| step.less_is_better) {
         let prefix = format!("{}.", step.name);
         let hinted: Vec<&StepFindings> =

@@ -23,7 +23,6 @@ pub(crate) use self::colours::distance as ratio_tone;
 pub(crate) use self::side_by_side::side_by_side;
 use crate::document::{Block, Cell, Table, Tone};
 
-/// What a table is made of.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) run: &'a RunSummary,

@@ -1,6 +1,6 @@
 //! The rate of each step by variant.
 
-use dbdyno_analyse::{Pace, StepFindings, Validity, VariantStep, Verdict};
+use dbdyno_analyse::{Pace, StepFindings, VariantStep, Verdict};
 
 use super::cells::{headline_text, joined, placeholder};
 use super::colours::{self, Rated};
@@ -63,19 +63,16 @@ fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
     let cells = step.variants.iter().zip(rated.iter().zip(tones));
     cells
         .map(|(variant, (rated, tone))| match variant.rate {
-            Some(rate) if !has_quarters || is_not_different(scope, step, variant) => {
-                let tone = if rated.is_some_and(|rated| !rated.kept) { Tone::Missed } else { Tone::Plain };
-                let text = headline_text(step, rate, variant.cut_off);
-                Cell { sign: tone.sign(), note: note(step, variant, tone), ..Cell::toned(text, tone) }
-            }
             Some(rate) => {
                 let misses = rated.is_some_and(|rated| !rated.kept);
+                let tone = match has_quarters && !is_not_different(scope, step, variant) {
+                    true => tone,
+                    false if misses => Tone::Missed,
+                    false => Tone::Plain,
+                };
                 let sign = if misses && tone == Tone::Lowest { "▼ SLA" } else { tone.sign() };
-                Cell {
-                    sign,
-                    note: note(step, variant, tone),
-                    ..Cell::toned(headline_text(step, rate, variant.cut_off), tone)
-                }
+                let text = headline_text(step, rate, variant.cut_off);
+                Cell { sign, note: note(step, variant, tone), ..Cell::toned(text, tone) }
             }
             None => placeholder(scope, variant).into(),
         })
@@ -97,7 +94,7 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
     };
     let missed = missed_text(step, variant);
     let pace = step.pace(variant).filter(|pace| !pace.is_kept()).map(pace_text);
-    let blocks = variant.runs.iter().filter(|run| run.validity == Validity::Valid).count();
+    let blocks = variant.valid_runs().count();
     let range = match (blocks, variant.rate_min, variant.rate_max) {
         (2.., Some(least), Some(greatest)) => {
             let [least, greatest] = [least, greatest].map(|figure| headline_text(step, figure, false));

@@ -1,6 +1,6 @@
 //! The rate of each block as a point, with the variant's median.
 
-use dbdyno_analyse::{StepFindings, Validity, VariantStep};
+use dbdyno_analyse::{StepFindings, VariantStep};
 use serde_json::{Value, json};
 
 use super::{Charts, chart, figure};
@@ -9,8 +9,7 @@ use crate::document::Chart;
 /// `None` for one block.
 pub(super) fn blocks(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let points = |variant: &VariantStep| -> Vec<(u32, Value)> {
-        let valid = variant.runs.iter().filter(|run| run.validity == Validity::Valid);
-        valid.map(|run| (run.block, figure(run.rate))).collect()
+        variant.valid_runs().map(|run| (run.block, figure(run.rate))).collect()
     };
     let series: Vec<Value> = step
         .variants

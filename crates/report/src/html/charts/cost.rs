@@ -1,36 +1,35 @@
 //! CPU and IO of an operation, stacked by who used it.
 
-use dbdyno_analyse::{OperationUse, StepFindings, operation_use};
+use dbdyno_analyse::{StepFindings, StepRun, VariantStep};
 use serde_json::{Value, json};
 
 use super::{Charts, chart, rounded};
 use crate::document::Chart;
 
-type CostComponent = (&'static str, fn(&OperationUse) -> Option<f64>);
+/// For one operation: CPU in µs, IO in KiB.
+type CostComponent = (&'static str, fn(&StepRun) -> Option<f64>);
 
 const CPU: [CostComponent; 5] = [
-    ("server, user", |found| found.server_user_us),
-    ("server, kernel", |found| found.server_kernel_us),
-    ("client", |found| found.client_us),
-    ("rest of the host", |found| found.rest_us),
-    ("IO wait", |found| found.iowait_us),
+    ("server, user", |run| run.cost.server_user_us),
+    ("server, kernel", |run| run.cost.server_kernel_us),
+    // With an embedded database it includes the database.
+    ("client", |run| run.cost.client_cpu_us),
+    ("rest of the host", |run| run.cost.rest_cpu_us),
+    ("IO wait", |run| run.cost.host_iowait_us),
 ];
 const IO: [CostComponent; 3] = [
-    ("read by the server", |found| found.server_read_kib),
-    ("read by others", |found| found.others_read_kib),
-    ("written", |found| found.written_kib),
+    ("read by the server", |run| run.cost.server_read_kib),
+    ("read by others", StepRun::others_read_kib),
+    ("written", StepRun::written_kib),
 ];
 
 /// `None` where neither was sampled.
 pub(super) fn cost(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
-    let found: Vec<(usize, OperationUse)> = step
-        .variants
-        .iter()
-        .filter_map(|variant| Some((charts.variant(&variant.variant), operation_use(variant)?)))
-        .collect();
+    let is_measured = |variant: &&VariantStep| variant.valid_runs().next().is_some();
+    let variants: Vec<&VariantStep> = step.variants.iter().filter(is_measured).collect();
     let panels: Vec<Value> = [("CPU, µs per operation", &CPU[..]), ("device, KiB per operation", &IO[..])]
         .into_iter()
-        .filter_map(|(unit, parts)| panel(unit, parts, &found))
+        .filter_map(|(unit, parts)| panel(unit, parts, &variants))
         .collect();
     let unit = step.rate_label.trim_end_matches("/s");
     (!panels.is_empty()).then(|| {
@@ -41,17 +40,17 @@ pub(super) fn cost(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
             ),
             json!({
                 "kind": "cost",
-                "variants": found.iter().map(|(variant, _)| *variant).collect::<Vec<_>>(),
+                "variants": variants.iter().map(|of| charts.variant(&of.variant)).collect::<Vec<_>>(),
                 "panels": panels,
             }),
         )
     })
 }
 
-fn panel(unit: &str, parts: &[CostComponent], found: &[(usize, OperationUse)]) -> Option<Value> {
+fn panel(unit: &str, parts: &[CostComponent], variants: &[&VariantStep]) -> Option<Value> {
     let parts: Vec<Value> = parts
         .iter()
-        .map(|(name, value)| (*name, found.iter().map(|(_, of)| value(of)).collect::<Vec<_>>()))
+        .map(|(name, figure)| (*name, variants.iter().map(|of| of.median(figure)).collect::<Vec<_>>()))
         .filter(|(_, values)| values.iter().flatten().any(|value| *value > 0.0))
         .map(|(name, values)| {
             let values: Vec<Option<Value>> =

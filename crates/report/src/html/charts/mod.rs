@@ -12,7 +12,7 @@ mod ratios;
 mod seconds;
 mod sweep;
 
-use dbdyno_analyse::{Colours, Findings, StepFindings, VariantSummary, WorkloadFindings};
+use dbdyno_analyse::{Colours, Findings, StepFindings, VariantStep, VariantSummary, WorkloadFindings};
 use serde_json::{Value, json};
 
 pub(crate) use self::history::history_chart;
@@ -88,7 +88,6 @@ impl<'a> Charts<'a> {
         (all, numbered(&format!("{id}k"), found.further))
     }
 
-    /// What goes with the tables of one topic.
     pub(crate) fn of_topic(&self, step: &StepFindings, topic: Topic, id: &str) -> Vec<Block> {
         let (letter, charts) = match topic {
             Topic::Latency => ("l", vec![percentiles::percentiles(self, step)]),
@@ -130,8 +129,7 @@ impl<'a> Charts<'a> {
     /// Pairs of block and rate by variant, valid runs only.
     fn rates(&self, step: &StepFindings) -> Vec<Vec<(u32, Value)>> {
         let of = |name: &&str| {
-            let valid =
-                step.runs_of(name).iter().filter(|run| run.validity == dbdyno_analyse::Validity::Valid);
+            let valid = step.variant(name).into_iter().flat_map(VariantStep::valid_runs);
             valid.map(|run| (run.block, figure(run.rate))).collect()
         };
         self.names.iter().map(of).collect()

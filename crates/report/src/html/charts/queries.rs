@@ -1,7 +1,7 @@
 //! Seconds of queries as bars with whiskers and points: as they are, or with the base as 100 %,
 //! with and without outliers.
 
-use dbdyno_analyse::{StepFindings, Validity, VariantStep, WorkloadFindings};
+use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings};
 use serde_json::{Value, json};
 
 use super::{Charts, chart, figure, rounded};
@@ -60,8 +60,8 @@ fn is_of_one_query(step: &StepFindings) -> bool {
 }
 
 fn bar(charts: &Charts<'_>, row: usize, variant: &VariantStep, unit: f64) -> Option<Bar> {
-    let valid = variant.runs.iter().filter(|run| run.validity == Validity::Valid);
-    let times = valid.flat_map(|run| &run.executions).map(|execution| execution.seconds / unit).collect();
+    let executions = variant.valid_runs().flat_map(|run| &run.executions);
+    let times = executions.map(|execution| execution.seconds / unit).collect();
     Some(Bar {
         row,
         variant: charts.variant(&variant.variant),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_analyse::{DeviceSecond, StepFindings, StepRun, Validity, VariantStep, numbered};
+use dbdyno_analyse::{DeviceSecond, SecondPoint, StepFindings, StepRun, Validity, VariantStep, numbered};
 use serde_json::{Value, json};
 
 use super::downsample::{Point, downsample};
@@ -75,6 +75,7 @@ fn of_kind(charts: &Charts<'_>, step: &StepFindings, kind: &str, id: &str) -> Op
         "query" => "queries/s",
         _ => "rows/s",
     };
+    let longest_ms = |point: &SecondPoint| Some(point.response_max_us? as f64 / 1e3);
     let mut panels = vec![
         (unit, lines(&|run| series(run, kind, |point| Some(point.rate)), points, None)),
         ("longest response time, ms", lines(&|run| series(run, kind, longest_ms), points, None)),
@@ -151,11 +152,7 @@ fn line(variant: usize, block: u32, points: &[Point], decimals: Option<i32>) -> 
     }
 }
 
-fn longest_ms(point: &dbdyno_analyse::SecondPoint) -> Option<f64> {
-    point.response_max_us.map(|time_us| time_us as f64 / 1e3)
-}
-
-fn series(run: &StepRun, kind: &str, value: Figure<dbdyno_analyse::SecondPoint>) -> Vec<Point> {
+fn series(run: &StepRun, kind: &str, value: Figure<SecondPoint>) -> Vec<Point> {
     let of_kind = run.seconds.iter().filter(|point| point.kind == kind);
     of_kind.map(|point| (point.second as f64, value(point))).collect()
 }
@@ -177,8 +174,7 @@ fn events(charts: &Charts<'_>, step: &StepFindings) -> Vec<Value> {
 
 /// Why most valid runs, or all, cannot be drawn.
 fn why_none(step: &StepFindings) -> Option<String> {
-    let runs = || step.variants.iter().flat_map(|variant| &variant.runs);
-    let valid: Vec<&StepRun> = runs().filter(|run| run.validity == Validity::Valid).collect();
+    let valid: Vec<&StepRun> = step.variants.iter().flat_map(VariantStep::valid_runs).collect();
     if valid.is_empty() {
         return Some("No chart: no run of this step is valid.".to_owned());
     }
