@@ -64,7 +64,6 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
             "crates/cli/src/commands/manual.rs",
             "crates/cli/src/option_files.rs",
             "crates/provision/src/error.rs",
-            "crates/report/src/evidence/io.rs",
             "crates/workloads/src/insert_benchmark/check.rs",
             "crates/workloads/src/oltp/option_words.rs",
         ],
