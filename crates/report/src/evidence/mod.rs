@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn the_block_column_appears_only_with_a_second_block() {
         let mut step = step("l.i0");
-        let columns = |step: &StepFindings| of_runs(step, Table::default(), |_| [Vec::new(); 0]).labels;
+        let columns = |step: &StepFindings| of_runs(step, Table::default(), |_| None).labels;
         assert_eq!(columns(&step), 1);
         let mut second = step.variants[0].runs[0].clone();
         second.block = 2;
