@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::schema::demand;
@@ -59,7 +59,7 @@ pub enum Colours {
 /// A part of the report with tables of its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(transform = |schema: &mut schemars::Schema| demand(schema, "title"))]
+#[schemars(transform = needs_title)]
 pub struct Section {
     pub title: String,
     /// The variant that the others of the section are compared with; its first one when left out.
@@ -72,6 +72,10 @@ pub struct Section {
     pub steps: Vec<String>,
     /// Markdown above its tables.
     pub text: Option<String>,
+}
+
+fn needs_title(schema: &mut Schema) {
+    demand(schema, "title");
 }
 
 /// Where published figures come from.

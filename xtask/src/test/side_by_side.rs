@@ -16,8 +16,8 @@ use crate::terminal;
 /// through the rest.
 const SIDE_BY_SIDE: usize = 3;
 
-/// Tests at once in each of them, beyond one a CPU: most of their steps last so many seconds however
-/// many operations get done.
+/// Tests at once in each of them, beyond one a CPU: most of their steps last so many seconds,
+/// however many operations get done.
 const WAITING: usize = 6;
 
 /// The same in a program that is alone: tests of clocks wait for times to come.

@@ -142,8 +142,8 @@ pub(crate) fn has_blocks(step: &StepFindings) -> bool {
     step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
 }
 
-/// A table of the rows that each run of a step has, with the heads of `table`. The first columns say
-/// which run a row is of; a run that must not be used says so in every table.
+/// A table of the rows that each run of a step has, with the heads of `table`. The first columns
+/// say which run a row is of; a run that must not be used says so in every table.
 fn of_runs<R: IntoIterator<Item = Vec<String>>>(
     step: &StepFindings,
     table: Table,
