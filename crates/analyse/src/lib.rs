@@ -7,7 +7,7 @@
 //! * `readings`: what was done and counted between two moments of a step: `span` cuts intervals
 //!   there, `rates` and `counters` measure in it.
 //! * `metrics`: the catalogue of figures, each with its formula.
-//! * `model`: the types of findings, and nothing else.
+//! * `model`: the types of findings.
 //! * `measure`: the rest of one execution of a step, such as `latency`.
 //! * `validity`: whether its figures may be used.
 //! * `compare`: blocks and variants joined: `ratio`, `inference`, `verdicts`, once or at the

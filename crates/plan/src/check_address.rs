@@ -80,6 +80,7 @@ mod tests {
             "mysql://bench@localhost/bench?socket=/run/mysqld/mysqld.sock",
             "mysql://localhost/bench?socket=/tmp/a@b:c.sock",
             "mysql://db.example:3307/bench",
+            "mariadb://db.example:3307/bench",
             "mysql://root@[::1]:3306/bench",
             "mysql://root@[::1]/bench",
             "postgres://bench@db.example:5433/bench",

@@ -20,8 +20,8 @@ pub fn cells(plan: &Plan) -> Vec<Cell> {
     (1..=plan.blocks).flat_map(|block| further_cells(plan, block, |_| true)).collect()
 }
 
-/// The cells of a block beyond the plan's, in random order: those of its variants and workloads
-/// that are `wanted`. The order depends on what that of a planned block does.
+/// The cells of one block in random order: those of its variants and workloads that are `wanted`.
+/// The block may be beyond the plan's.
 pub fn further_cells(plan: &Plan, block: u32, wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
     let mut cells = Vec::new();
     for variant in &plan.variants {

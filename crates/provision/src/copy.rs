@@ -107,6 +107,10 @@ fn copy_data(source: &File, mut copy: &File, length: u64, cancel: &AtomicBool) -
             Err(Errno::NXIO) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
+        // A file that grows meanwhile.
+        if begin >= length {
+            return Ok(());
+        }
         at = seek(source, SeekFrom::Hole(begin))?.min(length).min(begin + PIECE_BYTES);
         seek(source, SeekFrom::Start(begin))?;
         seek(copy, SeekFrom::Start(begin))?;
@@ -228,11 +232,25 @@ mod tests {
     #[test]
     fn a_file_of_more_than_one_piece_is_copied_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..PIECE_BYTES + 77).map(|index| (index % 251) as u8).collect();
+        let mut bytes = vec![7; PIECE_BYTES as usize];
+        bytes.extend(0..77);
         fs::write(folder.path().join("from"), &bytes).unwrap();
         let source = File::open(folder.path().join("from")).unwrap();
         let copy = File::create(folder.path().join("to")).unwrap();
         copy_data(&source, &copy, bytes.len() as u64, &GO_ON).unwrap();
         assert!(fs::read(folder.path().join("to")).unwrap() == bytes);
+    }
+
+    #[test]
+    fn what_is_appended_to_a_file_meanwhile_is_not_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("from");
+        let file = File::create(&path).unwrap();
+        file.write_all_at(b"begin", 0).unwrap();
+        file.write_all_at(b"appended", 8 << 20).unwrap();
+        let (source, to) = (File::open(&path).unwrap(), folder.path().join("to"));
+        copy_data(&source, &File::create(&to).unwrap(), 4 << 20, &GO_ON).unwrap();
+        let copied = fs::read(&to).unwrap();
+        assert!(copied.starts_with(b"begin") && copied.len() <= 4 << 20, "{} bytes", copied.len());
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn time_line(run: &RunSummary) -> Option<String> {
         .filter(|(_, seconds)| share(*seconds) >= 1.0)
         .map(|(name, seconds)| format!("{name} {} %", share(seconds)))
         .collect();
-    Some(format!("Time {}: {}", seconds_text(time.total_seconds), parts.join(" · ")))
+    Some(format!("Time {}: {}", long_time(time.total_seconds), parts.join(" · ")))
 }
 
 /// The blocks of the plan, where a fleet ran them, and those that a budget added.
@@ -66,7 +66,7 @@ pub(crate) fn blocks_text(run: &RunSummary) -> String {
         blocks.push_str(&format!(
             " and {} further within {}, analysed {}",
             budget.further_blocks,
-            seconds_text(budget.seconds),
+            long_time(budget.seconds),
             if budget.looks == 1 { "once".to_owned() } else { format!("{} times", budget.looks) }
         ));
     }
@@ -74,7 +74,7 @@ pub(crate) fn blocks_text(run: &RunSummary) -> String {
 }
 
 /// `90 s`, `45 min`, `2 h`, `2.5 h`.
-fn seconds_text(seconds: f64) -> String {
+fn long_time(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7_200.0 => format!("{:.0} min", s / 60.0),

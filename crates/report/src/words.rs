@@ -14,7 +14,7 @@ static TABLES: LazyLock<BTreeMap<String, Table>> = LazyLock::new(|| {
 
 /// A table without rows.
 pub(crate) fn table(id: &str) -> Table {
-    TABLES.get(id).cloned().unwrap_or_default()
+    TABLES.get(id).cloned().unwrap_or_else(|| panic!("tables.toml has no table {id}"))
 }
 
 /// The same, of a step.

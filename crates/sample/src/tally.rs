@@ -10,9 +10,9 @@ pub(crate) struct Tally {
     lane_cpu_us: [AtomicI64; Self::LANES],
     /// Rounds of samples begun.
     samples: AtomicI64,
-    /// How late the last round began.
+    /// How late the most recent round began.
     late_us: AtomicI64,
-    /// How late the latest round began.
+    /// How late a round began at most.
     late_max_us: AtomicI64,
 }
 
@@ -37,7 +37,7 @@ impl Tally {
         self.late_max_us.fetch_max(late_us, Ordering::Relaxed);
     }
 
-    /// Samples, and how late the last round and the latest one were.
+    /// Samples; how late the most recent round was and a round was at most, in µs.
     pub(crate) fn rounds(&self) -> [i64; 3] {
         [&self.samples, &self.late_us, &self.late_max_us].map(|figure| figure.load(Ordering::Relaxed))
     }

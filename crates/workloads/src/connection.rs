@@ -202,7 +202,7 @@ pub(crate) fn of_load(failure: Failure) -> Failure {
     indispensable(failure)
 }
 
-/// What ends a step, and is no error of the server's.
+/// What ends a step, with a message of our own.
 pub(crate) fn fatal(message: impl Into<String>) -> Failure {
     Failure::new(ErrorClass::Fatal, "", message)
 }

@@ -12,16 +12,13 @@ use anyhow::{Context, Result, bail};
 use super::programs::Program;
 use crate::terminal;
 
-/// Programs at once: two are busy with the longest of them for most of the time, the third goes
+/// Programs at once: one is busy with the longest of them for most of the time, the other goes
 /// through the rest.
-const SIDE_BY_SIDE: usize = 3;
+const SIDE_BY_SIDE: usize = 2;
 
-/// Tests at once in each of them, beyond one a CPU: most of their steps last so many seconds,
-/// however many operations get done.
-const WAITING: usize = 6;
-
-/// The same in a program that is alone: tests of clocks wait for times to come.
-const WAITING_ALONE: usize = 4;
+/// Tests at once in each of them, beyond one a CPU: tests with servers wait for the disk and for
+/// whole seconds more than they work, tests of clocks wait for times to come.
+const WAITING: usize = 4;
 
 /// How one program went.
 struct Ended<'a> {
@@ -35,10 +32,11 @@ struct Ended<'a> {
 /// Runs all programs; an error says how to run those again that failed, and what their failed tests
 /// printed: a log of thousands of lines ends with it.
 pub(super) fn run(programs: &[Program]) -> Result<()> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let (alone, others): (Vec<&Program>, Vec<&Program>) =
         programs.iter().partition(|program| program.is_alone());
-    let mut ended = at_once(&alone, 1)?;
-    ended.extend(at_once(&others, SIDE_BY_SIDE)?);
+    let mut ended = at_once(&alone, 1, cpus)?;
+    ended.extend(at_once(&others, SIDE_BY_SIDE, cpus)?);
     terminal::note(&format!("\n{}", longest(&mut ended)));
     let failed: Vec<String> =
         ended.iter().filter(|ended| !ended.passed).map(|ended| ended.program.again()).collect();
@@ -52,15 +50,16 @@ pub(super) fn run(programs: &[Program]) -> Result<()> {
 }
 
 /// Runs the programs in their order, so many at once.
-fn at_once<'a>(programs: &[&'a Program], at_once: usize) -> Result<Vec<Ended<'a>>> {
+fn at_once<'a>(programs: &[&'a Program], at_once: usize, cpus: usize) -> Result<Vec<Ended<'a>>> {
     let next = AtomicUsize::new(0);
     // One prints at a time.
     let printing = Mutex::new(());
     let work = || -> Result<Vec<Ended<'a>>> {
         let mut ended = Vec::new();
         while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let threads = if program.is_busy() { cpus } else { cpus + WAITING };
             let begun = Instant::now();
-            let (passed, printed) = tests_of(program, threads(program))?;
+            let (passed, printed) = tests_of(program, threads)?;
             let seconds = begun.elapsed().as_secs_f64();
             let _printing = printing.lock().unwrap_or_else(PoisonError::into_inner);
             terminal::note(&format!("\n-- {} ({seconds:.1} s)\n{}", program.again(), printed.trim()));
@@ -73,16 +72,6 @@ fn at_once<'a>(programs: &[&'a Program], at_once: usize) -> Result<Vec<Ended<'a>
         let ended = workers.into_iter().map(|worker| worker.join().expect("a worker does not panic"));
         Ok(ended.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     })
-}
-
-/// How many tests of a program run at once.
-fn threads(program: &Program) -> usize {
-    let waiting = match (program.is_busy(), program.is_alone()) {
-        (true, _) => 0,
-        (_, true) => WAITING_ALONE,
-        _ => WAITING,
-    };
-    std::thread::available_parallelism().map_or(1, usize::from) + waiting
 }
 
 /// Runs one program in its package's folder, as cargo does: whether it passed, and all that it

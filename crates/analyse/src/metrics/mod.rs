@@ -2,7 +2,7 @@
 //!
 //! A group is a file with one entry a metric; the entry makes the field of the group's struct, so
 //! its name is the key in JSON. What is made from the entries goes over the list of groups,
-//! [`MetricGroup::ALL`](crate::MetricGroup::ALL).
+//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). `fsyncs` and `reads` are long formulas.
 
 pub(crate) mod cost;
 pub(crate) mod device;

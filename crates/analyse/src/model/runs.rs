@@ -47,6 +47,7 @@ pub(crate) struct Worst {
     pub(crate) share: f64,
     pub(crate) place: String,
     pub(crate) reported: usize,
+    /// Runs that have the share.
     pub(crate) all: usize,
 }
 

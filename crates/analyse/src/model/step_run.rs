@@ -12,6 +12,7 @@ use crate::model::state::{Debt, GroupMemory, Lookups, Steadiness};
 pub struct StepRun {
     pub block: u32,
     pub validity: Validity,
+    /// Of the common window.
     pub window_seconds: f64,
     /// The headline: a rate over the common window, or seconds, where the step's is a time.
     pub rate: f64,

@@ -99,6 +99,7 @@ pub struct SweepSpread {
 /// The load and the building of its indexes together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoadWithIndexes {
+    /// Names of the two steps.
     pub load: String,
     pub index: String,
     pub variants: Vec<LoadVariant>,

@@ -139,6 +139,7 @@ pub struct Ratio {
 pub struct Decided {
     /// Counted from 1.
     pub look: u32,
+    /// Looks in all.
     pub of: u32,
     /// Blocks that were over at this look.
     pub blocks: u32,

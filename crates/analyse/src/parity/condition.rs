@@ -20,6 +20,7 @@ use super::value::{number, says_the_same};
 pub struct Circumstances {
     /// About what the tables take on the disk.
     pub data_bytes: Option<u64>,
+    /// Most at once.
     pub connections: Option<u64>,
     /// CPUs that the server is bound to.
     pub server_cpus: Option<u64>,

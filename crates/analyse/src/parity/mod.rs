@@ -4,8 +4,9 @@
 //! Option files become lines (`configured`), lines and defaults become settings, or settings come
 //! from the record (`defaults`), settings become semantic classes (`classes`), and classes and
 //! traps become remarks (`compared`, `traps`). What is of one product is in `products`. The same
-//! code judges a run that was recorded and predicts one that was not. The three data files are
-//! `classes.toml`, `traps.toml` and `defaults.toml`; docs/reference/parity.md is written from them.
+//! code judges a run that was recorded and predicts one that was not. The data files are
+//! `classes.toml`, `traps.toml`, `defaults.toml` and `settings.toml`; docs/reference/parity.md is
+//! written from the first three.
 
 mod classes;
 mod compared;

@@ -13,6 +13,7 @@ use crate::measure::latency::counts_in;
 use crate::model::{Code, Notice};
 use crate::readings::span::Span;
 
+/// Client and kind.
 type Key<'a> = (u32, &'a str);
 
 pub(crate) fn of_client(code: Code, (client, kind): Key<'_>) -> Notice {

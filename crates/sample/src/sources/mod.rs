@@ -106,9 +106,10 @@ pub(crate) trait Source {
     /// What is sampled, for the header of the counter file.
     fn about(&self) -> Map<String, Value>;
 
-    /// Reads the counters into `values`, of a source that does so at any moment.
+    /// Reads the counters into `values`, of a source that does so at any moment; others have their
+    /// own [`Self::read`].
     fn fill(&mut self, _values: &mut Values) -> Result<(), Error> {
-        Ok(())
+        unreachable!("a source reads its counters in `fill` or in `read`")
     }
 
     /// Reads the counters into `values` and says when it read them; `None` = nothing was due.
