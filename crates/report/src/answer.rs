@@ -260,8 +260,7 @@ pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
 fn greatest(cost_breakdown: &CostBreakdown) -> Option<String> {
     let weight = |part: &&CostPart| part.factor.ln().abs();
     let part = cost_breakdown.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
-    let cause = cause(part.cause).trim_end_matches(" per operation");
-    Some(format!("{cause} ×{}", fixed(Some(part.factor), 2)))
+    Some(format!("{} ×{}", cause(part.cause), fixed(Some(part.factor), 2)))
 }
 
 /// What a table of several variants shows of a step's base.

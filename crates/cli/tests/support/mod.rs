@@ -227,18 +227,25 @@ pub(crate) fn findings(run_dir: &Path) -> Findings {
     dbdyno_analyse::analyse(&Run::open(run_dir).unwrap())
 }
 
-/// Steps that are not valid, as `step variant block: why`, but for what only says that this machine
-/// was busy: the client had no CPU for a second, or clocks of client hosts are not known well
-/// enough, as answers to the questions for them took long.
+/// Steps that are not valid, as `step variant block: why`.
 pub(crate) fn faults(findings: &Findings) -> Vec<String> {
-    let is_busy = |reason: &Notice| matches!(reason.code, Code::Paused | Code::ClientHostLate);
+    faults_but(findings, |_| false)
+}
+
+/// As [`faults`], without steps on client hosts whose clocks are not known well enough: answers to
+/// the questions for them take long on a busy machine.
+pub(crate) fn faults_but_clocks(findings: &Findings) -> Vec<String> {
+    faults_but(findings, |reason| reason.code == Code::ClientHostLate)
+}
+
+fn faults_but(findings: &Findings, is_let_pass: fn(&Notice) -> bool) -> Vec<String> {
     let mut faults = Vec::new();
     for step in findings.workloads.iter().flat_map(|workload| &workload.steps) {
         for variant in &step.variants {
             for run in &variant.runs {
                 let why = match &run.validity {
                     Validity::Valid => continue,
-                    Validity::Invalid { reasons } if reasons.iter().any(is_busy) => continue,
+                    Validity::Invalid { reasons } if reasons.iter().any(is_let_pass) => continue,
                     Validity::Invalid { reasons } => {
                         format!("Invalid: {}", dbdyno_report::reasons_text(reasons))
                     }

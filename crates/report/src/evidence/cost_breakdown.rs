@@ -28,8 +28,13 @@ fn row(variant: &VariantStep, part: &CostPart) -> Vec<String> {
         Cause::CpuUser | Cause::CpuKernel => format!("{} µs/op", fixed(Some(value), 2)),
         Cause::IoWait | Cause::Idle => format!("{} %", fixed(Some(value), 1)),
     };
-    let cause = cause(part.cause).to_owned();
-    vec![variant.variant.clone(), cause, figure(part.base), figure(part.variant), fixed(Some(part.factor), 3)]
+    vec![
+        variant.variant.clone(),
+        of_operation(part.cause),
+        figure(part.base),
+        figure(part.variant),
+        fixed(Some(part.factor), 3),
+    ]
 }
 
 /// What differs and has no factor: what it is, that of the base and that of the variant.
@@ -67,11 +72,17 @@ fn context_rows(variant: &VariantStep) -> Vec<Vec<String>> {
 
 pub(crate) fn cause(cause: Cause) -> &'static str {
     match cause {
-        Cause::CpuUser => "user CPU per operation",
-        Cause::CpuKernel => "kernel CPU per operation",
+        Cause::CpuUser => "user CPU",
+        Cause::CpuKernel => "kernel CPU",
         Cause::IoWait => "IO wait",
         Cause::Idle => "idle",
     }
+}
+
+/// With what its figures are for.
+fn of_operation(of: Cause) -> String {
+    let is_for_one = matches!(of, Cause::CpuUser | Cause::CpuKernel);
+    format!("{}{}", cause(of), if is_for_one { " per operation" } else { "" })
 }
 
 /// The greatest differences that are certain, each with what it is made of; the greatest cause
@@ -111,7 +122,7 @@ fn causes(cost_breakdown: &CostBreakdown) -> String {
     let reported: Vec<String> = parts
         .iter()
         .filter(matters)
-        .map(|part| format!("{} ×{}", cause(part.cause), fixed(Some(part.factor), 2)))
+        .map(|part| format!("{} ×{}", of_operation(part.cause), fixed(Some(part.factor), 2)))
         .collect();
     reported.join(", ")
 }
