@@ -245,6 +245,10 @@ fn faults_but(findings: &Findings, is_let_pass: fn(&Notice) -> bool) -> Vec<Stri
             for run in &variant.runs {
                 let why = match &run.validity {
                     Validity::Valid => continue,
+                    // The machine had no CPU for the client, which is no fault of the step.
+                    Validity::Invalid { reasons } if reasons.iter().all(|it| it.code == Code::Paused) => {
+                        continue;
+                    }
                     Validity::Invalid { reasons } if reasons.iter().any(is_let_pass) => continue,
                     Validity::Invalid { reasons } => {
                         format!("Invalid: {}", dbdyno_report::reasons_text(reasons))
