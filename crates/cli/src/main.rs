@@ -29,6 +29,7 @@ mod shipped;
 mod shown;
 mod signals;
 mod stall_watch;
+#[cfg(feature = "scripts")]
 mod sysbench;
 mod terminal;
 mod time;
@@ -80,7 +81,12 @@ fn obeyed(command: Option<Command>) -> Result<(), ExitError> {
         Some(Command::Completions { shell }) => commands::manual::completions(shell),
         Some(Command::Man { command }) => commands::manual::man(command.as_deref()),
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
+        #[cfg(feature = "scripts")]
         Some(Command::Sysbench { words }) => sysbench::run(&words),
+        #[cfg(not(feature = "scripts"))]
+        Some(Command::Sysbench { .. }) => {
+            Err(ExitError::usage(dbdyno_plan::built_without("sysbench scripts", "scripts")))
+        }
         Some(Command::Pgbench { words, .. }) => pgbench::run(&words),
         Some(Command::Task(task)) => commands::run::task(&task),
         Some(Command::Agent { listen }) => clients::agent(&listen),

@@ -61,5 +61,5 @@ pub use report::{
 };
 pub use scalar::{Given, scalar};
 pub use setup::name_parts;
-pub use table::{Table, TableError, TableValue};
+pub use table::{Table, TableError, TableValue, built_without};
 pub use units::{CpuList, PlanDuration, TimeOrAuto};

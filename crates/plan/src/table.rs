@@ -12,6 +12,18 @@ pub struct Table<'a>(Spanned<DeValue<'a>>);
 #[derive(Debug)]
 pub struct TableError(pub(crate) toml::de::Error);
 
+impl TableError {
+    /// A reason that is not a value's, as that this build lacks the workload.
+    pub fn new(reason: impl std::fmt::Display) -> Self {
+        Self(serde::de::Error::custom(reason))
+    }
+}
+
+/// The sentence for what a build of dbdyno leaves out, with the command that builds it in.
+pub fn built_without(what: &str, feature: &str) -> String {
+    format!("this dbdyno was built without {what}; `cargo run --release --features {feature} -- ...` has them")
+}
+
 impl<'a> Table<'a> {
     pub(crate) fn new(value: Spanned<DeValue<'a>>) -> Self {
         Self(value)

@@ -5,6 +5,7 @@ pub enum Error {
     #[error("no report format is called `{name}`; use one of: {known}")]
     UnknownFormat { name: String, known: String },
 
+    #[cfg(feature = "parquet")]
     #[error("{} cannot be written: {reason}; give another folder with --output", path.display())]
     Parquet { path: std::path::PathBuf, reason: String },
 

@@ -26,6 +26,7 @@ mod notices;
 mod number;
 mod openmetrics;
 mod parity;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod plan_words;
 mod rates;
@@ -54,6 +55,7 @@ pub use notices::{brief as reason_brief, reasons_text, text as notice_text, text
 pub use number::{milliseconds, rate, seconds_text};
 pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
 pub use parity::refusal as parity_refusal;
+#[cfg(feature = "parquet")]
 pub use parquet::{RunRows, parquet};
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.

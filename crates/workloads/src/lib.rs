@@ -11,6 +11,8 @@ mod engine;
 mod error;
 mod indexes;
 mod kind;
+#[cfg(not(feature = "scripts"))]
+mod left_out;
 mod listing;
 mod local_infile;
 pub mod options;
@@ -27,6 +29,7 @@ pub mod insert_benchmark;
 pub mod microbenchmarks;
 pub mod oltp;
 pub mod pgbench;
+#[cfg(feature = "scripts")]
 pub mod sysbench;
 
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
@@ -52,7 +55,10 @@ pub const ALL: &[&dyn Kind] = &[
     &Entry::<insert_benchmark::InsertBenchmark>::NEW,
     &Entry::<microbenchmarks::Microbenchmarks>::NEW,
     &Entry::<oltp::Oltp>::NEW,
+    #[cfg(feature = "scripts")]
     &Entry::<sysbench::Sysbench>::NEW,
+    #[cfg(not(feature = "scripts"))]
+    &left_out::SYSBENCH,
     &Entry::<pgbench::Pgbench>::NEW,
     &Entry::<dbt3::Dbt3>::NEW,
 ];

@@ -8,6 +8,8 @@ pub(crate) mod init;
 pub(crate) mod known_answer;
 pub(crate) mod list;
 pub(crate) mod manual;
+#[cfg(feature = "parquet")]
+mod parquet;
 pub(crate) mod plan;
 pub(crate) mod plans;
 pub(crate) mod report;

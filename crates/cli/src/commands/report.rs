@@ -3,15 +3,16 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::{Choices, Findings, analyse_with, join, keep_variants, operation_histograms};
-use dbdyno_record::{Run, parallel};
+use dbdyno_analyse::{Choices, Findings, analyse_with, join, keep_variants};
+use dbdyno_record::Run;
 use dbdyno_report::{
-    ALL, ReportPart, RunRows, TerminalOptions, find, parquet, published_html, run_html, run_terminal,
-    unlike_runs,
+    ALL, ReportPart, TerminalOptions, find, published_html, run_html, run_terminal, unlike_runs,
 };
 
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
-use crate::commands::list::{is_run, run_dirs};
+use crate::commands::list::is_run;
+#[cfg(feature = "parquet")]
+use crate::commands::parquet;
 use crate::commands::site::Site;
 use crate::exit::ExitError;
 use crate::terminal;
@@ -19,16 +20,18 @@ use crate::terminal;
 const TERMINAL: &str = "terminal";
 /// Not one text.
 const PARQUET: &str = "parquet";
-/// Runs whose rows are in memory at a time.
-const RUNS_AT_A_TIME: usize = 8;
 pub(super) const LATEST: &str = "latest";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
+    if args.format.as_deref() == Some(PARQUET) && !cfg!(feature = "parquet") {
+        return Err(ExitError::usage(dbdyno_plan::built_without("Parquet files", "parquet")));
+    }
     if let [folder] = args.runs.as_slice()
         && let Some(site) = Site::of(folder).filter(|_| !is_run(folder))
     {
         return match (args.format.as_deref(), &args.output) {
-            (Some(PARQUET), _) => many_as_parquet(args, folder),
+            #[cfg(feature = "parquet")]
+            (Some(PARQUET), _) => parquet::many(args, folder),
             (None, None) => site.write(),
             _ => Err(ExitError::usage(format!(
                 "{} holds runs: without --format and --output they get pages, with --format parquet tables; name one \
@@ -38,9 +41,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
         };
     }
     let dirs = args.runs.iter().map(|run| directory(run)).collect::<Result<Vec<_>, _>>()?;
+    #[cfg(feature = "parquet")]
     if args.format.as_deref() == Some(PARQUET) {
         let (run, findings) = analysed(&dirs, args)?;
-        return as_parquet(args, [RunRows::of(&findings, &operation_histograms(&run))]);
+        return parquet::one(args, &run, &findings);
     }
     if args.style == Style::Published {
         return as_published(&dirs, args);
@@ -70,7 +74,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
 }
 
 /// The runs that were named as one, without the variants that were not asked for.
-fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), ExitError> {
+pub(super) fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), ExitError> {
     let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
     let first =
         opened.next().ok_or_else(|| ExitError::usage("name a run directory, or `latest`".to_owned()))?;
@@ -96,31 +100,6 @@ fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), ExitError> {
     let evidence = path.with_file_name(&name);
     terminal::deliver("report", &published_html(&findings, Some(&name)), Some(path))?;
     terminal::deliver("report", &run_html(&findings, None), Some(&evidence))
-}
-
-/// A folder of files, and so no format of the report.
-fn as_parquet(args: &ReportArgs, runs: impl IntoIterator<Item = RunRows>) -> Result<(), ExitError> {
-    let Some(folder) = &args.output else {
-        return Err(ExitError::usage("--format parquet writes a folder of files; name it with --output"));
-    };
-    let paths = parquet(runs, folder)?;
-    let lines: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    terminal::out(&lines.join("\n"))
-}
-
-/// The runs of a folder, the oldest first, each with findings of its own; one that cannot be read
-/// is left out.
-fn many_as_parquet(args: &ReportArgs, folder: &Path) -> Result<(), ExitError> {
-    let dirs: Vec<PathBuf> = run_dirs(folder).into_iter().rev().collect();
-    let rows = |dir: &PathBuf| match analysed(std::slice::from_ref(dir), args) {
-        Ok((run, findings)) => Some(RunRows::of(&findings, &operation_histograms(&run))),
-        Err(ended) => {
-            let why = ended.message.unwrap_or_default();
-            terminal::warning(&format!("{} is left out: {why}", dir.display()));
-            None
-        }
-    };
-    as_parquet(args, dirs.chunks(RUNS_AT_A_TIME).flat_map(|dirs| parallel::map(dirs, rows)).flatten())
 }
 
 /// The run directory itself, or the newest one of `runs` for the word `latest`.

@@ -1,0 +1,49 @@
+//! Workloads that this build leaves out: they are listed, and a plan that names one is refused with
+//! the command that builds dbdyno with them.
+
+use dbdyno_plan::{Table, TableError, WorkloadKind, WorkloadOptions};
+use dbdyno_record::WorkloadInfo;
+use schemars::{Schema, SchemaGenerator};
+
+use crate::{AnyWorkload, Cards, Context, Kind, Result, Surroundings};
+
+/// A workload that needs a feature of Cargo which is off.
+pub struct LeftOut {
+    name: &'static str,
+    what: &'static str,
+    feature: &'static str,
+}
+
+pub const SYSBENCH: LeftOut = LeftOut { name: "sysbench", what: "sysbench scripts", feature: "scripts" };
+
+impl WorkloadKind for LeftOut {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn read(&self, _: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
+        Err(TableError::new(dbdyno_plan::built_without(self.what, self.feature)))
+    }
+
+    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<serde_json::Value>()
+    }
+}
+
+impl Kind for LeftOut {
+    fn purpose(&self) -> &'static str {
+        "not in this build; `cargo run --release --features scripts -- ...` has it"
+    }
+
+    fn cards(&self) -> Vec<Cards> {
+        Vec::new()
+    }
+
+    fn info(&self, _: &str, _: &dyn WorkloadOptions, _: &Surroundings) -> Option<WorkloadInfo> {
+        None
+    }
+
+    fn open(&self, _: &dyn WorkloadOptions, _: Context) -> Option<Box<dyn AnyWorkload>> {
+        None
+    }
+}
