@@ -1,31 +1,25 @@
 //! `cargo xtask bench`: what the load client costs and whether what it says is true, against the
 //! project's targets.
 
-mod analysis;
 mod client_effect;
 mod connections;
-mod dbt3_load;
-mod grid;
-mod information;
-mod insert_benchmark;
-mod kills;
+mod hosts;
 mod load;
 mod machine;
 mod runs;
-mod scripts;
-mod spread;
 mod sysbench;
+mod table;
 mod truth;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use jiff::Timestamp;
 
 use crate::marked::with_part;
 use crate::{command, places, terminal};
-use grid::Grid;
-use machine::Moment;
+use table::Table;
 
 /// Measure the load client against the project's targets and against other load generators.
 ///
@@ -33,26 +27,8 @@ use machine::Moment;
 /// several times over. The figures come from the runs' own reports. Without a name all of them run,
 /// which takes a while; nothing else should run on the machine meanwhile. Exit status 1 when a
 /// target is missed.
-///
-/// analysis: time that findings and report of a large run take (half a minute). client-effect:
-/// ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (seven minutes
-/// a round); needs Debian's sysbench. connections: memory and time that 4096 connections take,
-/// compared with sysbench (half a minute a round); needs Debian's sysbench. dbt3-load: rate of
-/// loading DBT3 compared with files by tpchgen's command and LOAD DATA or COPY (four minutes a
-/// round); gets that command from PyPI. information: a budget of time against a fixed number of
-/// blocks on the 42 microbenchmarks (two hours, once). insert-benchmark: client CPU a row and a
-/// query (two and a half minutes a round). kills: 200 times `kill -9` of dbdyno at random moments,
-/// with --resume: what was lost and what was left (ten minutes, once). load: rate of loading sbtest
-/// tables and building their indexes compared with sysbench (twenty minutes a round with ten
-/// million rows, a quarter of an hour with --only "1 table"); needs Debian's sysbench. scripts:
-/// client CPU, rate and memory of sysbench's and pgbench's scripts run by dbdyno and by them (six
-/// minutes a round); needs Debian's sysbench and pgbench. sysbench: client CPU and rate of OLTP
-/// transactions compared with sysbench, and above the floor of a bare epoll loop (three minutes a
-/// round); needs Debian's sysbench. truth: what is reported of a server whose delays, freezes and
-/// CPU use are programmed, whether schedules are kept, and what recording costs (six minutes a
-/// round).
 #[derive(Debug, Parser)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = help())]
 pub(crate) struct Args {
     /// Which of them; all when left out.
     #[arg(value_name = "NAME", value_parser = names())]
@@ -60,11 +36,10 @@ pub(crate) struct Args {
     /// How often each is measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Rows that bench load loads; ten million when left out.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1000..))]
-    rows: Option<u64>,
-    /// Cases of bench load or scripts whose name holds this, as "1 table" or "point_select", or
-    /// servers of bench dbt3-load; all when left out.
+    /// Rows that bench load loads.
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    rows: u64,
+    /// Cases whose name holds this, as "1 table", "script" or "MariaDB"; all when left out.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Keep the run directories, in this folder.
@@ -75,31 +50,47 @@ pub(crate) struct Args {
     save: bool,
 }
 
-/// Rows that bench `load` loads by default.
-const ROWS: u64 = 10_000_000;
-
 /// One bench: a file of its own and a line in [`ALL`].
 struct Bench {
     name: &'static str,
-    run: fn(&Setting) -> Result<Measured>,
+    about: &'static str,
+    /// What dbdyno's figures are compared with.
+    other: &'static str,
+    /// Fills the table; returns lines on how it was measured.
+    run: fn(&Setting, &mut Table) -> Result<Vec<String>>,
 }
 
-const LOAD: &str = "load";
-const DBT3_LOAD: &str = "dbt3-load";
-const SCRIPTS: &str = "scripts";
-
 const ALL: &[Bench] = &[
-    Bench { name: "analysis", run: analysis::run },
-    Bench { name: "client-effect", run: client_effect::run },
-    Bench { name: "connections", run: connections::run },
-    Bench { name: DBT3_LOAD, run: dbt3_load::run },
-    Bench { name: "information", run: information::run },
-    Bench { name: "insert-benchmark", run: insert_benchmark::run },
-    Bench { name: "kills", run: kills::run },
-    Bench { name: LOAD, run: load::run },
-    Bench { name: SCRIPTS, run: scripts::run },
-    Bench { name: "sysbench", run: sysbench::run },
-    Bench { name: "truth", run: truth::run },
+    Bench {
+        name: "client-effect",
+        about: "ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (seven minutes per round)",
+        other: "÷",
+        run: client_effect::run,
+    },
+    Bench {
+        name: "connections",
+        about: "memory and time that 4096 connections take (half a minute per round)",
+        other: "sysbench",
+        run: connections::run,
+    },
+    Bench {
+        name: "load",
+        about: "rate of loading sbtest tables and building their indexes (half an hour per round)",
+        other: "sysbench",
+        run: load::run,
+    },
+    Bench {
+        name: "sysbench",
+        about: "client CPU and rate of OLTP transactions and of sysbench's and pgbench's scripts, and CPU above a bare epoll loop (five minutes per round)",
+        other: "sysbench or pgbench",
+        run: sysbench::run,
+    },
+    Bench {
+        name: "truth",
+        about: "what is reported of a server whose delays, freezes and CPU use are programmed, whether schedules are kept, and what recording costs (six minutes per round)",
+        other: "truth or limit",
+        run: truth::run,
+    },
 ];
 
 /// What every bench is given.
@@ -113,97 +104,88 @@ struct Setting {
     rows: u64,
     /// What the names of its cases hold.
     only: Option<String>,
-    started: Moment,
 }
 
 impl Setting {
     fn note_round(&self, round: u32, what: &str) {
         terminal::note(&format!("round {round} of {}: {what}", self.rounds));
     }
-}
 
-/// What every bench gives back.
-struct Measured {
-    /// The table, for the terminal.
-    table: String,
-    /// The table, for its page of the documentation.
-    markdown: String,
-    /// Lines on how it was measured, for the same.
-    facts: Vec<String>,
-    is_met: bool,
-}
-
-impl Measured {
-    /// What is said by one table.
-    fn of(grid: &Grid, facts: Vec<String>, is_met: bool) -> Self {
-        Self { table: grid.text(), markdown: grid.markdown(), facts, is_met }
+    fn wants(&self, case: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| case.contains(only))
     }
+}
+
+/// Measures ours (`true`) and the other. The second finds warmer caches, so they take turns from
+/// round to round.
+fn in_turn<T>(round: u32, mut measure: impl FnMut(bool) -> Result<T>) -> Result<[T; 2]> {
+    let ours_is_first = !round.is_multiple_of(2);
+    let first = measure(ours_is_first)?;
+    let second = measure(!ours_is_first)?;
+    Ok(if ours_is_first { [first, second] } else { [second, first] })
 }
 
 /// Measures and prints. Returns whether all targets are met.
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    check(args)?;
-    let started = machine::now();
+    let facts = facts(args);
     let dbdyno = command::built_dbdyno()?;
     // Below the build output and not in the system's temporary folder, which may be memory.
     let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(places::target())?;
-    let folder = args.keep.clone().unwrap_or_else(|| scratch.path().to_owned());
-    let mut is_met = true;
+    let folder = args.keep.as_deref().unwrap_or(scratch.path());
+    let (mut is_met, mut is_measured) = (true, false);
     for bench in ALL.iter().filter(|bench| is_wanted(&args.names, bench.name)) {
-        let folder = folder.join(bench.name);
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let folder = folder.canonicalize()?;
         let setting = Setting {
             dbdyno: dbdyno.clone(),
-            folder,
+            folder: folder.join(bench.name),
             rounds: args.rounds,
-            rows: args.rows.unwrap_or(ROWS),
+            rows: args.rows,
             only: args.only.clone(),
-            started: started.clone(),
         };
-        let measured = (bench.run)(&setting).with_context(|| format!("bench {}", bench.name))?;
-        terminal::out(&format!("\n{}", measured.table));
-        is_met &= measured.is_met;
-        if args.save {
-            save(bench.name, &setting, &measured)?;
+        std::fs::create_dir_all(&setting.folder)
+            .with_context(|| format!("cannot make {}", setting.folder.display()))?;
+        let setting = Setting { folder: setting.folder.canonicalize()?, ..setting };
+        let mut table = Table::default();
+        let own = (bench.run)(&setting, &mut table).with_context(|| format!("bench {}", bench.name))?;
+        if table.is_empty() {
+            continue;
         }
+        is_measured = true;
+        terminal::out(&format!("\n{}", table.text(bench.other)));
+        is_met &= table.is_met();
+        if args.save {
+            save(&page(bench), &table.markdown(bench.other), &[&facts[..], &own].concat())?;
+        }
+    }
+    if !is_measured {
+        bail!("no case's name holds {:?}", args.only.as_deref().unwrap_or_default());
     }
     Ok(is_met)
 }
 
-/// Writes table and facts to the bench's page.
-fn save(name: &str, setting: &Setting, measured: &Measured) -> Result<()> {
-    let Moment { date, load } = &setting.started;
+/// How it is measured, as far as that is not the bench's own.
+fn facts(args: &Args) -> Vec<String> {
+    let date = Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().filter(|first| !first.is_empty()).unwrap_or("unknown");
     let mut facts = vec![format!("date: {date}; load average of the minute before: {load}")];
+    facts.push(format!("rounds: {}", args.rounds));
+    facts.extend(args.only.iter().map(|only| format!("only cases whose name holds \"{only}\" (`--only`)")));
     facts
-        .extend(setting.only.iter().map(|only| format!("only cases whose name holds \"{only}\" (`--only`)")));
-    facts.extend_from_slice(&measured.facts);
-    let facts: Vec<String> = facts.iter().map(|fact| format!("* {fact}")).collect();
-    let path = places::root().join(format!("docs/benchmarks/{name}.md"));
-    let page = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let page = with_part(&page, "table", &measured.markdown)
-        .and_then(|page| with_part(&page, "facts", &facts.join("\n")));
-    let page = page.with_context(|| format!("{} lacks marks of table or facts", path.display()))?;
-    std::fs::write(&path, page)?;
-    terminal::note(&format!("written: docs/benchmarks/{name}.md"));
-    Ok(())
 }
 
-/// Refuses what none of the wanted benches would heed.
-fn check(args: &Args) -> Result<()> {
-    let given = [
-        ("--rows", args.rows.is_some(), &[LOAD][..]),
-        ("--only", args.only.is_some(), &[LOAD, SCRIPTS, DBT3_LOAD]),
-    ];
-    let heeds = |benches: &[&str]| benches.iter().any(|name| is_wanted(&args.names, name));
-    match given.into_iter().find(|(_, is_given, benches)| *is_given && !heeds(benches)) {
-        Some((option, _, benches)) => bail!(
-            "{option} is for bench {}; leave it out, or run `cargo xtask bench {} {option} ...`",
-            benches.join(", "),
-            benches[0]
-        ),
-        None => Ok(()),
-    }
+fn page(bench: &Bench) -> PathBuf {
+    places::root().join(format!("docs/benchmarks/{}.md", bench.name))
+}
+
+/// Writes table and facts to the bench's page.
+fn save(path: &Path, table: &str, facts: &[String]) -> Result<()> {
+    let facts: Vec<String> = facts.iter().map(|fact| format!("* {fact}")).collect();
+    let page = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let page = with_part(&page, "table", table).and_then(|page| with_part(&page, "facts", &facts.join("\n")));
+    let page = page.with_context(|| format!("{} lacks marks of table or facts", path.display()))?;
+    std::fs::write(path, page)?;
+    terminal::note(&format!("written: {}", path.display()));
+    Ok(())
 }
 
 fn is_wanted(names: &[String], name: &str) -> bool {
@@ -214,14 +196,11 @@ fn names() -> clap::builder::PossibleValuesParser {
     ALL.iter().map(|bench| bench.name).collect::<Vec<_>>().into()
 }
 
-/// The one of `there` that begins with `prefix` and has the greatest last number.
-fn newest_of(there: &[String], prefix: &str) -> Result<String> {
-    let patch = |name: &str| name.rsplit('.').next().and_then(|last| last.parse::<u32>().ok());
-    let newest = there.iter().filter(|name| name.starts_with(prefix)).max_by_key(|name| patch(name));
-    match newest {
-        Some(name) => Ok(name.clone()),
-        None => bail!("no {prefix}* in the servers folder; get one with `cargo xtask servers`"),
-    }
+/// The list of benches for `--help`.
+fn help() -> String {
+    let line = |bench: &Bench| format!("  {}: {}", bench.name, bench.about);
+    let lines = ALL.iter().map(line).collect::<Vec<_>>();
+    format!("Benches (all but truth need Debian's sysbench, and sysbench pgbench too):\n{}", lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -229,49 +208,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_server_of_the_series_is_taken_and_none_is_an_error() {
-        let names = ["mariadb-10.11.5", "mariadb-10.11.19", "mariadb-10.11-debian", "mysql-8.0.31"];
-        let names = names.map(str::to_owned);
-        assert_eq!(newest_of(&names, "mariadb-10.11").unwrap(), "mariadb-10.11.19");
-        assert_eq!(newest_of(&names[2..], "mariadb-10.11").unwrap(), "mariadb-10.11-debian");
-        let error = newest_of(&names[3..], "mariadb-10.11").unwrap_err().to_string();
-        assert!(error.contains("cargo xtask servers"), "{error}");
-    }
-
-    #[test]
-    fn what_only_the_bench_of_loads_heeds_is_refused_for_others() {
-        let said = |words: &[&str]| {
-            let args = Args::try_parse_from([&["bench"][..], words].concat()).unwrap();
-            check(&args).map_err(|error| error.to_string())
-        };
-        let refusal = "--rows is for bench load; leave it out, or run `cargo xtask bench load --rows ...`";
-        assert_eq!(said(&["sysbench", "--rows", "1000"]), Err(refusal.to_owned()));
-        assert!(
-            said(&["truth", "--only", "1 table"])
-                .unwrap_err()
-                .starts_with("--only is for bench load, scripts")
-        );
-        for heeded in
-            [&["load", "--rows", "1000"][..], &["truth", "load", "--only", "x"], &["--only", "x"], &["truth"]]
-        {
-            assert_eq!(said(heeded), Ok(()), "{heeded:?}");
+    fn both_take_turns_and_ours_is_always_the_first_of_the_pair() {
+        let mut order = Vec::new();
+        for round in 1..=2 {
+            let pair = in_turn(round, |is_own| {
+                order.push(is_own);
+                Ok(is_own)
+            });
+            assert_eq!(pair.unwrap(), [true, false]);
         }
-    }
-
-    #[test]
-    fn without_a_name_every_bench_runs() {
-        assert!(is_wanted(&[], "sysbench"));
-        assert!(!is_wanted(&["truth".to_owned()], "sysbench"));
+        assert_eq!(order, [true, false, false, true]);
     }
 
     #[test]
     fn every_page_has_places_for_its_table_and_its_facts_and_the_rest_stays() {
         for bench in ALL {
-            let page = places::root().join(format!("docs/benchmarks/{}.md", bench.name));
-            let page = std::fs::read_to_string(page).unwrap();
+            let page = std::fs::read_to_string(page(bench)).unwrap();
             for part in ["table", "facts"] {
-                let written = with_part(&page, part, "| anew |\n").unwrap();
-                let (before, after) = written.split_once("| anew |").unwrap();
+                let written = with_part(&page, part, "| new |\n").unwrap();
+                let (before, after) = written.split_once("| new |").unwrap();
                 assert!(page.starts_with(before) && page.ends_with(after), "{}: {part}", bench.name);
             }
         }

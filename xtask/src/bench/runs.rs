@@ -1,14 +1,23 @@
-//! Runs of dbdyno: a plan in, the report as JSON out.
+//! Runs of dbdyno: a plan in, its report and records out.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use dbdyno_record::{CellRecord, StepRecord};
+use dbdyno_record::StepRecord;
 use serde_json::Value;
 
+use super::{Setting, machine};
 use crate::command::{cargo, output, run as run_command};
 use crate::places;
+
+/// A run that has ended.
+pub(super) struct Ran {
+    report: Value,
+    directory: PathBuf,
+    /// Greatest resident memory of the process.
+    pub(super) peak_bytes: f64,
+}
 
 /// Builds an example of the drivers in release; returns where it lies.
 pub(super) fn built_example(name: &str) -> Result<PathBuf> {
@@ -17,68 +26,61 @@ pub(super) fn built_example(name: &str) -> Result<PathBuf> {
     Ok(places::target().join("release/examples").join(name))
 }
 
-/// Runs the plan `text` in a new folder `name` of `folder` and returns its report. `files` are
-/// written next to the plan.
-pub(super) fn measured(
-    dbdyno: &Path,
-    folder: &Path,
-    name: &str,
-    text: &str,
-    files: &[(&str, &str)],
-) -> Result<Value> {
-    let out = folder.join(name);
-    std::fs::create_dir_all(&out)?;
-    for (file, content) in files {
-        std::fs::write(out.join(file), content)?;
+/// A plan of workload `oltp` on the server at `address`, its client on the client's CPUs. `host`
+/// and `oltp` are lines of these sections.
+pub(super) fn plan(address: &str, host: &str, oltp: &str) -> String {
+    let cpus = machine::halves().1;
+    let cpus =
+        cpus.map_or_else(String::new, |cpus| format!("client_cpus = \"{}\"\n", machine::list(Some(&cpus))));
+    format!(
+        "name = \"bench\"\n\n[host]\n{cpus}{host}\n\n[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n\
+         [workload.oltp]\n{oltp}\n"
+    )
+}
+
+/// Runs a plan in a folder of its own.
+pub(super) fn run(setting: &Setting, plan: &str) -> Result<Ran> {
+    let folder = tempfile::Builder::new().prefix("run-").tempdir_in(&setting.folder)?.keep();
+    let (file, runs) = (folder.join("plan.toml"), folder.join("runs"));
+    std::fs::write(&file, plan)?;
+    let ended = machine::ended(Command::new(&setting.dbdyno).arg("run").arg(&file).arg("--out").arg(&runs))?;
+    let found = std::fs::read_dir(&runs)?.flatten().map(|entry| entry.path()).next();
+    let directory = found.with_context(|| format!("{} holds no run", runs.display()))?;
+    let report =
+        output(Command::new(&setting.dbdyno).arg("report").arg(&directory).args(["--format", "json"]))?;
+    let report = serde_json::from_str(&report).context("the report is not JSON")?;
+    Ok(Ran { report, directory, peak_bytes: ended.peak_bytes })
+}
+
+impl Ran {
+    /// The step of this name in the report, which must be valid.
+    pub(super) fn step(&self, name: &str) -> Result<&Value> {
+        let step = self.any_step(name)?;
+        match step["validity"]["state"] == "valid" {
+            true => Ok(step),
+            false => bail!("step {name} is not valid: {}", step["validity"]),
+        }
     }
-    let file = out.join(format!("{name}.toml"));
-    std::fs::write(&file, text)?;
-    let runs = out.join("runs");
-    output(Command::new(dbdyno).arg("run").arg(&file).arg("--out").arg(&runs))?;
-    let run = only_run(&runs)?;
-    let report = output(Command::new(dbdyno).arg("report").arg(&run).args(["--format", "json"]))?;
-    serde_json::from_str(&report).context("the report is not JSON")
-}
 
-/// The record of step `step` of the only cell of a run that [`measured`] made.
-pub(super) fn record(folder: &Path, name: &str, step: &str) -> Result<StepRecord> {
-    let found = cell(folder, name)?.steps.into_iter().find(|one| one.name == step);
-    found.with_context(|| format!("the run has no step {step}"))
-}
+    /// As [`Ran::step`], but valid or not: for a bench that judges the figures itself.
+    pub(super) fn any_step(&self, name: &str) -> Result<&Value> {
+        let steps = self.report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
+        let found = steps.iter().find(|one| one["name"] == name);
+        Ok(&found.with_context(|| format!("the report has no step {name}"))?["variants"][0]["runs"][0])
+    }
 
-/// The only cell of a run that [`measured`] made.
-pub(super) fn cell(folder: &Path, name: &str) -> Result<CellRecord> {
-    let run = dbdyno_record::Run::open(&only_run(&folder.join(name).join("runs"))?)?;
-    run.cells.into_iter().next_back().context("the run has no cell")
-}
-
-fn only_run(runs: &Path) -> Result<PathBuf> {
-    let mut found = std::fs::read_dir(runs)?.flatten().map(|entry| entry.path());
-    match (found.next(), found.next()) {
-        (Some(run), None) => Ok(run),
-        _ => bail!("{} holds not exactly one run: empty it", runs.display()),
+    /// The record of a step of the only cell.
+    pub(super) fn record(&self, step: &str) -> Result<StepRecord> {
+        let run = dbdyno_record::Run::open(&self.directory)?;
+        let cell = run.cells.into_iter().next_back().context("the run has no cell")?;
+        let found = cell.steps.into_iter().find(|one| one.name == step);
+        found.with_context(|| format!("the run has no step {step}"))
     }
 }
 
-/// The only run of step `step` of the only workload and variant.
-pub(super) fn step<'a>(report: &'a Value, step: &str) -> Result<&'a Value> {
-    let run = any_step(report, step)?;
-    if run["validity"]["state"] != "valid" {
-        bail!("step {step} is not valid: {}", run["validity"]);
-    }
-    Ok(run)
-}
-
-/// As [`step`], but valid or not: for a bench that judges the figures itself.
-pub(super) fn any_step<'a>(report: &'a Value, step: &str) -> Result<&'a Value> {
-    let steps = report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
-    let found = steps.iter().find(|one| one["name"] == step);
-    Ok(&found.with_context(|| format!("the report has no step {step}"))?["variants"][0]["runs"][0])
-}
-
-/// The number at `pointer` (as `/cost/client_cpu_us`) of a step's run.
-pub(super) fn number(run: &Value, pointer: &str) -> Result<f64> {
-    let value = run.pointer(pointer).and_then(Value::as_f64);
+/// The number at `pointer` (as `/cost/client_cpu_us`) of what someone reports.
+pub(super) fn number(report: &Value, pointer: &str) -> Result<f64> {
+    let value = report.pointer(pointer).and_then(Value::as_f64);
     value.with_context(|| format!("the report has no {pointer}"))
 }
 
@@ -90,18 +92,15 @@ mod tests {
 
     #[test]
     fn a_step_that_is_not_valid_or_not_there_is_no_figure() {
-        let run = json!({ "validity": { "state": "failed" } });
+        let run = json!({ "validity": { "state": "failed" }, "rate": 7.5 });
         let report =
-            json!({ "workloads": [{ "steps": [{ "name": "l.i0", "variants": [{ "runs": [run] }] }] }] });
-        let error = step(&report, "l.i0").unwrap_err().to_string();
-        assert_eq!(error, r#"step l.i0 is not valid: {"state":"failed"}"#);
-        assert_eq!(step(&report, "l.i9").unwrap_err().to_string(), "the report has no step l.i9");
-    }
-
-    #[test]
-    fn a_number_that_is_missing_is_named() {
-        let run = json!({ "cost": { "client_cpu_us": 7.5 } });
-        assert_eq!(number(&run, "/cost/client_cpu_us").unwrap(), 7.5);
-        assert_eq!(number(&run, "/rate").unwrap_err().to_string(), "the report has no /rate");
+            json!({ "workloads": [{ "steps": [{ "name": "a", "variants": [{ "runs": [run] }] }] }] });
+        let ran = Ran { report, directory: PathBuf::new(), peak_bytes: 0.0 };
+        let error = ran.step("a").unwrap_err().to_string();
+        assert_eq!(error, r#"step a is not valid: {"state":"failed"}"#);
+        assert_eq!(ran.step("b").unwrap_err().to_string(), "the report has no step b");
+        assert_eq!(number(ran.any_step("a").unwrap(), "/rate").unwrap(), 7.5);
+        let error = number(ran.any_step("a").unwrap(), "/lag").unwrap_err().to_string();
+        assert_eq!(error, "the report has no /lag");
     }
 }

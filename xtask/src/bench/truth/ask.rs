@@ -1,21 +1,24 @@
 //! One question: a known-answer server, a plan of point selects against it, and what both say
 //! afterwards.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use dbdyno_record::{Clock, HistogramSpan, StepRecord};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
-use super::server::KnownAnswer;
-use crate::bench::{machine, runs};
+use crate::bench::{Setting, machine, runs};
 use crate::terminal;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) connections: u32,
-    /// Queries a second of all connections together, at equal distances; `None` for a closed loop.
+    /// Queries per second of all connections together, at equal distances; `None` for a closed
+    /// loop.
     pub(super) rate: Option<u32>,
     pub(super) seconds: u32,
     pub(super) sampling: bool,
@@ -26,63 +29,46 @@ pub(super) struct Load {
 
 /// What client and server say of the step.
 pub(super) struct Answer {
-    /// The step's run in the report.
-    pub(super) run: Value,
-    pub(super) record: StepRecord,
+    /// The step in the report.
+    step: Value,
+    record: StepRecord,
     /// The server's own account.
-    pub(super) server: Value,
+    server: Value,
 }
 
-/// Runs `load` against a server with `options`; the run lies in folder `name` of `folder`.
-pub(super) fn ask(dbdyno: &Path, folder: &Path, name: &str, options: &[&str], load: Load) -> Result<Answer> {
-    let server = KnownAnswer::start(dbdyno, options)?;
-    let (_, cpus) = machine::halves();
-    let text = plan(name, &server.address(), load, cpus.as_deref());
-    let report = runs::measured(dbdyno, folder, name, &text, &[])?;
-    let step = step_name(load);
-    let run = runs::any_step(&report, &step)?.clone();
-    if run["validity"]["state"] != "valid" {
-        terminal::note(&format!("{name} is not valid, but its figures count: {}", run["validity"]));
-    }
-    let record = runs::record(folder, name, &step)?;
-    Ok(Answer { run, record, server: server.stop()? })
-}
-
-fn step_name(load: Load) -> String {
-    let rate = load.rate.map_or_else(String::new, |rate| format!(".r{rate}"));
-    format!("point-select.c{}{rate}", load.connections)
-}
-
-fn plan(name: &str, address: &str, load: Load, client_cpus: Option<&[u32]>) -> String {
+/// Runs `load` against a server with `options`.
+pub(super) fn ask(setting: &Setting, what: &str, options: &[&str], load: Load) -> Result<Answer> {
+    terminal::note(what);
+    let server = KnownAnswer::start(setting, options)?;
     let Load { connections, rate, seconds, sampling, wait } = load;
-    let mut text = format!("name = \"{name}\"\n\n[host]\nsampling = {sampling}\n");
-    if let Some(cpus) = client_cpus {
-        let _ = writeln!(text, "client_cpus = \"{}\"", machine::list(Some(cpus)));
-        if let Some(wait) = wait {
-            let _ = writeln!(text, "client_wait = \"{}\"", wait);
-        }
-    }
-    let _ = write!(
-        text,
-        "\n[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\n\
-         connections = [{connections}]\ntime = \"{seconds}s\"\ntable_size = 100\nload_connections = 1\n\
-         create_secondary = false\nverify = \"off\"\n"
+    let wait = wait.filter(|_| machine::halves().1.is_some());
+    let wait = wait.map_or_else(String::new, |wait| format!("\nclient_wait = \"{wait}\""));
+    let pace = rate.map_or_else(String::new, |rate| format!("\npace = \"constant\"\nrates = [{rate}]"));
+    let oltp = format!(
+        "settle_wait = \"0s\"\ntests = [\"point-select\"]\nconnections = [{connections}]\ntime = \"{seconds}s\"\n\
+         table_size = 100\nload_connections = 1\ncreate_secondary = false\nverify = \"off\"{pace}"
     );
-    if let Some(rate) = rate {
-        let _ = write!(text, "pace = \"constant\"\nrates = [{rate}]\n");
+    let address = format!("mysql://root@localhost/dbdyno?socket={}", server.file("answer.sock").display());
+    let plan = runs::plan(&address, &format!("sampling = {sampling}{wait}"), &oltp);
+    let ran = runs::run(setting, &plan)?;
+    let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
+    let name = format!("point-select.c{connections}{rate}");
+    let step = ran.any_step(&name)?.clone();
+    if step["validity"]["state"] != "valid" {
+        terminal::note(&format!("{what} is not valid, but its figures count: {}", step["validity"]));
     }
-    text
+    Ok(Answer { step, record: ran.record(&name)?, server: server.stop()? })
 }
 
 impl Answer {
+    /// The number at `pointer` of the step.
     pub(super) fn number(&self, pointer: &str) -> Result<f64> {
-        runs::number(&self.run, pointer)
+        runs::number(&self.step, pointer)
     }
 
     /// The number at `pointer` of the server's account.
-    pub(super) fn server_number(&self, pointer: &str) -> Result<f64> {
-        let value = self.server.pointer(pointer).and_then(Value::as_f64);
-        value.with_context(|| format!("the known-answer server does not report {pointer}"))
+    pub(super) fn of_server(&self, pointer: &str) -> Result<f64> {
+        runs::number(&self.server, pointer).context("the known-answer server's account")
     }
 
     /// p99 of how late the load engine was with what a free connection was waiting to send.
@@ -95,9 +81,9 @@ impl Answer {
         Ok(sum.value_at_quantile(0.99) as f64)
     }
 
-    /// CPU that the client's process used during its load threads, as a share of one core:
+    /// CPU that the client's process used next to its load threads, in percent of one core:
     /// sampling, writing the record and everything else.
-    pub(super) fn outside_load_share(&self) -> Result<f64> {
+    pub(super) fn outside_load_percent(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;
         let share = |source: &str| -> Result<f64> {
             let series = self.record.counters.get(source);
@@ -107,7 +93,7 @@ impl Answer {
             let (from, to) = ends.with_context(|| format!("{source} was not sampled twice"))?;
             Ok((to.1 - from.1) as f64 / (to.0 - from.0) as f64)
         };
-        Ok(share("client")? - share("load")?)
+        Ok((share("client")? - share("load")?) * 100.0)
     }
 
     fn window(&self) -> Result<(u64, u64)> {
@@ -115,43 +101,54 @@ impl Answer {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A running `dbdyno known-answer`; dropped without [`KnownAnswer::stop`], it is killed.
+struct KnownAnswer {
+    child: Child,
+    /// Of socket and statistics: paths of sockets are short, and those of build folders may not be.
+    folder: tempfile::TempDir,
+}
 
-    #[test]
-    fn the_plan_needs_nothing_of_the_server_but_point_selects() {
-        let load = Load { connections: 128, rate: Some(10_000), seconds: 30, sampling: true, wait: None };
-        assert_eq!(step_name(load), "point-select.c128.r10000");
-        insta::assert_snapshot!(plan("x", "mysql://root@localhost/dbdyno?socket=/run/s", load, Some(&[2, 3])), @r#"
-        name = "x"
+impl KnownAnswer {
+    /// Starts it on the server's half of the CPUs with `options` (`["--delay", "exponential
+    /// 5ms"]`).
+    fn start(setting: &Setting, options: &[&str]) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("bench-truth-").tempdir()?;
+        let mut line = Command::new(&setting.dbdyno);
+        line.args(["known-answer", "--protocol", "mysql", "--cpus"]);
+        line.arg(machine::list(machine::halves().0.as_deref())).args(options);
+        line.arg("--socket").arg(folder.path().join("answer.sock"));
+        line.arg("--stats").arg(folder.path().join("stats.json"));
+        let child = line.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut server = Self { child: child.context("dbdyno cannot be run")?, folder };
+        let out = server.child.stdout.take().context("its output is a pipe")?;
+        let mut said = String::new();
+        BufReader::new(out).read_line(&mut said)?;
+        match said.starts_with("listening") {
+            true => Ok(server),
+            false => bail!("dbdyno known-answer {} does not listen", options.join(" ")),
+        }
+    }
 
-        [host]
-        sampling = true
-        client_cpus = "2,3"
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
 
-        [[variant]]
-        name = "server"
-        address = "mysql://root@localhost/dbdyno?socket=/run/s"
+    /// Ends it; returns what it says it did.
+    fn stop(mut self) -> Result<Value> {
+        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM)?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("dbdyno known-answer ended with {status}");
+        }
+        let stats = std::fs::read_to_string(self.file("stats.json"))?;
+        serde_json::from_str(&stats).context("its statistics are not JSON")
+    }
+}
 
-        [workload.oltp]
-        settle_wait = "0s"
-        tests = ["point-select"]
-        connections = [128]
-        time = "30s"
-        table_size = 100
-        load_connections = 1
-        create_secondary = false
-        verify = "off"
-        pace = "constant"
-        rates = [10000]
-        "#);
-        let spinning = Load { wait: Some("spin"), ..load };
-        assert!(
-            plan("x", "a", spinning, Some(&[2])).contains("client_cpus = \"2\"\nclient_wait = \"spin\"\n")
-        );
-        let closed = Load { rate: None, ..load };
-        assert_eq!(step_name(closed), "point-select.c128");
-        assert!(!plan("x", "a", closed, None).contains("pace"));
+impl Drop for KnownAnswer {
+    fn drop(&mut self) {
+        // Nothing happens to one that has ended and was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

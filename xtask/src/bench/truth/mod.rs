@@ -2,58 +2,210 @@
 //! costs.
 
 mod ask;
-mod check;
-mod page;
-mod parts;
-pub(super) mod server;
-mod wake_ups;
+
+use std::time::Duration;
 
 use anyhow::Result;
+use dbdyno_known_answer::Distribution;
 
-use super::{Measured, Setting, machine};
-use check::{Bound, Checks};
-use parts::Round;
+use super::table::{Bound, Table, median};
+use super::{Setting, hosts, machine};
+use ask::{Load, ask};
 
-/// p99.9 with and without sampling.
-#[derive(Debug, Default)]
-struct Recording {
-    on: Vec<f64>,
-    off: Vec<f64>,
-}
+/// A figure's place in the report, in the server's account, and its probability (`None` for the
+/// mean).
+const TIMES: [(&str, &str, &str, Option<f64>); 6] = [
+    ("mean", "mean_us", "mean_us", None),
+    ("p50", "p50_us", "p50_us", Some(0.5)),
+    ("p90", "p90_us", "p90_us", Some(0.9)),
+    ("p95", "p95_us", "p95_us", Some(0.95)),
+    ("p99", "p99_us", "p99_us", Some(0.99)),
+    ("p99.9", "p999_us", "p99_9_us", Some(0.999)),
+];
+/// Queries per second where nothing else is said.
+const RATE: u32 = 10_000;
+/// What is compared with a limit is at most that.
+const LIMIT: Bound = Bound::AtMost(1.0);
 
-/// Asks everything once a round.
-pub(super) fn run(setting: &Setting) -> Result<Measured> {
-    let mut checks = Checks::default();
-    let mut recording = Recording::default();
-    for number in 1..=setting.rounds {
-        let folder = setting.folder.join(number.to_string());
-        let round = Round { dbdyno: &setting.dbdyno, folder: &folder, number };
-        parts::delays(&round, &mut checks)?;
-        parts::freeze(&round, &mut checks)?;
-        parts::burn(&round, &mut checks)?;
-        wake_ups::burns(&round, &mut checks)?;
-        parts::schedule(&round, &mut checks)?;
-        let [on, off] = parts::recording(&round)?;
-        recording.on.extend(on);
-        recording.off.extend(off);
-    }
-    recording.judge(&mut checks);
-    let facts = vec![format!("rounds: {}", setting.rounds), format!("server {}", machine::shares())];
-    Ok(Measured::of(&page::grid(&checks), facts, checks.is_met()))
-}
+/// What is asked; the number is that of the round.
+type Part = fn(&Setting, u32, &mut Table) -> Result<()>;
 
-impl Recording {
-    /// Sampling is not to be seen: the median with it is no greater than the greatest without.
-    fn judge(&self, checks: &mut Checks) {
-        let part = "delay 500us, 10000/s, sampling on and off in turn";
-        let greatest = self.off.iter().copied().fold(0.0, f64::max);
-        for &sample in &self.on {
-            checks.add(part, "response p99.9 with sampling, µs", Bound::AtMost(greatest), sample);
-        }
-        for &sample in &self.off {
-            checks.add(part, "response p99.9 without, µs", Bound::Shown, sample);
+const PARTS: [(&str, Part); 6] = [
+    ("delay", delays),
+    ("freeze", freeze),
+    ("burn", burn),
+    ("closed loop", wake_ups),
+    ("schedule", schedule),
+    ("sampling", recording),
+];
+
+pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
+    for round in 1..=setting.rounds {
+        for (name, part) in PARTS.iter().filter(|(name, _)| setting.wants(name)) {
+            setting.note_round(round, name);
+            part(setting, round, table)?;
         }
     }
+    Ok(vec![hosts::servers(&["known-answer".to_owned()])])
+}
+
+/// Reported service times against the distribution that the delays were drawn from, and against the
+/// server's own account: errors of the two must not cancel.
+fn delays(setting: &Setting, round: u32, table: &mut Table) -> Result<()> {
+    for text in ["exponential 5ms", "lognormal 4ms 0.5"] {
+        let delay: Distribution = text.parse()?;
+        let load = Load { connections: 128, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
+        // Rounds draw different delays.
+        let answer = ask(setting, text, &["--delay", text, "--seed", &round.to_string()], load)?;
+        let part = format!("delay {text}, {RATE}/s");
+        for (figure, reported, of_server, probability) in TIMES {
+            let truth = probability.map_or_else(|| delay.mean(), |probability| delay.quantile(probability));
+            let reported = answer.number(&format!("/kinds/0/service/{reported}"))?;
+            let of_server = answer.of_server(&format!("/actual/{of_server}"))?;
+            let near = Bound::Within(0.03);
+            table.add(&part, &format!("service {figure}, µs"), near, [reported, micros(truth)]);
+            let figure = format!("service {figure}, and the server's own, µs");
+            table.add(&part, &figure, near, [reported, of_server]);
+        }
+        table.show(&part, "the server's own lateness p99, µs", answer.of_server("/late/p99_us")?);
+    }
+    Ok(())
+}
+
+/// Response times over a server that freezes, and that a closed loop does not see it.
+fn freeze(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
+    const CONNECTIONS: u32 = 20;
+    const SERVICE: Duration = Duration::from_millis(1);
+    const FREEZE: Duration = Duration::from_millis(200);
+    const PERIOD: Duration = Duration::from_secs(10);
+    // Freezes count from the first statement of the set-up. Their first comes after 5 s, so that
+    // the 30 s of the step hold three with all that they cause, and none is cut off.
+    let options = ["--delay", "constant 1ms", "--freeze", "200ms every 10s at 5s"];
+    let load = Load { connections: CONNECTIONS, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
+    let answer = ask(setting, "freeze, open loop", &options, load)?;
+    let part = format!("freeze 200ms every 10s, {RATE}/s on {CONNECTIONS} connections, 1 ms each");
+    let used = f64::from(RATE) * SERVICE.as_secs_f64() / f64::from(CONNECTIONS);
+    for (figure, reported, tail) in [("p99", "p99_us", 0.01), ("p99.9", "p999_us", 0.001)] {
+        let truth = micros(SERVICE) + micros(longest_wait(FREEZE, PERIOD, used, tail));
+        let reported = answer.number(&format!("/kinds/0/response/{reported}"))?;
+        table.add(&part, &format!("response {figure}, µs"), Bound::Within(0.05), [reported, truth]);
+    }
+    let answer = ask(setting, "freeze, closed loop", &options, Load { rate: None, ..load })?;
+    let part = "the same server, closed loop";
+    // One request per connection and freeze meets it: too few to be seen at p99.
+    let most = micros(2 * SERVICE);
+    table.add(part, "service p99, µs", LIMIT, [answer.number("/kinds/0/service/p99_us")?, most]);
+    table.show(part, "service p99.9, µs", answer.number("/kinds/0/service/p999_us")?);
+    Ok(())
+}
+
+/// The wait that a share `tail` of evenly spaced arrivals exceeds, at a server that is `used` in
+/// that part of its time and freezes for `freeze` every `period`.
+///
+/// Who arrives when the freeze begins waits for all of it. Who arrives at time t of it waits for
+/// its rest and for those before: freeze - t + used t. After its end the backlog is worked off
+/// while more arrives: the wait still falls by 1 - used per second. So it falls evenly from
+/// `freeze` to 0 over a busy time of freeze / (1 - used), and P(wait > x) = (busy time / period) (1
+/// - x / freeze). At half load and 200 ms every 10 s that is 0.04 (1 - x / 200 ms).
+fn longest_wait(freeze: Duration, period: Duration, used: f64, tail: f64) -> Duration {
+    let delayed_share = freeze.as_secs_f64() / (1.0 - used) / period.as_secs_f64();
+    freeze.mul_f64((1.0 - tail / delayed_share).max(0.0))
+}
+
+/// CPU that each query costs the server, more with a burn than without.
+fn burn(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
+    let load = Load { connections: 16, rate: Some(2_000), seconds: 10, sampling: true, wait: None };
+    let answer = ask(setting, "burn 100us", &["--burn", "100us"], load)?;
+    let with = answer.number("/cost/server_cpu_us")?;
+    let burnt = answer.of_server("/burnt_seconds")? * 1e6 / answer.of_server("/actual/count")?;
+    // A burn of 1 ns reads the thread's CPU clock as the other does, and so costs the same calls.
+    let without = ask(setting, "no burn", &["--burn", "1ns"], load)?.number("/cost/server_cpu_us")?;
+    let (part, figure) = ("burn 100us per query, 2000/s", "server CPU per query beyond none, µs");
+    table.add(part, figure, Bound::Within(0.03), [with - without, 100.0]);
+    let figure = "server CPU per query beyond none, and the server's own, µs";
+    table.add(part, figure, Bound::Within(0.03), [with - without, burnt]);
+    Ok(())
+}
+
+/// What waking the client costs a server: the same programmed work in a closed loop, as fast as it
+/// goes, for a client that sleeps and for one that spins. The truth of a request is its burn and
+/// the protocol's own work: what it costs without a burn while the client spins. Nothing where
+/// server and client have no CPUs of their own.
+fn wake_ups(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
+    const BURNS_US: [u32; 4] = [40, 5, 10, 20];
+    if machine::halves().1.is_none() {
+        return Ok(());
+    }
+    for connections in [1, 4, 16] {
+        let server_cpu_us = |wait: &'static str, burn_us: u32| {
+            let burn = if burn_us == 0 { "1ns".to_owned() } else { format!("{burn_us}us") };
+            let load = Load { connections, rate: None, seconds: 3, sampling: true, wait: Some(wait) };
+            let what = format!("burn {burn}, {connections} connections, {wait}");
+            ask(setting, &what, &["--threads", "1", "--burn", &burn], load)?.number("/cost/server_cpu_us")
+        };
+        let own_us = server_cpu_us("spin", 0)?;
+        for wait in ["spin", "sleep"] {
+            let part = format!("closed loop, {connections} connections, client {wait}s");
+            // For a client that sleeps what it adds is the server's cost of waking it.
+            let near = |share| if wait == "spin" { Bound::Within(share) } else { Bound::Shown };
+            let truth = |burn_us: u32| f64::from(burn_us) + own_us;
+            let mut dearest = None;
+            for burn_us in BURNS_US {
+                let cpu_us = server_cpu_us(wait, burn_us)?;
+                let figure = format!("server CPU per query, burn {burn_us} µs");
+                table.add(&part, &figure, near(0.05), [cpu_us, truth(burn_us)]);
+                if let Some(dearest_us) = dearest {
+                    let figure = format!("burn {burn_us} ÷ burn {}", BURNS_US[0]);
+                    let ratio = truth(burn_us) / truth(BURNS_US[0]);
+                    table.add(&part, &figure, near(0.02), [cpu_us / dearest_us, ratio]);
+                }
+                dearest = dearest.or(Some(cpu_us));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a constant schedule is kept, and what the process uses next to its load threads
+/// meanwhile.
+fn schedule(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
+    for rate in [1_000, RATE] {
+        let load = Load { connections: 16, rate: Some(rate), seconds: 60, sampling: true, wait: None };
+        let part = format!("schedule {rate}/s for {} s", load.seconds);
+        let answer = ask(setting, &part, &[], load)?;
+        let truth = f64::from(rate);
+        table.add(&part, "rate, per second", Bound::Within(0.001), [answer.number("/rate")?, truth]);
+        table.add(&part, "lag p99, µs", LIMIT, [answer.lag_p99_us()?, 200.0]);
+        let outside = answer.outside_load_percent()?;
+        table.add(&part, "CPU outside the load threads, % of a core", LIMIT, [outside, 0.5]);
+        let sampler = answer.number("/cost/sampler_core_share")? * 100.0;
+        table.show(&part, "of it the sampler, % of a core", sampler);
+    }
+    Ok(())
+}
+
+/// Sampling is not to be seen: the median of p99.9 with it is no greater than the greatest without.
+fn recording(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
+    const PAIRS: u32 = 4;
+    let mut p999 = [Vec::new(), Vec::new()];
+    for turn in 0..2 * PAIRS {
+        // on, off, off, on: neither always comes second
+        let sampling = matches!(turn % 4, 0 | 3);
+        let load = Load { connections: 16, rate: Some(RATE), seconds: 8, sampling, wait: None };
+        let what = if sampling { "with sampling" } else { "without sampling" };
+        let answer = ask(setting, what, &["--delay", "constant 500us"], load)?;
+        p999[usize::from(!sampling)].push(answer.number("/kinds/0/response/p999_us")?);
+    }
+    let part = "delay 500us, 10000/s, sampling on and off in turn";
+    let greatest = p999[1].iter().copied().fold(0.0, f64::max);
+    let figure = "response p99.9 with sampling, and the greatest without, µs";
+    table.add(part, figure, LIMIT, [median(p999[0].iter().copied()), greatest]);
+    table.show(part, "response p99.9 without, µs", median(p999[1].iter().copied()));
+    Ok(())
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
 }
 
 #[cfg(test)]
@@ -61,14 +213,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sampling_is_seen_when_its_median_is_beyond_all_that_is_without() {
-        let judged = |on: &[f64], off: &[f64]| {
-            let mut checks = Checks::default();
-            Recording { on: on.to_vec(), off: off.to_vec() }.judge(&mut checks);
-            checks.is_met()
-        };
-        assert!(judged(&[600.0, 610.0, 900.0], &[590.0, 605.0, 615.0]));
-        assert!(!judged(&[620.0, 630.0, 640.0], &[590.0, 605.0, 615.0]));
-        assert!(!judged(&[], &[]));
+    fn waits_at_half_load_are_those_of_the_formula() {
+        let wait = |tail| longest_wait(Duration::from_millis(200), Duration::from_secs(10), 0.5, tail);
+        assert_eq!((wait(0.01), wait(0.001)), (Duration::from_millis(150), Duration::from_millis(195)));
+        assert_eq!(wait(0.05), Duration::ZERO);
+    }
+
+    /// The formula against the queue itself: every arrival of a period, served one after the other.
+    #[test]
+    fn waits_are_those_of_a_queue_that_is_worked_through() {
+        let (service_us, gap_us, freeze_us) = (50_i64, 100_i64, 200_000_i64);
+        let mut free_at = freeze_us;
+        let mut waits: Vec<i64> = (0..100_000)
+            .map(|number| {
+                let due = number * gap_us;
+                let begin = free_at.max(due);
+                free_at = begin + service_us;
+                begin - due
+            })
+            .collect();
+        waits.sort_unstable();
+        assert_eq!((waits[99_000] - 150_000).abs() / 1_000, 0);
+        assert_eq!((waits[99_900] - 195_000).abs() / 1_000, 0);
     }
 }

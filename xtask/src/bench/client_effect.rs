@@ -1,0 +1,160 @@
+//! Bench `client-effect`: does a comparison of servers depend on the client? The same servers,
+//! asked by sysbench, by dbdyno asleep and spinning, and by a spinning dbdyno with more work of its
+//! own.
+
+use anyhow::Result;
+
+use super::hosts::{self, FOR_CLIENTS, Host, SysbenchLoad};
+use super::runs::{self, number};
+use super::table::{Bound, Table};
+use super::{Setting, machine};
+use crate::terminal;
+
+/// Servers by the beginning of their names; the first is the base of all ratios.
+const SERVERS: [&str; 6] = ["mysql-5.6", "mysql-5.7", "mysql-8.0", "mariadb-10.2", "mariadb-11.4", "pg-15"];
+const SECONDS: u32 = 2;
+/// How far a figure may move when the client gets slower.
+const TOLERANCE: f64 = 0.03;
+
+/// dbdyno's test, sysbench's, the connections that ask, and the rows of the table.
+struct Test(&'static str, &'static str, u32, u64);
+
+const TESTS: [Test; 4] = [
+    Test("point-select", "oltp_point_select", 4, 200_000),
+    Test("point-select", "oltp_point_select", 16, 200_000),
+    Test("read-only", "oltp_read_only", 4, 200_000),
+    Test("insert", "oltp_insert", 4, 10_000),
+];
+
+/// Who asks: lines of the section `[host]` in dbdyno's plan, `None` for sysbench.
+const CLIENTS: [(&str, Option<&str>); 5] = [
+    ("sysbench", None),
+    ("sleeping", Some("client_wait = \"sleep\"")),
+    ("spinning", Some("client_wait = \"spin\"")),
+    ("spinning + 2 µs", Some("client_wait = \"spin\"\nclient_work = \"2us\"")),
+    ("spinning + 5 µs", Some("client_wait = \"spin\"\nclient_work = \"5us\"")),
+];
+const SLEEP: usize = 1;
+const SPIN: usize = 2;
+
+/// Server CPU in µs per operation, and operations per second.
+type Sample = [f64; 2];
+
+/// All servers run side by side; in each round every server is asked by every client, in another
+/// order.
+pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
+    let version = hosts::sysbench_version()?;
+    let start = |prefix: &&str| Host::start(setting, prefix, FOR_CLIENTS);
+    let hosts = SERVERS.iter().map(start).collect::<Result<Vec<Host>>>()?;
+    for round in 1..=setting.rounds {
+        for test in &TESTS {
+            let Test(own, _, connections, rows) = *test;
+            let what = format!("{own}, {connections} connections");
+            if !setting.wants(&what) {
+                continue;
+            }
+            setting.note_round(round, &what);
+            let load = SysbenchLoad { tables: 1, rows, threads: connections, seconds: SECONDS };
+            let mut samples = vec![[[0.0; 2]; CLIENTS.len()]; hosts.len()];
+            for (at, (server, client)) in order(round).into_iter().enumerate() {
+                // Tests that only read share a table.
+                if own == "insert" {
+                    hosts[server].prepare(&load)?;
+                } else if at == 0 {
+                    hosts.iter().try_for_each(|host| host.prepare(&load))?;
+                }
+                samples[server][client] = match CLIENTS[client].1 {
+                    None => by_sysbench(&hosts[server], test, &load)?,
+                    Some(lines) => by_dbdyno(setting, &hosts[server], test, lines)?,
+                };
+            }
+            compare(table, &what, &hosts, &samples);
+        }
+    }
+    let titles: Vec<String> = hosts.into_iter().map(|host| host.title).collect();
+    Ok(vec![hosts::servers(&titles), version])
+}
+
+/// One round of a test: what the client does to a server's CPU, and to its ratio to the base.
+fn compare(table: &mut Table, test: &str, hosts: &[Host], samples: &[[Sample; CLIENTS.len()]]) {
+    for (host, of_server) in hosts.iter().zip(samples) {
+        let case = format!("{test}, {}", host.title);
+        let cpu = |client: usize| of_server[client][0];
+        let figure = "server CPU per operation: spinning ÷ sleeping, µs";
+        table.add(&case, figure, Bound::Shown, [cpu(SPIN), cpu(SLEEP)]);
+        for (client, (title, _)) in CLIENTS.iter().enumerate().skip(SPIN + 1) {
+            let figure = format!("the same: {title} ÷ spinning, µs");
+            table.add(&case, &figure, Bound::Within(TOLERANCE), [cpu(client), cpu(SPIN)]);
+        }
+    }
+    for (figure, of) in [("server CPU per operation, µs", 0), ("rate, per second", 1)] {
+        for (client, (title, _)) in CLIENTS.iter().enumerate().take(SPIN + 1) {
+            for (host, of_server) in hosts.iter().zip(samples).skip(1) {
+                let case = format!("{test}, {} ÷ {}", host.title, hosts[0].title);
+                let figure = format!("{figure}, client {title}");
+                table.add(&case, &figure, Bound::Shown, [of_server[client][of], samples[0][client][of]]);
+            }
+        }
+    }
+}
+
+/// Every server with every client, begun elsewhere and turned round from round to round.
+fn order(round: u32) -> Vec<(usize, usize)> {
+    let pairs = (0..CLIENTS.len()).flat_map(|client| (0..SERVERS.len()).map(move |server| (server, client)));
+    let mut pairs: Vec<(usize, usize)> = pairs.collect();
+    let by = round as usize * 7 % pairs.len();
+    pairs.rotate_left(by);
+    if round.is_multiple_of(2) {
+        pairs.reverse();
+    }
+    pairs
+}
+
+/// sysbench's rate, and the CPU time of the server over its whole run by the kernel's account.
+fn by_sysbench(host: &Host, test: &Test, load: &SysbenchLoad) -> Result<Sample> {
+    let before = host.cpu_us()?;
+    let (count, rate) = host.sysbench(test.1, load, &[], "run")?.transactions()?;
+    Ok([(host.cpu_us()? - before) / count, rate])
+}
+
+/// Measures again what came out invalid, as when another program took the client's CPU.
+fn by_dbdyno(setting: &Setting, host: &Host, test: &Test, lines: &str) -> Result<Sample> {
+    const ATTEMPTS: u32 = 5;
+    let Test(own, _, connections, rows) = test;
+    let host_lines = format!("server_cpus = \"{}\"\n{lines}", machine::list(machine::halves().0.as_deref()));
+    let oltp = format!(
+        "tests = [\"{own}\"]\nconnections = [{connections}]\nuse_existing = true\ntables = 1\n\
+         table_size = {rows}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\""
+    );
+    let plan = runs::plan(&host.peer_address, &host_lines, &oltp);
+    let measure = || {
+        let ran = runs::run(setting, &plan)?;
+        let step = ran.step(&format!("{own}.c{connections}"))?;
+        Ok([number(step, "/cost/server_cpu_us")?, number(step, "/rate")?])
+    };
+    for _ in 1..ATTEMPTS {
+        match measure() {
+            Err(error) => terminal::note(&format!("measured again: {error:#}")),
+            sample => return sample,
+        }
+    }
+    measure()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_asks_every_server_by_every_client_in_another_order() {
+        let mut orders: Vec<_> = (1..=4).map(order).collect();
+        for (at, one) in orders.iter().enumerate() {
+            assert!(!orders[..at].contains(one), "round {}", at + 1);
+        }
+        for one in &mut orders {
+            one.sort_unstable();
+            one.dedup();
+            assert_eq!(one.len(), SERVERS.len() * CLIENTS.len());
+        }
+    }
+}

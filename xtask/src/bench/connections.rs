@@ -1,0 +1,76 @@
+//! Bench `connections`: memory and time that 4096 connections take, compared with sysbench on the
+//! same server.
+
+use anyhow::{Context, Result, bail};
+use dbdyno_record::{StepEvent, StepRecord};
+
+use super::hosts::{self, FOR_CLIENTS, Host, SysbenchLoad};
+use super::machine::{ended, on_client_cpus};
+use super::table::{Bound, Table};
+use super::{Setting, in_turn, runs};
+
+const CONNECTIONS: u32 = 4096;
+/// Seconds of load once all are connected.
+const SECONDS: u32 = 10;
+const LOAD: SysbenchLoad = SysbenchLoad { tables: 1, rows: 10_000, threads: CONNECTIONS, seconds: SECONDS };
+/// What both take, and what ours may take of sysbench's.
+const FIGURES: [(&str, Bound); 3] = [
+    ("peak resident memory, MiB", Bound::AtMost(0.15)),
+    ("all connected and ready, s", Bound::AtMost(0.25)),
+    ("queries per second", Bound::Shown),
+];
+
+pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
+    let version = hosts::sysbench_version()?;
+    let host = Host::start(setting, "mariadb-10.11", FOR_CLIENTS)?;
+    host.prepare(&LOAD)?;
+    let what = format!("{}, {CONNECTIONS} connections", host.title);
+    for round in 1..=setting.rounds {
+        setting.note_round(round, &what);
+        let [own, peer] = in_turn(round, |is_own| if is_own { own(setting, &host) } else { peers(&host) })?;
+        for (place, (figure, bound)) in FIGURES.into_iter().enumerate() {
+            table.add(&what, figure, bound, [own[place], peer[place]]);
+        }
+    }
+    Ok(vec![hosts::servers(&[host.title]), version])
+}
+
+fn own(setting: &Setting, host: &Host) -> Result<[f64; 3]> {
+    let oltp = format!(
+        "settle_wait = \"0s\"\ntests = [\"point-select\"]\nconnections = [{CONNECTIONS}]\ntables = 1\n\
+         table_size = {}\ntime = \"{SECONDS}s\"",
+        LOAD.rows
+    );
+    let ran = runs::run(setting, &runs::plan(&host.address, "", &oltp))?;
+    let step = format!("point-select.c{CONNECTIONS}");
+    let record = ran.record(&step)?;
+    if let Some(reason) = record.invalid_reasons().first() {
+        bail!("the step is invalid: {reason}");
+    }
+    // A client that was the limit is no fault here: the rate is only shown.
+    let rate = runs::number(ran.any_step(&step)?, "/rate")?;
+    Ok([ran.peak_bytes / f64::from(1 << 20), ready_seconds(&record)?, rate])
+}
+
+/// From the first connection to when all are ready.
+fn ready_seconds(record: &StepRecord) -> Result<f64> {
+    let found = record.events.iter().find_map(|event| match event {
+        StepEvent::Barrier { connect_us, connections, .. } => Some((*connect_us, *connections)),
+        _ => None,
+    });
+    match found {
+        Some((connect_us, CONNECTIONS)) => Ok(connect_us as f64 / 1e6),
+        Some((_, connections)) => bail!("{connections} connections came to the barrier, not {CONNECTIONS}"),
+        None => bail!("the step never came to its barrier"),
+    }
+}
+
+/// sysbench says the first before it opens a connection, and the second when all threads have
+/// theirs and have prepared.
+fn peers(host: &Host) -> Result<[f64; 3]> {
+    let line = host.words("oltp_point_select", &LOAD, &[], "run");
+    let ended = ended(on_client_cpus("sysbench").args(line))?;
+    let ready = ended.seconds_between("Initializing worker threads", "Threads started!");
+    let ready = ready.context("sysbench did not say when its threads started")?;
+    Ok([ended.peak_bytes / f64::from(1 << 20), ready, ended.transactions()?.1])
+}

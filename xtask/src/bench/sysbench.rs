@@ -1,0 +1,175 @@
+//! Bench `sysbench`: client CPU and rate of OLTP transactions and of scripts, compared with
+//! sysbench and pgbench on the same server, and with a bare epoll loop.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::hosts::{self, FOR_CLIENTS, Host, PEER_DATABASE, SysbenchLoad};
+use super::machine::{ended, on_client_cpus};
+use super::runs::{self, number};
+use super::table::{Bound, Table};
+use super::{Setting, in_turn};
+use crate::command::output;
+
+const SECONDS: u32 = 5;
+const LOAD: SysbenchLoad = SysbenchLoad { tables: 1, rows: 10_000, threads: 1, seconds: SECONDS };
+const SERVERS: [&str; 2] = ["mariadb-10.11", "pg-15"];
+/// Client CPU over that of the bare loop, at most, and the connections for which that is asked.
+const MOST_OVER_FLOOR: f64 = 1.25;
+const FLOOR_ASKED_AT: u32 = 16;
+
+/// One kind of transaction at one concurrency.
+struct Case {
+    /// dbdyno's test; `None` for a script, which dbdyno runs by the other's own command line.
+    own: Option<&'static str>,
+    /// The other program, and its test.
+    program: &'static str,
+    peer: &'static str,
+    /// Options of the plan's workload, and the same for sysbench.
+    options: &'static str,
+    peer_options: &'static [&'static str],
+    connections: u32,
+    /// Client CPU over the other's, at most.
+    most_cpu: f64,
+    /// Rate over the other's, at least.
+    least_rate: Option<f64>,
+}
+
+const fn step(own: &'static str, peer: &'static str, connections: u32) -> Case {
+    let (program, options, peer_options) = ("sysbench", "", &[] as &[&str]);
+    let (own, most_cpu, least_rate) = (Some(own), 0.70, None);
+    Case { own, program, peer, options, peer_options, connections, most_cpu, least_rate }
+}
+
+const fn point(connections: u32, most_cpu: f64, least_rate: Option<f64>) -> Case {
+    Case { most_cpu, least_rate, ..step("point-select", "oltp_point_select", connections) }
+}
+
+const fn script(peer: &'static str) -> Case {
+    Case { own: None, most_cpu: 0.80, least_rate: Some(1.0), ..step("", peer, 16) }
+}
+
+const CASES: &[Case] = &[
+    point(1, 0.75, None),
+    point(16, 0.60, Some(1.10)),
+    point(64, 0.60, Some(1.10)),
+    step("read-write", "oltp_read_write", 1),
+    step("read-write", "oltp_read_write", 16),
+    step("read-write", "oltp_read_write", 64),
+    // Simple ranges of 100 rows alone, each a transaction of its own.
+    Case {
+        options: "point_selects = 0\nsum_ranges = 0\norder_ranges = 0\ndistinct_ranges = 0\nskip_trx = true\n",
+        peer_options: &[
+            "--point-selects=0",
+            "--sum-ranges=0",
+            "--order-ranges=0",
+            "--distinct-ranges=0",
+            "--skip-trx=on",
+        ],
+        ..step("read-only", "oltp_read_only", 16)
+    },
+    step("update-index", "oltp_update_index", 16),
+    step("update-non-index", "oltp_update_non_index", 16),
+    step("insert", "oltp_insert", 16),
+    script("oltp_point_select"),
+    script("oltp_read_write"),
+    Case { program: "pgbench", most_cpu: 0.90, ..script("select-only") },
+];
+
+impl Case {
+    fn what(&self, host: &Host) -> String {
+        let Self { program, peer, connections, .. } = self;
+        let own = self.own.map_or_else(|| format!("{program} script {peer}"), str::to_owned);
+        let ranges = if self.options.is_empty() { "" } else { " of simple ranges" };
+        format!("{}, {own}{ranges}, {connections} connections", host.title)
+    }
+
+    fn is_of(&self, host: &Host) -> bool {
+        self.program != "pgbench" || !host.is_mysql
+    }
+
+    fn load(&self) -> SysbenchLoad {
+        SysbenchLoad { threads: self.connections, ..LOAD }
+    }
+}
+
+pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
+    let version = hosts::sysbench_version()?;
+    let bare_loop = runs::built_example("epoll_floor")?;
+    let mut titles = Vec::new();
+    for prefix in SERVERS {
+        let host = Host::start(setting, prefix, FOR_CLIENTS)?;
+        let cases = CASES.iter().filter(|case| case.is_of(&host) && setting.wants(&case.what(&host)));
+        let cases: Vec<&Case> = cases.collect();
+        for round in 1..=setting.rounds {
+            for case in &cases {
+                let what = case.what(&host);
+                setting.note_round(round, &what);
+                let [own, peer] = in_turn(round, |is_own| measured(setting, &host, case, is_own))?;
+                table.add(&what, "client CPU, µs", Bound::AtMost(case.most_cpu), [own[0], peer[0]]);
+                let least = case.least_rate.map_or(Bound::Shown, Bound::AtLeast);
+                table.add(&what, "rate, per second", least, [own[1], peer[1]]);
+                if host.is_mysql && case.peer == "oltp_point_select" && case.own.is_some() {
+                    let is_asked = case.connections == FLOOR_ASKED_AT;
+                    let most = if is_asked { Bound::AtMost(MOST_OVER_FLOOR) } else { Bound::Shown };
+                    let floor = floor(&bare_loop, &host, case.connections)?;
+                    table.add(&what, "client CPU, over that of a bare loop, µs", most, [own[0], floor]);
+                }
+            }
+        }
+        titles.push(host.title);
+    }
+    Ok(vec![hosts::servers(&titles), version])
+}
+
+/// Client CPU in µs per transaction, and transactions per second.
+fn measured(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result<[f64; 2]> {
+    if case.program == "pgbench" {
+        let line = format!("-i -q -s 1 -h {} -U postgres {PEER_DATABASE}", host.socket);
+        ended(Command::new("pgbench").args(line.split(' ')))?;
+    } else {
+        host.prepare(&LOAD)?;
+    }
+    if let (true, Some(test)) = (is_own, case.own) {
+        let step = by_plan(setting, host, case, test)?;
+        return Ok([number(&step, "/cost/client_cpu_us")?, number(&step, "/rate")?]);
+    }
+    let mut line = on_client_cpus(if is_own { setting.dbdyno.as_os_str() } else { case.program.as_ref() });
+    if is_own {
+        line.args(["--quiet", case.program]);
+    }
+    if case.program == "pgbench" {
+        let Case { connections, peer, .. } = case;
+        let options = format!("-n -h {} -U postgres -M prepared -b {peer}", host.socket);
+        let load = format!("-c {connections} -j 4 -T {SECONDS} {PEER_DATABASE}");
+        line.args(options.split(' ')).args(load.split(' '));
+    } else {
+        line.args(host.words(case.peer, &case.load(), case.peer_options, "run"));
+    }
+    let ended = ended(&line)?;
+    let (count, rate) = ended.transactions()?;
+    Ok([ended.cpu_us / count, rate])
+}
+
+/// The step in the report, on the table that sysbench has made.
+fn by_plan(setting: &Setting, host: &Host, case: &Case, test: &str) -> Result<Value> {
+    let Case { connections, options, .. } = case;
+    let oltp = format!(
+        "tests = [\"{test}\"]\nconnections = [{connections}]\nuse_existing = true\ntables = 1\n\
+         table_size = {}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n{options}",
+        LOAD.rows
+    );
+    let ran = runs::run(setting, &runs::plan(&host.peer_address, "", &oltp))?;
+    Ok(ran.step(&format!("{test}.c{connections}"))?.clone())
+}
+
+/// Client CPU of the bare loop, in µs per query, on as many connections, pinned as the others are.
+fn floor(bare_loop: &Path, host: &Host, connections: u32) -> Result<f64> {
+    let mut line = on_client_cpus(bare_loop);
+    line.args([&host.socket, PEER_DATABASE]).args([connections, SECONDS].map(|number| number.to_string()));
+    let said: Value = serde_json::from_str(&output(&mut line)?)?;
+    Ok(number(&said, "/cpu_us")? / number(&said, "/queries")?)
+}

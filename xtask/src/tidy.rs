@@ -1,0 +1,152 @@
+//! Rules about the repository that no tool of the field checks, as tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use crate::places;
+
+/// Why product code names a database product that is not its own, and the files where, below
+/// `crates`. The list only gets shorter.
+const NAME_PRODUCTS: &str = "
+the lists of products: analyse/src/parity/products/mod.rs drivers/src/products.rs plan/src/products/mod.rs
+    provision/src/families.rs
+keys of plans: plan/src/model/mod.rs
+old records, which do not say what is embedded: analyse/src/readings/measured.rs
+processes that outlive the first one of a killed server: provision/src/datadir.rs
+names that makers of builds use, and what some builds need: fetch/src/files/maven.rs fetch/src/files/tools.rs
+names of one product that others use or show: cli/src/commands/servers/table.rs drivers/src/null/mod.rs
+speaks protocols, and shares no code with drivers: cli/src/args/known_answer.rs
+    cli/src/commands/known_answer.rs cli/src/doctor/calibrate.rs known-answer/src/behaviour.rs
+    known-answer/src/fault.rs known-answer/src/listen.rs known-answer/src/protocol.rs
+    known-answer/src/session.rs
+words of sysbench and pgbench, which name products: cli/src/pgbench/invocation.rs cli/src/pgbench/mod.rs
+    cli/src/sysbench/command_line.rs cli/src/sysbench/invocation.rs workloads/src/pgbench/mod.rs
+    workloads/src/sysbench/host.rs workloads/src/sysbench/options.rs
+words of a message or a page: cli/src/commands/cards.rs cli/src/commands/init.rs
+    cli/src/commands/manual.rs cli/src/option_files.rs provision/src/error.rs
+    workloads/src/insert_benchmark/check.rs workloads/src/oltp/option_words.rs
+";
+
+/// The folders of products, or of families that are served alike, each with all its names.
+const PRODUCTS: [(&str, &[&str]); 3] = [
+    ("mysql", &["mysql", "mariadb", "percona", "perconaserver"]),
+    ("postgres", &["postgres", "postgresql"]),
+    ("sqlite", &["sqlite"]),
+];
+
+/// Path below `crates` and text of each file of product code.
+fn product_code() -> Vec<(String, String)> {
+    fn read(folder: &Path, found: &mut Vec<(String, String)>) {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.strip_prefix(places::root().join("crates")).unwrap().display().to_string();
+            let is_of_tests = ["/tests", "_tests.rs", "/fixture", "/node_modules", "/examples"];
+            if is_of_tests.iter().any(|part| name.contains(part)) {
+                continue;
+            }
+            match path.is_dir() {
+                true => read(&path, found),
+                false if name.ends_with(".rs") => found.push((name, fs::read_to_string(&path).unwrap())),
+                false => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    read(&places::root().join("crates"), &mut found);
+    assert!(found.len() > 50, "the sources were not found");
+    found
+}
+
+/// The first line that names a product outside its folders, also as one of several words in a name
+/// (`is_mysql`). Comments, `mod postgres;` and what is for tests only do not count.
+fn names_product<'a>(path: &str, text: &'a str) -> Option<&'a str> {
+    let foreign = PRODUCTS.iter().filter(|(folder, _)| {
+        !path.contains(&format!("/{folder}/")) && !path.ends_with(&format!("/{folder}.rs"))
+    });
+    let names: Vec<&str> = foreign.flat_map(|(_, names)| *names).copied().collect();
+    let product = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let mut is_test = false;
+    product.lines().find(|line| {
+        let code = line.trim_start();
+        let was_test = std::mem::replace(&mut is_test, code.starts_with("#[cfg(test)]"));
+        let mut words = code.split(|sign: char| !sign.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
+        let is_module = code.trim_start_matches("pub ").trim_start_matches("pub(crate) ").starts_with("mod ");
+        !is_module && !was_test && !code.starts_with("//") && words.any(|word| names.contains(&&*word))
+    })
+}
+
+#[test]
+fn no_product_code_outside_its_folders_names_a_product() {
+    let listed = NAME_PRODUCTS.split_whitespace().filter(|word| word.ends_with(".rs"));
+    let code = product_code();
+    let named = code.iter().filter(|(path, text)| names_product(path, text).is_some());
+    let found: BTreeSet<&str> = named.map(|(path, _)| path.as_str()).collect();
+    // Left: names a product and is not listed. Right: is listed and need not be.
+    assert_eq!(found, listed.collect(), "product code names a product, or need not be listed");
+}
+
+#[test]
+fn a_product_that_is_named_elsewhere_is_found() {
+    let named = |path, text| names_product(path, text).is_some();
+    assert!(named("cli/src/a.rs", "fn run() {}\nlet x = \"MariaDB\";"));
+    assert!(named("cli/src/a.rs", "#[cfg(test)]\nmod fake;\nfn is_mysql() {}"));
+    assert!(!named("cli/src/a.rs", "// PostgreSQL\nlet x = \"postgress\";\n#[cfg(test)]\nfn postgres() {}"));
+    assert!(!named("drivers/src/lib.rs", "pub mod postgres;"));
+    assert!(!named("drivers/src/postgres/mod.rs", "pub struct Postgres;"));
+}
+
+/// A crate's name without `dbdyno-`, and what it imports of ours.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+fn imports_of_manifests() -> Imports {
+    let crates = fs::read_dir(places::root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let imports = |path: std::path::PathBuf| {
+        let manifest: toml::Table =
+            fs::read_to_string(path.join("Cargo.toml")).unwrap().parse().expect("a manifest");
+        let ours = manifest["dependencies"].as_table().unwrap().keys();
+        let ours = ours.filter_map(|name| name.strip_prefix("dbdyno-")).map(str::to_owned).collect();
+        (path.file_name().unwrap().to_str().unwrap().to_owned(), ours)
+    };
+    crates.map(imports).collect()
+}
+
+/// The table as it is in the page. `all` means every other crate of `known`.
+fn imports_of_page(page: &str, known: &Imports) -> Imports {
+    let (_, section) = page.split_once("## The import table").expect("the section of the table");
+    let rows = section.lines().skip_while(|line| !line.starts_with('|'));
+    let rows = rows.take_while(|line| line.starts_with('|')).skip(2);
+    let row = |row: &str| {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, _, list] = cells[..] else { panic!("a row without three cells: {row}") };
+        let names = match list {
+            "all" => known.keys().filter(|other| *other != name).cloned().collect(),
+            "–" => BTreeSet::new(),
+            _ => list.split(", ").map(str::to_owned).collect(),
+        };
+        (name.to_owned(), names)
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn the_import_table_is_what_the_manifests_say() {
+    let real = imports_of_manifests();
+    let page = fs::read_to_string(places::root().join("ARCHITECTURE.md")).unwrap();
+    assert_eq!(imports_of_page(&page, &real), real, "ARCHITECTURE.md, and what each Cargo.toml says");
+}
+
+/// One version of what we name ourselves, for a small binary, and a reason for each. That crates
+/// take it from the workspace, and that it is used, is in deny.toml.
+#[test]
+fn every_dependency_has_a_reason_and_one_version() {
+    let read = |name: &str| fs::read_to_string(places::root().join(name)).unwrap();
+    let (manifest, lock) = (read("Cargo.toml"), read("Cargo.lock"));
+    let (_, section) = manifest.split_once("[workspace.dependencies]\n").unwrap();
+    for line in section.lines().take_while(|line| !line.starts_with('[')).filter(|line| line.contains(" = "))
+    {
+        let (name, _) = line.split_once(" = ").unwrap();
+        assert!(line.contains("path = ") || line.contains(" # "), "Cargo.toml: no reason for {line}");
+        let versions = lock.matches(&format!("[[package]]\nname = \"{name}\"\n")).count();
+        assert_eq!(versions, 1, "Cargo.lock: versions of {name}");
+    }
+}
