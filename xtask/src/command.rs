@@ -56,7 +56,7 @@ fn shown(command: &Command) -> String {
 
 /// Builds dbdyno in release; returns where it lies.
 pub(crate) fn built_dbdyno() -> Result<PathBuf> {
-    run(&mut cargo(&["build", "--locked", "--release", "--package", "dbdyno"]))?;
+    run(&mut cargo(&["build", "--locked", "--release", "--package", "dbdyno", "--features", "full"]))?;
     Ok(places::target().join("release/dbdyno"))
 }
 

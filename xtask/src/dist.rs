@@ -157,7 +157,8 @@ impl Arch {
     /// and perf find them there by the name that it has of them.
     fn build(self) -> Result<PathBuf> {
         let triple = self.triple();
-        let mut command = cargo(&["build", "--locked", "--package", "dbdyno", "--profile", "dist"]);
+        let mut command =
+            cargo(&["build", "--locked", "--profile", "dist", "--package", "dbdyno", "--features", "full"]);
         let variable = triple.replace('-', "_");
         // glibc within the binary: it runs on any Linux, whatever libraries that has. At a fixed
         // address it needs no relocations.

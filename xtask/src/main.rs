@@ -16,7 +16,6 @@ mod terminal;
 mod test;
 #[cfg(test)]
 mod tidy;
-#[allow(dead_code, reason = "what checks the repository is called by `cargo xtask test`")]
 mod tools;
 
 use std::process::ExitCode;

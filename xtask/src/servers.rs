@@ -142,7 +142,8 @@ mod tests {
             let text = if plan.is_file() { std::fs::read_to_string(&plan).unwrap() } else { continue };
             let named = text.lines().filter_map(|line| line.strip_prefix("server = \"")?.strip_suffix('"'));
             for name in named.filter(|name| *name != "sqlite") {
-                let is_got = [FIRST.as_slice(), &REST].concat().contains(&name) || fetch::by_name(name).unwrap().untested;
+                let is_got = [FIRST.as_slice(), &REST].concat().contains(&name)
+                    || fetch::by_name(name).unwrap().untested;
                 assert!(is_got, "{}: {name}", plan.display());
             }
         }

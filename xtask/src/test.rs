@@ -149,8 +149,7 @@ fn tests(words: &[&str]) -> Result<()> {
     let named = |wanted: fn(&str) -> bool| {
         programs.iter().filter(move |name| wanted(name)).flat_map(|name| ["--test", name])
     };
-    let library: Vec<&str> =
-        ["--lib", "--bins"].into_iter().chain(named(|name| name != WAITING)).collect();
+    let library: Vec<&str> = ["--lib", "--bins"].into_iter().chain(named(|name| name != WAITING)).collect();
     let command: Vec<&str> = named(|name| name == WAITING).collect();
     let results = [(library, cpus), (command, cpus + WAITING_THREADS)].map(|(targets, threads)| {
         let mut command =

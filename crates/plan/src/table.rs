@@ -21,7 +21,9 @@ impl TableError {
 
 /// The sentence for what a build of dbdyno leaves out, with the command that builds it in.
 pub fn built_without(what: &str, feature: &str) -> String {
-    format!("this dbdyno was built without {what}; `cargo run --release --features {feature} -- ...` has them")
+    format!(
+        "this dbdyno was built without {what}; `cargo run --release --features {feature} -- ...` has them"
+    )
 }
 
 impl<'a> Table<'a> {

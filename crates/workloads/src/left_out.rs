@@ -8,13 +8,14 @@ use schemars::{Schema, SchemaGenerator};
 use crate::{AnyWorkload, Cards, Context, Kind, Result, Surroundings};
 
 /// A workload that needs a feature of Cargo which is off.
-pub struct LeftOut {
+pub(crate) struct LeftOut {
     name: &'static str,
     what: &'static str,
     feature: &'static str,
 }
 
-pub const SYSBENCH: LeftOut = LeftOut { name: "sysbench", what: "sysbench scripts", feature: "scripts" };
+pub(crate) const SYSBENCH: LeftOut =
+    LeftOut { name: "sysbench", what: "sysbench scripts", feature: "scripts" };
 
 impl WorkloadKind for LeftOut {
     fn name(&self) -> &'static str {

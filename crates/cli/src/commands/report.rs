@@ -10,7 +10,7 @@ use dbdyno_report::{
 };
 
 use crate::args::{DEFAULT_OUT, ReportArgs, Style};
-use crate::commands::list::is_run;
+use crate::commands::list::{is_run, run_dirs};
 #[cfg(feature = "parquet")]
 use crate::commands::parquet;
 use crate::commands::site::Site;
