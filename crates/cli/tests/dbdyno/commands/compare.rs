@@ -1,13 +1,11 @@
 //! `dbdyno compare` from outside: what it prints and how it ends.
 
-use crate::commands::{TWO_VARIANTS, plan};
+use crate::commands::{TWO_VARIANTS, short_plan};
 use crate::support::Desk;
 
 /// Variants of one run under two names, three blocks.
 fn three_blocks(desk: &Desk) -> String {
-    let text = plan(TWO_VARIANTS, "read_write_time = \"1s\"\nrates = [100]");
-    let text =
-        text.replacen("rates = [100]\n", "", 1).replace("name = \"test\"", "name = \"test\"\nblocks = 3");
+    let text = short_plan(TWO_VARIANTS).replace("name = \"test\"", "name = \"test\"\nblocks = 3");
     desk.write("p.toml", &text);
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     format!("runs/{}", desk.run_dir().file_name().unwrap().to_str().unwrap())
@@ -27,7 +25,7 @@ fn two_variants_of_a_run_have_a_table_and_a_status() {
     let json = desk.dbdyno(&["compare", &rollback, &wal, "--format", "json", "--fail-on", "never"]);
     let value: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(value["paired"], true);
-    assert_eq!(value["steps"].as_array().unwrap().len(), 6);
+    assert_eq!(value["steps"].as_array().unwrap().len(), 3);
 
     // The status is that of the verdicts, whichever way round.
     let slower = |base: &str, new: &str| {
@@ -64,7 +62,7 @@ fn what_cannot_be_compared_says_why(desk: &Desk, run: &str) {
 fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
     let desk = Desk::new();
     let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
-    let text = plan(variant, "read_write_time = \"1s\"");
+    let text = short_plan(variant);
     for (out, seed) in [("one", 1), ("two", 2)] {
         desk.write("p.toml", &text.replace("name = \"test\"", &format!("name = \"test\"\nseed = {seed}")));
         desk.dbdyno(&["run", "p.toml", "--out", out]).expect_ok();
@@ -94,8 +92,8 @@ fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
 fn runs_that_another_client_has_measured_are_not_alike() {
     let desk = Desk::new();
     let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
-    desk.write("p.toml", &plan(variant, "read_write_time = \"1s\""));
-    let settle = "workload.insert-benchmark.settle_wait=1s";
+    desk.write("p.toml", &short_plan(variant));
+    let settle = "workload.oltp.settle_wait=1s";
     let runs = [
         ["--out", "one", "--set", "blocks=1"],
         ["--out", "two", "--set", "host.sampling=false"],
@@ -108,7 +106,7 @@ fn runs_that_another_client_has_measured_are_not_alike() {
     });
     let compare = |new: &str| desk.dbdyno(&["compare", &one, new]).err;
     insta::assert_snapshot!(compare(&two), @"error: the runs are not comparable: host.sampling true and false; --anyway compares them anyway");
-    insta::assert_snapshot!(compare(&three), @r#"error: the runs are not comparable: insert-benchmark.settle.wait "0s" and "1s"; --anyway compares them anyway"#);
+    insta::assert_snapshot!(compare(&three), @r#"error: the runs are not comparable: oltp.settle.wait "0s" and "1s"; --anyway compares them anyway"#);
     let history = desk.dbdyno(&["history", &one, &two]);
     insta::assert_snapshot!(history.err, @"error: the runs are not comparable: host.sampling true and false; --anyway compares them anyway");
 }

@@ -7,19 +7,30 @@ use dbdyno_record::{CellId, Check, HostCalibration, Run, RunEvent};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::commands::{TWO_VARIANTS, plan};
+use crate::commands::TWO_VARIANTS;
 use crate::support::blocks::{complete, measured, whole};
 use crate::support::{Desk, findings, texts, wait_for};
 
-fn write_plan(desk: &Desk, blocks: u32, seconds: u32) {
-    let text = plan(TWO_VARIANTS, &format!("read_write_time = \"{seconds}s\""));
-    desk.write("p.toml", &text.replace("name = \"test\"", &format!("name = \"test\"\nblocks = {blocks}")));
+/// A step of so many operations, which is soon over.
+const SHORT: &str = "events = 100";
+
+/// A step of some seconds, whose client sleeps most of the time.
+fn seconds(seconds: u32) -> String {
+    format!("pace = \"constant\"\nrates = [100]\ntime = \"{seconds}s\"")
+}
+
+fn write_plan(desk: &Desk, blocks: u32, length: &str) {
+    let workload = "tests = [\"update-index\"]\ntable_size = 200\nconnections = [1]\nsettle_wait = \"0s\"";
+    let text = format!(
+        "name = \"test\"\nblocks = {blocks}\n{TWO_VARIANTS}\n[workload.oltp]\n{workload}\n{length}\n"
+    );
+    desk.write("p.toml", &text);
 }
 
 /// What the last check of each cell found in the tables.
 fn checks(run: &Run) -> Vec<(CellId, Vec<Check>)> {
     let check = |cell: &dbdyno_record::CellRecord| {
-        let step = cell.steps.iter().find(|step| step.name == "l.i2").unwrap();
+        let step = cell.steps.iter().find(|step| step.name == "update-index.c1").unwrap();
         let checks = step.checks().into_iter().cloned().map(|check| Check { duration_us: 0, ..check });
         (cell.id.clone(), checks.collect())
     };
@@ -29,7 +40,7 @@ fn checks(run: &Run) -> Vec<(CellId, Vec<Check>)> {
 #[test]
 fn blocks_on_two_machines_are_one_run_with_the_cells_and_the_rows_of_a_run_on_one() {
     let desk = Desk::new();
-    write_plan(&desk, 4, 1);
+    write_plan(&desk, 4, SHORT);
     let ended = desk.dbdyno(&["run", "p.toml", "--on", "local:2"]);
     ended.expect_ok();
     assert!(ended.out.contains("4 blocks on 2 machines"), "{}", ended.out);
@@ -44,7 +55,7 @@ fn blocks_on_two_machines_are_one_run_with_the_cells_and_the_rows_of_a_run_on_on
     let is_measured =
         |(_, of): (_, &HostCalibration)| of.cpu_operations_per_second > 0.0 && of.fsync_us.is_some();
     assert_eq!((calibrations.len(), calibrations.clone().all(is_measured)), (2, true));
-    let step = found.workloads[0].judged_steps().find(|step| step.name == "l.i0").unwrap();
+    let step = found.workloads[0].judged_steps().find(|step| step.name == "update-index.c1").unwrap();
     let (_, by_machine) = step.by_machine().next().unwrap();
     assert_eq!(by_machine.machines.iter().map(|of| of.blocks).sum::<usize>(), 4);
 
@@ -70,7 +81,7 @@ fn task_of(run: &Path, machine: &str, block: u32) -> Pid {
 #[test]
 fn a_block_whose_task_is_killed_is_run_again_on_another_machine() {
     let desk = Desk::new();
-    write_plan(&desk, 2, 3);
+    write_plan(&desk, 2, &seconds(3));
     let running = desk.start(&mut desk.command(&["run", "p.toml", "--on", "local:2"]));
     let dir = desk.run_dir();
     kill(task_of(&dir, "local-1", 1), Signal::SIGKILL).unwrap();
@@ -85,7 +96,7 @@ fn a_block_whose_task_is_killed_is_run_again_on_another_machine() {
 #[test]
 fn a_fleet_whose_conductor_was_killed_goes_on_with_the_blocks_that_lack() {
     let desk = Desk::new();
-    write_plan(&desk, 5, 1);
+    write_plan(&desk, 5, &seconds(1));
     let running = desk.start(&mut desk.command(&["run", "p.toml", "--on", "local:2"]));
     let dir = desk.run_dir();
     wait_for("a complete block", || (!complete(&dir).is_empty()).then_some(()));
@@ -109,7 +120,7 @@ fn a_fleet_whose_conductor_was_killed_goes_on_with_the_blocks_that_lack() {
 #[test]
 fn a_fleet_that_is_interrupted_ends_its_tasks_and_keeps_no_part_of_a_block() {
     let desk = Desk::new();
-    write_plan(&desk, 2, 20);
+    write_plan(&desk, 2, &seconds(20));
     let running = desk.start(&mut desk.command(&["run", "p.toml", "--on", "local:2"]));
     let dir = desk.run_dir();
     let tasks = [task_of(&dir, "local-1", 1), task_of(&dir, "local-2", 2)];
@@ -142,7 +153,7 @@ fn on_slurm(desk: &Desk, more: &[&str]) -> crate::support::Ended {
 #[test]
 fn on_slurm_each_block_has_a_node_of_the_default_partition_for_itself() {
     let desk = Desk::new();
-    write_plan(&desk, 2, 1);
+    write_plan(&desk, 2, SHORT);
     let asked = slurm(&desk, "echo 'n1 2 perf*'; echo 'n2 2 perf*'; echo 'n3 2 others'");
     on_slurm(&desk, &[]).expect_ok();
     let run = whole(&desk.run_dir());
@@ -157,7 +168,7 @@ fn on_slurm_each_block_has_a_node_of_the_default_partition_for_itself() {
 /// Runs two blocks on two nodes, the second of which has another CPU; which of them begins first is
 /// chance.
 fn on_unlike_nodes(desk: &Desk, unlike_machines: &str) -> Run {
-    write_plan(desk, 2, 1);
+    write_plan(desk, 2, SHORT);
     slurm(desk, "echo 'n1 2 perf*'; echo 'n2 2 perf*'");
     desk.write("cpuinfo", "model name : another\n");
     let words = "node=; while [ \"${1#--}\" != \"$1\" ]; do [ $1 != --nodelist=n2 ] || node=n2; shift; done";
@@ -198,7 +209,7 @@ fn machines_of_two_classes_measure_where_the_plan_lets_them() {
 #[test]
 fn a_block_that_is_lost_again_and_again_ends_the_run_with_what_its_task_said() {
     let desk = Desk::new();
-    write_plan(&desk, 2, 1);
+    write_plan(&desk, 2, SHORT);
     slurm(&desk, "echo 'n1 2 perf*'");
     desk.write_program("bin/srun", "echo 'srun: error: the node is down' >&2; exit 1");
     let ended = on_slurm(&desk, &[]);
@@ -211,7 +222,7 @@ fn a_block_that_is_lost_again_and_again_ends_the_run_with_what_its_task_said() {
 #[test]
 fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
     let desk = Desk::new();
-    write_plan(&desk, 3, 1);
+    write_plan(&desk, 3, SHORT);
     slurm(&desk, "echo 'n3 2 others'");
     let said = desk.refusal(&on_slurm(&desk, &[]));
     insta::assert_snapshot!(said, @"exit 3: error: no node of the default partition is idle; see sinfo; wait, or name another partition with --on slurm:PARTITION");
@@ -221,8 +232,8 @@ fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
 #[test]
 fn a_budget_of_two_machines_adds_blocks_after_all_before_have_ended() {
     let desk = Desk::new();
-    write_plan(&desk, 3, 1);
-    let ended = desk.dbdyno(&["run", "p.toml", "--on", "local:2", "--budget", "25s"]);
+    write_plan(&desk, 3, SHORT);
+    let ended = desk.dbdyno(&["run", "p.toml", "--on", "local:2", "--budget", "10s"]);
     ended.expect_ok();
     let run = whole(&desk.run_dir());
     let mut blocks = 3;
@@ -243,5 +254,5 @@ fn a_budget_of_two_machines_adds_blocks_after_all_before_have_ended() {
     let measured: BTreeSet<u32> = measured(&run).into_iter().map(|(block, _)| block).collect();
     assert!(measured.into_iter().eq(1..=blocks));
     let budget = findings(&desk.run_dir()).run.budget.unwrap();
-    assert_eq!((budget.further_blocks, budget.seconds), (blocks - 3, 25.0));
+    assert_eq!((budget.further_blocks, budget.seconds), (blocks - 3, 10.0));
 }

@@ -286,7 +286,7 @@ fn drivers_metrics_servers_and_runs_are_listed_for_programs_too() {
     assert_eq!(listed("servers")["servers"].as_array().unwrap().len(), 0);
     assert_eq!(listed("runs"), serde_json::json!({ "schema": 1, "runs": [] }));
     let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\n";
-    desk.write("p.toml", &crate::commands::plan(variant, "read_write_time = \"1s\""));
+    desk.write("p.toml", &crate::commands::short_plan(variant));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     std::fs::create_dir_all(desk.path("runs/0-broken")).unwrap();
     desk.write("runs/0-broken/manifest.json", "{");

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use dbdyno_record::{Outcome, Run, RunEvent};
 
-use crate::commands::{TWO_VARIANTS, plan};
+use crate::commands::{TWO_VARIANTS, short_plan};
 use crate::support::{Desk, Ended};
 
 /// `dbdyno ARGS > /dev/full`.
@@ -18,7 +18,7 @@ fn into_a_full_disk(desk: &Desk, args: &[&str]) -> Ended {
 #[test]
 fn a_run_goes_on_when_the_reader_of_its_messages_goes_away() {
     let desk = Desk::new();
-    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
+    desk.write("p.toml", &short_plan(TWO_VARIANTS));
     let mut command = desk.command(&["run", "p.toml"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stderr.take());
@@ -32,7 +32,7 @@ fn a_run_goes_on_when_the_reader_of_its_messages_goes_away() {
 #[test]
 fn results_that_a_full_disk_did_not_take_are_an_error() {
     let desk = Desk::new();
-    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
+    desk.write("p.toml", &short_plan(TWO_VARIANTS));
     let ended = into_a_full_disk(&desk, &["run", "p.toml"]);
     ended.expect_ok();
     let warning = "warning: cannot write to standard output: No space left on device (os error 28); what it holds is not whole";

@@ -59,6 +59,14 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
+/// A plan named `test` whose only step that measures is over as soon as it has begun.
+fn short_plan(variants: &str) -> String {
+    format!(
+        "name = \"test\"\n{variants}\n[workload.oltp]\ntests = [\"point-select\"]\ntable_size = 50\n\
+         connections = [1]\nevents = 10\nsettle_wait = \"0s\"\n"
+    )
+}
+
 impl crate::support::Desk {
     /// Writes a shell script that others run. A process of its own writes it: as long as anybody
     /// has a program open for writing the kernel refuses to run it, and a process that another test

@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use crate::commands::{TWO_VARIANTS, plan};
+use crate::commands::{TWO_VARIANTS, short_plan};
 use crate::support::Desk;
 
 #[test]
 fn json_and_output_are_taken_by_either_name() {
     let desk = Desk::new();
-    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
+    desk.write("p.toml", &short_plan(TWO_VARIANTS));
     desk.dbdyno(&["run", "p.toml", "--output", "runs"]).expect_ok();
     let dir = desk.run_dir().display().to_string();
     let json = |args: &[&str]| -> Value {

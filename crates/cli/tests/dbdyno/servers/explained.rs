@@ -17,9 +17,10 @@ fn difference(statement: &str, base: &str, variant: &str) -> PlanDifference {
 fn statements_whose_plans_differ_are_named_with_both_plans() {
     let desk = Desk::new();
     let role = format!("CREATE ROLE without_index LOGIN CREATEDB PASSWORD '{PASSWORD}'");
-    let settings = ["enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan"];
-    let settings = settings.map(|name| format!("ALTER ROLE without_index SET {name} = off"));
-    [role].iter().chain(&settings).for_each(|sql| drop(number(&POSTGRES.options(None), sql)));
+    number(&POSTGRES.options(None), &role);
+    for name in ["enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan"] {
+        number(&POSTGRES.options(None), &format!("ALTER ROLE without_index SET {name} = off"));
+    }
     let variant = |name: &str, user: &str| {
         let address = shared::address(&POSTGRES, user, &shared::database());
         format!("[[variant]]\nname = \"{name}\"\naddress = \"{address}\"\npassword_env = \"PASSWORD\"\n")
