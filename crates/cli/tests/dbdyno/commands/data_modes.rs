@@ -6,7 +6,7 @@ use std::path::Path;
 use dbdyno_record::{CellRecord, Run};
 use nix::sys::signal::Signal;
 
-use crate::commands::{TWO_VARIANTS, plan};
+use crate::commands::{TWO_VARIANTS, plan, short_plan};
 use crate::support::cells::{rows_after, run_of, works};
 use crate::support::{Desk, wait_until_in_step};
 
@@ -83,15 +83,18 @@ fn cold_steps_begin_with_dropped_caches_and_need_root() {
 #[test]
 fn a_run_that_was_killed_goes_on_with_its_snapshot_and_the_next_run_names_its_data() {
     let desk = Desk::new();
-    desk.write("p.toml", &oltp("data = \"restore\"\n").replace("events = 300", "time = \"3s\""));
+    desk.write(
+        "p.toml",
+        &oltp("data = \"restore\"\n").replace("events = 300", "time = \"3s\"\nthink_time = \"5ms\""),
+    );
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();
     wait_until_in_step(&mut running, &dir, "1/a/oltp/insert.c1");
     running.signal(Signal::SIGKILL);
     running.wait();
     assert!(dir.join("data/snapshots/a-oltp/snapshot.json").exists());
-    desk.write("other.toml", &plan(TWO_VARIANTS, ""));
-    let other = desk.dbdyno(&["run", "other.toml", "--set", "workload.insert-benchmark.read_write_time=1s"]);
+    desk.write("other.toml", &short_plan(TWO_VARIANTS));
+    let other = desk.dbdyno(&["run", "other.toml"]);
     let named = format!("go on with it: dbdyno run --resume runs/{}", name(&dir));
     assert!(other.expect_ok().err.contains(&named), "{}", other.err);
     let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);

@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::commands::TWO_VARIANTS;
 use crate::support::{Desk, wait_for};
 
-/// Two steps, over in a second.
+/// Two steps, over in a second, whose client sleeps most of it.
 fn short_plan() -> String {
     format!(
         "name = \"test\"\nblocks = 3\nmargins = {{ \"point*\" = 0.05 }}\n{TWO_VARIANTS}\n[workload.oltp]\n\
-         tests = [\"point-select\"]\nconnections = [1]\ntime = \"1s\"\ntable_size = 50\nsettle_wait = \"0s\"\n"
+         tests = [\"point-select\"]\nconnections = [1]\ntime = \"1s\"\nthink_time = \"1ms\"\ntable_size = 50\nsettle_wait = \"0s\"\n"
     )
 }
 

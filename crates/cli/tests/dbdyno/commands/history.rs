@@ -1,6 +1,6 @@
 //! `dbdyno history` from outside: runs of a folder in order, refusals, formats.
 
-use crate::commands::plan;
+use crate::commands::{plan, short_plan};
 use crate::support::Desk;
 
 #[test]
@@ -116,7 +116,7 @@ fn what_is_no_history_says_why() {
 fn a_folder_with_runs_of_two_plans_is_asked_which_and_what_is_left_out_is_named() {
     let desk = Desk::new();
     let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
-    desk.write("p.toml", &plan(variant, "read_write_time = \"1s\""));
+    desk.write("p.toml", &short_plan(variant));
     for name in ["name=one", "name=two", "name=two"] {
         desk.dbdyno(&["run", "p.toml", "--set", name]).expect_ok();
         std::thread::sleep(std::time::Duration::from_millis(1_100));

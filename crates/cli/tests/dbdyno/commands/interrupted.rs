@@ -113,6 +113,7 @@ fn sigterm_and_sighup_end_a_run_as_ctrl_c_does() {
 }
 
 #[test]
+#[ignore = "in cargo xtask test --all: a whole run after a signal"]
 fn a_run_that_was_started_to_outlive_its_terminal_does() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));

@@ -70,6 +70,7 @@ fn reset_loads_before_each_step_and_keeps_those_loads_apart() {
 
 /// All kinds of statements find rows by ids that no 32-bit number holds.
 #[test]
+#[ignore = "in cargo xtask test --all: a whole sequence"]
 fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
     let options = "id = \"bigint\"\nfirst_id = 5_000_000_000\noperations = 20\ndelete_refill = true\n";
     let run = run_of(&Desk::new(), &plan(options));

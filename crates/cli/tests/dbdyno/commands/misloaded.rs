@@ -67,6 +67,7 @@ fn said(dir: &Path) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "in cargo xtask test --all: many loads"]
 fn the_step_after_a_repeated_load_that_lacks_a_row_is_invalid_and_no_other() {
     let desk = Desk::new();
     tampered(&desk, "reset", "repeated/1/a/oltp/1.load");

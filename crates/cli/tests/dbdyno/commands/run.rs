@@ -184,6 +184,7 @@ fn the_null_driver_answers_every_step() {
 }
 
 #[test]
+#[ignore = "in cargo xtask test --all: sixteen steps of a second"]
 fn a_run_of_one_plan_repeats_its_order_and_its_rows() {
     let desk = Desk::new();
     let text = plan(TWO_VARIANTS, "read_write_time = \"1s\"");

@@ -16,7 +16,7 @@ fn plan(variants: &str, options: &str) -> String {
 #[test]
 fn steps_of_every_kind_are_valid_on_every_product() {
     let steps =
-        ["point-query", "range-covered-pk", "update-index", "read-write.range100", "delete", "insert"];
+        ["point-query", "range-covered-pk", "update-index", "read-write_range=100", "delete", "insert"];
     valid_steps(&shared::on_all(), &format!("steps = {steps:?}\noperations = 30"));
 }
 

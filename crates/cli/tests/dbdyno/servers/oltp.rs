@@ -19,7 +19,7 @@ fn plan(variants: &str, options: &str) -> String {
 #[test]
 fn all_tests_are_valid_with_prepared_statements_and_as_text() {
     for protocol in ["auto", "text"] {
-        all_tests_are_valid(protocol, &shared::on_all());
+        all_tests_are_valid(protocol, &shared::on_all(), 160);
     }
 }
 
@@ -31,15 +31,15 @@ fn all_tests_are_valid_on_other_versions() {
             + &variant("mysql", MYSQL_8_0, "")
             + &variant("pg-old", POSTGRES_9_6, "")
             + &variant("pg", POSTGRES_18, "");
-        all_tests_are_valid(protocol, &variants);
+        all_tests_are_valid(protocol, &variants, 400);
     }
 }
 
 /// Few rows and many connections: deadlocks, and on PostgreSQL rows that two connections put back
 /// at once.
-fn all_tests_are_valid(protocol: &str, variants: &str) {
+fn all_tests_are_valid(protocol: &str, variants: &str, events: u32) {
     let desk = Desk::new();
-    desk.write("p.toml", &plan(variants, &format!("protocol = \"{protocol}\"\nevents = 400")));
+    desk.write("p.toml", &plan(variants, &format!("protocol = \"{protocol}\"\nevents = {events}")));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let dir = desk.run_dir();
     let (findings, cells) = (findings(&dir), variants.matches("[[variant]]").count());
@@ -82,6 +82,7 @@ fn connections_speak_the_character_set_that_the_plan_names() {
 }
 
 #[test]
+#[ignore = "in cargo xtask test --all: minutes"]
 fn tables_without_primary_key_and_ids_of_the_client_work_too() {
     for options in ["secondary = true\nevents = 400", "auto_inc = false\npace = \"constant\"\nrates = [200]"]
     {
