@@ -78,6 +78,7 @@ fn a_second_run_in_the_same_postgres_database_is_refused_too() {
     let why = format!("variant one: database {database} at ");
     assert!(second.err.contains(&why) && second.err.contains(" of postgres@localhost)"), "{}", second.err);
     first.wait().expect_ok();
+    desk.write("p.toml", &format!("name = \"p\"\n{}{OLTP}", variant("one")));
     desk.dbdyno(&["run", "p.toml", "--out", "others"]).expect_ok();
 }
 
