@@ -1,0 +1,84 @@
+//! The command from outside, on SQLite and on nothing: what it prints, what it leaves, how it ends.
+
+mod bad_input;
+mod ci;
+mod client_hosts;
+mod compare;
+mod configs;
+mod damage;
+mod data_modes;
+mod doctor;
+mod ending_programs;
+mod experiment;
+mod fleet;
+mod full_disk;
+mod going_on;
+mod help;
+mod history;
+mod interrupted;
+mod known_answer;
+mod links;
+mod lists;
+mod lost_output;
+mod metrics;
+mod microbenchmark_tables;
+mod microbenchmarks;
+mod misloaded;
+mod oltp;
+mod oltp_options;
+mod parity;
+mod recorded;
+mod refused_plans;
+mod repeated;
+mod rests;
+mod resumed;
+mod run;
+mod servers;
+mod spellings;
+mod terminal;
+mod width;
+
+/// A slow and a fast SQLite; neither waits for the disk, so that tests are quick.
+const TWO_VARIANTS: &str = "
+[[variant]]
+name = \"rollback\"
+server = \"sqlite\"
+pragmas = { journal_mode = \"delete\", synchronous = \"off\" }
+
+[[variant]]
+name = \"wal\"
+server = \"sqlite\"
+pragmas = { journal_mode = \"wal\", synchronous = \"off\" }
+";
+
+/// A plan named `test` with these variants; every step is over in a second or less.
+fn plan(variants: &str, options: &str) -> String {
+    format!(
+        "name = \"test\"\n{variants}\n[workload.insert-benchmark]\nload_rows = 2000\nwrite_rows = 500\n\
+         rates = [100]\nsettle_wait = \"0s\"\n{options}\n"
+    )
+}
+
+/// A plan named `test` whose only step that measures is over as soon as it has begun.
+fn short_plan(variants: &str) -> String {
+    format!(
+        "name = \"test\"\n{variants}\n[workload.oltp]\ntests = [\"point-select\"]\ntable_size = 50\n\
+         connections = [1]\nevents = 10\nsettle_wait = \"0s\"\n"
+    )
+}
+
+impl crate::support::Desk {
+    /// Writes a shell script that others run. A process of its own writes it: as long as anybody
+    /// has a program open for writing the kernel refuses to run it, and a process that another test
+    /// starts meanwhile has what this one has open.
+    pub(crate) fn write_program(&self, name: &str, script: &str) {
+        let text = self.write(&format!("{name}.text"), &format!("#!/bin/sh\n{script}\n"));
+        let status = std::process::Command::new("install").arg(text).arg(self.path(name)).status().unwrap();
+        assert!(status.success(), "{name} is not written");
+    }
+
+    /// A base directory whose server is this shell script.
+    fn fake_server(&self, basedir: &str, script: &str) {
+        self.write_program(&format!("{basedir}/bin/mysqld"), script);
+    }
+}

@@ -1,0 +1,112 @@
+//! What `dbdyno run` would refuse, said by `dbdyno plan`, and by both before anything starts.
+
+use crate::commands::{TWO_VARIANTS, plan};
+use crate::support::Desk;
+
+const MARIADB: &str = "echo 'mysqld  Ver 10.11.5-MariaDB for Linux on x86_64 (MariaDB Server)'";
+
+/// What `dbdyno plan` and `dbdyno run` say of a variant on a MariaDB that opens `connections`; the
+/// same.
+fn refused(desk: &Desk, variant: &str, connections: u32) -> String {
+    desk.fake_server("server", MARIADB);
+    let variant = format!("[[variant]]\nname = \"a\"\nbasedir = \"server\"\n{variant}\n");
+    let workload =
+        format!("[workload.oltp]\ntests = [\"point-select\"]\nconnections = {connections}\ntime = \"1s\"\n");
+    desk.write("p.toml", &format!("name = \"p\"\n{variant}{workload}"));
+    let said = ["plan", "run"].map(|command| desk.refusal(&desk.dbdyno(&[command, "p.toml"])));
+    assert_eq!(said[0], said[1]);
+    said[0].clone()
+}
+
+#[test]
+fn more_connections_than_the_variants_own_config_lets_in_are_refused_with_who_says_so() {
+    let desk = Desk::new();
+    desk.write("my.cnf", "[mysqld]\nmax-connections = 50\n");
+    insta::assert_snapshot!(refused(&desk, "config = { max_connections = 500 }", 600), @"exit 2: error: variant a: the plan opens 603 connections, and the server would take 500 (max_connections, by max_connections = 500 of its config); raise it, or plan fewer connections");
+    insta::assert_snapshot!(refused(&desk, "my_cnf = \"my.cnf\"\nconfig = { max_connections = 500 }", 60), @"exit 2: error: variant a: the plan opens 63 connections, and the server would take 50 (max_connections in FOLDER/my.cnf); raise it, or plan fewer connections");
+    insta::assert_snapshot!(refused(&desk, "", 200), @"exit 2: error: variant a: the plan opens 203 connections, and the server would take 151 (max_connections, its default); raise it, or plan fewer connections");
+}
+
+#[test]
+fn a_key_that_is_not_for_the_server_is_refused_by_plan_too() {
+    let desk = Desk::new();
+    insta::assert_snapshot!(refused(&desk, "postgresql_conf = \"p.toml\"", 1), @"exit 2: error: variant a: postgresql_conf is not for MariaDB 10.11.5; use my_cnf");
+}
+
+#[test]
+fn a_key_that_is_not_for_the_product_at_an_address_is_refused_before_it_is_connected_to() {
+    let desk = Desk::new();
+    for key in ["engine = \"innodb\"", "allow_public_key_retrieval = true"] {
+        let variant = "[[variant]]\nname = \"a\"\naddress = \"postgres://u@nowhere.invalid/d\"\n";
+        desk.write("p.toml", &plan(&format!("{variant}{key}\n"), ""));
+        let name = key.split(' ').next().unwrap();
+        for command in ["plan", "run"] {
+            let said = desk.refusal(&desk.dbdyno(&[command, "p.toml"]));
+            let wanted = "is not for postgres:// addresses; leave it out";
+            assert_eq!(said, format!("exit 2: error: variant a: {name} {wanted}"));
+        }
+    }
+}
+
+#[test]
+fn an_engine_that_the_build_does_not_seem_to_have_is_warned_of() {
+    let desk = Desk::new();
+    desk.fake_server("server", MARIADB);
+    let warnings = |engine: &str| {
+        let variant = format!("[[variant]]\nname = \"a\"\nbasedir = \"server\"\nengine = \"{engine}\"\n");
+        desk.write("p.toml", &plan(&variant, ""));
+        desk.dbdyno(&["plan", "p.toml"]).expect_ok().err.clone()
+    };
+    let doubt = "warning: variant a: engine tokudb is none of those that MariaDB 10.11.5 is built with, and ha_tokudb.so is not among \
+                 its plugins: ";
+    assert!(warnings("tokudb").contains(doubt), "{}", warnings("tokudb"));
+    assert_eq!(warnings("Aria"), "");
+    let answer = "[answer]\nproduct = \"MariaDB\"\nversion = \"10.11.5\"\nprogram = \"PROGRAM\"\nstart_ms = 1\n\
+                  [answer.abilities]\nengines = [\"InnoDB\", \"MyISAM\"]\ndefault_engine = \"InnoDB\"\nthread_pool = \"none\"\nlogins = []\n\
+                  default_login = \"\"\ntls = \"none\"\naio = []\njit = false\n";
+    desk.fake_server("servers/mine", MARIADB);
+    let program = std::fs::metadata(desk.path("servers/mine/bin/mysqld")).unwrap();
+    use std::os::unix::fs::MetadataExt;
+    let program = format!("{} bytes, changed {}.{:09}", program.len(), program.mtime(), program.mtime_nsec());
+    let card = format!("origin = \"added\"\nsource = \"x\"\n{answer}").replace("PROGRAM", &program);
+    desk.write("servers/mine.toml", &card);
+    desk.write("p.toml", &plan("[[variant]]\nname = \"a\"\nserver = \"mine\"\nengine = \"aria\"\n", ""));
+    for command in ["plan", "run"] {
+        let mut command = desk.command(&[command, "p.toml"]);
+        let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("servers")));
+        let said = "exit 2: error: variant a: MariaDB 10.11.5 has no engine aria; it has InnoDB, MyISAM";
+        assert_eq!(desk.refusal(&ended), said);
+    }
+}
+
+#[test]
+fn a_margin_for_no_step_is_warned_of_by_plan_too() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan(TWO_VARIANTS, ""));
+    let ended = desk.dbdyno(&["plan", "p.toml", "--set", "margins={ \"raed-*\" = 0.05 }"]);
+    assert_eq!(ended.expect_ok().err, "warning: the margin of `raed-*` is for no step of this plan\n");
+}
+
+#[test]
+fn no_number_of_blocks_detects_nothing() {
+    let desk = Desk::new();
+    let ended = desk.dbdyno(&["plan", "--detect", "0"]);
+    assert!(ended.expect_code(2).err.contains("write a percentage above 0 and below 100"), "{}", ended.err);
+}
+
+#[test]
+fn a_report_is_not_written_into_a_file_whose_ending_is_of_no_format() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let run = desk.run_dir();
+    let run = run.to_str().unwrap();
+    let refused = |arguments: &[&str]| desk.refusal(&desk.dbdyno(arguments));
+    insta::assert_snapshot!(refused(&["report", run, "-o", "x.pdf"]), @"exit 2: error: no format has the ending .pdf; there are .txt, .md, .html, .csv, .json, .prom, or use --format, as for parquet");
+    insta::assert_snapshot!(refused(&["history", run, "-o", "x.csv"]), @"exit 2: error: no format has the ending .csv; there are .txt, .md, .html, .json, or use --format");
+    assert!(!desk.path("x.pdf").exists());
+    desk.dbdyno(&["report", run, "-o", "x.pdf", "--format", "md"]).expect_ok();
+    desk.dbdyno(&["report", run, "-o", "x.txt"]).expect_ok();
+    insta::assert_snapshot!(refused(&["history", run, "--plan", "nope"]), @r#"exit 2: error: no run is of a plan named "nope"; the plans of these runs: test"#);
+    insta::assert_snapshot!(refused(&["history", run, "--plan", "test"]), @r#"exit 2: error: only one run is of the plan "test", and a history has two or more; the plans of these runs: test"#);
+}

@@ -1,0 +1,166 @@
+//! What a run that goes on must have in common with the one that began.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_record::{Outcome, Run, RunEvent};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::commands::{TWO_VARIANTS, plan};
+use crate::support::{Desk, findings, texts, wait_until_in_step};
+
+/// A run that was killed in the first of its two cells. Where this process was held up until the
+/// cell had ended, the run was too quick, and another one is made.
+fn killed(desk: &Desk) -> PathBuf {
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
+    for _ in 0..5 {
+        let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+        let dir = desk.run_dir();
+        let first = Run::open(&dir).unwrap().manifest.order[0].variant.clone();
+        wait_until_in_step(&mut running, &dir, &format!("1/{first}/insert-benchmark/qr100"));
+        running.signal(Signal::SIGKILL);
+        let was_killed = running.wait().code.is_none();
+        if was_killed && Run::open(&dir).unwrap().cells.iter().all(|cell| cell.outcome().is_none()) {
+            return dir;
+        }
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+    panic!("five runs ended their first cell before they were killed")
+}
+
+/// Makes the manifest that of a run that began otherwise; what it was comes back.
+fn began_otherwise(dir: &Path, change: impl FnOnce(&mut Value)) -> String {
+    let path = dir.join("manifest.json");
+    let before = std::fs::read_to_string(&path).unwrap();
+    let mut manifest: Value = serde_json::from_str(&before).unwrap();
+    change(&mut manifest);
+    std::fs::write(&path, manifest.to_string()).unwrap();
+    before
+}
+
+#[test]
+fn another_program_does_not_go_on_with_a_run_unless_it_is_asked_to_and_the_report_says_so() {
+    let desk = Desk::new();
+    let dir = killed(&desk);
+    let resume = |more: &[&str]| desk.dbdyno(&[&["run", "--resume", dir.to_str().unwrap()], more].concat());
+    let refused = |change: fn(&mut Value)| {
+        let before = began_otherwise(&dir, change);
+        let said = [resume(&[]), resume(&["--anyway"])].map(|ended| desk.refusal(&ended));
+        std::fs::write(dir.join("manifest.json"), before).unwrap();
+        assert_eq!(said[0], said[1], "--anyway does not help");
+        said[0].clone()
+    };
+    let build = refused(|manifest| manifest["tool"]["build"] = "other".into());
+    assert!(
+        build.starts_with("exit 2: error: the run was begun by a other build of dbdyno, and this is a "),
+        "{build}"
+    );
+    let version = refused(|manifest| manifest["workloads"][0]["version"] = 9_999.into());
+    assert!(
+        version.starts_with(
+            "exit 2: error: the run was begun with version 9999 of insert-benchmark, this dbdyno has version "
+        ),
+        "{version}"
+    );
+    let commit = Run::open(&dir).unwrap().manifest.tool.commit;
+    began_otherwise(&dir, |manifest| manifest["tool"]["commit"] = "0123456".into());
+    let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
+    let events = events.replace(&format!("\"commit\":\"{commit}\""), "\"commit\":\"0123456\"");
+    std::fs::write(dir.join("events.jsonl"), &events).unwrap();
+    let refused = desk.refusal(&resume(&[]));
+    assert!(refused.contains("(0123456) then, ") && refused.contains("or add --anyway"), "{refused}");
+    assert_eq!(
+        std::fs::read_to_string(dir.join("events.jsonl")).unwrap(),
+        events,
+        "a run that cannot go on was written to"
+    );
+    resume(&["--anyway"]).expect_ok();
+    let reported = texts(&findings(&dir)).join("\n");
+    assert!(
+        reported.contains("the run went on with another dbdyno than the one that began it: "),
+        "{reported}"
+    );
+    // It is one of the programs that made the run now.
+    let again = resume(&[]);
+    assert!(!again.expect_ok().err.contains("another dbdyno"), "{}", again.err);
+}
+
+#[test]
+fn each_session_is_recorded_with_its_program() {
+    let desk = Desk::new();
+    let dir = killed(&desk);
+    desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]).expect_ok();
+    let run = Run::open(&dir).unwrap();
+    let sessions = run.events.iter().filter_map(|event| match event {
+        RunEvent::Started { resumed, tool, .. } => Some((*resumed, tool.clone())),
+        _ => None,
+    });
+    let tool = Some(run.manifest.tool.clone());
+    assert_eq!(sessions.collect::<Vec<_>>(), [(false, tool.clone()), (true, tool)]);
+}
+
+#[test]
+fn a_run_with_a_failed_cell_is_not_complete_when_the_rest_has_run() {
+    let desk = Desk::new();
+    let dir = killed(&desk);
+    let first = Run::open(&dir).unwrap().manifest.order[0].clone();
+    let events = dir.join(format!("cells/1/{}/insert-benchmark/events.jsonl", first.variant));
+    let failed =
+        r#"{"event":"ended","at":"2026-03-01T12:00:00Z","outcome":"failed","message":"the server died"}"#;
+    let text = std::fs::read_to_string(&events).unwrap();
+    std::fs::write(&events, format!("{text}{failed}\n")).unwrap();
+    for said in ["resuming: 1 of 2 cells are left", "nothing is left to run: 2 of 2 cells have ended"] {
+        let ended = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+        ended.expect_code(4);
+        assert!(ended.err.contains(said), "{}", ended.err);
+        assert!(ended.err.contains("error: 1 cell failed; the report has the reasons"), "{}", ended.err);
+        let run = Run::open(&dir).unwrap();
+        assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Failed, .. })));
+    }
+}
+
+#[test]
+fn a_machine_that_cannot_run_the_plan_any_more_is_reported_before_anything_is_written() {
+    let desk = Desk::new();
+    let dir = killed(&desk);
+    let events = std::fs::read(dir.join("events.jsonl")).unwrap();
+    let resume = || desk.refusal(&desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]));
+    let planned = |manifest: &mut Value, key: &str, value: toml::Value| {
+        let mut plan: toml::Table = manifest["plan_toml"].as_str().unwrap().parse().unwrap();
+        let at = key.rsplit_once('.').unwrap();
+        let table = at.0.split('.').fold(&mut plan, |table, key| {
+            let inner = table.entry(key).or_insert(toml::Value::Table(toml::Table::new()));
+            inner.as_table_mut().unwrap()
+        });
+        table.insert(at.1.to_owned(), value);
+        manifest["plan_toml"] = toml::to_string(&plan).unwrap().into();
+    };
+    let before = began_otherwise(&dir, |manifest| planned(manifest, "host.client_cpus", "1000".into()));
+    let said = resume();
+    assert!(
+        said.starts_with("exit 3: error: host.client_cpus names CPU 1000, which this process may not use"),
+        "{said}"
+    );
+    std::fs::write(dir.join("manifest.json"), before).unwrap();
+    let rows = toml::Value::Integer(1 << 40);
+    began_otherwise(&dir, |manifest| planned(manifest, "workload.insert-benchmark.load_rows", rows));
+    let said = resume();
+    assert!(said.starts_with("exit 3: error: the plan needs about "), "{said}");
+    assert_eq!(std::fs::read(dir.join("events.jsonl")).unwrap(), events);
+}
+
+#[test]
+fn flags_of_a_run_that_goes_on_begin_no_other_run() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
+    for flag in ["--failed", "--anyway"] {
+        for more in [&["p.toml"][..], &[], &["--blocks", "1"], &["p.toml", "--set", "blocks=1"], &["--aa"]] {
+            let ended = desk.dbdyno(&[&["run", flag], more].concat());
+            let said = format!(
+                "error: {flag} is for a run that goes on: dbdyno run --resume RUN {flag}, without a plan\n"
+            );
+            assert_eq!((ended.code, &ended.err), (Some(2), &said), "{more:?}");
+        }
+    }
+    assert!(!desk.path("runs").exists(), "a run was begun");
+}

@@ -1,0 +1,177 @@
+//! Servers of a run that are stopped and started between steps, limited in memory, out of space, or
+//! left by a killed dbdyno.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_record::{CellRecord, Outcome, Run};
+use nix::sys::signal::Signal;
+
+use crate::servers::watch::{process_is_there, server, server_of, wait_until_gone};
+use crate::servers::{MARIADB_10_11, MY_CNF, MYSQL_8_0, POSTGRES_15, variant};
+use crate::support::cells::works;
+use crate::support::{Desk, faults, findings, wait_until_in_step};
+
+/// Two blocks of two tests on few rows.
+fn oltp(variants: &str, options: &str) -> String {
+    format!(
+        "name = \"test\"\nblocks = 2\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\", \"update-index\"]\n\
+         table_size = 2000\nevents = 200\n{options}\n"
+    )
+}
+
+fn cells_of<'a>(run: &'a Run, variant: &str) -> Vec<&'a CellRecord> {
+    run.cells.iter().filter(|cell| cell.id.variant == variant).collect()
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: restarts servers"]
+fn every_block_of_three_products_begins_on_a_copy_of_the_data_that_were_loaded_once() {
+    let desk = Desk::new();
+    desk.write("my.cnf", MY_CNF);
+    let variants = variant("ma", MARIADB_10_11, "my_cnf = \"my.cnf\"")
+        + &variant("my", MYSQL_8_0, "my_cnf = \"my.cnf\"")
+        + &variant("pg", POSTGRES_15, "");
+    desk.write("p.toml", &oltp(&variants, "data = \"restore-each-step\""));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    // Checks are part of each step: wrong rows after a restore would make it invalid.
+    assert_eq!(faults(&findings(&dir)), Vec::<String>::new());
+    let run = Run::open(&dir).unwrap();
+    for name in ["ma", "my", "pg"] {
+        let cells = cells_of(&run, name);
+        let first = "stop, snapshot, restore, start, stop, restore, start";
+        assert_eq!(works(cells[0]), first, "{name}");
+        assert_eq!(works(cells[1]), "restore, stop, restore, start", "{name}");
+        assert_eq!((cells[0].steps.len(), cells[1].steps.len()), (4, 2), "{name}");
+        // One log a cell, with all of its starts.
+        assert!(dir.join(format!("logs/1-{name}-oltp.log")).exists(), "{name}");
+        assert!(!dir.join(format!("logs/1-{name}-oltp.2.log")).exists(), "{name}");
+    }
+    assert!(!dir.join("data").exists());
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: restarts servers"]
+fn a_memory_limit_is_recorded_sampled_and_gone_with_its_server() {
+    let desk = Desk::new();
+    desk.write("my.cnf", MY_CNF);
+    let limits = "[host]\nserver_memory = \"1 GB\"\nserver_cpus = \"0\"\n";
+    let variants = variant("plain", MARIADB_10_11, "my_cnf = \"my.cnf\"")
+        + &variant("less", MARIADB_10_11, "my_cnf = \"my.cnf\"\nserver_memory = \"512 MiB\"");
+    desk.write("p.toml", &format!("{}{limits}", oltp(&variants, "data = \"restart\"")));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let run = Run::open(&desk.run_dir()).unwrap();
+    for (name, limit) in [("plain", 1_000_000_000 / 4096 * 4096), ("less", 512 << 20)] {
+        let cell = cells_of(&run, name)[0];
+        let server = server(cell).unwrap();
+        assert_eq!((server.memory_limit_bytes, server.cpus.as_deref()), (Some(limit), Some("0")), "{name}");
+        assert_eq!(works(cell), "stop, start, stop, start", "{name}");
+        let step = cell.steps.last().unwrap();
+        let group = &step.counters["cgroup"];
+        let folder = group.header.about["folder"].as_str().unwrap();
+        assert!(!Path::new(folder).exists(), "{folder}");
+    }
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: kills a server"]
+fn what_a_killed_dbdyno_leaves_of_a_limited_server_goes_at_the_next_start() {
+    let desk = Desk::new();
+    let text = oltp(&variant("victim", MARIADB_10_11, ""), "").replace("events = 200", "time = \"3s\"");
+    desk.write("p.toml", &format!("{text}[host]\nserver_memory = \"1 GB\"\n"));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/victim/oltp/insert.c1");
+    let pid = server_of(&dir, "victim").pid.unwrap();
+    let home = crate::servers::watch::socket_of(pid).parent().unwrap().to_path_buf();
+    let group = group_of(&dir);
+    assert!(process_is_there(pid) && home.exists() && group.exists());
+    running.signal(Signal::SIGKILL);
+    running.wait();
+    wait_until_gone(pid);
+    let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    assert!(!home.exists() && !group.exists(), "{}", resumed.expect_ok().err);
+    assert!(!dir.join("data").exists());
+}
+
+/// The folder of the control group in the counters of the only cell's step that runs.
+fn group_of(dir: &Path) -> PathBuf {
+    let path = dir.join("cells/1/victim/oltp/insert.c1/counters/cgroup.jsonl");
+    let header = std::fs::read_to_string(path).unwrap().lines().next().unwrap().to_owned();
+    let header: serde_json::Value = serde_json::from_str(&header).unwrap();
+    PathBuf::from(header["about"]["folder"].as_str().unwrap())
+}
+
+/// One cell, whose rows alone need many times what a disk that fills has left.
+fn larger(desk: &Desk, prefix: &str) -> String {
+    desk.write("my.cnf", MY_CNF);
+    let text = oltp(&variant("a", prefix, "my_cnf = \"my.cnf\""), "").replace("blocks = 2", "blocks = 1");
+    text.replace("table_size = 2000", "table_size = 300000")
+}
+
+/// Words of a full disk. The server refuses the statement, or gives up: then the end of its log has
+/// the reason.
+pub(crate) const DISK_FULL: &[&str] = &[
+    "is full",
+    "No space left",
+    "rror: 28",
+    "rror 28",
+    "disk space",
+    "disk full",
+    "Assertion failure",
+    "I/O error",
+];
+
+/// Runs a plan whose data lie in a filesystem that has 4 MB left as soon as `sign` is there: its
+/// limit falls, because files that fill it would take memory. It cannot fall below what is used,
+/// which may have grown since it was asked.
+pub(crate) fn with_a_disk_that_fills(desk: &Desk, text: &str, sign: &str) -> String {
+    desk.write("p.toml", &format!("{text}[host]\ndata_dir = \"small\"\n"));
+    std::fs::create_dir(desk.path("small")).unwrap();
+    let script = format!(
+        "set -e; mount -t tmpfs -o size=2g small small; $DBDYNO run p.toml &\n\
+         until [ -e {sign} ]; do sleep 0.01; kill -0 $!; done\n\
+         until mount -o remount,size=$(( $(df --output=used -B1 small | tail -1) + 4000000 )) small\n\
+         do sleep 0.01; done\n\
+         wait $!"
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]).env("DBDYNO", env!("CARGO_BIN_EXE_dbdyno"));
+    desk.prepare(&mut command);
+    // On the small filesystem too.
+    command.env_remove("DBDYNO_TEMPLATES");
+    let ended = desk.ended(&mut command);
+    ended.expect_code(4);
+    let run = Run::open(&desk.run_dir()).unwrap();
+    assert_eq!(run.cells[0].outcome(), Some(Outcome::Failed));
+    ended.err.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: a full disk"]
+fn a_disk_that_is_full_while_a_server_is_initialised_fails_the_cell_with_the_reason() {
+    let desk = Desk::new();
+    let said = with_a_disk_that_fills(&desk, &larger(&desk, MYSQL_8_0), "runs/*/manifest.json");
+    assert!(said.contains("error: block 1 a oltp failed: initialising a data directory for MySQL"), "{said}");
+    // It depends on the file that is written first.
+    let reasons = [
+        "No space left on device",
+        "disk is full",
+        "errno: 28",
+        "error number 28",
+        "is full!",
+        "Failed to set size",
+        "initialization failed",
+    ];
+    assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: a full disk"]
+fn a_disk_that_is_full_in_the_load_fails_the_step_with_the_servers_words() {
+    let desk = Desk::new();
+    let sign = "runs/*/cells/1/a/oltp/load/intervals.jsonl";
+    let said = with_a_disk_that_fills(&desk, &larger(&desk, MARIADB_10_11), sign);
+    assert!(said.contains("error: block 1 a oltp failed: step "), "{said}");
+    assert!(DISK_FULL.iter().any(|reason| said.contains(reason)), "{said}");
+}

@@ -1,0 +1,188 @@
+//! Every plan that ships, end to end at tiny size.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use dbdyno_analyse::parity::{Parity, RemarkKind};
+use dbdyno_provision::{list, servers_dir};
+use toml::Value;
+
+use crate::servers::MYSQL_8_0;
+use crate::servers::external::{PASSWORD, address, external_server};
+use crate::servers::tiny::{Tiny, tiny, write_configs};
+use crate::support::{Desk, Ended, faults, findings};
+
+/// Plans run side by side: at tiny size they wait more than they work.
+const SIDE_BY_SIDE: usize = 4;
+
+/// What a server that was put in the place of the plan's own refuses: plan, variant, sentence.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("insert-benchmark-2026", "engine", NO_BINLOG_IN_ENGINE),
+    ("insert-benchmark-2026", "engine-nodw", NO_BINLOG_IN_ENGINE),
+];
+const NO_BINLOG_IN_ENGINE: &str =
+    "binlog_in_engine = true: MariaDB 11.8.* has none; it exists in MariaDB from 12.3";
+
+/// Traps that a plan walks into on purpose, and that no class of settings covers: plan, trap.
+const ON_PURPOSE: &[(&str, &str)] = &[
+    ("flush-methods", "no-fsync-after-direct"),
+    ("insert-benchmark-2024", "commit-not-synced"),
+    ("insert-benchmark-2024", "no-fsync-after-direct"),
+    ("insert-benchmark-2024", "checksum-slow"),
+    ("microbenchmarks-2024", "commit-not-synced"),
+    ("microbenchmarks-2024", "no-fsync-after-direct"),
+    ("microbenchmarks-2024", "checksum-slow"),
+    ("sysbench-io-bound-2021", "commit-not-synced"),
+    ("sysbench-io-bound-2021", "no-fsync-after-direct"),
+    ("sysbench-io-bound-2021", "checksum-slow"),
+];
+
+/// The same, where only a server's own settings show it: plan, trap.
+const SHOWN_BY_THE_SERVER: &[(&str, &str)] = &[("oltp-2012", "checksum-slow")];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans")
+}
+
+/// All plans, those with most variants first: they take longest.
+fn plans() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let mut plans: Vec<(usize, PathBuf)> = entries
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .map(|path| (std::fs::read_to_string(&path).unwrap().matches("[[variant]]").count(), path))
+        .collect();
+    plans.sort();
+    plans.into_iter().rev().map(|(_, path)| path).collect()
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: every plan, minutes"]
+fn every_plan_that_ships_runs_to_its_end_and_warns_of_nothing_that_it_does_not_mean() {
+    let (plans, next) = (plans(), AtomicUsize::new(0));
+    assert!(plans.len() > 15, "only {} plans found", plans.len());
+    let work = || {
+        let mut faults = Vec::new();
+        while let Some(path) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            faults.extend(run(name, path).err().map(|fault| format!("{name}: {fault}")));
+        }
+        faults
+    };
+    let faults: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..SIDE_BY_SIDE).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+fn run(name: &str, path: &Path) -> Result<(), String> {
+    let desk = Desk::new();
+    write_configs(&folder(), &desk);
+    let text = std::fs::read_to_string(path).unwrap();
+    let theirs = text.contains("\naddress = ").then(|| external_server(&desk, MYSQL_8_0));
+    let address = theirs.as_ref().map(|server| address(server, "dbdyno")).unwrap_or_default();
+    let path = &sized(&desk, path, &text);
+    let Tiny { mut table, replaced, lost } = tiny(path, &list(&servers_dir()), &address);
+    if !lost.is_empty() {
+        return Err(format!(
+            "nothing is left of {}, as servers are missing ({}); `cargo xtask servers` gets those that the tests need",
+            lost.join(", "),
+            replaced.join(", ")
+        ));
+    }
+    let start = || {
+        let mut command = desk.command(&["run", "p.toml"]);
+        desk.ended(command.env("DBDYNO_PASSWORD", PASSWORD))
+    };
+    for (_, variant, sentence) in REFUSED.iter().filter(|(plan, ..)| *plan == name && !replaced.is_empty()) {
+        desk.write("p.toml", &table.to_string());
+        let ended = start();
+        if ended.code != Some(2) || !holds(&ended.err, sentence) || !desk.run_dirs().is_empty() {
+            return Err(format!("not refused with {sentence:?}: {ended:?}"));
+        }
+        let variants = table["variant"].as_array_mut().unwrap();
+        variants.retain(|known| known["name"].as_str() != Some(variant));
+    }
+    desk.write("p.toml", &table.to_string());
+    let ended = start();
+    let workloads = table["workload"].as_table().map_or(0, toml::Table::len);
+    let count = table["variant"].as_array().map_or(0, Vec::len) * workloads;
+    judge(&desk, &ended, name, count).map_err(|fault| {
+        let replaced = if replaced.is_empty() { "its own".to_owned() } else { replaced.join(", ") };
+        format!("{fault}\nservers: {replaced}\n{}", std::fs::read_to_string(desk.path("p.toml")).unwrap())
+    })
+}
+
+/// The plan in its small size, if it has one, with configs of this desk.
+fn sized(desk: &Desk, path: &Path, text: &str) -> PathBuf {
+    if !text.contains("[size.small]") {
+        return path.to_owned();
+    }
+    let sized = desk.dbdyno(&["plan", path.to_str().unwrap(), "--size", "small", "--resolved"]);
+    let folder = std::path::absolute(folder()).unwrap();
+    desk.write("sized.toml", &sized.expect_ok().out.replace(&format!("{}/", folder.display()), ""))
+}
+
+/// Whether `text` holds `sentence`, in which `*` stands for digits.
+fn holds(text: &str, sentence: &str) -> bool {
+    let (before, after) = sentence.split_once('*').unwrap_or((sentence, ""));
+    text.split(before)
+        .skip(1)
+        .any(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(after))
+}
+
+fn judge(desk: &Desk, ended: &Ended, name: &str, cells: usize) -> Result<(), String> {
+    if ended.code != Some(0) {
+        return Err(format!("{ended:?}"));
+    }
+    let findings = findings(&desk.run_dir());
+    let faults = faults(&findings);
+    if !faults.is_empty() || findings.run.cells_completed != cells {
+        return Err(format!("{} of {cells} cells, {faults:?}", findings.run.cells_completed));
+    }
+    let unmeant: Vec<String> = findings.parity.iter().flat_map(|parity| unmeant(parity, name)).collect();
+    if unmeant.is_empty() { Ok(()) } else { Err(unmeant.join("\n")) }
+}
+
+/// What the report says against how the variants were set.
+fn unmeant(parity: &Parity, name: &str) -> Vec<String> {
+    let is_fault = |kind| matches!(kind, RemarkKind::Difference | RemarkKind::Trap | RemarkKind::Detail);
+    let known: Vec<_> = ON_PURPOSE.iter().chain(SHOWN_BY_THE_SERVER).collect();
+    let remarks = parity
+        .remarks
+        .iter()
+        .filter(|remark| is_fault(remark.kind))
+        .filter(|remark| !known.contains(&&(name, remark.id.as_str())));
+    remarks.map(|remark| format!("{:?} {}: {:?}", remark.kind, remark.id, remark.what)).collect()
+}
+
+/// Known by their names only, as for someone who has not got them yet.
+#[test]
+fn every_plan_that_ships_foresees_nothing_that_it_does_not_mean() {
+    let desk = Desk::new();
+    for path in plans() {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let mut command = desk.command(&["plan", path.to_str().unwrap()]);
+        let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("none")));
+        // Servers that are not there have an exit status of their own.
+        assert!(matches!(ended.code, Some(0 | 4)), "{name}: {ended:?}");
+        let said = |line: &&str| ["• differs", "• trap"].iter().any(|mark| line.starts_with(mark));
+        let said: Vec<&str> = ended.out.lines().filter(said).collect();
+        let meant = ON_PURPOSE.iter().filter(|(plan, _)| *plan == name).count();
+        assert_eq!(said.len(), meant, "{name}: {said:?}");
+    }
+}
+
+/// A name that the catalogue does not have cannot be got.
+#[test]
+fn every_server_that_a_plan_names_is_in_the_catalogue() {
+    for path in plans() {
+        let table: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
+        let variants = table["variant"].as_array().unwrap().iter();
+        let servers = variants.filter_map(|variant| variant.get("server").and_then(Value::as_str));
+        for server in servers.filter(|server| *server != "sqlite") {
+            let found = dbdyno_fetch::by_name(server);
+            assert!(found.is_ok(), "{}: {:?}", path.display(), found.err());
+        }
+    }
+}

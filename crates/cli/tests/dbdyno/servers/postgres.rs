@@ -1,0 +1,156 @@
+//! What is PostgreSQL's own: addresses and password files, keys of a plan that do not fit, text and
+//! ids beyond 31 bits.
+
+use dbdyno_drivers::postgres::{Options, PostgresSession};
+use dbdyno_drivers::{Session, first_i64};
+use dbdyno_provision::{Server, ServerSpec, find_named};
+use dbdyno_record::Run;
+
+use crate::servers::shared::{self, POSTGRES};
+use crate::servers::{MARIADB_11_8, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, small_plan, variant};
+use crate::support::{Desk, faults, findings, templates};
+
+pub(crate) const PASSWORD: &str = "Sw0rdfish:of the test";
+
+/// Someone's server with a user `bench` who has a password and may make databases.
+pub(crate) fn external_server(desk: &Desk, prefix: &str) -> Server {
+    let base = find_named(&require(prefix)).unwrap();
+    let server = Server::start(&ServerSpec {
+        base,
+        option_file: None,
+        initial_options: Vec::new(),
+        cpus: None,
+        data_dir: desk.path("theirs/data"),
+        log: desk.path("theirs/server.log"),
+        template_dir: templates(),
+        start_timeout: std::time::Duration::from_secs(600),
+        cancel: std::sync::Arc::default(),
+        engine: "innodb".to_owned(),
+    })
+    .unwrap();
+    add_user(&server);
+    server
+}
+
+/// Adds a user `bench` who has a password and may make databases.
+pub(crate) fn add_user(server: &Server) {
+    number(&server.options(None), &format!("CREATE ROLE bench LOGIN CREATEDB PASSWORD '{PASSWORD}'"));
+    let rules = server.data_dir.join("pg_hba.conf");
+    std::fs::write(rules, "local all postgres trust\nlocal all all md5\n").unwrap();
+    number(&server.options(None), "SELECT pg_reload_conf()");
+}
+
+/// The number that `sql` answers with, if it does.
+pub(crate) fn number(options: &Options, sql: &str) -> Option<i64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut session = PostgresSession::connect(options).await.unwrap();
+        let rows = session.rows(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        session.close().await;
+        first_i64(&rows)
+    })
+}
+
+#[test]
+fn an_address_works_with_a_password_file_and_its_server_is_left_running() {
+    works_with_a_password_file(&POSTGRES);
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: other versions"]
+fn an_address_of_an_older_or_newer_postgres_works_too() {
+    for prefix in [POSTGRES_9_6, POSTGRES_18] {
+        works_with_a_password_file(&external_server(&Desk::new(), prefix));
+    }
+}
+
+/// The server is left running, and a database that is not dbdyno's alone.
+fn works_with_a_password_file(server: &Server) {
+    let desk = Desk::new();
+    let [load, shop] = [0; 2].map(|_| shared::database());
+    let escaped = PASSWORD.replace(':', "\\:");
+    let pass_file = desk.write("pass", &format!("localhost:5432:*:bench:{escaped}\n"));
+    std::fs::set_permissions(&pass_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let plan = |database: &str| {
+        let address = shared::address(server, "bench", database);
+        let theirs =
+            format!("[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\noption_file = \"pass\"\n");
+        small_plan(&theirs, "")
+    };
+    desk.write("p.toml", &plan(&load));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    let findings = findings(&dir);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1));
+    assert!(findings.variants[0].external);
+    assert!(server.is_running(), "dbdyno stopped a server that is not its own");
+    assert_eq!(number(&server.options(Some(&load)), "SELECT count(*) FROM dbdyno_mark"), Some(1));
+
+    number(&server.options(None), &format!("CREATE DATABASE {shop} OWNER bench"));
+    desk.write("q.toml", &plan(&shop));
+    let refused = desk.refusal(&desk.dbdyno(&["run", "q.toml"])).replace(&shop, "SHOP");
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(refused, @"exit 4: error: variant theirs: database SHOP exists and is not marked as dbdyno's, so it is left alone; name one that does not exist, or hand it over with: (connected to it) CREATE TABLE dbdyno_mark (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)");
+    }
+    desk.write("pass", "localhost:5432:*:bench:wrong\n");
+    let socket = server.socket().to_str().unwrap();
+    let refused =
+        desk.refusal(&desk.dbdyno(&["run", "p.toml"])).replace(socket, "SOCKET").replace(&load, "LOAD");
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(refused, @r#"exit 4: error: variant theirs: looking for database LOAD: connecting to SOCKET as bench, database LOAD: server said: password authentication failed for user "bench"; check the user, where its password comes from, and the server's pg_hba.conf (28P01)"#);
+    }
+}
+
+#[test]
+fn keys_of_other_products_are_refused_before_anything_runs() {
+    let refused = |prefix: &str, more: &str| {
+        let desk = Desk::new();
+        desk.write("options", "");
+        desk.write("p.toml", &small_plan(&variant("a", prefix, more), ""));
+        let text = desk.refusal(&desk.dbdyno(&["run", "p.toml"]));
+        let title = text.split_once(" is not for ").unwrap().1.split_once(';').unwrap().0.to_owned();
+        text.replace(&title, "TITLE")
+    };
+    insta::assert_snapshot!(refused(POSTGRES_15, "my_cnf = \"options\""), @"exit 2: error: variant a: my_cnf is not for TITLE; use postgresql_conf");
+    insta::assert_snapshot!(refused(POSTGRES_15, "engine = \"innodb\""), @"exit 2: error: variant a: engine is not for TITLE; leave it out");
+    for (key, value) in [
+        ("client_charset", "\"latin1\""),
+        ("column_definitions", "\"always\""),
+        ("deprecate_eof", "true"),
+        ("session_track", "false"),
+    ] {
+        let reported = refused(POSTGRES_15, &format!("{key} = {value}"));
+        assert_eq!(reported, format!("exit 2: error: variant a: {key} is not for TITLE; leave it out"));
+    }
+    insta::assert_snapshot!(refused(MARIADB_11_8, "postgresql_conf = \"options\""), @"exit 2: error: variant a: postgresql_conf is not for TITLE; use my_cnf");
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: other versions"]
+fn every_protocol_and_pacing_and_ids_beyond_31_bits_are_valid() {
+    let desk = Desk::new();
+    for (protocol, pacing) in [("auto", "poisson"), ("text", "burst"), ("prepared", "burst")] {
+        let options = format!(
+            "protocol = \"{protocol}\"\npacing = \"{pacing}\"\nfirst_id = 3_000_000_000\nread_write_time = \"2s\"\n\
+             create_table_options = \"WITH (fillfactor = 80)\""
+        );
+        let variants = variant("old", POSTGRES_9_6, "") + &variant("new", POSTGRES_15, "");
+        desk.write("p.toml", &small_plan(&variants, &options));
+        desk.dbdyno(&["run", "p.toml"]).expect_ok();
+        let dir = desk.run_dir();
+        let findings = findings(&dir);
+        assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2), "{protocol}");
+        let run = Run::open(&dir).unwrap();
+        for kind in run.cells.iter().flat_map(|cell| &cell.steps).flat_map(|step| &step.spec.kinds) {
+            let expected = match (protocol, kind.kind.as_str()) {
+                (_, "index") | ("auto", "insert" | "delete") => "text",
+                ("auto", _) => "prepared",
+                _ => protocol,
+            };
+            assert_eq!(kind.protocol, expected, "{protocol}: {kind:?}");
+        }
+        let mut deviations = run.manifest.workloads[0].deviations.iter();
+        assert!(deviations.any(|found| found.topic == "transport"), "the original has TCP");
+        std::fs::rename(desk.path("runs"), desk.path(protocol)).unwrap();
+    }
+}

@@ -1,0 +1,78 @@
+//! What a known-answer server says of itself, by its own clocks, and what the tool reports of it
+//! that cannot be so.
+
+use dbdyno_analyse::VariantStep;
+use serde_json::Value;
+
+use crate::support::Desk;
+use crate::truth::{cpu_us, expect};
+
+/// Of the statements that a server answered by its program.
+#[derive(Debug)]
+pub(crate) struct OwnAccount {
+    count: u64,
+    /// CPU time burnt for one, by the clock of the server's thread.
+    burnt_us: f64,
+    /// From reading one to having written its answer: mean.
+    took_us: f64,
+    /// By how much that was longer than programmed: mean.
+    late_us: f64,
+    /// Of the slowest one, from reading it to having written its answer.
+    pub(crate) longest_us: u64,
+}
+
+impl OwnAccount {
+    /// Of the server `name`, which has ended.
+    pub(crate) fn of(desk: &Desk, name: &str) -> Self {
+        let text = std::fs::read_to_string(desk.path(&format!("{name}.json"))).unwrap();
+        let reported: Value = serde_json::from_str(&text).unwrap();
+        let count = reported["actual"]["count"].as_u64().unwrap();
+        Self {
+            count,
+            burnt_us: reported["burnt_seconds"].as_f64().unwrap() * 1e6 / count as f64,
+            took_us: reported["actual"]["mean_us"].as_f64().unwrap(),
+            late_us: reported["late"]["mean_us"].as_f64().unwrap(),
+            longest_us: reported["actual"]["max_us"].as_f64().unwrap() as u64,
+        }
+    }
+
+    /// By more than the tolerance of the strict test allows in all.
+    pub(crate) fn is_late(&self) -> bool {
+        self.late_us > 0.001 * self.took_us
+    }
+
+    /// All that is reported about a variant and not what its server says, which was asked
+    /// `operations` times in all.
+    ///
+    /// An operation takes the client as long as the server, and its own time on top: on a machine
+    /// that is held up no less than 0, and in most blocks no more than three times what servers are
+    /// late there, `late_us` (as long for sending as for receiving, each as a server). A single
+    /// hold-up of the client, which no server sees, may fill one block.
+    pub(crate) fn false_in(&self, reported: &VariantStep, operations: u64, late_us: f64) -> Vec<String> {
+        let name = &reported.variant;
+        let mut wrong = Vec::new();
+        if self.count != operations {
+            wrong.push(format!("{name}: {} statements arrived, not {operations}", self.count));
+        }
+        expect(&mut wrong, &format!("{name}: CPU per operation"), cpu_us(reported), self.burnt_us, 0.03);
+        let mut blocks_us: Vec<f64> = reported.runs.iter().map(|run| 1e6 / run.rate).collect();
+        blocks_us.sort_by(f64::total_cmp);
+        let (mean_us, median_us) =
+            (blocks_us.iter().sum::<f64>() / blocks_us.len() as f64, blocks_us[blocks_us.len() / 2]);
+        let longest_us = self.took_us * 1.003 + 3.0 * late_us;
+        if mean_us < self.took_us || median_us > longest_us {
+            let own = self.took_us;
+            wrong.push(format!(
+                "{name}: {mean_us:.0} us per operation, {median_us:.0} in the median block, by the server {own:.0}, and at most \
+                 {longest_us:.0}"
+            ));
+        }
+        wrong
+    }
+}
+
+/// By how much the servers `names` were late with a statement: mean.
+pub(crate) fn late_us<'a>(desk: &Desk, names: impl IntoIterator<Item = &'a str>) -> f64 {
+    let late: Vec<f64> = names.into_iter().map(|name| OwnAccount::of(desk, name).late_us).collect();
+    late.iter().sum::<f64>() / late.len() as f64
+}
