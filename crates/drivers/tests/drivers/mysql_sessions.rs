@@ -68,12 +68,14 @@ const STATEMENTS: ProductStatements = ProductStatements {
 
 #[tokio::test]
 async fn sessions_of_mariadb_set_what_they_need_themselves() {
-    check(&shared::mariadb().await).await;
+    let server = shared::mariadb().await;
+    check(&server).await;
 }
 
 #[tokio::test]
 async fn sessions_of_mysql_set_what_they_need_themselves() {
-    check(&shared::mysql().await).await;
+    let server = shared::mysql().await;
+    check(&server).await;
 }
 
 #[tokio::test]

@@ -26,12 +26,14 @@ const BOUNDS: Bounds = Bounds {
 
 #[tokio::test]
 async fn mariadb_is_waited_for_until_its_dirty_pages_are_few() {
-    check(&shared::mariadb().await).await;
+    let server = shared::mariadb().await;
+    check(&server).await;
 }
 
 #[tokio::test]
 async fn mysql_is_waited_for_until_its_dirty_pages_are_few() {
-    check(&shared::mysql().await).await;
+    let server = shared::mysql().await;
+    check(&server).await;
 }
 
 #[tokio::test]

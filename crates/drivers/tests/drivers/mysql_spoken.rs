@@ -17,12 +17,14 @@ const KEPT: usize = 8_000_000;
 
 #[tokio::test]
 async fn mariadb_is_spoken() {
-    check(&shared::mariadb().await).await;
+    let server = shared::mariadb().await;
+    check(&server).await;
 }
 
 #[tokio::test]
 async fn mysql_is_spoken() {
-    check(&shared::mysql().await).await;
+    let server = shared::mysql().await;
+    check(&server).await;
 }
 
 #[tokio::test]

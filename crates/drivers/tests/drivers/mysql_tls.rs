@@ -113,7 +113,8 @@ async fn mysql_8_0_held_to_tls_1_2() {
 
 #[tokio::test]
 async fn a_server_without_tls_is_refused_where_tls_is_demanded() {
-    check_without_tls(&shared::mariadb().await).await;
+    let server = shared::mariadb().await;
+    check_without_tls(&server).await;
 }
 
 #[tokio::test]

@@ -22,12 +22,14 @@ const SETTING: &str = "innodb_max_dirty_pages_pct";
 
 #[tokio::test]
 async fn mariadb_comes_to_rest() {
-    check(&shared::mariadb().await).await;
+    let server = shared::mariadb().await;
+    check(&server).await;
 }
 
 #[tokio::test]
 async fn mysql_comes_to_rest() {
-    check(&shared::mysql().await).await;
+    let server = shared::mysql().await;
+    check(&server).await;
 }
 
 #[tokio::test]

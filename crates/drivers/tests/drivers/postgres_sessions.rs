@@ -22,7 +22,8 @@ fn endpoint(server: &Server) -> Endpoint {
 
 #[tokio::test]
 async fn statements_are_cancelled_and_locks_are_kept() {
-    check(&shared::postgres().await).await;
+    let server = shared::postgres().await;
+    check(&server).await;
 }
 
 #[tokio::test]

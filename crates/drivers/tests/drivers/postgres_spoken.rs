@@ -17,7 +17,8 @@ const KEPT: usize = 8_000_000;
 
 #[tokio::test]
 async fn postgres_is_spoken() {
-    check(&shared::postgres().await).await;
+    let server = shared::postgres().await;
+    check(&server).await;
 }
 
 #[tokio::test]

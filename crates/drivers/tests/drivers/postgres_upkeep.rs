@@ -26,7 +26,8 @@ const DATABASE: &str = "upkeep";
 
 #[tokio::test]
 async fn postgres_comes_to_rest() {
-    check(&shared::postgres().await).await;
+    let server = shared::postgres().await;
+    check(&server).await;
 }
 
 #[test]
