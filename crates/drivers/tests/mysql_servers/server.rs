@@ -1,5 +1,5 @@
-//! A real server of its own for a test: initialised in a temporary directory, started, and ended
-//! with the test.
+//! A real server: initialised in a temporary directory, started, and ended with the value that stands
+//! for it or with the test program.
 
 #[path = "../bases/mod.rs"]
 pub(crate) mod bases;
@@ -7,6 +7,8 @@ pub(crate) mod bases;
 mod ports;
 #[path = "../templates/mod.rs"]
 mod templates;
+#[path = "../watchers/mod.rs"]
+mod watchers;
 
 use std::fs::File;
 use std::io::Write;
@@ -19,6 +21,7 @@ use dbdyno_drivers::mysql::{MysqlSession, Options};
 
 use bases::{START_LIMIT, tail};
 use templates::fresh;
+use watchers::Watcher;
 
 /// A running server. Dropping it kills it and removes its data.
 pub(crate) struct Server {
@@ -28,6 +31,7 @@ pub(crate) struct Server {
     child: Child,
     log: PathBuf,
     _kept_port: OwnedFd,
+    _watcher: Watcher,
     _folder: tempfile::TempDir,
 }
 
@@ -64,7 +68,17 @@ impl Server {
             .stderr(File::create(log.with_extension("first")).expect("a file for its first words"))
             .spawn()
             .expect("the server program starts");
-        let mut server = Self { name, socket, port, child, log, _kept_port: kept_port, _folder: folder };
+        let watcher = Watcher::of(&child, "KILL", folder.path());
+        let mut server = Self {
+            name,
+            socket,
+            port,
+            child,
+            log,
+            _kept_port: kept_port,
+            _watcher: watcher,
+            _folder: folder,
+        };
         server.await_greeting().await;
         server
     }

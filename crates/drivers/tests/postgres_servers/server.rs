@@ -1,5 +1,5 @@
-//! A real PostgreSQL server of its own for a test: initialised in a temporary directory, started,
-//! ended with the test.
+//! A real PostgreSQL server: initialised in a temporary directory, started, and ended with the value
+//! that stands for it or with the test program.
 
 #[path = "../bases/mod.rs"]
 pub(crate) mod bases;
@@ -7,6 +7,8 @@ pub(crate) mod bases;
 mod ports;
 #[path = "../templates/mod.rs"]
 mod templates;
+#[path = "../watchers/mod.rs"]
+mod watchers;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -19,6 +21,7 @@ use dbdyno_drivers::postgres::{Options, PostgresSession, socket_path};
 
 use bases::{START_LIMIT, tail};
 use templates::fresh;
+use watchers::Watcher;
 
 /// Time for it to end with the test.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -59,6 +62,7 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     child: Child,
     _kept_port: OwnedFd,
+    _watcher: Watcher,
     folder: tempfile::TempDir,
 }
 
@@ -106,7 +110,9 @@ impl Server {
             .args(settings.iter().flat_map(|setting| ["-c", setting]))
             .spawn()
             .expect("the server program starts");
-        let mut server = Self { name, port, child, _kept_port: kept_port, folder };
+        // An immediate shutdown.
+        let watcher = Watcher::of(&child, "QUIT", folder.path());
+        let mut server = Self { name, port, child, _kept_port: kept_port, _watcher: watcher, folder };
         server.await_login(&log).await;
         server
     }
@@ -176,14 +182,18 @@ fn programs(base: &Path) -> PathBuf {
         })
 }
 
-/// A command that ends with the thread that runs it, as a user that PostgreSQL accepts, with its
-/// output in `log`.
+/// A command as a user that PostgreSQL accepts, with its output in `log`.
 fn command(program: &Path, log: &Path) -> Command {
     let is_root =
         std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     let output = File::options().create(true).append(true).open(log).expect("a log file");
-    let mut command = Command::new("setpriv");
-    command.args(if is_root { AS_OTHER_USER } else { &[] }).args(["--pdeathsig", "KILL", "--"]).arg(program);
+    let mut command = if is_root {
+        let mut other_user = Command::new("setpriv");
+        other_user.args(AS_OTHER_USER).arg("--").arg(program);
+        other_user
+    } else {
+        Command::new(program)
+    };
     command.current_dir("/").stdin(Stdio::null());
     command.stdout(output.try_clone().expect("the log file twice")).stderr(output);
     command

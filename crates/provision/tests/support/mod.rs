@@ -22,6 +22,11 @@ pub(crate) type Wanted = (&'static str, &'static str);
 /// Longest time that a test waits for a process to end; only a fault comes near it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// One build of each product, for what does not depend on the version.
+pub(crate) const MARIADB: Wanted = ("mariadb-11.8", "mariadb-11.8-debian");
+pub(crate) const MYSQL: Wanted = ("mysql-8.0.31", "mysql-8.0.31");
+pub(crate) const POSTGRES: Wanted = ("pg-15.", "pg-15.19");
+
 /// Names in the servers folder that begin as wanted; at least one.
 pub(crate) fn all_of((prefix, catalogue): Wanted) -> Vec<String> {
     let folder = servers_dir();
@@ -92,6 +97,14 @@ async fn answer(mut session: impl Session, statements: &[&str]) -> String {
     }
     session.close().await;
     rows.first().and_then(|row| row[0].clone()).unwrap_or_default()
+}
+
+/// Of those that this process may use; both are the same where there is but one.
+pub(crate) fn first_and_last_cpu() -> [u32; 2] {
+    let usable = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();
+    let mut cpus = (0..1024).filter(|&cpu| usable.is_set(cpu as usize).unwrap_or(false));
+    let first = cpus.next().unwrap();
+    [first, cpus.next_back().unwrap_or(first)]
 }
 
 pub(crate) fn process_is_there(pid: u32) -> bool {

@@ -101,7 +101,12 @@ pub(crate) fn in_a_small_process(test: &str, inputs: u64, read: impl FnOnce(u64)
     if std::env::var_os(CHILD).is_none() {
         let mut child = Command::new(std::env::current_exe().unwrap());
         // An arena for each thread takes addresses that are never used.
-        child.env(CHILD, "1").env("MALLOC_ARENA_MAX", "1").args(["--exact", test, "--nocapture"]);
+        child.env(CHILD, "1").env("MALLOC_ARENA_MAX", "1").args([
+            "--exact",
+            test,
+            "--include-ignored",
+            "--nocapture",
+        ]);
         let ended = child.output().unwrap();
         let said =
             String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);

@@ -76,8 +76,19 @@ fn the_interval_by_t_holds_the_truth_in_95_percent_of_studies() {
 }
 
 #[test]
+fn the_bootstrap_is_too_narrow_for_few_blocks() {
+    bootstrap_misses([(3, 0.69, 200), (5, 0.84, 200), (10, 0.90, 100)]);
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: more simulated studies"]
 fn the_bootstrap_is_too_narrow_for_few_blocks_as_its_documentation_says() {
-    for (blocks, documented, studies) in [(3, 0.69, 2_000), (5, 0.84, 2_000), (10, 0.90, 1_000)] {
+    bootstrap_misses([(3, 0.69, 2_000), (5, 0.84, 2_000), (10, 0.90, 1_000)]);
+}
+
+/// Numbers of blocks, the documented coverage with them, and as many studies.
+fn bootstrap_misses(cases: [(u64, f64, u64); 3]) {
+    for (blocks, documented, studies) in cases {
         let covered =
             share(studies, |study| bca(&noise(study, blocks, 0.01), 0.95, study).unwrap().contains(0.0));
         // The documentation has whole percents.
@@ -147,14 +158,26 @@ fn run_of_42_steps(study: u64, different: u64) -> (usize, usize) {
 }
 
 #[test]
+fn of_the_differences_reported_over_42_steps_few_are_false() {
+    reports_over_42_steps(200);
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: more simulated studies"]
 fn of_the_differences_reported_over_42_steps_at_most_5_percent_are_false() {
-    let runs: Vec<(usize, usize)> = (0..2_000).map(|study| run_of_42_steps(study, 12)).collect();
+    reports_over_42_steps(2_000);
+}
+
+fn reports_over_42_steps(studies: u64) {
+    let runs: Vec<(usize, usize)> = (0..studies).map(|study| run_of_42_steps(study, 12)).collect();
     let false_share: f64 =
-        runs.iter().map(|(false_ones, all)| *false_ones as f64 / (*all).max(1) as f64).sum::<f64>() / 2_000.0;
+        runs.iter().map(|(false_ones, all)| *false_ones as f64 / (*all).max(1) as f64).sum::<f64>()
+            / studies as f64;
     assert!(false_share <= 0.05, "{false_share}");
     let found: usize = runs.iter().map(|(false_ones, all)| all - false_ones).sum();
-    assert!(found >= 2_000 * 12 / 2, "and most that is there is found: {found} of 24000");
-    at_most_5_percent(share(2_000, |study| run_of_42_steps(study + 2_000, 0).1 > 0), 2_000);
+    let there = 12 * studies as usize;
+    assert!(found >= there / 2, "and most that is there is found: {found} of {there}");
+    at_most_5_percent(share(studies, |study| run_of_42_steps(study + studies, 0).1 > 0), studies);
 }
 
 /// False differences and all differences reported of a run of 42 steps: 30 differ for certain and
@@ -178,9 +201,19 @@ fn run_with_small_differences(study: u64) -> (usize, usize) {
 
 #[test]
 fn certain_differences_inside_of_the_margin_do_not_lower_the_bar_for_others() {
+    small_differences_are_rarely_reported(400);
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: more simulated studies"]
+fn certain_differences_inside_of_the_margin_do_not_lower_the_bar_for_others_in_many_studies() {
+    small_differences_are_rarely_reported(4_000);
+}
+
+fn small_differences_are_rarely_reported(studies: u64) {
     // All that can be found is false here, so the share of runs with a false one is the false
     // discovery rate.
-    at_most_5_percent(share(4_000, |study| run_with_small_differences(study).0 > 0), 4_000);
+    at_most_5_percent(share(studies, |study| run_with_small_differences(study).0 > 0), studies);
 }
 
 #[test]
@@ -221,14 +254,24 @@ fn changed_once(study: u64) -> Vec<Vec<f64>> {
 }
 
 #[test]
+fn of_series_that_changed_once_a_further_change_is_rarely_reported() {
+    further_changes_are_rarely_reported(30);
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: more simulated studies"]
 fn of_series_that_changed_once_a_further_change_is_reported_in_at_most_5_percent_of_histories() {
-    let reported = share(300, |study| {
+    further_changes_are_rarely_reported(300);
+}
+
+fn further_changes_are_rarely_reported(studies: u64) {
+    let reported = share(studies, |study| {
         let found = changes_of_all(&changed_once(study), 0.05, study);
         assert!(found.iter().all(|changes| !changes.found.is_empty()), "{found:?}");
         found.iter().any(|changes| changes.found.len() > 1)
     });
-    at_most_5_percent(reported, 300);
-    let each_by_itself = share(100, |study| {
+    at_most_5_percent(reported, studies);
+    let each_by_itself = share(studies / 3, |study| {
         let is_reported =
             |part: &[f64]| greatest_change(part, study, PERMUTATIONS).is_some_and(|change| change.p <= 0.05);
         changed_once(study).iter().any(|values| is_reported(&values[..20]) || is_reported(&values[20..]))

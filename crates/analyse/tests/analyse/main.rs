@@ -1,0 +1,9 @@
+//! From run directories on disk to findings.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+mod fuzz;
+mod recorded_run;
+
+#[path = "../../../record/src/tests/draw.rs"]
+mod draw;

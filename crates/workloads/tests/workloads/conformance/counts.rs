@@ -1,0 +1,201 @@
+//! How many statements a step sends, and how inserts and deletes keep together.
+
+use std::time::Duration;
+
+use dbdyno_drivers::mysql;
+use dbdyno_drivers::null::Request;
+use dbdyno_loadgen::{Arrivals, Limit, Pace, Role};
+use dbdyno_plan::PlanDuration;
+use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
+use dbdyno_workloads::settle::SettleWait;
+use dbdyno_workloads::{Steps, Workload};
+
+use super::engine::{record_step, run_step};
+use super::recorded::{Recorded, rows_of_text};
+
+/// Row counts that no commit size divides.
+fn odd() -> Options {
+    Options {
+        clients: 2,
+        load_rows: 10_001,
+        write_rows: 10_009,
+        read_write_time: PlanDuration(Duration::from_millis(350)),
+        settle_wait: Some(SettleWait::Fixed(PlanDuration(Duration::ZERO))),
+        ..Options::default()
+    }
+}
+
+/// Statements of each client and step of [`odd`]: rows / commit size, rounded up.
+const EXPECTED: [(&str, usize, usize, usize); 10] = [
+    // step, inserts, rows in each, deletes
+    ("l.i0", 101, 100, 0),
+    ("l.x", 1, 100, 0),
+    // 80 % and 20 % of 10,009 are 8007 and 2002.
+    ("l.i1", 161, 50, 161),
+    ("l.i2", 401, 5, 401),
+    // 0.35 s of 100, 500 and 1000 rows a second are 35, 175 and 350 rows.
+    ("qr100", 1, 50, 1),
+    ("qp100", 1, 50, 1),
+    ("qr500", 4, 50, 4),
+    ("qp500", 4, 50, 4),
+    ("qr1000", 7, 50, 7),
+    ("qp1000", 7, 50, 7),
+];
+
+#[test]
+fn all_ten_steps_send_exactly_the_originals_statements() {
+    let mut recorded = Recorded::new(&odd(), mysql::capabilities("innodb", false));
+    let steps = recorded.workload.steps();
+    assert_eq!(steps, EXPECTED.map(|(name, ..)| name));
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = recorded.runtime.block_on(recorded.endpoint.connect()).unwrap();
+    for (index, (step, inserts, rows, deletes)) in EXPECTED.into_iter().enumerate() {
+        let Recorded { workload, runtime, .. } = &mut recorded;
+        run_step(workload, index, &mut session, runtime, false, folder.path());
+        let requests = recorded.journal.take();
+        for client in 1..=2 {
+            let sent = texts(&requests, client);
+            let of = |head: &str| -> Vec<&str> {
+                sent.iter().copied().filter(|sql| sql.starts_with(head)).collect()
+            };
+            assert_eq!(of("INSERT").len(), inserts, "{step}");
+            assert!(of("INSERT").iter().all(|sql| rows_of_text(sql).len() == rows), "{step}");
+            assert_eq!(of("DELETE").len(), deletes, "{step}");
+            assert!(of("DELETE").iter().all(|sql| sql.ends_with(&format!(" LIMIT {rows}"))), "{step}");
+            let queries = of("SELECT ").len();
+            assert_eq!(queries > 0, step.starts_with('q'), "{step} sent {queries} queries");
+            assert!(lead(&sent, &of("DELETE")) <= 9, "{step}");
+        }
+    }
+}
+
+/// Statements about the table of `client`, in the order in which they were sent.
+fn texts(requests: &[Request], client: u32) -> Vec<&str> {
+    let table = format!(" pi{client} ");
+    let statements = requests.iter().filter_map(|request| match request {
+        Request::Query(sql) => Some(sql.as_str()),
+        _ => None,
+    });
+    statements.filter(|sql| sql.contains(&table)).collect()
+}
+
+/// Most statements that one of the two streams was ahead of the other; 0 for a step without
+/// deletes.
+fn lead(sent: &[&str], deletes: &[&str]) -> i64 {
+    if deletes.is_empty() {
+        return 0;
+    }
+    let step = |sql: &&str| match &sql[..6] {
+        "INSERT" => 1,
+        "DELETE" => -1,
+        _ => 0,
+    };
+    let ahead = sent.iter().scan(0_i64, |ahead, sql| {
+        *ahead += step(sql);
+        Some(ahead.abs())
+    });
+    ahead.max().unwrap_or(0)
+}
+
+#[test]
+fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end() {
+    let recorded = Recorded::new(&odd(), mysql::capabilities("innodb", true));
+    for (step, expected) in [
+        ("l.i0", &["insert"][..]),
+        ("l.x", &["index"]),
+        ("l.i2", &["insert", "delete"]),
+        ("qr100", &["insert", "delete", "query"]),
+        ("qp500", &["insert", "delete", "query"]),
+    ] {
+        let lanes = recorded.lanes(step);
+        for client in 1..=2 {
+            let of_client: Vec<_> = lanes.specs().filter(|(spec, _)| spec.client == client).collect();
+            assert_eq!(of_client.iter().map(|(_, kind)| *kind).collect::<Vec<_>>(), expected, "{step}");
+            for (spec, kind) in of_client {
+                let query = kind == "query";
+                // The original's queries end with the inserter or the deleter; here only the
+                // inserter decides.
+                let decides = kind == "insert" || kind == "index";
+                assert_eq!(spec.role == Role::Decides, decides, "{step} {kind}");
+                assert_eq!(spec.limit == Limit::UntilClientEnds, query, "{step} {kind}");
+                assert!(!query || matches!(spec.pace, Pace::Closed));
+                assert_eq!(spec.coupling.is_some(), expected.contains(&"delete") && !query, "{step} {kind}");
+            }
+        }
+    }
+}
+
+#[test]
+fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
+    for pacing in [Pacing::Even, Pacing::Poisson, Pacing::Burst] {
+        let recorded =
+            Recorded::new(&Options { pacing, ..Options::default() }, mysql::capabilities("innodb", true));
+        for (step, per_second) in [("qr100", 2), ("qp500", 10), ("qr1000", 20)] {
+            let lanes = recorded.lanes(step);
+            let paces: Vec<Pace> = lanes
+                .specs()
+                .filter(|(_, kind)| *kind != "query")
+                .map(|(spec, _)| spec.pace.clone())
+                .collect();
+            assert_eq!(paces.len(), 2);
+            assert_eq!(paces[0].to_string(), paces[1].to_string());
+            assert_eq!(paces[0].due(1), paces[1].due(1));
+            match &paces[0] {
+                Pace::Burst { per_second: burst } => assert_eq!(*burst, per_second),
+                even @ Pace::Open(Arrivals::Constant { .. }) => {
+                    assert_eq!(even.due(per_second), Some(Duration::from_secs(1)))
+                }
+                random => assert_eq!(random.to_string(), format!("poisson {per_second}/s")),
+            }
+        }
+    }
+}
+
+#[test]
+fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
+    let options = Options {
+        clients: 2,
+        pacing: Pacing::Poisson,
+        rates: vec![1000],
+        read_write_time: PlanDuration(Duration::from_secs(1)),
+        ..Options::default()
+    };
+    let mut recorded = Recorded::new(&options, mysql::capabilities("innodb", false));
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = recorded.runtime.block_on(recorded.endpoint.connect()).unwrap();
+    let index = recorded.index_of("qr1000");
+    let Recorded { workload, runtime, .. } = &mut recorded;
+    let (end, _, record) = record_step(workload, index, &mut session, runtime, false, folder.path());
+    let writers = end.lanes.iter().filter(|lane| record.spec.kinds[lane.kind].kind != "query");
+    assert!(writers.clone().count() == 4 && writers.clone().all(|lane| lane.done == 20), "{:?}", end.lanes);
+    for kind in ["insert", "delete"] {
+        let due = |client| -> u64 {
+            let of = record.intervals.iter().filter(|of| of.kind == kind && of.client == client);
+            of.map(|interval| interval.due).sum()
+        };
+        assert_eq!([due(1), due(2)], [20, 20], "{kind}");
+    }
+    let target = record.spec.target.as_ref().unwrap();
+    assert!((target.rows_per_second - 2_000.0).abs() < 1e-9, "{target:?}");
+    let (from_us, to_us) = record.window().unwrap();
+    assert!(to_us - from_us >= 999_000, "{from_us} to {to_us}");
+    // All 20 in a second of the schedule, whatever was drawn: a machine that is held up ends later.
+    for (spec, kind) in recorded.lanes("qr1000").specs().filter(|(_, kind)| *kind != "query") {
+        let length = spec.pace.due(20).unwrap();
+        assert!(length.abs_diff(Duration::from_secs(1)) < Duration::from_micros(1), "{kind} {length:?}");
+    }
+}
+
+#[test]
+fn every_pacing_says_how_it_differs_from_the_original() {
+    let reported = |pacing| {
+        let all = InsertBenchmark::deviations(&Options { pacing, ..Options::default() });
+        let found: Vec<_> = all.into_iter().filter(|one| one.topic == "pacing").collect();
+        assert_eq!(found.len(), 1, "{pacing:?}");
+        found[0].here.clone()
+    };
+    assert!(reported(Pacing::Even).contains("equal distances"));
+    assert!(reported(Pacing::Poisson).contains("random times"));
+    assert!(reported(Pacing::Burst).contains("without queues"));
+}

@@ -1,0 +1,113 @@
+//! The delete cursor and the look-ups of the least and the greatest id.
+
+use dbdyno_drivers::mysql;
+use dbdyno_drivers::null::Request;
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
+
+use super::recorded::{Lanes, Recorded, number_between};
+
+const LEAST: &str = "SELECT min(transactionid) FROM pi1";
+const GREATEST: &str = "SELECT max(transactionid) FROM pi1";
+
+fn recorded(options: &Options) -> Recorded {
+    Recorded::new(options, mysql::capabilities("innodb", true))
+}
+
+/// Start of delete `number`, and whether the least id was looked up before it.
+fn delete(lanes: &mut Lanes<'_>, number: u64) -> (i64, bool) {
+    let requests = lanes.send(1, "delete", number);
+    let Some(Request::Query(sql)) = requests.last() else { panic!("{requests:?}") };
+    let looked_up = requests.len() == 2 && requests[0] == Request::Rows(LEAST.to_owned());
+    assert_eq!(requests.len(), if looked_up { 2 } else { 1 }, "{requests:?}");
+    let from = number_between(
+        sql,
+        "DELETE FROM pi1 WHERE transactionid >= ",
+        " ORDER BY transactionid ASC LIMIT 50",
+    );
+    (from, looked_up)
+}
+
+#[test]
+fn the_least_id_is_looked_up_in_round_0_and_every_1001_rounds_and_the_cursor_walks_between() {
+    let recorded = recorded(&Options::default());
+    let mut lanes = recorded.lanes("l.i1");
+    let base = 5_000_000_000;
+    for round in 0..3100 {
+        // The table's least id lags a bit behind the cursor, as it does when ids have gaps.
+        let since = i64::try_from(round % 1001).unwrap();
+        recorded.journal.answer(LEAST, base + i64::try_from(round).unwrap() * 49);
+        let (from, looked_up) = delete(&mut lanes, round);
+        assert_eq!(looked_up, round % 1001 == 0, "round {round}");
+        let of_lookup = base + (i64::try_from(round).unwrap() - since) * 49;
+        assert_eq!(from, of_lookup + since * 50, "round {round}");
+    }
+}
+
+#[test]
+fn each_step_begins_with_a_look_up_of_its_own() {
+    let recorded = recorded(&Options::default());
+    recorded.journal.answer(LEAST, 400);
+    for step in ["l.i1", "qr100", "qp1000"] {
+        assert_eq!(delete(&mut recorded.lanes(step), 0), (400, true), "{step}");
+    }
+}
+
+#[test]
+fn an_interval_of_0_rounds_means_one_look_up() {
+    let recorded = recorded(&Options { resync_rounds: 0, ..Options::default() });
+    recorded.journal.answer(LEAST, 1);
+    let mut lanes = recorded.lanes("l.i1");
+    let look_ups = (0..2100).filter(|&round| delete(&mut lanes, round).1).count();
+    assert_eq!(look_ups, 1);
+}
+
+fn ids(requests: &[Request]) -> Vec<i64> {
+    let Some(Request::Query(sql)) = requests.last() else { panic!("{requests:?}") };
+    let (_, list) = sql.split_once(" IN (").expect("a list");
+    list.trim_end_matches(')').split(',').map(|id| id.parse().unwrap()).collect()
+}
+
+#[test]
+fn the_greatest_id_is_looked_up_before_the_first_and_after_every_100th_point_query() {
+    let recorded = recorded(&Options::default());
+    recorded.journal.answer(LEAST, 900);
+    let mut lanes = recorded.lanes("qp500");
+    lanes.send(1, "delete", 0);
+    for number in 0..350 {
+        let greatest = 1000 + i64::try_from(number).unwrap();
+        recorded.journal.answer(GREATEST, greatest);
+        let requests = lanes.send(1, "query", number);
+        let looked_up = requests[0] == Request::Rows(GREATEST.to_owned());
+        assert_eq!(looked_up, number % 100 == 0, "query {number}");
+        let known = greatest - i64::try_from(number % 100).unwrap();
+        assert!(ids(&requests).iter().all(|id| (950..known).contains(id)), "{requests:?}");
+    }
+}
+
+#[test]
+fn point_queries_reach_down_to_0_until_the_first_delete_and_follow_the_cursor_after_it() {
+    let recorded = recorded(&Options::default());
+    recorded.journal.answer(LEAST, 100_000);
+    recorded.journal.answer(GREATEST, 200_000);
+    let mut lanes = recorded.lanes("qp500");
+    let least = |lanes: &mut Lanes<'_>| (0..50).flat_map(|n| ids(&lanes.send(1, "query", n))).min().unwrap();
+    assert!(least(&mut lanes) < 5000);
+    let mut round = 0;
+    for (rounds, cursor) in [(1, 100_050), (2, 100_100), (100, 105_000)] {
+        while round < rounds {
+            delete(&mut lanes, round);
+            round += 1;
+        }
+        let least = least(&mut lanes);
+        assert!((cursor..cursor + 3000).contains(&least), "{least} is not just above {cursor}");
+    }
+}
+
+#[test]
+fn without_deletes_point_queries_begin_at_0() {
+    let recorded = recorded(&Options { deletes: false, ..Options::default() });
+    recorded.journal.answer(GREATEST, 1000);
+    let mut lanes = recorded.lanes("qp500");
+    assert!(lanes.specs().all(|(_, kind)| kind != "delete"));
+    assert!((0..100).flat_map(|n| ids(&lanes.send(1, "query", n))).any(|id| id < 10));
+}

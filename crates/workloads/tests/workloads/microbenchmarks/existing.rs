@@ -1,0 +1,82 @@
+//! Tables that others have filled, on a real database (SQLite).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dbdyno_drivers::{AnySession, Endpoint, Session, Target, sqlite};
+use dbdyno_loadgen::{Lane, Notes};
+use dbdyno_workloads::microbenchmarks::Microbenchmarks;
+use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::options::Verify;
+use dbdyno_workloads::{Context, Steps, Workload};
+
+/// Rows that each connection's scan counts, on two tables of so many rows.
+async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    let file = sqlite::Options { path, pragmas: Vec::new(), busy_timeout: Duration::from_secs(60) };
+    sqlite::create_marked(&file).unwrap();
+    let endpoint = Endpoint { target: Target::Sqlite(file), capabilities: sqlite::capabilities() };
+    let mut session = endpoint.connect().await.unwrap();
+    for (table, rows) in (1..).zip(rows) {
+        fill(&mut session, table, rows).await;
+    }
+    let options = Options {
+        sequence: MicroSequence::ThirtyTwo,
+        use_existing: true,
+        table_size: 5,
+        tables: 2,
+        connections: vec![2],
+        steps: vec!["scan".to_owned()],
+        verify,
+        ..Options::default()
+    };
+    let mut workload =
+        Microbenchmarks::new(&options, Context { endpoint, owned: true, seed: 1, device: None });
+    assert_eq!(workload.steps(), ["scan"]);
+    workload.before(0, &mut session).await.unwrap();
+    let mut counted = Vec::new();
+    for (_, factory) in workload.lanes(0) {
+        let mut lane = factory();
+        lane.open().await.unwrap();
+        lane.prepare(0, &mut Notes::default()).await.unwrap();
+        counted.push(lane.perform(0).await.unwrap().rows);
+        lane.close().await;
+    }
+    counted
+}
+
+async fn fill(session: &mut AnySession, table: u32, rows: u32) {
+    let create = format!("CREATE TABLE sbtest{table} (id INTEGER PRIMARY KEY, k INTEGER, c TEXT, pad TEXT)");
+    session.query(create.as_bytes()).await.unwrap();
+    for id in 1..=rows {
+        let insert = format!("INSERT INTO sbtest{table} VALUES ({id}, 1, 'c', 'pad')");
+        session.query(insert.as_bytes()).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_scan_counts_the_rows_that_are_there_not_those_that_the_plan_speaks_of() {
+    for verify in [Verify::Off, Verify::EachStep] {
+        assert_eq!(scanned([5, 8], verify).await, [5, 8], "{verify:?}");
+    }
+}
+
+#[test]
+fn connections_that_are_recorded_as_one_client_scan_the_same_table() {
+    // 128 connections are 64 clients; connection n scans table 1 + n mod 4.
+    let options = Options {
+        sequence: MicroSequence::ThirtyTwo,
+        tables: 4,
+        connections: vec![128],
+        steps: vec!["scan".to_owned()],
+        ..Options::default()
+    };
+    let desk = super::desk(&options);
+    let mut tables_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (connection, (lane, _)) in desk.workload.lanes(desk.index("scan")).into_iter().enumerate() {
+        tables_of.entry(lane.client).or_default().push(1 + connection % 4);
+    }
+    assert!(tables_of.keys().copied().eq(1..=64), "{tables_of:?}");
+    assert!(tables_of.values().all(|tables| tables.len() == 2 && tables[0] == tables[1]), "{tables_of:?}");
+}

@@ -1,0 +1,9 @@
+//! Plans as their readers see them: what is read, what is refused and where, what ships with
+//! dbdyno.
+
+mod data;
+mod errors;
+mod estimate;
+mod estimate_data;
+mod overrides;
+mod plans;

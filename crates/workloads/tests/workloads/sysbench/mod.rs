@@ -1,0 +1,78 @@
+//! Scripts of sysbench against a journal: what they send, what the API answers, how bad scripts
+//! end. Debian's package has the scripts; `cargo xtask servers` installs it.
+
+mod api;
+mod bad;
+mod stock;
+
+use dbdyno_drivers::{Capabilities, mysql};
+use dbdyno_plan::{Plan, WorkloadOptions};
+use dbdyno_workloads::Workload;
+use dbdyno_workloads::plans::parse;
+use dbdyno_workloads::sysbench::Sysbench;
+use dbdyno_workloads::sysbench::options::Sysbench as Options;
+use tempfile::TempDir;
+
+use crate::desk::Desk;
+
+/// A script in a folder of its own, with options in the words of a plan.
+struct Given {
+    folder: TempDir,
+    options: String,
+}
+
+fn script(text: &str) -> Given {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("own.lua"), text).unwrap();
+    let path = folder.path().join("own.lua").display().to_string();
+    Given { folder, options: format!("script = \"{path}\"\ncommands = [\"run\"]\n") }
+}
+
+/// One of sysbench's own scripts.
+fn stock(name: &str, options: &str) -> String {
+    format!("script = \"{name}\"\noptions = {{ {options} }}\n")
+}
+
+/// A plan with such a table.
+fn plan(options: &str) -> Result<Plan, String> {
+    let text = format!(
+        "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.sysbench]\n{options}"
+    );
+    parse(&text, "p.toml").map_err(|error| error.to_string())
+}
+
+fn options(text: &str) -> Options {
+    let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
+    plan.workload.options::<Options>().unwrap().clone()
+}
+
+fn desk_on(text: &str, capabilities: Capabilities) -> Desk<Sysbench> {
+    let options = options(text);
+    Desk::of(|context| Sysbench::new(&options, context), capabilities)
+}
+
+fn desk(text: &str) -> Desk<Sysbench> {
+    desk_on(text, mysql::capabilities("innodb", true))
+}
+
+/// The mistake that a plan with this script has.
+fn mistake(given: &Given) -> String {
+    plan(&given.options).expect_err("a bad script")
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: sysbench's own scripts"]
+fn steps_are_the_commands_and_a_run_for_each_rung() {
+    let named =
+        |more: &str| options(&format!("{}{more}", stock("oltp_read_write.lua", ""))).step_names().join(" ");
+    assert_eq!(named("connections = [1, 16]"), "prepare oltp_read_write.c1 oltp_read_write.c16");
+    let rates = "pace = \"poisson\"\nrates = [100]\nconnections = 4\n";
+    assert_eq!(named(rates), "prepare oltp_read_write.c4.r100");
+    assert_eq!(
+        named("commands = [\"prepare\", \"prewarm\", \"run\", \"cleanup\"]"),
+        "prepare prewarm oltp_read_write.c1 cleanup"
+    );
+    let existing = Options { use_existing: true, script: "oltp_insert".to_owned(), ..Options::default() };
+    assert_eq!((existing.step_names().join(" ").as_str(), existing.load_steps()), ("oltp_insert.c1", 0));
+    assert!(existing.needs().existing_tables);
+}
