@@ -4,8 +4,8 @@
 use dbdyno_drivers::postgres::capabilities;
 use dbdyno_drivers::{Endpoint, Target};
 
+use crate::mysql_server::bases::required;
 use crate::postgres_server::Server;
-use crate::postgres_server::bases::required;
 use crate::shared;
 use crate::unwaited::{ProductStatements, check_cancelled, check_forgotten, check_lock};
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use dbdyno_drivers::postgres::{Options, PostgresSession, Secret};
 use dbdyno_drivers::{Answer, Class, Param, Session, first_i64};
 
+use crate::mysql_server::bases::{found, required};
 use crate::postgres_server::Server;
-use crate::postgres_server::bases::{found, required};
 use crate::shared;
 
 const BIG: usize = 20_000_000;

@@ -4,8 +4,8 @@ use dbdyno_drivers::postgres::{Options, PostgresSession, Secret};
 use dbdyno_drivers::{Param, Session, Tls, TlsMode, TlsSettings, first_i64};
 
 use crate::certificates::{Authority, Files};
+use crate::mysql_server::bases::required;
 use crate::postgres_server::Server;
-use crate::postgres_server::bases::required;
 use crate::shared;
 
 async fn connected(options: &Options) -> PostgresSession {

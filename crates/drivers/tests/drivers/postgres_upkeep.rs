@@ -11,8 +11,8 @@ use dbdyno_drivers::{
     drop_binlog, first_i64, settle, status, unreported,
 };
 
+use crate::mysql_server::bases::{found, required};
 use crate::postgres_server::Server;
-use crate::postgres_server::bases::{found, required};
 use crate::shared;
 
 const WAIT: Duration = Duration::from_secs(2);

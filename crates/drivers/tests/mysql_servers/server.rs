@@ -4,11 +4,11 @@
 #[path = "../bases/mod.rs"]
 pub(crate) mod bases;
 #[path = "../ports/mod.rs"]
-mod ports;
+pub(crate) mod ports;
 #[path = "../templates/mod.rs"]
-mod templates;
+pub(crate) mod templates;
 #[path = "../watchers/mod.rs"]
-mod watchers;
+pub(crate) mod watchers;
 
 use std::fs::File;
 use std::io::Write;

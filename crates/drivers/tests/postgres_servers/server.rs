@@ -1,15 +1,6 @@
 //! A real PostgreSQL server: initialised in a temporary directory, started, and ended with the value
 //! that stands for it or with the test program.
 
-#[path = "../bases/mod.rs"]
-pub(crate) mod bases;
-#[path = "../ports/mod.rs"]
-mod ports;
-#[path = "../templates/mod.rs"]
-mod templates;
-#[path = "../watchers/mod.rs"]
-mod watchers;
-
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -19,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use dbdyno_drivers::postgres::{Options, PostgresSession, socket_path};
 
-use bases::{START_LIMIT, tail};
-use templates::fresh;
-use watchers::Watcher;
+use crate::mysql_server::bases::{START_LIMIT, tail};
+use crate::mysql_server::ports;
+use crate::mysql_server::templates::fresh;
+use crate::mysql_server::watchers::Watcher;
 
 /// Time for it to end with the test.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -68,7 +60,6 @@ pub(crate) struct Server {
 
 impl Server {
     /// Initialises and starts the server whose base directory is `base`.
-    #[allow(dead_code, reason = "not all tests that share this file start one without settings")]
     pub(crate) async fn start(base: &Path) -> Self {
         Self::start_with(base, &[]).await
     }
