@@ -75,6 +75,7 @@ impl Connection {
         self.session()?.query(sql).await.map_err(failure)
     }
 
+    #[cfg(feature = "scripts")]
     pub(crate) async fn rows(&mut self, sql: &str) -> Result<Cells, Failure> {
         self.session()?.rows(sql).await.map_err(failure)
     }

@@ -7,4 +7,5 @@ mod desk;
 mod microbenchmarks;
 mod oltp;
 mod plan;
+#[cfg(feature = "scripts")]
 mod sysbench;
