@@ -1,6 +1,10 @@
 //! A workload's table in a plan's text, with the places of its values.
 
-use serde::Deserialize;
+use std::convert::Infallible;
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
@@ -12,10 +16,18 @@ pub struct Table<'a>(Spanned<DeValue<'a>>);
 #[derive(Debug)]
 pub struct TableError(pub(crate) toml::de::Error);
 
-impl TableError {
-    /// A reason that is not a value's, as that this build lacks the workload.
-    pub fn new(reason: impl std::fmt::Display) -> Self {
-        Self(serde::de::Error::custom(reason))
+/// Refuses any table, at the table's place.
+struct Refusal(String);
+
+impl<'a> Visitor<'a> for Refusal {
+    type Value = Infallible;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a table")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, _: A) -> Result<Infallible, A::Error> {
+        Err(A::Error::custom(self.0))
     }
 }
 
@@ -52,6 +64,12 @@ impl<'a> Table<'a> {
             TableValue::Flag(flag) => DeValue::Boolean(flag),
         };
         keys.insert(Spanned::new(span.clone(), key.into()), Spanned::new(span, value));
+    }
+
+    /// The error of a table that cannot be read whatever it says.
+    pub fn refused(self, reason: String) -> TableError {
+        let Err(error) = ValueDeserializer::from(self.0).deserialize_any(Refusal(reason));
+        TableError(error)
     }
 
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, TableError> {

@@ -22,8 +22,8 @@ impl WorkloadKind for LeftOut {
         self.name
     }
 
-    fn read(&self, _: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
-        Err(TableError::new(dbdyno_plan::built_without(self.what, self.feature)))
+    fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
+        Err(table.refused(dbdyno_plan::built_without(self.what, self.feature)))
     }
 
     fn schema(&self, generator: &mut SchemaGenerator) -> Schema {

@@ -30,14 +30,18 @@ pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, ExitError> {
 
 /// The steps of the workload called `name`, or of all.
 pub(crate) fn of(name: Option<&str>) -> Result<Vec<Cards>, ExitError> {
-    let names: Vec<&str> = ALL.iter().map(|kind| kind.name()).collect();
-    if let Some(unknown) = name.filter(|name| !names.contains(name)) {
-        let message =
-            format!("there is no workload {unknown:?}; its name must be one of: {}", names.join(", "));
+    let Some(name) = name else { return Ok(ALL.iter().flat_map(|kind| kind.cards()).collect()) };
+    let Some(kind) = ALL.iter().find(|kind| kind.name() == name) else {
+        let names: Vec<&str> = ALL.iter().map(|kind| kind.name()).collect();
+        let message = format!("there is no workload {name:?}; its name must be one of: {}", names.join(", "));
         return Err(ExitError::usage(message));
+    };
+    let lists = kind.cards();
+    // A build that leaves it out knows no step of it.
+    if lists.is_empty() {
+        return Err(ExitError::usage(format!("workload {name}: {}", kind.purpose())));
     }
-    let wanted = ALL.iter().filter(|kind| name.is_none_or(|name| name == kind.name()));
-    Ok(wanted.flat_map(|kind| kind.cards()).collect())
+    Ok(lists)
 }
 
 fn title(list: &Cards) -> String {

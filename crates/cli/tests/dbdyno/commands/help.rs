@@ -158,10 +158,7 @@ fn the_page_of_the_command_line_has_the_texts_that_the_command_prints() {
         std::fs::write(&file, &anew).unwrap();
     } else {
         let differing = page.lines().zip(anew.lines()).find(|(there, printed)| there != printed);
-        assert!(
-            page == anew,
-            "{differing:?}: run `DBDYNO_UPDATE=1 cargo test -p dbdyno --test commands help`"
-        );
+        assert!(page == anew, "{differing:?}: run `DBDYNO_UPDATE=1 cargo test -p dbdyno --test dbdyno help`");
     }
 }
 
