@@ -69,8 +69,8 @@ const ALONE: [&str; 2] = ["alone::", "truth::"];
 /// work.
 const WAITING: &str = "dbdyno";
 
-/// Tests at once in that program beyond one per CPU.
-const WAITING_THREADS: usize = 4;
+/// Tests at once beyond one per CPU: in that program, and in the others, whose tests wait too.
+const WAITING_THREADS: (usize, usize) = (4, 2);
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let begun = Instant::now();
@@ -151,17 +151,19 @@ fn tests(words: &[&str]) -> Result<()> {
     };
     let library: Vec<&str> = ["--lib", "--bins"].into_iter().chain(named(|name| name != WAITING)).collect();
     let command: Vec<&str> = named(|name| name == WAITING).collect();
-    let results = [(library, cpus), (command, cpus + WAITING_THREADS)].map(|(targets, threads)| {
-        let mut command =
-            cargo(&["test", "--locked", "--workspace", "--all-features", "--no-fail-fast", "--quiet"]);
-        command.args(targets).arg("--").args(words);
-        // Golden texts that differ are failures, not files to be reviewed.
-        command.env("INSTA_UPDATE", "no");
-        if std::env::var_os("RUST_TEST_THREADS").is_none() {
-            command.env("RUST_TEST_THREADS", threads.to_string());
-        }
-        run_command(&mut command)
-    });
+    let results = [(library, cpus + WAITING_THREADS.1), (command, cpus + WAITING_THREADS.0)].map(
+        |(targets, threads)| {
+            let mut command =
+                cargo(&["test", "--locked", "--workspace", "--all-features", "--no-fail-fast", "--quiet"]);
+            command.args(targets).arg("--").args(words);
+            // Golden texts that differ are failures, not files to be reviewed.
+            command.env("INSTA_UPDATE", "no");
+            if std::env::var_os("RUST_TEST_THREADS").is_none() {
+                command.env("RUST_TEST_THREADS", threads.to_string());
+            }
+            run_command(&mut command)
+        },
+    );
     if results.iter().any(Result::is_err) {
         bail!("some tests failed; cargo printed their names and how to run them again");
     }

@@ -103,6 +103,7 @@ where
             cpus,
             polled_ns: polled_ns.clone(),
             added_work: step.threads.added_work,
+            warmup: step.warmup,
             opening: opening.clone(),
             control: Arc::clone(control),
             messages: messages.clone(),

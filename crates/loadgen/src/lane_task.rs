@@ -42,6 +42,8 @@ pub(crate) struct LaneTask {
     pub(crate) burst_ns: u64,
     /// When the last operation ended.
     last_ns: u64,
+    /// Where the cycle of the operation that is on its way began.
+    began_ns: u64,
 }
 
 /// An operation that is about to be made ready.
@@ -79,7 +81,8 @@ impl LaneTask {
     ) -> Self {
         let end = LaneEnd { client: spec.client, kind: spec.kind, ..LaneEnd::default() };
         let (bounds, notes) = (spec.bounds(), Notes::default());
-        Self { shared, index, number, spec, bounds, due, notes, end, refusals: 0, burst_ns: 0, last_ns: 0 }
+        let (burst_ns, last_ns, began_ns, refusals) = (0, 0, 0, 0);
+        Self { shared, index, number, spec, bounds, due, notes, end, refusals, burst_ns, last_ns, began_ns }
     }
 
     /// The whole life of the lane after the barrier. The lane and its end come back in boxes,
@@ -171,8 +174,12 @@ impl LaneTask {
         }
         let due = match (&self.due, &self.spec.pace) {
             (Some(due_times), _) => Due::At(due_times.due_ns(number)),
+            // A cycle that began in time is finished, as an operation is that was sent in time.
             (None, Pace::Thinking(think)) => {
-                Due::At(self.last_ns.saturating_add(to_ns(think.before(number))))
+                return Some(Operation {
+                    number,
+                    due: Due::At(self.last_ns.saturating_add(to_ns(think.before(number)))),
+                });
             }
             (None, Pace::Burst { per_second }) => Due::WithBurst(*per_second),
             (None, _) => Due::Now,
@@ -196,7 +203,9 @@ impl LaneTask {
             self.report_error(now_ns, &failure);
             let next = match (self.shared.lost, failure.class) {
                 (LostConnections::Reconnect(how), ErrorClass::Lost) => {
-                    self.reconnect(lane, &how, failure, now_ns).await
+                    let next = self.reconnect(lane, &how, failure, now_ns).await;
+                    self.last_ns = self.shared.control.now_ns();
+                    next
                 }
                 (_, ErrorClass::Retry) => {
                     retries += 1;
@@ -220,6 +229,8 @@ impl LaneTask {
         was_early: bool,
     ) -> Next {
         let sent_ns = self.shared.tick();
+        let is_closed = matches!(self.spec.pace, Pace::Closed | Pace::Thinking(_));
+        self.began_ns = if is_closed { self.last_ns } else { sent_ns };
         self.write_sent(sent_ns, due_ns.filter(|_| was_early));
         let due_ns = due_ns.map_or(sent_ns, |due_ns| due_ns.min(sent_ns));
         let mut tries = 0;
@@ -231,6 +242,7 @@ impl LaneTask {
             let failure = match answer {
                 Ok(done) => {
                     let ending = Ending {
+                        began_ns: self.began_ns,
                         due_ns,
                         sent_ns,
                         ended_ns,
@@ -324,7 +336,7 @@ impl LaneTask {
     }
 
     fn write_failed(&mut self, number: u64) {
-        self.shared.recorder.borrow_mut().failed(self.index);
+        self.shared.recorder.borrow_mut().failed(self.index, self.began_ns, self.last_ns);
         if self.end.failed_numbers.len() < MOST_FAILED_NUMBERS {
             self.end.failed_numbers.push(number);
         }

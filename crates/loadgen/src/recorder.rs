@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_record::{ErrorClass, ErrorCounts, Interval};
+use dbdyno_record::{ErrorClass, ErrorCounts, Interval, WindowCut};
 
 use crate::arrivals::{Cursor, to_us};
 use crate::batch::{Batch, Times};
@@ -52,12 +52,16 @@ struct Counts {
     service_max_ns: u64,
     response_sum_ns: u64,
     response_max_ns: u64,
+    cycle_sum_ns: u64,
+    cut: WindowCut,
     down_ns: u64,
     errors: ErrorCounts,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ending {
+    /// Where its cycle began: see [`Interval::cycle_sum_us`].
+    pub(crate) began_ns: u64,
     pub(crate) due_ns: u64,
     pub(crate) sent_ns: u64,
     pub(crate) ended_ns: u64,
@@ -73,12 +77,20 @@ pub(crate) struct Recorder {
     statements: Statements,
     kinds: Vec<String>,
     cut_ns: u64,
+    /// Where the common window begins, and where it ends once that is known.
+    window_ns: (u64, u64),
     hand_over: Box<dyn FnMut(Batch)>,
 }
 
 impl Recorder {
-    /// Books for `lanes`, whose batches go to `hand_over`.
-    pub(crate) fn new(kinds: Vec<String>, lanes: &[LaneSpec], hand_over: Box<dyn FnMut(Batch)>) -> Self {
+    /// Books for `lanes`, whose batches go to `hand_over`. The common window begins at
+    /// `window_from_ns`, a whole second.
+    pub(crate) fn new(
+        kinds: Vec<String>,
+        lanes: &[LaneSpec],
+        window_from_ns: u64,
+        hand_over: Box<dyn FnMut(Batch)>,
+    ) -> Self {
         let mut books = Vec::new();
         let mut book_of = BTreeMap::new();
         let states = lanes.iter().map(|spec| {
@@ -90,7 +102,8 @@ impl Recorder {
         });
         let lanes = states.collect();
         let times = kinds.iter().map(|_| Times::new()).collect();
-        Self { books, lanes, times, statements: Statements::default(), kinds, cut_ns: 0, hand_over }
+        let (statements, window_ns) = (Statements::default(), (window_from_ns, u64::MAX));
+        Self { books, lanes, times, statements, kinds, cut_ns: 0, window_ns, hand_over }
     }
 
     /// Makes every cut that lies at or before `now_ns`. Must be called before anything that
@@ -99,6 +112,7 @@ impl Recorder {
     /// last lane's thread has said it: what they have written down by then stays before the cut,
     /// and a second that they have handed over stays whole.
     pub(crate) fn advance(&mut self, now_ns: u64, window_end_ns: Option<u64>) {
+        self.window_ns.1 = window_end_ns.unwrap_or(u64::MAX);
         loop {
             let second = (self.cut_ns / SECOND_NS + 1) * SECOND_NS;
             let next = match window_end_ns {
@@ -128,6 +142,7 @@ impl Recorder {
     }
 
     pub(crate) fn done(&mut self, lane: usize, ending: Ending) {
+        let cut = self.cut_of(ending.began_ns, ending.ended_ns);
         let book = &mut self.books[self.lanes[lane].book];
         book.in_flight -= 1;
         let service_ns = ending.ended_ns.saturating_sub(ending.sent_ns);
@@ -140,7 +155,29 @@ impl Recorder {
         counts.service_max_ns = counts.service_max_ns.max(service_ns);
         counts.response_sum_ns += response_ns;
         counts.response_max_ns = counts.response_max_ns.max(response_ns);
+        counts.cycle_sum_ns += ending.ended_ns.saturating_sub(ending.began_ns);
+        if let Some((share, cycle_ns)) = cut {
+            let rows = share * ending.rows as f64;
+            counts.cut += WindowCut { operations: share, rows, cycle_us: cycle_ns / 1e3 };
+        }
         self.times[book.kind].record(to_us(service_ns), to_us(response_ns));
+    }
+
+    /// What an edge of the window changes in the counts of the interval in which an operation of
+    /// this cycle ends: as a share of the operation and as nanoseconds. `None` for a cycle that lies
+    /// wholly inside or outside of the window.
+    #[inline]
+    fn cut_of(&self, began_ns: u64, ended_ns: u64) -> Option<(f64, f64)> {
+        let (from_ns, to_ns) = self.window_ns;
+        let crosses = |edge_ns| began_ns < edge_ns && edge_ns < ended_ns;
+        if !crosses(from_ns) && !crosses(to_ns) {
+            return None;
+        }
+        let cycle_ns = (ended_ns - began_ns) as f64;
+        let inside_ns = ended_ns.min(to_ns).saturating_sub(began_ns.max(from_ns)) as f64;
+        let is_counted_inside = (from_ns..to_ns).contains(&self.cut_ns);
+        let counted_ns = if is_counted_inside { cycle_ns } else { 0.0 };
+        Some(((inside_ns - counted_ns) / cycle_ns, inside_ns - counted_ns))
     }
 
     /// The statements of an operation that was just done.
@@ -149,10 +186,14 @@ impl Recorder {
         self.statements.count(kind, statements);
     }
 
-    pub(crate) fn failed(&mut self, lane: usize) {
+    /// An operation whose cycle began at `began_ns` failed at `ended_ns`.
+    pub(crate) fn failed(&mut self, lane: usize, began_ns: u64, ended_ns: u64) {
+        let cut = self.cut_of(began_ns, ended_ns);
         let book = &mut self.books[self.lanes[lane].book];
         book.in_flight -= 1;
         book.current.failed += 1;
+        book.current.cycle_sum_ns += ended_ns.saturating_sub(began_ns);
+        book.current.cut.cycle_us += cut.map_or(0.0, |(_, cycle_ns)| cycle_ns / 1e3);
     }
 
     /// Operations of a shared schedule that became due and will never be sent.
@@ -273,6 +314,8 @@ impl Book {
             service_max_us: to_us(counts.service_max_ns),
             response_sum_us: to_us(counts.response_sum_ns),
             response_max_us: to_us(counts.response_max_ns),
+            cycle_sum_us: to_us(counts.cycle_sum_ns),
+            cut: rounded(counts.cut),
             down: self.down,
             down_us: to_us(counts.down_ns),
             errors: counts.errors,
@@ -280,4 +323,11 @@ impl Book {
         self.due_reported = due_total;
         interval
     }
+}
+
+/// To a millionth of an operation and of a row, and to whole microseconds.
+fn rounded(cut: WindowCut) -> WindowCut {
+    let millionths = |value: f64| (value * 1e6).round() / 1e6;
+    let WindowCut { operations, rows, cycle_us } = cut;
+    WindowCut { operations: millionths(operations), rows: millionths(rows), cycle_us: cycle_us.round() }
 }

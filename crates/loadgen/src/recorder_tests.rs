@@ -28,16 +28,32 @@ fn lane(pace: Pace, operations: u64) -> LaneSpec {
 }
 
 fn recorder(spec: LaneSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
+    recorder_from(0, spec)
+}
+
+/// Whose common window begins after a warm-up.
+fn recorder_from(window_from_ms: u64, spec: LaneSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
     let batches = Rc::new(RefCell::new(Vec::new()));
     let sink = Rc::clone(&batches);
-    let recorder =
-        Recorder::new(vec!["query".into()], &[spec], Box::new(move |batch| sink.borrow_mut().push(batch)));
+    let recorder = Recorder::new(
+        vec!["query".into()],
+        &[spec],
+        window_from_ms * 1_000_000,
+        Box::new(move |batch| sink.borrow_mut().push(batch)),
+    );
     (recorder, batches)
 }
 
 fn ending(due_ms: u64, sent_ms: u64, ended_ms: u64) -> Ending {
     let ns = |ms: u64| ms * 1_000_000;
-    Ending { due_ns: ns(due_ms), sent_ns: ns(sent_ms), ended_ns: ns(ended_ms), rows: 10, received_bytes: 7 }
+    Ending {
+        began_ns: ns(sent_ms),
+        due_ns: ns(due_ms),
+        sent_ns: ns(sent_ms),
+        ended_ns: ns(ended_ms),
+        rows: 10,
+        received_bytes: 7,
+    }
 }
 
 fn assert_accounts_balance(batches: &[Batch]) {
@@ -127,7 +143,7 @@ fn a_failed_operation_is_counted_once_and_leaves_no_time() {
     recorder.started(0);
     recorder.error(0, ErrorClass::Retry);
     recorder.error(0, ErrorClass::Refused);
-    recorder.failed(0);
+    recorder.failed(0, 0, 400_000_000);
     recorder.finish(500_000_000, None);
     let batches = batches.borrow();
     let interval = &batches[0].intervals[0].1;
@@ -135,4 +151,44 @@ fn a_failed_operation_is_counted_once_and_leaves_no_time() {
     assert_eq!((interval.errors.retry, interval.errors.refused), (1, 1));
     assert!(batches[0].times.is_empty());
     assert_accounts_balance(&batches);
+}
+
+#[test]
+fn an_operation_counts_by_the_share_of_its_cycle_that_lies_in_the_window() {
+    // The window is from 1 s to 3.5 s; the connection's cycles are of 1.6 s, back to back.
+    let (mut recorder, batches) = recorder_from(1_000, lane(Pace::Closed, 10));
+    let window_end = Some(3_500_000_000);
+    for end_ms in [1_600, 3_200, 4_800] {
+        let began_ms = end_ms - 1_600;
+        recorder.started(0);
+        recorder.advance(end_ms * 1_000_000, window_end);
+        recorder.done(0, Ending { began_ns: began_ms * 1_000_000, ..ending(end_ms, end_ms, end_ms) });
+    }
+    recorder.finish(4_900_000_000, window_end);
+    let batches = batches.borrow();
+    let (mut operations, mut rows, mut cycle_us) = (0.0, 0.0, 0.0);
+    for (_, interval) in batches.iter().flat_map(|batch| &batch.intervals) {
+        let counted =
+            |of: u64| if (1_000_000..3_500_000).contains(&interval.from_us) { of as f64 } else { 0.0 };
+        operations += counted(interval.done) + interval.cut.operations;
+        rows += counted(interval.rows) + interval.cut.rows;
+        cycle_us += counted(interval.cycle_sum_us) + interval.cut.cycle_us;
+    }
+    // 0.6 of the first, the second, 0.3 of the third: 2.5 s of cycles of 1.6 s.
+    assert!((operations - 2.5 / 1.6).abs() < 1e-5, "{operations}");
+    assert!((rows - 25.0 / 1.6).abs() < 1e-4, "{rows}");
+    assert!((cycle_us - 2_500_000.0).abs() < 1.0, "{cycle_us}");
+}
+
+#[test]
+fn a_failed_operation_has_a_cycle_and_is_no_operation() {
+    let (mut recorder, batches) = recorder_from(1_000, lane(Pace::Closed, 10));
+    recorder.started(0);
+    recorder.advance(1_200_000_000, None);
+    recorder.failed(0, 700_000_000, 1_200_000_000);
+    recorder.finish(1_500_000_000, Some(1_500_000_000));
+    let batches = batches.borrow();
+    let interval = &batches[1].intervals[0].1;
+    assert_eq!((interval.failed, interval.cycle_sum_us, interval.cut.operations), (1, 500_000, 0.0));
+    assert!((interval.cut.cycle_us + 300_000.0).abs() < 1.0, "{:?}", interval.cut);
 }

@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use tokio::runtime::{LocalOptions, LocalRuntime};
 
 use crate::abandon::Abandon;
+use crate::arrivals::to_ns;
 use crate::control::{Control, StopReason};
 use crate::due_times::ThreadDueTimes;
 use crate::lane_task::LaneTask;
@@ -45,6 +46,8 @@ pub(crate) struct Job<F> {
     /// The thread spins and counts here what it polls in vain; see [`crate::Threads`].
     pub(crate) polled_ns: Option<Arc<[AtomicU64]>>,
     pub(crate) added_work: Duration,
+    /// Where the common window begins.
+    pub(crate) warmup: Duration,
     pub(crate) opening: Opening,
     pub(crate) control: Arc<Control>,
     pub(crate) messages: Sender<Message>,
@@ -114,7 +117,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     });
     let shared = Rc::new(Shared {
         control: job.control,
-        recorder: RefCell::new(Recorder::new(job.kinds, &specs, hand_over)),
+        recorder: RefCell::new(Recorder::new(job.kinds, &specs, to_ns(job.warmup), hand_over)),
         timer,
         lost: job.opening.connections.lost,
         abandon: Abandon::default(),

@@ -42,6 +42,13 @@ pub struct Interval {
     /// Sum and maximum of response time (due to answered) of the operations done.
     pub response_sum_us: u64,
     pub response_max_us: u64,
+    /// Sum of the cycle times of the operations done or failed. The cycle of a closed loop begins
+    /// with the end of the operation before, or with the barrier, so that it holds thinking and
+    /// preparation too; the cycle of an open loop begins when the operation is sent.
+    pub cycle_sum_us: u64,
+    /// What the edges of the common window change in these counts.
+    #[serde(default, skip_serializing_if = "WindowCut::is_empty")]
+    pub cut: WindowCut,
     /// At `to_us`: connections that were lost and are not yet open again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub down: u64,
@@ -50,6 +57,34 @@ pub struct Interval {
     pub down_us: u64,
     #[serde(default, skip_serializing_if = "ErrorCounts::is_empty")]
     pub errors: ErrorCounts,
+}
+
+/// What is to be added to the counts of an interval so that each operation counts by the share of
+/// its cycle that lies in the common window.
+///
+/// An operation is counted in the interval in which it ended. One that began in the warm-up has a
+/// part there, which is taken away here (below zero); one that ended after the window has a part in
+/// it, which is added here. All other operations add nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct WindowCut {
+    pub operations: f64,
+    pub rows: f64,
+    pub cycle_us: f64,
+}
+
+impl WindowCut {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl AddAssign for WindowCut {
+    fn add_assign(&mut self, more: Self) {
+        let Self { operations, rows, cycle_us } = more;
+        self.operations += operations;
+        self.rows += rows;
+        self.cycle_us += cycle_us;
+    }
 }
 
 /// Errors by class. A retried attempt counts under `retry` and is not a failed operation.
@@ -105,13 +140,16 @@ macro_rules! figures {
             service_max_us,
             response_sum_us,
             response_max_us,
+            cycle_sum_us,
+            cut: _,
             down,
             down_us,
             errors: $crate::ErrorCounts { retry, refused, lost, fatal },
         } = $interval;
         let work = [due, done, failed, dropped, backlog, in_flight, rows, received_bytes];
-        let rest = [service_sum_us, response_sum_us, down, down_us, retry, refused, lost, fatal];
-        (work.into_iter().chain(rest), [service_max_us, response_max_us])
+        let times = [service_sum_us, response_sum_us, cycle_sum_us];
+        let rest = [down, down_us, retry, refused, lost, fatal];
+        (work.into_iter().chain(times).chain(rest), [service_max_us, response_max_us])
     }};
 }
 pub(crate) use figures;
@@ -124,6 +162,7 @@ impl AddAssign<&Self> for Interval {
         for (sum, more) in sums.zip(more_sums) {
             *sum += more;
         }
+        self.cut += more.cut;
         for (longest, more) in longest.into_iter().zip(more_longest) {
             *longest = (*longest).max(*more);
         }
@@ -158,6 +197,8 @@ mod tests {
             service_max_us: of + 9,
             response_sum_us: of + 10,
             response_max_us: of + 10,
+            cycle_sum_us: of + 17,
+            cut: WindowCut { operations: 0.5, rows: of as f64, cycle_us: -2.0 },
             down: of + 11,
             down_us: of + 12,
             errors,
@@ -182,6 +223,8 @@ mod tests {
             service_max_us: 1_009,
             response_sum_us: 1_120,
             response_max_us: 1_010,
+            cycle_sum_us: 1_134,
+            cut: WindowCut { operations: 1.0, rows: 1_100.0, cycle_us: -4.0 },
             down: 1_122,
             down_us: 1_124,
             errors,

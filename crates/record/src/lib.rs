@@ -40,7 +40,7 @@ pub use event::{
 };
 pub use execution::{AnswerDigest, Execution, QueryPlan};
 pub use histogram::{Clock, HistogramSpan, statement_kind};
-pub use interval::{ErrorCounts, Interval};
+pub use interval::{ErrorCounts, Interval, WindowCut};
 pub use manifest::{
     CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup,
 };

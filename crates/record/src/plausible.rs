@@ -2,7 +2,7 @@
 //! damage, and is found before anything is added up, reserved or walked by it.
 
 use crate::interval::figures;
-use crate::{HistogramSpan, Interval, StepEvent, StepSpec};
+use crate::{HistogramSpan, Interval, StepEvent, StepSpec, WindowCut};
 
 /// Beyond this a sum is rounded where it is divided, and sums over many steps leave what 64 bits
 /// hold. As µs of connections it is 285 years.
@@ -27,6 +27,16 @@ impl Intervals {
         }
         if to_us > MOST || greatest(&interval) > MOST {
             return Err(TOO_MUCH.to_owned());
+        }
+        let within = |cut: f64, of: u64| cut.abs() <= of as f64 + 1.0;
+        let WindowCut { operations, rows, cycle_us } = interval.cut;
+        if !within(operations, done)
+            || !within(rows, interval.rows)
+            || !within(cycle_us, interval.cycle_sum_us)
+        {
+            return Err(format!(
+                "the window cannot cut {operations} operations of the {done} that ended in it"
+            ));
         }
         self.sum += &interval;
         if greatest(&self.sum) > MOST {

@@ -23,13 +23,13 @@ use crate::metrics::host_check::host_check;
 use crate::metrics::original::metric_row;
 use crate::model::runs::JUDGED_FROM_SECONDS;
 use crate::model::{ClientReach, KindResult, Notice, StepRun, Validity};
-use crate::readings::counted::tail_from;
+use crate::readings::counted::{tail_from, too_few};
 use crate::readings::load_threads::busiest;
 use crate::readings::measured::{Hosting, Measured};
 use crate::readings::rates::{done, has_telling_seconds, per_second, seconds_on_target};
 use crate::readings::span::{Span, tally};
 use crate::validity::record_integrity::times_fault;
-use crate::validity::{client_hosts, headroom, refused, validity};
+use crate::validity::{client_hosts, headroom, littles_law, refused, validity};
 
 /// What a step does not say of itself.
 #[derive(Debug, Clone, Copy)]
@@ -100,6 +100,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
         window_seconds: window.seconds(),
         rate: figure,
         cut_off,
+        too_few: too_few(&step.spec, &step.intervals, window),
         composite: composite(&executions, window),
         executions,
         kinds,
@@ -139,7 +140,7 @@ fn client_faults(
     reached: Option<ClientReach>,
     kinds: &[KindResult],
 ) -> Vec<Notice> {
-    let busy = busiest(step).and_then(headroom::fault);
+    let busy = busiest(step).and_then(|busiest| headroom::fault(busiest, step.window.seconds()));
     let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
     let at_its_rate = reached.as_ref().and_then(reach::fault);
     let late = kinds.iter().filter_map(schedule::fault);
@@ -173,7 +174,7 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span, is_sound: bool)
     // What failed in a step that did not come to a window is all the same what its reader looks
     // for.
     let wrong = if window.seconds() > 0.0 { sum } else { tally(&step.intervals, &spec.kind, Span::ALWAYS) };
-    let done = done(&step.spec, &step.intervals, &spec.kind, window);
+    let done = done(&step.intervals, &spec.kind, window);
     let mut faults = Vec::new();
     let mut histogram = |clock| {
         merge(&step.histograms, &spec.kind, clock, window).unwrap_or_else(|error| {
@@ -194,6 +195,7 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span, is_sound: bool)
     };
     let lag = histogram(Clock::Lag);
     if faults.is_empty() && is_sound {
+        faults.extend(littles_law::fault(step, spec, window));
         let timed = [(Clock::Service, service_latency.count), (Clock::Response, response_latency.count)];
         faults.extend(times_fault(step, &spec.kind, timed, window));
     }

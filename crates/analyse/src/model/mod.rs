@@ -39,7 +39,7 @@ pub use report_words::{
 pub use state::{Debt, DebtLevel, GroupMemory, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
-    ServerEventKind, StatementResult, StepRun, Validity,
+    ServerEventKind, StatementResult, StepRun, TooFewOperations, Validity,
 };
 pub use step_sets::{
     BeforeAfterVariant, BeforeAfterWrites, GroupFindings, LoadVariant, LoadWithIndexes, Sweep, SweepPoint,

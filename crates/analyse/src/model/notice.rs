@@ -144,7 +144,7 @@ codes! {
     CellRepeated, CellToRepeat, CellsMissing, RecordsMissing, CellRecordsMissing, Resumed,
     BlockResumed, DamagedRecord, InvalidStep, InvalidSteps, ZeroRate, Stalled, BaseStalled,
     TargetMissed, TargetMissedByClient, TargetMissedInBlocks, ScheduleMissed, OutageOfSchedule,
-    OutageOfClosedLoop, ClientPause, ShortSteps, ShortScans, EmptyDeletes, Unsettled, DeferredWork,
+    OutageOfClosedLoop, ClientPause, ShortSteps, EmptyDeletes, Unsettled, DeferredWork,
     FailedOperations, Recorded, RecordedOften, ServerChanged, SettingsChanged, Encryption,
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
@@ -160,7 +160,7 @@ codes! {
     Quoted, DamagedStep, NoWindow, ContentDiffers, OperationsLost, OperationsOpen, IntervalsEmpty,
     IntervalsMissing, IntervalsGap, IntervalsTwice, IntervalsShort, OperationsUnlike,
     ConnectionsUnlike, NoBarrier, TimesUnlike, StatementTimesUnlike, Paused, AnswerDiffers,
-    OperationsFailed, ClientBusy, ClientWaited, ClientAtItsRate, ClientLate, ClientHostBusy,
+    OperationsFailed, LittlesLaw, ClientBusy, ClientWaited, ClientAtItsRate, ClientLate, ClientHostBusy,
     ClientHostLate, Restless
 }
 

@@ -25,6 +25,9 @@ pub struct StepRun {
     /// `None` for a step of one query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub composite: Option<Composite>,
+    /// Set where the rate rests on so few operations that it decides nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_few: Option<TooFewOperations>,
     pub kinds: Vec<KindResult>,
     pub metrics: MetricRow,
     pub efficiency: Efficiency,
@@ -71,6 +74,17 @@ pub struct StepRun {
     /// `None` where the server's memory was not limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_memory: Option<GroupMemory>,
+}
+
+/// Fewer operations in a window than a verdict needs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TooFewOperations {
+    /// Of the headline kind, those that the window cuts by their share in it.
+    pub operations: f64,
+    /// Operations that would be enough.
+    pub least: f64,
+    /// The length of window that would hold so many; `None` where none ended.
+    pub enough_seconds: Option<f64>,
 }
 
 impl StepRun {

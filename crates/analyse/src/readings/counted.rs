@@ -6,8 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_record::{Interval, StepSpec, WindowRule};
+use dbdyno_record::{Interval, StepSpec, Unit, WindowRule};
 
+use crate::model::TooFewOperations;
+use crate::readings::rates::done;
 use crate::readings::span::{Span, tally};
 
 const SECOND_US: u64 = 1_000_000;
@@ -17,6 +19,26 @@ const SECOND_US: u64 = 1_000_000;
 const MIN_OPERATIONS: f64 = 10.0;
 /// Where fewer are answered in a second on average, whole seconds are counts of single answers.
 const MIN_PER_SECOND: f64 = 10.0;
+
+/// Fewer operations than these in a window decide nothing. The rate of n operations of random length
+/// has a standard error of up to 1 / √n, 22 % of 20, and below that so skewed a distribution that
+/// the intervals over a few blocks do not hold.
+const MIN_FOR_VERDICT: f64 = 20.0;
+
+/// Why a rate that a window cut off decides nothing. `None` for steps that end by a count, whose time
+/// is the figure however few operations they have.
+pub(crate) fn too_few(spec: &StepSpec, intervals: &[Interval], window: Span) -> Option<TooFewOperations> {
+    let is_rate = matches!(spec.headline.unit, Unit::Operations | Unit::Rows);
+    if !is_rate || spec.window != WindowRule::FirstEnded || window.seconds() <= 0.0 {
+        return None;
+    }
+    let kinds = spec.kinds.iter().filter(|kind| kind.kind == spec.headline.kind);
+    let connections = kinds.map(|kind| kind.connections_per_client * spec.clients).sum::<u32>();
+    let least = MIN_FOR_VERDICT.max(f64::from(connections));
+    let operations = done(intervals, &spec.headline.kind, window).operations;
+    let enough_seconds = (operations > 0.0).then(|| window.seconds() * least / operations);
+    (operations < least).then_some(TooFewOperations { operations, least, enough_seconds })
+}
 
 /// Whether the step is one piece of work, or a few, so that it has no commits to speak of.
 pub(crate) fn is_one_piece(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
@@ -66,7 +88,7 @@ pub(crate) fn all_at_work(spec: &StepSpec, intervals: &[Interval], window: Span)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{index_spec, interval, load_spec};
+    use crate::fixtures::{index_spec, interval, load_spec, scan_step};
 
     /// Updates that end by a count: operations of each second of each client.
     fn counted(clients: &[&[u64]]) -> (StepSpec, Vec<Interval>) {
@@ -104,6 +126,22 @@ mod tests {
     fn a_stall_of_all_before_their_last_answers_is_no_tail() {
         let (spec, intervals) = counted(&[&[20, 0, 0, 0, 1], &[20, 0, 0, 0, 1]]);
         assert_eq!(tail_from(&spec, &intervals, Span::new(0, 4_100_000)), None);
+    }
+
+    #[test]
+    fn a_window_with_less_than_twenty_operations_or_one_per_connection_decides_nothing() {
+        let found = |connections: usize, scan_us: u64| {
+            let step = scan_step(&vec![(scan_us, 1); connections], (0, 10_000_000));
+            too_few(&step.spec, &step.intervals, Span::new(0, 10_000_000))
+        };
+        assert_eq!(found(1, 500_000), None);
+        let few = found(1, 1_000_000).unwrap();
+        assert_eq!((few.operations, few.least, few.enough_seconds), (10.0, 20.0, Some(20.0)));
+        let many_connections = found(64, 15_000_000).unwrap();
+        assert!((many_connections.operations - 64.0 / 1.5).abs() < 1e-6, "{many_connections:?}");
+        assert_eq!(many_connections.least, 64.0);
+        let (spec, intervals) = counted(&[&[1, 0, 0]]);
+        assert_eq!(too_few(&spec, &intervals, Span::new(0, 3_000_000)), None, "it ends by a count");
     }
 
     #[test]

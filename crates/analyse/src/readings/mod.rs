@@ -8,5 +8,4 @@ pub(crate) mod load_threads;
 pub(crate) mod measured;
 pub(crate) mod polling;
 pub(crate) mod rates;
-pub(crate) mod scans;
 pub(crate) mod span;

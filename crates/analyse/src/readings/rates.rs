@@ -1,10 +1,9 @@
 //! Rates over the common window: headline, background, and the seconds that kept the target.
 
-use dbdyno_record::{Interval, OperationClass, StepSpec, Target, Unit};
+use dbdyno_record::{Interval, OperationClass, StepSpec, Target, Unit, WindowRule};
 
 use crate::readings::counted::{all_at_work, is_too_sparse};
-use crate::readings::scans;
-use crate::readings::span::{Span, Tally, by_second, tally};
+use crate::readings::span::{Span, Tally, by_second, tally, tally_by_client};
 
 /// Throughput percentiles of fewer seconds than this say nothing, and are not given.
 const MIN_SECONDS: usize = 10;
@@ -30,42 +29,63 @@ pub(crate) fn per_second(amount: f64, window: Span) -> f64 {
     if window.seconds() > 0.0 { amount / window.seconds() } else { 0.0 }
 }
 
-/// What `kind` did in the window, with the parts that lie in it of scans that the window cuts.
-pub(crate) fn done(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span) -> Tally {
-    if scans::are_cut(spec, kind) {
-        return scans::scanned(spec, intervals, kind, window);
+/// Scans that take longer come in too few a second for its count to be a rate.
+const LONG_SCAN_US: f64 = 100_000.0;
+
+/// What `kind` did in the common window, each operation counted by the share of its cycle that lies
+/// in it.
+///
+/// A count of answers is a whole number: of operations of 1.45 s and of 1.65 s a window of 5 s holds
+/// three each, and a connection that is a tenth slower would have the same rate.
+pub(crate) fn done(intervals: &[Interval], kind: &str, window: Span) -> Tally {
+    let mut sum = tally(intervals, kind, window);
+    if window.seconds() > 0.0 {
+        for interval in intervals.iter().filter(|interval| interval.kind == kind) {
+            sum.operations += interval.cut.operations;
+            sum.rows += interval.cut.rows;
+            sum.cycle_sum_us += interval.cut.cycle_us;
+        }
     }
-    tally(intervals, kind, window)
+    sum
 }
 
 /// Units (rows or operations) that `kind` did in the window, for one second of the window.
 pub(crate) fn rate(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span) -> f64 {
-    let done = done(spec, intervals, kind, window);
+    let done = done(intervals, kind, window);
     per_second(amount(unit_of(spec, kind), (done.operations, done.rows)), window)
 }
 
 /// Units that `kind` did between two counter samples, so that a cost and the work it paid for cover
 /// the same time.
 ///
-/// A step that is one piece of work answers once, at the end: its units are spread evenly over the
-/// window instead. Long scans count with the parts that lie between the samples, in the warm-up
-/// too.
+/// Where answers are few, those that came between the samples are not the work that was done there:
+/// the window's rate is taken instead, for the warm-up too.
 pub(crate) fn work(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span, between: Span) -> f64 {
-    let tally = if scans::are_cut(spec, kind) {
-        let end_us = intervals.iter().map(|interval| interval.to_us).max().unwrap_or(0);
-        scans::scanned(spec, intervals, kind, Span::new(0, end_us).overlap(between))
-    } else if is_too_sparse(spec, intervals, window) {
-        return rate(spec, intervals, kind, window) * window.overlap(between).seconds();
-    } else {
-        tally(intervals, kind, between)
-    };
+    if is_too_sparse(spec, intervals, window) || has_long_scans(spec, intervals, kind, window) {
+        let at_work = Span { from_us: 0, ..window };
+        return rate(spec, intervals, kind, window) * at_work.overlap(between).seconds();
+    }
+    let tally = tally(intervals, kind, between);
     amount(unit_of(spec, kind), (tally.operations, tally.rows))
 }
 
 /// Whether single seconds of the headline kind say something: not of one piece of work, and not of
 /// long scans.
 pub(crate) fn has_telling_seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
-    !is_too_sparse(spec, intervals, window) && !scans::are_long(spec, intervals, window)
+    !is_too_sparse(spec, intervals, window) && !has_long_scans(spec, intervals, &spec.headline.kind, window)
+}
+
+/// Whether `kind` scans tables over and over until a time is over, and any client's scans are so
+/// long that a second's count of them says nothing.
+fn has_long_scans(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span) -> bool {
+    if spec.class_of(kind) != OperationClass::Scan || spec.window != WindowRule::FirstEnded {
+        return false;
+    }
+    // The engine waits for the scans that are under way when the window ends.
+    let clients = tally_by_client(intervals, kind, Span { to_us: i64::MAX, ..window });
+    clients
+        .values()
+        .any(|scans| scans.service_sum_us > LONG_SCAN_US * scans.operations || scans.operations == 0.0)
 }
 
 /// The original's p50 and p99: throughput of client 1 in each whole second, sorted from high to
@@ -138,7 +158,7 @@ pub(crate) fn seconds_on_target(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{index_spec, interval, read_write_spec, read_write_step};
+    use crate::fixtures::{index_spec, interval, read_write_spec, read_write_step, scan_step};
 
     #[test]
     fn the_headline_rate_is_what_was_done_in_the_window_for_a_second_of_it() {
@@ -248,5 +268,96 @@ mod tests {
         let kept = seconds_on_target(&spec, &target, &intervals, Span::new(0, 4_500_000));
         assert_eq!(kept, Some(0.75));
         assert_eq!(seconds_on_target(&spec, &target, &intervals, Span::new(0, 900_000)), None);
+    }
+
+    const SECOND: u64 = 1_000_000;
+    const ROWS: u64 = 1_000_000;
+
+    /// Rows a second that this many connections are said to scan in a window, each scan of so many
+    /// microseconds.
+    fn rows_per_second(connections: usize, scan_us: u64, window: (u64, u64)) -> f64 {
+        let step = scan_step(&vec![(scan_us, ROWS); connections], window);
+        rate(&step.spec, &step.intervals, "scan", Span::new(window.0, window.1))
+    }
+
+    #[test]
+    fn servers_that_differ_by_a_hundredth_differ_so_on_both_sides_of_a_whole_number_of_scans() {
+        // 600 s hold 15.9 scans of 37.8 s and 15.7 of 38.18 s: 15 answers each. Of 37.4 s they hold
+        // 16.04: 16 answers.
+        for (scan_us, slower_us) in
+            [(37_400_000, 37_774_000), (37_800_000, 38_178_000), (299_000_000, 301_990_000)]
+        {
+            let window = (0, 600 * SECOND);
+            for connections in [1, 4] {
+                let ratio = rows_per_second(connections, slower_us, window)
+                    / rows_per_second(connections, scan_us, window);
+                assert!((ratio - 1.0 / 1.01).abs() < 1e-6, "{scan_us} µs, {connections}: {ratio}");
+            }
+        }
+        let alone = rows_per_second(1, 37_400_000, (0, 600 * SECOND));
+        assert!((alone - 1e6 / 37.4).abs() < 1e-3, "{alone}");
+    }
+
+    #[test]
+    fn a_scan_that_began_in_the_warm_up_counts_with_the_part_after_it() {
+        let window = (60 * SECOND, 660 * SECOND);
+        let found = rows_per_second(1, 50 * SECOND, window);
+        assert!((found - 1e6 / 50.0).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
+    fn a_scan_longer_than_the_window_has_the_rate_of_the_answer_that_came_after_it() {
+        assert!((rows_per_second(2, 90 * SECOND, (0, 60 * SECOND)) - 2e6 / 90.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn cost_and_rows_between_two_samples_fit_together() {
+        // A sample at 599.2 s instead of 600: the rows of 599.2 s, not those of the answers that
+        // came in them.
+        let window = (0, 600 * SECOND);
+        let step = scan_step(&[(37_800_000, ROWS)], window);
+        let between = Span { from_us: -1_000, to_us: 599_200_000 };
+        let found = work(&step.spec, &step.intervals, "scan", Span::new(0, window.1), between);
+        assert!((found - 599.2e6 / 37.8).abs() < 1.0, "{found}");
+    }
+
+    #[test]
+    fn samples_that_hold_the_warm_up_hold_its_scans() {
+        // Window of 10 s after a warm-up of 5 s, samples at the step's beginning and a little after
+        // the window's end.
+        let window = (5 * SECOND, 15 * SECOND);
+        let step = scan_step(&[(3 * SECOND, ROWS)], window);
+        let between = Span { from_us: -50_000, to_us: 15_040_000 };
+        let found = work(&step.spec, &step.intervals, "scan", Span::new(window.0, window.1), between);
+        assert!((found - 15.0e6 / 3.0).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
+    fn long_scans_have_no_figures_of_single_seconds() {
+        let step = scan_step(&[(37_800_000, ROWS)], (0, 600 * SECOND));
+        let window = Span::new(0, 600 * SECOND);
+        assert!(has_long_scans(&step.spec, &step.intervals, "scan", window));
+        assert_eq!(throughput_percentile(&step.spec, &step.intervals, window, 50.0), None);
+    }
+
+    #[test]
+    fn tables_of_different_sizes_count_each_with_the_speed_of_its_own_connection() {
+        let window = (0, 60 * SECOND);
+        let of = |connections: &[(u64, u64)]| {
+            let step = scan_step(connections, window);
+            done(&step.intervals, "scan", Span::new(0, window.1)).rows / 1e6
+        };
+        // Of the large table no scan ends in the window, or one: 0.6 of 100 million rows, 1.5 times
+        // 10 million.
+        for (large, rows) in [((100 * SECOND, 100 * ROWS), 60.0), ((40 * SECOND, 10 * ROWS), 15.0)] {
+            let found = of(&[large, (SECOND, ROWS)]);
+            assert!((found - (rows + 60.0)).abs() < 1e-6, "{large:?}: {found} million rows");
+        }
+    }
+
+    #[test]
+    fn long_scans_of_one_connection_are_not_hidden_by_many_short_ones_of_another() {
+        let step = scan_step(&[(10_000, 1_000), (40 * SECOND, 10 * ROWS)], (0, 60 * SECOND));
+        assert!(has_long_scans(&step.spec, &step.intervals, "scan", Span::new(0, 60 * SECOND)));
     }
 }

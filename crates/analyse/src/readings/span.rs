@@ -87,6 +87,8 @@ pub(crate) struct Tally {
     pub(crate) service_max_us: u64,
     /// Prorated, as are the two counts.
     pub(crate) service_sum_us: f64,
+    /// As the record has it, prorated.
+    pub(crate) cycle_sum_us: f64,
     /// How long connections were lost, the sum over all of them; prorated.
     pub(crate) down_us: f64,
 }
@@ -101,6 +103,7 @@ impl Tally {
         self.due += interval.due as f64 * share;
         self.rows += interval.rows as f64 * share;
         self.service_sum_us += interval.service_sum_us as f64 * share;
+        self.cycle_sum_us += interval.cycle_sum_us as f64 * share;
         self.down_us += interval.down_us as f64 * share;
         self.failed += interval.failed;
         self.dropped += interval.dropped;

@@ -7,7 +7,7 @@ use dbdyno_record::{
     CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientHost, ClientRate, Clock,
     CounterHeader, CounterLine, CounterSeries, Execution, Headline, HistogramSpan, HostCalibration, HostInfo,
     Interval, KindSpec, LimitedBy, Manifest, Outcome, Run, RunEvent, ServerInfo, StepEvent, StepRecord,
-    StepSpec, Target, ToolInfo, Unit, VariantInfo, WindowRule, WorkloadInfo,
+    StepSpec, Target, ToolInfo, Unit, VariantInfo, WindowCut, WindowRule, WorkloadInfo,
 };
 use hdrhistogram::Histogram;
 use serde_json::Map;
@@ -31,7 +31,9 @@ pub(crate) fn series(source: &str, keys: &[&str], samples: &[(i64, Vec<i64>)]) -
 }
 
 pub(crate) fn interval(from_us: u64, to_us: u64, client: u32, kind: &str, done: u64, rows: u64) -> Interval {
-    Interval { from_us, to_us, client, kind: kind.to_owned(), due: done, done, rows, ..Interval::default() }
+    // One connection that is always at work.
+    let (kind, cycle_sum_us) = (kind.to_owned(), to_us - from_us);
+    Interval { from_us, to_us, client, kind, due: done, done, rows, cycle_sum_us, ..Interval::default() }
 }
 
 fn kind(kind: &str, pace: &str, rows_per_operation: u32) -> KindSpec {
@@ -125,10 +127,26 @@ pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepR
             let answers = |at_us: u64| at_us.min(ends_us(*scan_us)) / scan_us;
             let done = answers(edge[1]) - answers(edge[0]);
             let counted = interval(edge[0], edge[1], client, "scan", done, done * rows);
-            intervals.push(Interval { service_sum_us: done * scan_us, ..counted });
+            let cycle_sum_us = done * scan_us;
+            let cut =
+                cut(cycle_sum_us, (answers(edge[0]) * scan_us, answers(edge[1]) * scan_us), edge[1], window);
+            let cut = WindowCut {
+                operations: cut / *scan_us as f64,
+                rows: cut / *scan_us as f64 * *rows as f64,
+                cycle_us: cut,
+            };
+            intervals.push(Interval { service_sum_us: cycle_sum_us, cycle_sum_us, cut, ..counted });
         }
     }
     completed(spec, intervals, window, BTreeMap::new())
+}
+
+/// What the window changes, in microseconds, in the cycles of operations that followed each other
+/// from one moment to another and ended in an interval that ends at `end_us`.
+fn cut(cycle_sum_us: u64, (from_us, to_us): (u64, u64), end_us: u64, window: (u64, u64)) -> f64 {
+    let inside_us = to_us.min(window.1).saturating_sub(from_us.max(window.0));
+    let counted_us = if window.0 < end_us && end_us <= window.1 { cycle_sum_us } else { 0 };
+    inside_us as f64 - counted_us as f64
 }
 
 /// A query that was executed so often, with the seconds of each and whether it was cut off.
@@ -283,7 +301,23 @@ pub(crate) fn client_host() -> ClientHost {
     }
 }
 
+/// The same, with all connections of closed loops at work all the time.
+fn at_work(mut step: StepRecord) -> StepRecord {
+    if step.intervals.iter().all(|interval| interval.cut.is_empty()) {
+        for kind in &step.spec.kinds {
+            let connections = u64::from(kind.connections_per_client * step.spec.clients);
+            let lines = step.intervals.iter().filter(|interval| interval.kind == kind.kind);
+            let clients = lines.map(|interval| interval.client).collect::<std::collections::BTreeSet<_>>();
+            for interval in step.intervals.iter_mut().filter(|interval| interval.kind == kind.kind) {
+                interval.cycle_sum_us = (interval.to_us - interval.from_us) * connections / clients.len() as u64;
+            }
+        }
+    }
+    step
+}
+
 pub(crate) fn cell(block: u32, variant: &str, steps: Vec<StepRecord>) -> CellRecord {
+    let steps = steps.into_iter().map(at_work).collect();
     let server = ServerInfo { version_text: format!("{variant} 1.0"), ..ServerInfo::default() };
     CellRecord {
         id: cell_id(block, variant),
@@ -388,6 +422,7 @@ pub(crate) fn measured(block: u32, machine: &str, calibration: Option<HostCalibr
 pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
     StepRun {
         cut_off: false,
+        too_few: None,
         executions: Vec::new(),
         composite: None,
         block,

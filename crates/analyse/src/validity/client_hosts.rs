@@ -4,7 +4,7 @@ use dbdyno_record::{ClientHost, StepEvent};
 
 use crate::model::{Code, Notice};
 use crate::readings::client_hosts::all;
-use crate::validity::headroom::LIMIT;
+use crate::validity::headroom::{JUDGED_FROM_SECONDS, LIMIT};
 
 /// A host that begins later than this has put less load on than the others, in seconds that count.
 const LATE_US: u64 = 1_000;
@@ -26,7 +26,8 @@ pub(crate) fn late(events: &[StepEvent]) -> Vec<Notice> {
 pub(crate) fn limiting(events: &[StepEvent]) -> Vec<Notice> {
     let share = |host: &ClientHost| {
         let busy_us = host.busiest_cpu_us + host.busiest_run_delay_us;
-        (host.measured_us > 0).then(|| busy_us as f64 / host.measured_us as f64)
+        let is_judged = host.measured_us as f64 / 1e6 >= JUDGED_FROM_SECONDS;
+        is_judged.then(|| busy_us as f64 / host.measured_us as f64)
     };
     let fault = |host: &ClientHost| {
         let share = share(host).filter(|share| *share >= LIMIT)?;

@@ -6,15 +6,19 @@
 use crate::model::{Code, Notice};
 use crate::readings::load_threads::Busiest;
 
+/// A shorter time is not judged: its samples lie some milliseconds before and after it, and what a
+/// thread did there would be taken for work in it.
+pub(super) const JUDGED_FROM_SECONDS: f64 = 0.2;
 /// Share of the time in which a load thread has work from which on it is called the limit.
 pub(super) const LIMIT: f64 = 0.90;
 /// Share of the common window for which a load thread may wait for a CPU where it has CPUs of its
 /// own: what others do on them holds up answers, and a closed loop sends less by up to as much.
 const WAITING_LIMIT: f64 = 0.10;
 
-/// Why a step says more about the client than about the server; `None` when it does not.
-pub(crate) fn fault(busiest: Busiest) -> Option<Notice> {
-    (busiest.wanted() >= LIMIT).then(|| {
+/// Why a step of `window_seconds` says more about the client than about the server; `None` when it
+/// does not.
+pub(crate) fn fault(busiest: Busiest, window_seconds: f64) -> Option<Notice> {
+    (window_seconds >= JUDGED_FROM_SECONDS && busiest.wanted() >= LIMIT).then(|| {
         Notice::reason(Code::ClientBusy)
             .with("share", busiest.wanted())
             .with("on_cpu", busiest.on_cpu)
@@ -39,8 +43,9 @@ mod tests {
     #[test]
     fn a_thread_without_time_to_spare_is_a_fault_and_waiting_counts() {
         let busiest = |waiting| Busiest { on_cpu: 0.7, waiting };
-        assert_eq!(fault(busiest(0.196)), None);
-        insta::assert_snapshot!(shown(&fault(busiest(0.5)).unwrap()), @"client-busy limit: 0.9, on_cpu: 0.7, share: 1.2, waiting: 0.5");
+        assert_eq!(fault(busiest(0.196), 60.0), None);
+        assert_eq!(fault(busiest(0.98), 0.004), None, "a load of a few milliseconds");
+        insta::assert_snapshot!(shown(&fault(busiest(0.5), 60.0).unwrap()), @"client-busy limit: 0.9, on_cpu: 0.7, share: 1.2, waiting: 0.5");
     }
 
     #[test]

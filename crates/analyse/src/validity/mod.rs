@@ -4,6 +4,7 @@ pub(crate) mod answers;
 pub(crate) mod client_hosts;
 pub(crate) mod client_pauses;
 pub(crate) mod headroom;
+pub(crate) mod littles_law;
 pub(crate) mod record_integrity;
 pub(crate) mod refused;
 

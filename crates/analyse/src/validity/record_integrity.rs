@@ -131,6 +131,7 @@ mod tests {
     /// records them.
     fn step() -> StepRecord {
         let mut step = load_step(1_000);
+        step.spec.clients = 2;
         let second =
             |n: u64, client| interval(n * 1_000_000, (n + 1) * 1_000_000, client, "insert", 10, 1_000);
         step.intervals = (0..3).flat_map(|n| [second(n, 1), second(n, 2)]).collect();

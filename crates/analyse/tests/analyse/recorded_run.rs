@@ -101,6 +101,7 @@ fn write_cell(run: &RunWriter, id: &CellId, rows_per_second: u64) -> Result<(), 
             rows: rows_per_second,
             service_sum_us: done * 700 + 300,
             service_max_us: 1_000 + second,
+            cycle_sum_us: SECOND_US,
             ..Interval::default()
         };
         step.interval(&interval)?;

@@ -193,6 +193,7 @@ fn interval(second: u64) -> Interval {
         service_max_us: 2_207,
         response_sum_us: 980_114,
         response_max_us: 2_207,
+        cycle_sum_us: 990_000,
         errors: ErrorCounts { retry: second, ..ErrorCounts::default() },
         ..Interval::default()
     }

@@ -199,6 +199,8 @@ fn any_interval() -> impl Strategy<Value = Interval> {
         service_max_us: n[9],
         response_sum_us: n[10],
         response_max_us: n[10],
+        cycle_sum_us: n[9],
+        cut: WindowCut { operations: (n[1] % 3) as f64 / 2.0 - 0.5, rows: 0.0, cycle_us: 0.0 },
         down: n[1] % 3,
         down_us: n[2] % 2 * n[3],
         errors: ErrorCounts { retry: e[0], refused: e[1], lost: e[2], fatal: e[3] },

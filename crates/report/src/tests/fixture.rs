@@ -238,6 +238,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
     let points = seconds::points(names, rate, (variant, block), seconds);
     StepRun {
         cut_off: false,
+        too_few: None,
         executions: Vec::new(),
         composite: None,
         block,

@@ -81,6 +81,18 @@ impl Answer {
         Ok(sum.value_at_quantile(0.99) as f64)
     }
 
+    /// The mean time from the end of one query of a connection to the end of the next.
+    pub(super) fn mean_cycle_us(&self) -> Result<f64> {
+        let (from_us, _) = self.window()?;
+        let since = self.record.intervals.iter().filter(|interval| interval.from_us >= from_us);
+        let (mut queries, mut cycles_us) = (0, 0);
+        for interval in since {
+            queries += interval.done;
+            cycles_us += interval.cycle_sum_us;
+        }
+        Ok(cycles_us as f64 / queries as f64)
+    }
+
     /// CPU that the client's process used next to its load threads, in percent of one core:
     /// sampling, writing the record and everything else.
     pub(super) fn outside_load_percent(&self) -> Result<f64> {

@@ -30,8 +30,9 @@ const LIMIT: Bound = Bound::AtMost(1.0);
 /// What is asked; the number is that of the round.
 type Part = fn(&Setting, u32, &mut Table) -> Result<()>;
 
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 7] = [
     ("delay", delays),
+    ("long operations", long_operations),
     ("freeze", freeze),
     ("burn", burn),
     ("closed loop", wake_ups),
@@ -68,6 +69,33 @@ fn delays(setting: &Setting, round: u32, table: &mut Table) -> Result<()> {
             table.add(&part, &figure, near, [reported, of_server]);
         }
         table.show(&part, "the server's own lateness p99, µs", answer.of_server("/late/p99_us")?);
+    }
+    Ok(())
+}
+
+/// Operations that are short and long against their window: the rate is that of the server's delay,
+/// and with the mean time it gives the number of connections (Little's law).
+fn long_operations(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
+    for (delay, delay_us) in [("50us", 50.0), ("1ms", 1e3), ("50ms", 5e4), ("500ms", 5e5), ("2s", 2e6)] {
+        for connections in [1, 4, 16, 64, 256] {
+            let load = Load { connections, rate: None, seconds: 3, sampling: true, wait: None };
+            let what = format!("{connections} connections, {delay}");
+            let answer =
+                ask(setting, &what, &["--prepared-only", "--delay", &format!("constant {delay}")], load)?;
+            let rate = answer.number("/rate")?;
+            let truth = f64::from(connections) * 1e6 / delay_us;
+            // Beyond this, threads of two CPUs have no time to answer after so short a delay.
+            let is_within_reach = truth <= 20_000.0;
+            let near = |share| if is_within_reach { Bound::Within(share) } else { Bound::Shown };
+            table.add("long operations", &format!("{what}: rate/s"), near(0.1), [rate, truth]);
+            let at_work = rate * answer.mean_cycle_us()? / 1e6;
+            table.add(
+                "long operations",
+                &format!("{what}: rate × mean time"),
+                Bound::Within(0.03),
+                [at_work, f64::from(connections)],
+            );
+        }
     }
     Ok(())
 }

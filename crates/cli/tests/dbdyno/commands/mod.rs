@@ -5,6 +5,7 @@ mod ci;
 mod client_hosts;
 mod compare;
 mod configs;
+mod counting;
 mod damage;
 mod data_modes;
 mod doctor;

@@ -1,0 +1,97 @@
+//! Little's law: connections = rate × mean time of an operation.
+//!
+//! Each connection of a closed loop is always in the cycle of one operation: it thinks, prepares,
+//! sends or waits for the answer. A rate and a mean time that do not give the number of connections
+//! together have lost operations or time.
+
+use dbdyno_record::{KindSpec, StepEvent, StepRecord};
+
+use crate::model::{Code, Notice};
+use crate::readings::rates::{done, per_second};
+use crate::readings::span::{Span, tally};
+
+/// By how much the connections that a rate and a mean time give may differ from those that ran.
+const MOST: f64 = 0.03;
+
+/// Why the rate of this kind cannot be right; `None` where it agrees with its times, where nothing
+/// was answered, and for operations that come by a schedule.
+pub(crate) fn fault(step: &StepRecord, kind: &KindSpec, window: Span) -> Option<Notice> {
+    if !kind.pace.starts_with("closed") || window.seconds() <= 0.0 {
+        return None;
+    }
+    let done = done(&step.intervals, &kind.kind, window);
+    if done.operations <= 0.0 {
+        return None;
+    }
+    let expected = open_connections(step, kind, window);
+    let rate = per_second(done.operations, window);
+    let cycle_us = done.cycle_sum_us / done.operations;
+    let found = rate * cycle_us / 1e6;
+    ((found - expected).abs() > MOST * expected).then(|| {
+        Notice::reason(Code::LittlesLaw)
+            .with("kind", kind.kind.as_str())
+            .with("rate", rate)
+            .with("cycle_ms", cycle_us / 1e3)
+            .with("found", found)
+            .with("expected", expected)
+            .with("most", MOST)
+    })
+}
+
+/// How many connections of this kind were open in the window on average: one that has ended or is
+/// lost sends nothing.
+fn open_connections(step: &StepRecord, kind: &KindSpec, window: Span) -> f64 {
+    let all = f64::from(kind.connections_per_client * step.spec.clients);
+    let after_end = step.events.iter().filter_map(|event| match event {
+        StepEvent::LaneEnded { at_us, kind: of, .. } if *of == kind.kind => {
+            Some(Span::new(*at_us, u64::MAX).overlap(window).seconds())
+        }
+        _ => None,
+    });
+    let lost = tally(&step.intervals, &kind.kind, window).down_us / 1e6;
+    all - (after_end.sum::<f64>() + lost) / window.seconds()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{scan_step, shown};
+
+    const SECOND: u64 = 1_000_000;
+
+    fn found(step: &StepRecord) -> Option<String> {
+        let (from_us, to_us) = step.window().unwrap();
+        fault(step, &step.spec.kinds[0], Span::new(from_us, to_us)).map(|notice| shown(&notice))
+    }
+
+    #[test]
+    fn operations_counted_by_their_share_of_the_window_fill_it() {
+        for cycle_us in [1_000, 340_000, 490_000, 1_450_000, 1_650_000, 90 * SECOND] {
+            let step = scan_step(&[(cycle_us, 1); 8], (SECOND, 6 * SECOND));
+            assert_eq!(found(&step), None, "{cycle_us} us");
+        }
+    }
+
+    #[test]
+    fn whole_operations_of_a_window_that_cuts_them_do_not() {
+        let mut step = scan_step(&[(1_450_000, 1); 8], (0, 5 * SECOND));
+        for interval in &mut step.intervals {
+            interval.cut = dbdyno_record::WindowCut::default();
+        }
+        // 24 operations of 1.45 s in 5 s.
+        insta::assert_snapshot!(found(&step).unwrap(), @"littles-law cycle_ms: 1450.0, expected: 8.0, found: 6.96, kind: scan, most: 0.03, rate: 4.8");
+    }
+
+    #[test]
+    fn a_connection_that_stood_still_is_missed_and_one_that_was_lost_or_has_ended_is_not() {
+        let mut step = scan_step(&[(10_000, 1); 4], (0, 5 * SECOND));
+        step.intervals.retain(|interval| interval.client != 4);
+        assert!(found(&step).unwrap().contains("expected: 4.0, found: 3.0"));
+        let mut lost = step.clone();
+        lost.intervals[0].down_us = 5 * SECOND;
+        assert_eq!(found(&lost), None);
+        let kind = step.spec.kinds[0].kind.clone();
+        step.events.push(StepEvent::LaneEnded { at_us: 0, client: 4, kind, operations: 0 });
+        assert_eq!(found(&step), None);
+    }
+}
