@@ -309,7 +309,8 @@ fn at_work(mut step: StepRecord) -> StepRecord {
             let lines = step.intervals.iter().filter(|interval| interval.kind == kind.kind);
             let clients = lines.map(|interval| interval.client).collect::<std::collections::BTreeSet<_>>();
             for interval in step.intervals.iter_mut().filter(|interval| interval.kind == kind.kind) {
-                interval.cycle_sum_us = (interval.to_us - interval.from_us) * connections / clients.len() as u64;
+                interval.cycle_sum_us =
+                    (interval.to_us - interval.from_us) * connections / clients.len() as u64;
             }
         }
     }

@@ -54,11 +54,20 @@ pub(crate) fn write(parent: &Path) -> PathBuf {
 }
 
 fn write_step(step: &mut StepWriter, (name, per_second, p99_us, is_new): (&str, u64, u64, bool)) {
-    step.event(&StepEvent::Started { at: AT.to_owned(), spec: spec(name) }).unwrap();
+    let spec = spec(name);
+    // All connections are always at work.
+    let cycle_sum_us = 1_000_000 * u64::from(spec.clients);
+    step.event(&StepEvent::Started { at: AT.to_owned(), spec }).unwrap();
     for second in 0..SECONDS {
         let (from_us, to_us) = (second * 1_000_000, (second + 1) * 1_000_000);
-        let interval =
-            Interval { from_us, to_us, client: 1, kind: "query".to_owned(), ..Interval::default() };
+        let interval = Interval {
+            from_us,
+            to_us,
+            client: 1,
+            kind: "query".to_owned(),
+            cycle_sum_us,
+            ..Interval::default()
+        };
         step.interval(&Interval { due: per_second, done: per_second, rows: per_second, ..interval }).unwrap();
         let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
         histogram.record_n(p99_us / 4 + 20, per_second * 97 / 100).unwrap();
