@@ -126,6 +126,7 @@ fn by_value(row: &ClassRow, subjects: &[Subject]) -> Vec<SharedValue> {
 
 fn unknown(subject: &Subject) -> Option<Remark> {
     let what = match &subject.knowledge {
+        Knowledge::Foreign => What::ForeignServer(subject.foreign.clone()?),
         Knowledge::Effective | Knowledge::Predicted { assumed_from: None } => return None,
         Knowledge::Predicted { assumed_from: Some(version) } => {
             What::AssumedDefaults { product: subject.product.defaults, version: version.clone() }

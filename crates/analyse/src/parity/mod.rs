@@ -42,7 +42,7 @@ pub use condition::Circumstances;
 pub use effective::FatedLine;
 pub use plan_words::{Mode, PlanWords};
 pub use remarks::{
-    ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SettingDifference, SharedValue,
+    ClassCell, ClassDifference, ClassRow, Foreign, Parity, Remark, RemarkKind, SettingDifference, SharedValue,
     Standing, VariantKnowledge, What,
 };
 pub(crate) use settings::KNOWN;
