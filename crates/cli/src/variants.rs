@@ -274,7 +274,7 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
         endpoint.identify(variant.engine.is_some(), is_ours).await.map_err(ExitError::server)?;
         check_room(plan, &endpoint).await
     })?;
-    for warning in foreign_warning(&variant.name, &endpoint) {
+    if let Some(warning) = foreign_warning(&variant.name, &endpoint) {
         terminal::warning(&warning);
     }
     Ok(endpoint)
@@ -332,6 +332,14 @@ fn engine(variant: &Variant) -> String {
 /// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends
 /// them.
 async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), ExitError> {
+    if !endpoint.capabilities.prepares()
+        && let Some((workload, _)) = plan.workload.iter().find(|(_, options)| options.needs().prepares)
+    {
+        return Err(ExitError::usage(format!(
+            "the server has no prepared statements of each connection's own, which {workload} sends; set protocol = \"text\" \
+             there (pgbench: protocol = \"simple\", sysbench: db_ps_mode = \"disable\")"
+        )));
+    }
     let mut session = endpoint.connect().await.map_err(ExitError::server)?;
     let room = limits::check_server(&mut session, plan).await;
     let takes = takes_streams(plan, endpoint.capabilities.row_stream, &mut session).await;

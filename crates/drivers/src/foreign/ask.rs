@@ -31,7 +31,8 @@ struct Ability {
 enum Way {
     /// All of these statements go through; none where the product does without.
     Statements(fn(&Capabilities) -> Vec<String>),
-    /// A statement is prepared and executed.
+    /// Two connections each prepare a statement of their own and execute it. Servers that pass the
+    /// statements of all connections on over one have the names of one, too.
     Prepared,
     /// A row is streamed into a table.
     Stream,
@@ -158,7 +159,7 @@ const ABILITIES: &[Ability] = &[
         without: |can| can.gather_statistics = "",
     },
     Ability {
-        name: "prepared statements",
+        name: PREPARED,
         way: Way::Prepared,
         without: |can| {
             can.text_queries_by_default = true;
@@ -169,6 +170,9 @@ const ABILITIES: &[Ability] = &[
     Ability { name: "streamed rows", way: Way::Stream, without: |can| can.row_stream = RowStream::PreparedRows },
 ];
 
+/// A plan that sends prepared statements cannot do without them.
+const PREPARED: &str = "prepared statements";
+
 /// Has a name, but no question: the first table shows it.
 const ENGINE: &str = "the engine of a table";
 
@@ -178,6 +182,11 @@ impl Capabilities {
         let missing = self.foreign.iter().flat_map(|foreign| &foreign.missing);
         let engine = self.foreign.is_some() && self.table_suffix.is_empty();
         missing.map(|(name, _)| name.as_str()).chain(engine.then_some(ENGINE))
+    }
+
+    /// Whether each connection can prepare statements of its own.
+    pub fn prepares(&self) -> bool {
+        self.lacks().all(|name| name != PREPARED)
     }
 
     /// Those of a server of which this is missing: what another process has found out.
@@ -225,15 +234,23 @@ impl Endpoint {
     async fn ask_for_abilities(&mut self) -> Result<()> {
         let mut session = self.asker().await?;
         self.make_table(&mut session).await?;
+        let not_asked: Vec<String> = self.capabilities.lacks().map(str::to_owned).collect();
         for ability in ABILITIES {
+            if not_asked.iter().any(|name| name == ability.name) {
+                (ability.without)(&mut self.capabilities);
+                continue;
+            }
             let can = self.capabilities.clone();
-            let Err(error) = ability.shown(&mut session, &can).await else { continue };
-            let is_lost = error.class == Class::Lost;
+            let Err(error) = ability.shown(self, &mut session, &can).await else { continue };
             self.note_missing(ability.name, &error);
             (ability.without)(&mut self.capabilities);
             // What was begun may not have ended.
-            if is_lost {
-                session = self.asker().await?;
+            if error.class == Class::Lost {
+                session = self.asker().await.map_err(|mut after| {
+                    let broken = format!("; the last question was for {}: {error}", ability.name);
+                    after.message.push_str(&broken);
+                    after
+                })?;
             } else {
                 let _ = session.query(b"ROLLBACK").await;
             }
@@ -275,7 +292,7 @@ impl Endpoint {
 }
 
 impl Ability {
-    async fn shown(&self, session: &mut AnySession, can: &Capabilities) -> Result<()> {
+    async fn shown(&self, endpoint: &Endpoint, session: &mut AnySession, can: &Capabilities) -> Result<()> {
         match self.way {
             Way::Statements(statements) => {
                 for sql in statements(can) {
@@ -285,8 +302,13 @@ impl Ability {
             }
             Way::Prepared => {
                 let sql = format!("SELECT a FROM {TABLE} WHERE a = ?");
+                let mut other = endpoint.asker().await?;
                 let statement = session.prepare(&sql).await?;
-                session.execute(statement, &[Param::Int(1)]).await.map(drop)
+                let of_other = other.prepare(&sql).await?;
+                session.execute(statement, &[Param::Int(1)]).await?;
+                other.execute(of_other, &[Param::Int(1)]).await?;
+                other.close().await;
+                Ok(())
             }
             Way::Stream => {
                 let sql = match can.row_stream {
@@ -300,6 +322,11 @@ impl Ability {
             }
         }
     }
+}
+
+#[cfg(test)]
+pub(super) fn is_ability(name: &str) -> bool {
+    ABILITIES.iter().any(|ability| ability.name == name)
 }
 
 /// Those that an earlier run has left too.

@@ -30,8 +30,13 @@ struct Known {
     #[serde(default)]
     proxy: bool,
     #[serde(default)]
+    breaks: Vec<String>,
+    #[serde(default)]
     programmed: bool,
 }
+
+/// In place of the server's words on what it was not asked for.
+const BREAKS: &str = "not asked for, because the question breaks this server";
 
 /// What a server says that decides which one it is.
 #[derive(Debug)]
@@ -98,8 +103,10 @@ pub(crate) fn identify(evidence: &Evidence<'_>) -> Identity {
         foreign: Some(foreign),
     };
     if let Some((known, text, version)) = known(evidence) {
+        let missing = known.breaks.iter().map(|name| (name.clone(), BREAKS.to_owned())).collect();
         let is_programmed = known.programmed;
-        return of(Foreign { is_programmed, ..foreign(&known.name, known.proxy) }, text, version);
+        let found = Foreign { is_programmed, missing, ..foreign(&known.name, known.proxy) };
+        return of(found, text, version);
     }
     match evidence.own {
         Some((product, text, version)) if evidence.through_another => {
@@ -139,9 +146,10 @@ fn first_numbers(text: &str) -> [u32; 3] {
     version_numbers(text.trim_start_matches(|sign: char| !sign.is_ascii_digit()))
 }
 
-/// One line of bounded length: it comes from a server that is not known.
+/// One line of bounded length, because it comes from a server that is not known, without the compiler.
 fn shortened(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
+    let line = line.split(", compiled by").next().unwrap_or_default();
     line.chars().take(LONGEST).collect()
 }
 
@@ -222,6 +230,7 @@ mod tests {
             assert!(!known.speaks.is_empty() && known.speaks.iter().all(is_spoken), "{}", known.name);
             assert!(known.has.is_some() || !known.words.is_empty(), "{}", known.name);
             assert!(known.words.iter().all(|word| word.len() >= 3), "{}", known.name);
+            assert!(known.breaks.iter().all(|name| super::super::is_ability(name)), "{}", known.name);
         }
     }
 }

@@ -7,5 +7,7 @@
 mod ask;
 mod known;
 
+#[cfg(test)]
+use ask::is_ability;
 pub use known::Foreign;
 pub(crate) use known::{Evidence, Identity, identify, telling_names};
