@@ -129,7 +129,10 @@ pub(crate) fn install_for_tests(all: bool) -> Result<()> {
         std::fs::create_dir_all(&folder)?;
         let packages = NODE_PACKAGES.map(|(_, package)| package);
         run_command(
-            Command::new("npm").args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).args(packages),
+            Command::new("npm")
+                .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+                .arg(&folder)
+                .args(packages),
         )?;
     }
     Ok(())

@@ -110,9 +110,7 @@ pub enum Error {
     )]
     DatabaseNotOurs { database: String, statement: String },
 
-    #[error(
-        "{what}: {source}; make it yourself and hand it over with: {statement}"
-    )]
+    #[error("{what}: {source}; make it yourself and hand it over with: {statement}")]
     CannotMakeDatabase { what: String, source: DbError, statement: String },
 
     #[error("{what}: {source}")]

@@ -207,7 +207,7 @@ fn row(class: &ClassRow) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::parity::ClassCell;
+    use dbdyno_analyse::parity::{ClassCell, Foreign};
 
     use super::*;
     use crate::fixture;
@@ -283,6 +283,7 @@ mod tests {
             ),
             said(RemarkKind::Unknown, What::ExternalServer),
             said(RemarkKind::Unknown, What::UnknownSettings),
+            said(RemarkKind::Unknown, foreign()),
         ];
         insta::assert_snapshot!(texts.join("\n"), @"
         page size: 4 KiB by default (a, c), 8 KiB (b)
@@ -292,7 +293,12 @@ mod tests {
         the defaults of a, b's exact version are not known: those of MariaDB 10.11.5 are assumed
         a, b is an external server: its settings are read after connecting
         the settings of a, b are not known
+        a, b is not PostgreSQL itself (PGlite, which speaks PostgreSQL's protocol), so its settings are recorded and not compared
         ");
+    }
+
+    fn foreign() -> What {
+        What::ForeignServer(Foreign { name: "PGlite".to_owned(), speaks: "PostgreSQL".to_owned() })
     }
 
     #[test]
@@ -305,6 +311,11 @@ mod tests {
         "#);
         parity.remarks.retain(|remark| remark.kind != RemarkKind::Difference);
         assert_eq!(refusal(&parity), None, "a trap is no reason");
+        let unknown = Remark { kind: RemarkKind::Unknown, what: foreign(), ..parity.remarks[0].clone() };
+        parity.remarks.push(unknown);
+        assert!(refusal(&parity).is_some_and(|text| text.contains("use parity = \"warn\"")), "not known");
+        parity.variants.truncate(1);
+        assert_eq!(refusal(&parity), None, "one alone is like itself");
     }
 
     #[test]

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use crate::{
-    AnySession, Capabilities, Class, DbError, DeleteForm, Description, Endpoint, IndexDdl, IndexHint, KeySource, Param,
-    Result, RowStream, Session, describe,
+    AnySession, Capabilities, Class, DbError, DeleteForm, Description, Endpoint, IndexDdl, IndexHint,
+    KeySource, Param, Result, RowStream, Session, describe,
 };
 
 /// The tables of the questions. The second one refers to the first.
@@ -167,7 +167,11 @@ const ABILITIES: &[Ability] = &[
         },
     },
     // The last one: a server that does not know the words may not know either when they end.
-    Ability { name: "streamed rows", way: Way::Stream, without: |can| can.row_stream = RowStream::PreparedRows },
+    Ability {
+        name: "streamed rows",
+        way: Way::Stream,
+        without: |can| can.row_stream = RowStream::PreparedRows,
+    },
 ];
 
 /// A plan that sends prepared statements cannot do without them.
@@ -312,7 +316,9 @@ impl Ability {
             }
             Way::Stream => {
                 let sql = match can.row_stream {
-                    RowStream::LocalInfile => format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {TABLE} (a, b)"),
+                    RowStream::LocalInfile => {
+                        format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {TABLE} (a, b)")
+                    }
                     RowStream::CopyIn => format!("COPY {TABLE} (a, b) FROM STDIN"),
                     RowStream::PreparedRows => return Ok(()),
                 };

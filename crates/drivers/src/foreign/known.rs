@@ -103,6 +103,9 @@ pub(crate) fn identify(evidence: &Evidence<'_>) -> Identity {
         foreign: Some(foreign),
     };
     if let Some((known, text, version)) = known(evidence) {
+        // A name alone goes after the version that the server gives the protocol's clients.
+        let banner = format!("{} {text}", evidence.said.first().unwrap_or(&""));
+        let text = if text.contains(|sign: char| sign.is_ascii_digit()) { text } else { &banner };
         let missing = known.breaks.iter().map(|name| (name.clone(), BREAKS.to_owned())).collect();
         let is_programmed = known.programmed;
         let found = Foreign { is_programmed, missing, ..foreign(&known.name, known.proxy) };
@@ -178,31 +181,73 @@ mod tests {
     fn servers_are_called_what_they_call_themselves_and_never_as_the_product_that_they_imitate() {
         let mysql = |said: &[&str], has: &[(&str, &str)]| named("mysql", said, has, true);
         let postgres = |said: &[&str], has: &[(&str, &str)]| named("postgres", said, has, true);
-        let aurora_pg = "PostgreSQL 15.4 on x86_64-pc-linux-gnu, compiled by x86_64-pc-linux-gnu-gcc (GCC) 9.5.0, 64-bit";
+        let aurora_pg =
+            "PostgreSQL 15.4 on x86_64-pc-linux-gnu, compiled by x86_64-pc-linux-gnu-gcc (GCC) 9.5.0, 64-bit";
         let pglite = "PostgreSQL 18.3 (PGlite 0.5.8) on wasm32-unknown-emscripten, compiled by emcc (Emscripten gcc/clang-like replacement + linker emulating GNU ld) 3.1.74 (1092ec30a3fb), 32-bit";
         let old_pglite = "PostgreSQL 16.4 on x86_64-pc-linux-gnu, compiled by emcc (Emscripten gcc/clang-like replacement) 3.1.72 (437140d), 32-bit";
-        let yugabyte = "PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu, compiled by clang version 16.0.6, 64-bit";
+        let yugabyte =
+            "PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu, compiled by clang version 16.0.6, 64-bit";
         let all = [
-            mysql(&["8.0.11-TiDB-v7.5.0", "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible"], &[]),
+            mysql(
+                &[
+                    "8.0.11-TiDB-v7.5.0",
+                    "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible",
+                ],
+                &[],
+            ),
             mysql(&["8.0.33", "Dolt"], &[]),
             mysql(&["8.0.30-Vitess", "Version: 18.0.0-SNAPSHOT (Git revision 122ee75)"], &[]),
             mysql(&["8.0.30", "Source distribution"], &[("aurora_version", "3.05.2")]),
             mysql(&["8.0.mysql_aurora.3.04.0", "MySQL Community Server (GPL)"], &[]),
-            mysql(&["5.7.32", "SingleStoreDB source distribution (compatible; MySQL Enterprise & MySQL Commercial)"], &[("memsql_version", "8.5.4")]),
+            mysql(
+                &[
+                    "5.7.32",
+                    "SingleStoreDB source distribution (compatible; MySQL Enterprise & MySQL Commercial)",
+                ],
+                &[("memsql_version", "8.5.4")],
+            ),
             mysql(&["5.7.25-OceanBase_CE-v4.2.1.2"], &[]),
             mysql(&["8.0.11", "(ProxySQL)"], &[]),
             mysql(&["8.0.31", "MySQL Community Server - GPL"], &[]),
             named("mysql", &["8.0.31", "my own server"], &[], false),
-            postgres(&["CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27, go1.19.10)", "13.0.0"], &[]),
+            postgres(
+                &["CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27, go1.19.10)", "13.0.0"],
+                &[],
+            ),
             postgres(&[yugabyte, "11.2-YB-2.20.1.0-b0"], &[]),
             postgres(&[aurora_pg, "15.4"], &[("aurora_version", "15.4.1")]),
             postgres(&[pglite, "18.3 (PGlite 0.5.8)"], &[]),
             postgres(&[old_pglite, "16.4"], &[]),
-            postgres(&["PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC gcc (GCC) 3.4.2, Redshift 1.0.12103", "8.0.2"], &[]),
+            postgres(
+                &[
+                    "PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC gcc (GCC) 3.4.2, Redshift 1.0.12103",
+                    "8.0.2",
+                ],
+                &[],
+            ),
             postgres(&["15.19", "15.19"], &[]),
             named("postgres", &["", "14.0"], &[], false),
         ];
-        insta::assert_snapshot!(all.join("\n"), @"");
+        insta::assert_snapshot!(all.join("\n"), @r"
+        TiDB 7.5.0 (foreign): 8.0.11-TiDB-v7.5.0
+        Dolt 0.0.0 (foreign): 8.0.33 Dolt
+        Vitess 8.0.30 (foreign): 8.0.30-Vitess
+        Aurora MySQL 3.5.2 (foreign): 3.05.2
+        Aurora MySQL 3.4.0 (foreign): 8.0.mysql_aurora.3.04.0
+        SingleStore 8.5.4 (foreign): 8.5.4
+        OceanBase 5.7.25 (foreign): 5.7.25-OceanBase_CE-v4.2.1.2
+        ProxySQL 0.0.0 (foreign): 8.0.11 (ProxySQL)
+        MySQL 8.0.31 (own): 8.0.31
+        unknown server that speaks MySQL's protocol 8.0.31 (foreign): 8.0.31
+        CockroachDB 23.1.11 (foreign): CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27, go1.19.10)
+        YugabyteDB 2.20.1 (foreign): PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu
+        Aurora PostgreSQL 15.4.1 (foreign): 15.4.1
+        PGlite 0.5.8 (foreign): PostgreSQL 18.3 (PGlite 0.5.8) on wasm32-unknown-emscripten
+        PGlite 16.4.0 (foreign): PostgreSQL 16.4 on x86_64-pc-linux-gnu
+        Amazon Redshift 1.0.12103 (foreign): PostgreSQL 8.0.2 on i686-pc-linux-gnu
+        PostgreSQL 15.19.0 (own): 15.19
+        unknown server that speaks PostgreSQL's protocol 14.0.0 (foreign): 14.0
+        ");
     }
 
     #[test]

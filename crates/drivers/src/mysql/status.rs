@@ -120,7 +120,7 @@ async fn identity(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> 
 
 async fn default_engine(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> Result<String> {
     let setting = |name: &str| settings.get(name).map_or("", String::as_str);
-    let engines = session.rows("SHOW ENGINES").await?;
+    let engines = permitted(session.rows("SHOW ENGINES").await)?.unwrap_or_default();
     let is_xtradb = engines.iter().flatten().flatten().any(|text| text.contains("Percona-XtraDB"));
     Ok(engine(setting("default_storage_engine"), is_xtradb, setting("innodb_version")))
 }

@@ -141,7 +141,8 @@ async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) 
     let said = permitted(cell(session, "SELECT version()").await)?.flatten().unwrap_or_default();
     let mut has = settings.clone();
     let names: Vec<String> = telling_names(Postgres::NAME).map(|name| format!("'{name}'")).collect();
-    let there = format!("SELECT proname FROM pg_proc WHERE pronargs = 0 AND proname IN ({})", names.join(", "));
+    let there =
+        format!("SELECT proname FROM pg_proc WHERE pronargs = 0 AND proname IN ({})", names.join(", "));
     for name in permitted(column(session, &there).await)?.unwrap_or_default() {
         // Named by our own list: what a server calls its functions is in no statement.
         let Some(name) = telling_names(Postgres::NAME).find(|known| *known == name) else { continue };

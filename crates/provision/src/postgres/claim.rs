@@ -29,7 +29,9 @@ pub(super) async fn claim(options: &Options, database: &str) -> Result<Claim, Er
         }
         Err(error) if error.class == Class::Fatal && error.code == NO_DATABASE => {
             let outside = options.clone().with_database(MAINTENANCE);
-            run(&outside, &[create_sql(database)], database).await.map_err(|error| with_way_on(error, database))?;
+            run(&outside, &[create_sql(database)], database)
+                .await
+                .map_err(|error| with_way_on(error, database))?;
             run(&inside, &[mark_sql(), note_sql()], database).await?;
             Ok(Claim::Created)
         }
@@ -49,7 +51,10 @@ async fn there(session: &mut PostgresSession, database: &str) -> Result<Claim, E
     let found = found.into_iter().flatten().flatten().next().unwrap_or_default();
     if found != database && first_i64(&session.rows(TABLES).await.map_err(looking)?) == Some(0) {
         for sql in [mark_sql(), note_sql()] {
-            session.query(sql.as_bytes()).await.map_err(|source| refused("marking database", &found, source))?;
+            session
+                .query(sql.as_bytes())
+                .await
+                .map_err(|source| refused("marking database", &found, source))?;
         }
         return Ok(Claim::Only);
     }
@@ -94,7 +99,8 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 /// Counts the tables of users, in all schemas.
-const TABLES: &str = "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
+const TABLES: &str =
+    "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
 
 fn marked_sql() -> String {
     format!(

@@ -30,7 +30,12 @@ impl Drop for Other {
 
 impl Other {
     /// Starts `command` of a port, and waits until the server lets someone in.
-    fn start(desk: &Desk, name: &str, endpoint: fn(u16) -> Endpoint, command: impl FnOnce(u16) -> Command) -> Self {
+    fn start(
+        desk: &Desk,
+        name: &str,
+        endpoint: fn(u16) -> Endpoint,
+        command: impl FnOnce(u16) -> Command,
+    ) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let log = std::fs::File::create(desk.path(&format!("{name}.log"))).unwrap();
         let mut command = command(port);
@@ -56,7 +61,8 @@ impl Other {
 
     fn pglite(desk: &Desk) -> Self {
         Self::start(desk, "pglite", Self::postgres, |port| {
-            let program = tools().join("node/node_modules/@electric-sql/pglite-socket/dist/scripts/server.js");
+            let program =
+                tools().join("node/node_modules/@electric-sql/pglite-socket/dist/scripts/server.js");
             assert!(program.exists(), "no {}: cargo xtask test --all gets it", program.display());
             let mut command = Command::new("node");
             command.arg(program).arg(format!("--port={port}"));
@@ -84,7 +90,7 @@ fn ran(desk: &Desk, plan: &str) -> Ended {
 }
 
 /// All went well, and the server of `variant` is the one that was described.
-fn described(desk: &Desk, cells: u32, variant: &str) -> ServerInfo {
+fn described(desk: &Desk, cells: usize, variant: &str) -> ServerInfo {
     let findings = findings(&desk.run_dir());
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), cells));
     server_of(&desk.run_dir(), variant)
@@ -95,7 +101,8 @@ fn described(desk: &Desk, cells: u32, variant: &str) -> ServerInfo {
 fn pglite_is_measured_as_pglite_and_parity_says_what_it_does_not_know() {
     let desk = Desk::new();
     let pglite = Other::pglite(&desk);
-    let variants = shared::at("pg", &POSTGRES, "") + &pglite.variant("lite", "postgres://postgres@127.0.0.1:PORT/bench");
+    let variants =
+        shared::at("pg", &POSTGRES, "") + &pglite.variant("lite", "postgres://postgres@127.0.0.1:PORT/bench");
     // It has one database, whatever it is called, and that is empty.
     let small = "[workload.insert-benchmark]\nload_rows = 2000\nwrite_rows = 500\nread_write_time = \"1s\"\nclients = 1\n\
                  settle_wait = \"0s\"\n";
@@ -114,7 +121,10 @@ fn pglite_is_measured_as_pglite_and_parity_says_what_it_does_not_know() {
     assert!(parity["remarks"].to_string().contains("\"PGlite\""), "{parity}");
     let run = desk.run_dir();
     let shown = desk.dbdyno(&["report", run.to_str().unwrap(), "--section", "config"]).out;
-    assert!(shown.replace("\n", " ").contains("lite is not PostgreSQL itself (PGlite, which speaks"), "{shown}");
+    assert!(
+        shown.replace("\n", " ").contains("lite is not PostgreSQL itself (PGlite, which speaks"),
+        "{shown}"
+    );
 
     // Statements of its connections share their names; a plan that prepares some says so before.
     let ended = ran(&desk, &format!("{variants}{}", TEXT_ONLY.replace("\"text\"", "\"prepared\"")));

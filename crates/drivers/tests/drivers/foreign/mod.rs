@@ -55,7 +55,8 @@ const MYSQL: Script = &[
 ];
 
 /// All of MySQL but its plugins.
-const IMITATION: Script = &[MYSQL[0], MYSQL[1], ("information_schema.PLUGINS", &[&["0"]]), MYSQL[3], MYSQL[4]];
+const IMITATION: Script =
+    &[MYSQL[0], MYSQL[1], ("information_schema.PLUGINS", &[&["0"]]), MYSQL[3], MYSQL[4]];
 
 const TIDB: Script = &[
     ("SELECT VERSION()", &[&["8.0.11-TiDB-v7.5.0"]]),
@@ -79,7 +80,8 @@ const PROXYSQL: Script = &[
     ("CONNECTION_ID()", &[&["99", "dbdyno"]]),
 ];
 
-const MYSQL_BEHIND: Script = &[MYSQL[0], MYSQL[1], MYSQL[2], ("CONNECTION_ID()", &[&["99", "dbdyno"]]), MYSQL[4]];
+const MYSQL_BEHIND: Script =
+    &[MYSQL[0], MYSQL[1], MYSQL[2], ("CONNECTION_ID()", &[&["99", "dbdyno"]]), MYSQL[4]];
 
 #[tokio::test]
 async fn a_server_that_speaks_mysqls_protocol_is_called_what_it_calls_itself() {
@@ -91,7 +93,14 @@ async fn a_server_that_speaks_mysqls_protocol_is_called_what_it_calls_itself() {
         named(&mysql_endpoint("8.0.31", MYSQL_BEHIND)).await,
         named(&mysql_endpoint("5.7.0-something", &[])).await,
     ];
-    insta::assert_snapshot!(all.join("\n"), @"");
+    insta::assert_snapshot!(all.join("\n"), @r"
+    MySQL itself 8.0.31: 8.0.31
+    unknown server that speaks MySQL's protocol 8.0.31: 8.0.31
+    TiDB 7.5.0: 8.0.11-TiDB-v7.5.0
+    ProxySQL 0.0.0: 8.0.31 (ProxySQL)
+    proxy or pooler in front of MySQL 8.0.31: 8.0.31
+    unknown server that speaks MySQL's protocol 5.7.0: 5.7.0-something
+    ");
 }
 
 const POSTGRES_SETTINGS: &[&[&str]] = &[
@@ -103,7 +112,10 @@ const POSTGRES_SETTINGS: &[&[&str]] = &[
 ];
 
 const POSTGRES: Script = &[
-    ("SELECT version()", &[&["PostgreSQL 15.19 on x86_64-pc-linux-gnu, compiled by gcc (Debian) 12.2.0, 64-bit"]]),
+    (
+        "SELECT version()",
+        &[&["PostgreSQL 15.19 on x86_64-pc-linux-gnu, compiled by gcc (Debian) 12.2.0, 64-bit"]],
+    ),
     ("SHOW ALL", POSTGRES_SETTINGS),
     ("pg_backend_pid()", &[&["7", "dbdyno"]]),
 ];
@@ -119,7 +131,10 @@ const AURORA: Script = &[
 ];
 
 const COCKROACH: Script = &[
-    ("SELECT version()", &[&["CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27 01:53:43, go1.19.10)"]]),
+    (
+        "SELECT version()",
+        &[&["CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27 01:53:43, go1.19.10)"]],
+    ),
     ("SHOW ALL", POSTGRES_SETTINGS),
     POSTGRES[2],
     ("FROM pg_stat_database", &[&["pg_stat_database.xact_commit", "5"]]),
@@ -144,7 +159,15 @@ async fn a_server_that_speaks_postgresqls_protocol_is_called_what_it_calls_itsel
         named(&postgres_endpoint("15.0 (dbdyno known-answer)", &[])).await,
         named(&postgres_endpoint("12.3", &[])).await,
     ];
-    insta::assert_snapshot!(all.join("\n"), @"");
+    insta::assert_snapshot!(all.join("\n"), @r"
+    PostgreSQL itself 15.19.0: 15.19
+    proxy or pooler in front of PostgreSQL 15.19.0: 15.19
+    Aurora PostgreSQL 15.4.1: 15.4.1
+    CockroachDB 23.1.11: CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27 01:53:43, go1.19.10)
+    unknown server that speaks PostgreSQL's protocol 14.1.0: PostgreSQL 14.1
+    dbdyno known-answer 15.0.0: 15.0 (dbdyno known-answer)
+    unknown server that speaks PostgreSQL's protocol 12.3.0: 12.3
+    ");
 }
 
 async fn identified(mut endpoint: Endpoint) -> Capabilities {
@@ -161,14 +184,14 @@ fn missing(capabilities: &Capabilities) -> String {
 #[tokio::test]
 async fn what_a_server_does_not_do_is_missing_and_done_without() {
     let tidb = identified(mysql_endpoint("8.0.11-TiDB-v7.5.0", TIDB)).await;
-    insta::assert_snapshot!(missing(&tidb), @"");
+    insta::assert_snapshot!(missing(&tidb), @"DELETE with ORDER BY and LIMIT, foreign keys, joins in the order of the text, statistics of the optimiser, prepared statements, streamed rows");
     assert_eq!((tidb.index_ddl, tidb.index_hint), (IndexDdl::OneAlter, IndexHint::Force));
     assert_eq!((tidb.delete_form, tidb.row_stream), (DeleteForm::InSubquery, RowStream::PreparedRows));
     assert_eq!((tidb.engine.as_deref(), tidb.table_suffix.as_str()), (None, ""));
     assert!(tidb.text_queries_by_default && !tidb.foreign_keys && !tidb.counts_as_the_product());
 
     let cockroach = identified(postgres_endpoint("13.0.0", COCKROACH)).await;
-    insta::assert_snapshot!(missing(&cockroach), @"");
+    insta::assert_snapshot!(missing(&cockroach), @"a sequence for such keys, joins in the order of the text, vacuum, prepared statements, streamed rows");
     assert_eq!(cockroach.gather_statistics, "ANALYZE");
     assert_eq!((cockroach.key_source, cockroach.row_stream), (KeySource::Table, RowStream::PreparedRows));
 
@@ -202,7 +225,10 @@ async fn counters_of_the_views_that_there_are_are_read() {
     let mut session = endpoint.connect().await.unwrap_or_else(|error| panic!("{error}"));
     for _ in 0..2 {
         let counters = status(&mut session).await.unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(counters.into_iter().collect::<Vec<_>>(), [("pg_stat_database.xact_commit".to_owned(), 5)]);
+        assert_eq!(
+            counters.into_iter().collect::<Vec<_>>(),
+            [("pg_stat_database.xact_commit".to_owned(), 5)]
+        );
     }
     let mut session = mysql_endpoint("5.7.0", &[]).connect().await.unwrap_or_else(|error| panic!("{error}"));
     assert!(status(&mut session).await.unwrap_or_else(|error| panic!("{error}")).is_empty());
