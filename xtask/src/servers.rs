@@ -82,12 +82,13 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
 }
 
 /// Programs that the tests of `--all` run, and the Debian packages that bring them: what runs with
-/// dbdyno, a filesystem whose copies share blocks, what builds the script of the HTML page and shows
+/// dbdyno, a pooler, a filesystem whose copies share blocks, what builds the script of the HTML page and shows
 /// it, what reads metrics, a terminal that can be looked at, networks of their own for machines on
 /// this host, and Slurm.
-const HELPERS: [(&str, &str); 10] = [
+const HELPERS: [(&str, &str); 11] = [
     ("sysbench", "sysbench"),
     ("pgbench", "postgresql-contrib"),
+    ("pgbouncer", "pgbouncer"),
     ("mkfs.xfs", "xfsprogs"),
     ("npm", "npm"),
     ("chromium", "chromium"),
@@ -99,8 +100,15 @@ const HELPERS: [(&str, &str); 10] = [
 ];
 
 /// Python's packages, by the folder that each leaves: DuckDB, which reads what dbdyno writes as
-/// Parquet, and Ray.
-const PACKAGES: [(&str, &str); 2] = [("duckdb", "duckdb==1.4.1"), ("grpc", "ray[client]==2.60.0")];
+/// Parquet, Ray, and a server that speaks MySQL's protocol.
+const PACKAGES: [(&str, &str); 3] =
+    [("duckdb", "duckdb==1.4.1"), ("grpc", "ray[client]==2.60.0"), ("mysql_mimic", "mysql-mimic==3.0.5")];
+
+/// Those of npm: a server that speaks PostgreSQL's protocol.
+const NODE_PACKAGES: [(&str, &str); 2] = [
+    ("@electric-sql/pglite", "@electric-sql/pglite@0.5.14"),
+    ("@electric-sql/pglite-socket", "@electric-sql/pglite-socket@0.2.17"),
+];
 
 /// Installs what the tests need in addition to servers, where it is missing.
 pub(crate) fn install_for_tests(all: bool) -> Result<()> {
@@ -115,6 +123,17 @@ pub(crate) fn install_for_tests(all: bool) -> Result<()> {
     let folder = places::cache().join("tools/python");
     for (_, package) in PACKAGES.iter().filter(|(name, _)| !folder.join(name).exists()) {
         run_command(Command::new("pip3").args(["install", "--quiet", "--target"]).arg(&folder).arg(package))?;
+    }
+    let folder = places::cache().join("tools/node");
+    if NODE_PACKAGES.iter().any(|(name, _)| !folder.join("node_modules").join(name).exists()) {
+        std::fs::create_dir_all(&folder)?;
+        let packages = NODE_PACKAGES.map(|(_, package)| package);
+        run_command(
+            Command::new("npm")
+                .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+                .arg(&folder)
+                .args(packages),
+        )?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use dbdyno_fetch::find_named;
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::intents::ConfigProduct;
 use dbdyno_provision::{Base, Certificates, EMBEDDED, FAMILIES, Family, address, credentials, tls_settings};
-use dbdyno_record::VariantInfo;
+use dbdyno_record::{VariantInfo, foreign_title};
 use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
 
@@ -264,15 +264,34 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
     let Some(database) = options.database.clone() else {
         return Err(ExitError::usage(format!("{text} names no database: let it end in /DATABASE")));
     };
-    let endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
+    let mut endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
     runtime.block_on(async {
         // Existing tables must be there, in a database that stays whose it is.
-        if !plan.uses_existing_tables() {
+        let is_ours = !plan.uses_existing_tables();
+        if is_ours {
             family.claim(&options, &database).await.map_err(ExitError::server)?;
         }
+        endpoint.identify(variant.engine.is_some(), is_ours).await.map_err(ExitError::server)?;
         check_room(plan, &endpoint).await
     })?;
+    if let Some(warning) = foreign_warning(&variant.name, &endpoint) {
+        terminal::warning(&warning);
+    }
     Ok(endpoint)
+}
+
+/// What to know of a server that is none of the products: which it is, and what it cannot do.
+fn foreign_warning(variant: &str, endpoint: &Endpoint) -> Option<String> {
+    let foreign = endpoint.capabilities.foreign.as_ref().filter(|foreign| !foreign.is_programmed)?;
+    let mut text = format!(
+        "variant {variant}: {}; its settings are recorded, and no rule says what they mean",
+        foreign_title(&foreign.name, &foreign.speaks)
+    );
+    let missing: Vec<&str> = foreign.missing.iter().map(|(name, _)| name.as_str()).collect();
+    if !missing.is_empty() {
+        text.push_str(&format!("; asked, it has not: {}", missing.join(", ")));
+    }
+    Some(text)
 }
 
 /// The server at the address of a variant, for a login that another host has checked.
@@ -313,6 +332,14 @@ fn engine(variant: &Variant) -> String {
 /// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends
 /// them.
 async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), ExitError> {
+    if !endpoint.capabilities.prepares()
+        && let Some((workload, _)) = plan.workload.iter().find(|(_, options)| options.needs().prepares)
+    {
+        return Err(ExitError::usage(format!(
+            "the server has no prepared statements of each connection's own, which {workload} sends; set protocol = \"text\" \
+             there (pgbench: protocol = \"simple\", sysbench: db_ps_mode = \"disable\")"
+        )));
+    }
     let mut session = endpoint.connect().await.map_err(ExitError::server)?;
     let room = limits::check_server(&mut session, plan).await;
     let takes = takes_streams(plan, endpoint.capabilities.row_stream, &mut session).await;

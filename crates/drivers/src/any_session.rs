@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::exchange::Exchange;
-use crate::product::{Connection, Limited, Product};
+use crate::product::{Connection, Limited, Product, permitted};
 use crate::products::each_session;
 use crate::{Answer, AnySession, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement};
 
@@ -49,11 +49,12 @@ impl AnySession {
     }
 
     /// From now on the server does not close this session for having nothing to do: a step
-    /// meanwhile may take longer than the server would leave it alone.
+    /// meanwhile may take longer than the server would leave it alone. A server that has no such
+    /// setting is left as it is.
     pub async fn stay_while_idle(&mut self) -> Result<()> {
         let sql = each_session!(self, _session, P => P::STAY_WHILE_IDLE);
         match sql {
-            Some(sql) => self.query(sql.as_bytes()).await.map(drop),
+            Some(sql) => permitted(self.query(sql.as_bytes()).await).map(drop),
             None => Ok(()),
         }
     }

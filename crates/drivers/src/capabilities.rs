@@ -1,6 +1,8 @@
 //! What a database can do and how it wants to be addressed: the only thing a workload may know of a
 //! product.
 
+use crate::Foreign;
+
 /// How a query is tied to an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexHint {
@@ -110,7 +112,7 @@ pub struct Capabilities {
     pub key_source: KeySource,
     /// As long as no other inserts and nothing fails, automatic keys have no gaps.
     pub contiguous_keys: bool,
-    /// Words that gather the optimiser's statistics of the table after them.
+    /// Words that gather the optimiser's statistics of the table after them; empty where none do.
     pub gather_statistics: &'static str,
     /// There are types for dates and exact decimal numbers; else dates are texts and decimal
     /// numbers floating-point ones.
@@ -123,4 +125,20 @@ pub struct Capabilities {
     /// The engine answers with real data; `false` only for the null driver, whose contents cannot
     /// be checked.
     pub stores_data: bool,
+    /// The server, where it is another one than the product whose protocol it speaks. See
+    /// [`crate::Endpoint::identify`].
+    pub foreign: Option<Foreign>,
+}
+
+impl Capabilities {
+    /// What answers questions about state is the product: its counters and levels mean what they mean
+    /// there. Other servers have many of them by name, with numbers of their own or none.
+    pub fn counts_as_the_product(&self) -> bool {
+        self.foreign.as_ref().is_none_or(|foreign| foreign.is_proxy)
+    }
+
+    /// The process at the server's socket is the one that has the data.
+    pub fn is_at_its_socket(&self) -> bool {
+        self.foreign.as_ref().is_none_or(|foreign| !foreign.is_proxy)
+    }
 }

@@ -1,7 +1,7 @@
 //! Where to connect: one value for each kind of database, and the session that comes of it.
 
 use crate::options::Options;
-use crate::product::Product;
+use crate::product::{Product, permitted};
 use crate::products::{each_session, each_target};
 use crate::{AnySession, Capabilities, ConnectionLog, Result, Session, Target, Tls, first_i64};
 
@@ -94,7 +94,9 @@ impl Endpoint {
             return Ok(());
         };
         let mut session = self.connect_as("conductor").await?;
-        let is_off = first_i64(&session.rows(question).await?) == Some(0);
+        // A server that has no such setting commits.
+        let answer = permitted(session.rows(question).await)?;
+        let is_off = answer.as_ref().and_then(first_i64) == Some(0);
         session.close().await;
         if let Some(login) = self.target.login_mut() {
             login.manner.sets_autocommit |= is_off;

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::product::{Locks, Product, cell};
-use crate::products::each_target;
+use crate::product::{Answering, Locks, Product, answering, cell};
+use crate::products::{each_session, each_target};
 use crate::{AnySession, Class, Endpoint, Result, Session, first_i64};
 
 const POLL: Duration = Duration::from_millis(100);
@@ -73,7 +73,7 @@ impl Endpoint {
 }
 
 async fn held(mut session: AnySession, locks: Locks, patience: Duration) -> Result<Held> {
-    if let Some(why) = obstacle(&mut session, &locks).await {
+    if let Some(why) = obstacle(&mut session).await {
         session.close().await;
         return Ok(Held::Impossible(why));
     }
@@ -123,18 +123,17 @@ impl Hold {
     }
 }
 
-/// Why a lock would not last. A proxy has numbers of its own for connections, and may give each
-/// statement to another one of the server's; what does not repeat a word does not answer SQL.
-async fn obstacle(session: &mut AnySession, locks: &Locks) -> Option<Option<String>> {
-    const WORD: &str = "dbdyno";
-    let rows = session.rows(&format!("SELECT {}, '{WORD}'", locks.own_number)).await.unwrap_or_default();
-    let word = rows.first().and_then(|row| row.get(1)?.as_deref());
-    if word != Some(WORD) {
-        return Some(None);
+/// Why a lock would not last.
+async fn obstacle(session: &mut AnySession) -> Option<Option<String>> {
+    let expression = each_session!(&*session, _session, P => P::OWN_NUMBER)?;
+    let number = session.number().unwrap_or(0);
+    match answering(session, expression, number).await {
+        Answering::Itself => None,
+        Answering::Another => Some(Some(
+            "a proxy or pooler is between, through which a lock of a connection need not last".to_owned(),
+        )),
+        Answering::Nothing => Some(None),
     }
-    (first_i64(&rows) != Some(own_number(session))).then(|| {
-        Some("a proxy or pooler is between, through which a lock of a connection need not last".to_owned())
-    })
 }
 
 fn own_number(session: &AnySession) -> i64 {

@@ -16,6 +16,7 @@ mod error;
 mod excerpt;
 mod exchange;
 mod fault;
+mod foreign;
 #[cfg(test)]
 #[path = "tests/fuzz.rs"]
 mod fuzz;
@@ -45,6 +46,7 @@ pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource,
 pub use connections::{ConnectionClass, ConnectionLog, Encryption};
 pub use endpoint::Endpoint;
 pub use error::{Class, DbError};
+pub use foreign::Foreign;
 pub use hold::{Held, Hold, Holder};
 pub use options::{ColumnDefinitions, Manner, Options, ServerKey};
 pub use product::{

@@ -55,7 +55,7 @@ pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>> 
 ///
 /// What the session may not ask for is left out: a server of others may not give the rights.
 pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt> {
-    each_session!(session, session, P => P::debt(&mut Limited(session), capabilities).await)
+    each_session!(session, session, P => product::owed::<P>(&mut Limited(session), capabilities).await)
 }
 
 /// Does the work on `tables` (plain names in the session's database) that their engine needs after

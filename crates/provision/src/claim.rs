@@ -14,6 +14,8 @@ pub enum Claim {
     Created,
     /// It carried the mark.
     Ours,
+    /// It is the only one of its server, held no table, and was marked.
+    Only,
 }
 
 pub(crate) fn check_not_system(name: &str, system: &[&str]) -> Result<(), Error> {

@@ -110,6 +110,9 @@ pub enum Error {
     )]
     DatabaseNotOurs { database: String, statement: String },
 
+    #[error("{what}: {source}; make it yourself and hand it over with: {statement}")]
+    CannotMakeDatabase { what: String, source: DbError, statement: String },
+
     #[error("{what}: {source}")]
     Database { what: String, source: DbError },
 

@@ -47,7 +47,7 @@ pub use manifest::{
 pub use operation::{OperationClass, StatementClass};
 pub use reader::{CellRecord, Run};
 pub use run_event::{RunEvent, is_load_kept, load_kept};
-pub use server_info::ServerInfo;
+pub use server_info::{ServerInfo, foreign_title};
 pub use settling::{SETTLING, Settling, SettlingSample};
 pub use step_reader::StepRecord;
 pub use step_writer::{CounterWriter, StepWriter};

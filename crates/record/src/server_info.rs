@@ -4,10 +4,25 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// What to call a server that is none of the products: `PGlite, which speaks PostgreSQL's protocol`.
+pub fn foreign_title(name: &str, speaks: &str) -> String {
+    // `unknown server that speaks MySQL's protocol` and `Aurora MySQL` say so themselves.
+    match name.contains(speaks) {
+        true => name.to_owned(),
+        false => format!("{name}, which speaks {speaks}'s protocol"),
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerInfo {
-    /// `MariaDB`, `MySQL`, `SQLite`, ...
+    /// `MariaDB`, `MySQL`, `SQLite`, ...; of another server the name that it gives itself.
     pub product: String,
+    /// The product whose protocol it speaks, of a server that is none of the products.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaks: Option<String>,
+    /// What such a server did not do when it was asked, with its words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: BTreeMap<String, String>,
     /// `10.11.19`
     pub version: String,
     /// The server's whole version text.
@@ -36,4 +51,11 @@ pub struct ServerInfo {
     /// file`, `CONFIG`, `EXPLICIT`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
+}
+
+impl ServerInfo {
+    /// What it is, of a server that is none of the products.
+    pub fn foreign_title(&self) -> Option<String> {
+        Some(foreign_title(&self.product, self.speaks.as_ref()?))
+    }
 }

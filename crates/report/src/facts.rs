@@ -133,6 +133,7 @@ pub(crate) fn logs(findings: &Findings) -> Vec<(String, String)> {
 /// What a variant is, without its name.
 pub(crate) fn variant_line(findings: &Findings, variant: &VariantSummary) -> String {
     let mut parts = vec![variant.server.clone()];
+    parts.extend(variant.foreign.clone());
     parts.push(match variant.version_text.as_str() {
         "" if has_answered(findings, &variant.name) => "has no version".to_owned(),
         "" => "version unknown: it never answered".to_owned(),
@@ -146,6 +147,9 @@ pub(crate) fn variant_line(findings: &Findings, variant: &VariantSummary) -> Str
     parts.extend(variant.encryption.as_ref().map(|encryption| format!("connections {encryption}")));
     if variant.external {
         parts.push("external server: not configured by dbdyno".to_owned());
+    }
+    if !variant.missing.is_empty() {
+        parts.push(format!("without {}", variant.missing.join(", ")));
     }
     parts.join(" · ")
 }

@@ -39,10 +39,17 @@ pub(crate) fn telling(parity: &Parity) -> String {
 
 /// Why a plan that refuses unequal variants refuses these; `None` when it need not.
 pub fn refusal(parity: &Parity) -> Option<String> {
-    let lines: Vec<String> = parity
-        .of_kind(RemarkKind::Difference)
-        .map(|remark| format!("  {}: {}; to make it equal: {}", remark.id, text(remark), remark.write))
-        .collect();
+    let differs =
+        |remark: &Remark| format!("  {}: {}; to make it equal: {}", remark.id, text(remark), remark.write);
+    let unknown = |remark: &Remark| match remark.what {
+        What::ForeignServer(_) => Some(format!("  {}; use parity = \"warn\" with it", text(remark))),
+        _ => None,
+    };
+    let mut lines: Vec<String> = parity.of_kind(RemarkKind::Difference).map(differs).collect();
+    // One alone is like itself.
+    if parity.variants.len() > 1 {
+        lines.extend(parity.of_kind(RemarkKind::Unknown).filter_map(unknown));
+    }
     if lines.is_empty() {
         return None;
     }
@@ -80,6 +87,11 @@ pub(crate) fn text(remark: &Remark) -> String {
         What::AssumedDefaults { product, version } => format!(
             "the defaults of {variants}'s exact version are not known: those of {product} {version} \
              are assumed"
+        ),
+        What::ForeignServer(foreign) => format!(
+            "{variants} is not {} itself ({}), so its settings are recorded and not compared",
+            foreign.speaks,
+            foreign.title()
         ),
         What::ExternalServer => {
             format!("{variants} is an external server: its settings are read after connecting")
@@ -128,7 +140,9 @@ pub(crate) fn class_difference(found: &ClassDifference) -> String {
 /// The remarks first; the table is evidence.
 pub(crate) fn blocks(parity: &Parity) -> Vec<Block> {
     let mut blocks = remarks(parity);
-    blocks.push(Block::Table(table(parity, |_| true)));
+    if !parity.classes.is_empty() {
+        blocks.push(Block::Table(table(parity, |_| true)));
+    }
     blocks
 }
 
@@ -165,7 +179,8 @@ fn table(parity: &Parity, is_shown: impl Fn(&ClassRow) -> bool) -> Table {
 }
 
 fn note(parity: &Parity) -> String {
-    let how = parity.variants.iter().any(|variant| variant.knowledge != Knowledge::Effective);
+    let is_read = |knowledge: &Knowledge| matches!(knowledge, Knowledge::Effective | Knowledge::Foreign);
+    let how = parity.variants.iter().any(|variant| !is_read(&variant.knowledge));
     let from = if how {
         "Predicted from the defaults of each version and the plan; no server was started."
     } else {
@@ -192,7 +207,7 @@ fn row(class: &ClassRow) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::parity::ClassCell;
+    use dbdyno_analyse::parity::{ClassCell, Foreign};
 
     use super::*;
     use crate::fixture;
@@ -268,6 +283,7 @@ mod tests {
             ),
             said(RemarkKind::Unknown, What::ExternalServer),
             said(RemarkKind::Unknown, What::UnknownSettings),
+            said(RemarkKind::Unknown, foreign()),
         ];
         insta::assert_snapshot!(texts.join("\n"), @"
         page size: 4 KiB by default (a, c), 8 KiB (b)
@@ -277,7 +293,12 @@ mod tests {
         the defaults of a, b's exact version are not known: those of MariaDB 10.11.5 are assumed
         a, b is an external server: its settings are read after connecting
         the settings of a, b are not known
+        a, b is not PostgreSQL itself (PGlite, which speaks PostgreSQL's protocol), so its settings are recorded and not compared
         ");
+    }
+
+    fn foreign() -> What {
+        What::ForeignServer(Foreign { name: "PGlite".to_owned(), speaks: "PostgreSQL".to_owned() })
     }
 
     #[test]
@@ -290,6 +311,11 @@ mod tests {
         "#);
         parity.remarks.retain(|remark| remark.kind != RemarkKind::Difference);
         assert_eq!(refusal(&parity), None, "a trap is no reason");
+        let unknown = Remark { kind: RemarkKind::Unknown, what: foreign(), ..parity.remarks[0].clone() };
+        parity.remarks.push(unknown);
+        assert!(refusal(&parity).is_some_and(|text| text.contains("use parity = \"warn\"")), "not known");
+        parity.variants.truncate(1);
+        assert_eq!(refusal(&parity), None, "one alone is like itself");
     }
 
     #[test]

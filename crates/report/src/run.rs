@@ -374,7 +374,8 @@ fn version(variant: &VariantSummary) -> String {
     // Without where it comes from: `MySQL 5.7.22 (mysql-5.7.22)`.
     let server = variant.server.split(" (").next().unwrap_or_default();
     let says_version = server.split(' ').any(|word| version.starts_with(word));
-    let mut parts: Vec<String> = (!says_version).then(|| version.to_owned()).into_iter().collect();
+    let mut parts: Vec<String> = variant.foreign.iter().cloned().collect();
+    parts.extend((!says_version).then(|| version.to_owned()));
     // An engine that has the server's version is named alone.
     parts
         .extend(variant.engine.as_ref().map(|engine| engine.trim_end_matches(version).trim_end().to_owned()));

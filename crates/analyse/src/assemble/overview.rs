@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dbdyno_record::{HostCalibration, Outcome, Run, RunEvent, VariantInfo};
+use dbdyno_record::{HostCalibration, Outcome, Run, RunEvent, ServerInfo, VariantInfo};
 
 use crate::again_of;
 use crate::assemble::time_breakdown::time_breakdown;
@@ -89,6 +89,8 @@ pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummar
         driver: variant.driver.clone(),
         server: variant.server.clone(),
         version_text: server.map_or_else(String::new, |server| server.version_text.clone()),
+        foreign: server.and_then(ServerInfo::foreign_title),
+        missing: server.map(|server| server.missing.keys().cloned().collect()).unwrap_or_default(),
         engine: server.and_then(tables_engine),
         memory_limit_bytes: server.and_then(|server| server.memory_limit_bytes),
         config: variant.config.clone(),

@@ -140,7 +140,10 @@ fn compared_side(side: Side<'_>, findings: &Findings) -> ComparedSide {
     ComparedSide {
         run_id: side.run.manifest.run_id.clone(),
         variant: side.variant.to_owned(),
-        version_text: found.map_or_else(String::new, |variant| variant.version_text.clone()),
+        version_text: found.map_or_else(String::new, |variant| match &variant.foreign {
+            Some(foreign) => format!("{foreign}, {}", variant.version_text),
+            None => variant.version_text.clone(),
+        }),
     }
 }
 

@@ -150,6 +150,13 @@ pub struct VariantSummary {
     pub server: String,
     /// As the server said it; empty when it never answered.
     pub version_text: String,
+    /// What the server is, where it is none of the products: `PGlite, which speaks PostgreSQL's
+    /// protocol`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<String>,
+    /// What such a server did not do when it was asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// Storage engine of the workload's tables; the server's default where tables ask for none.
     pub engine: Option<String>,
     /// Limit on the memory of its server and the page cache of the server's files, as the kernel

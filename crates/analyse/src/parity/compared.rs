@@ -126,6 +126,7 @@ fn by_value(row: &ClassRow, subjects: &[Subject]) -> Vec<SharedValue> {
 
 fn unknown(subject: &Subject) -> Option<Remark> {
     let what = match &subject.knowledge {
+        Knowledge::Foreign => What::ForeignServer(subject.foreign.clone()?),
         Knowledge::Effective | Knowledge::Predicted { assumed_from: None } => return None,
         Knowledge::Predicted { assumed_from: Some(version) } => {
             What::AssumedDefaults { product: subject.product.defaults, version: version.clone() }
@@ -148,7 +149,8 @@ fn unknown(subject: &Subject) -> Option<Remark> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::testing::configured;
+    use crate::parity::subject::Extra;
+    use crate::parity::testing::{configured, server, variant};
 
     /// `Difference binlog: on* (a), off (b)`; a default has a star.
     fn shown(remark: &Remark) -> String {
@@ -234,6 +236,26 @@ mod tests {
         Trap doublewrite-off: Trap { title: "the doublewrite buffer is off", lines: [] }
         "#);
         assert_eq!(parity.remarks[1].variants, ["off"]);
+    }
+
+    /// Its settings have the product's names and values that would be a difference and a trap there.
+    #[test]
+    fn of_a_server_of_another_kind_no_class_is_known_and_no_trap_fires() {
+        let settings = [("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "OFF")];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let mut read_back = server("TiDB", "7.5.0", settings);
+        let of = |read_back: &_| Subject::effective(&variant("tidb", ""), read_back, &Extra::default());
+        let base = configured("my", "MySQL", "8.0.31", "");
+        read_back.speaks = Some("MySQL".to_owned());
+        let parity = compared(&[base.clone(), of(&read_back)], &[], Circumstances::default());
+        assert!(!parity.classes.is_empty());
+        assert!(parity.classes.iter().all(|row| row.cells[1].text.is_empty()));
+        insta::assert_snapshot!(shown_all(&parity), @r#"Unknown unknown: ForeignServer(Foreign { name: "TiDB", speaks: "MySQL" })"#);
+        // The same settings of the product itself.
+        (read_back.product, read_back.speaks) = ("MySQL".to_owned(), None);
+        let parity = compared(&[base, of(&read_back)], &[], Circumstances::default());
+        let kinds = [RemarkKind::Difference, RemarkKind::Trap].map(|kind| parity.of_kind(kind).count() > 0);
+        assert_eq!(kinds, [true, true], "{}", shown_all(&parity));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::configured::ConfiguredLine;
 use super::data;
 use super::products::{self, UNKNOWN};
+use super::remarks::Foreign;
 use super::subject::{Build, Extra, Knowledge, Product, Settings, Subject};
 use super::value;
 
@@ -22,13 +23,18 @@ impl Subject {
     pub fn effective(variant: &VariantInfo, server: &ServerInfo, extra: &Extra) -> Self {
         let build = Build { product: server.product.clone(), version: server.version.clone() };
         let mut subject = Self::bare(variant, Some(&build), extra);
+        let of_product = |speaks: &String| Foreign { name: server.product.clone(), speaks: speaks.clone() };
+        subject.foreign = server.speaks.as_ref().map(of_product);
         subject.settings = server.settings.clone();
         subject.session = server.session.clone();
         if let Some(word) = subject.product.word {
             subject.settings.iter_mut().for_each(|(name, value)| *value = word(name, value));
         }
-        subject.knowledge =
-            if subject.settings.is_empty() { Knowledge::Unknown } else { Knowledge::Effective };
+        subject.knowledge = match (&subject.foreign, subject.settings.is_empty()) {
+            (Some(_), _) => Knowledge::Foreign,
+            (None, true) => Knowledge::Unknown,
+            (None, false) => Knowledge::Effective,
+        };
         subject
     }
 
@@ -64,6 +70,7 @@ impl Subject {
             tls: product.has_tls.then_some(extra.tls),
             extra: extra.clone(),
             is_external: variant.external,
+            foreign: None,
         }
     }
 }

@@ -42,8 +42,8 @@ pub use condition::Circumstances;
 pub use effective::FatedLine;
 pub use plan_words::{Mode, PlanWords};
 pub use remarks::{
-    ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SettingDifference, SharedValue,
-    Standing, VariantKnowledge, What,
+    ClassCell, ClassDifference, ClassRow, Foreign, Parity, Remark, RemarkKind, SettingDifference,
+    SharedValue, Standing, VariantKnowledge, What,
 };
 pub(crate) use settings::KNOWN;
 pub use subject::{Build, Extra, Knowledge, Settings, Subject};

@@ -1,5 +1,6 @@
 //! What parity says: the table of classes and the remarks. The words are in the report.
 
+use dbdyno_record::foreign_title;
 use serde::Serialize;
 
 use super::classes::Weight;
@@ -86,11 +87,28 @@ pub enum What {
         product: &'static str,
         version: String,
     },
+    /// It is none of the products, so that no rule says what its settings mean.
+    ForeignServer(Foreign),
     /// Others run the server, and it was not yet asked for its settings.
     ExternalServer,
     UnknownSettings,
     /// In words, which only a report adds, for readers of its JSON.
     Words(String),
+}
+
+/// A server that is none of the products.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Foreign {
+    /// As it names itself.
+    pub name: String,
+    /// The product whose protocol it speaks.
+    pub speaks: String,
+}
+
+impl Foreign {
+    pub fn title(&self) -> String {
+        foreign_title(&self.name, &self.speaks)
+    }
 }
 
 /// A class with its values, and which variants have each.

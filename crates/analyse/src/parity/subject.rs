@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::configured::ConfiguredLine;
+use super::remarks::Foreign;
 use super::value::{Value, size, switch};
 
 /// Settings by name, as the server writes them.
@@ -63,6 +64,9 @@ pub enum Knowledge {
     Predicted { assumed_from: Option<String> },
     /// Neither its settings nor its defaults are known.
     Unknown,
+    /// The server is none of the products: its settings were read back, and no rule says what they
+    /// mean.
+    Foreign,
 }
 
 #[derive(Debug, Clone)]
@@ -82,6 +86,8 @@ pub struct Subject {
     /// What the plan says beyond the option file.
     pub(super) extra: Extra,
     pub(super) is_external: bool,
+    /// The server that was read back, where it is none of the products.
+    pub(super) foreign: Option<Foreign>,
 }
 
 /// What a plan says of a variant beyond its option file.

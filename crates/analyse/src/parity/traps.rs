@@ -48,6 +48,7 @@ impl Trap {
         let is_looked_at = |subject: &&Subject| {
             let fails = self.when.iter().find(|condition| !condition.holds(subject, run));
             !subject.settings.is_empty()
+                && subject.foreign.is_none()
                 && self.among.iter().all(|condition| condition.holds(subject, run))
                 && fails.is_none_or(|condition| condition.applies(subject, run))
         };

@@ -181,6 +181,7 @@ fn run(
     if let Some(login) = endpoint.target.login_mut() {
         login.manner.sets_autocommit = task.sets_autocommit;
     }
+    task.missing.iter().for_each(|missing| endpoint.capabilities.do_without(missing));
     let context = Context { endpoint, owned: false, seed: plan.seed, device: None };
     let options = plan.workload.get(&task.workload);
     let workload =

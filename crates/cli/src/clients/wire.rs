@@ -53,6 +53,8 @@ pub(crate) struct Task {
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) sets_autocommit: bool,
+    /// What the server lacks, by the names that [`dbdyno_drivers::Capabilities::do_without`] knows.
+    pub(crate) missing: Vec<String>,
     pub(crate) part: HostShare,
 }
 

@@ -258,12 +258,16 @@ impl Conductor<'_> {
 
 pub(crate) fn server_info(description: Description, database: &Database) -> ServerInfo {
     let [major, minor, patch] = description.version;
+    let capabilities = &database.endpoint.capabilities;
+    let missing = capabilities.foreign.iter().flat_map(|foreign| foreign.missing.clone());
     ServerInfo {
         product: description.product,
+        speaks: description.foreign.map(|foreign| foreign.speaks),
+        missing: missing.collect(),
         version: format!("{major}.{minor}.{patch}"),
         version_text: description.version_text,
         engine: Some(description.engine).filter(|engine| !engine.is_empty()),
-        tables_engine: database.endpoint.capabilities.engine.clone(),
+        tables_engine: capabilities.engine.clone(),
         pid: database.pid(),
         cpus: database.effective_cpus(),
         memory_limit_bytes: database.cgroup().map(|group| group.memory_limit_bytes),

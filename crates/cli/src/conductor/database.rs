@@ -67,7 +67,8 @@ impl Database {
                 Self { config_notes: notes.clone(), ..Self::embedded(settings, place, data)? }
             }
             Source::External(endpoint) => {
-                let found_pid = endpoint.target.login().and_then(|login| local_pid(&login.address));
+                let login = endpoint.target.login().filter(|_| endpoint.capabilities.is_at_its_socket());
+                let found_pid = login.and_then(|login| local_pid(&login.address));
                 Self { found_pid, ..Self::new((**endpoint).clone(), false) }
             }
             Source::Owned { base, is_configured, config, engine } => {

@@ -35,6 +35,7 @@ impl StepTask<'_, '_> {
             user: login.user.clone(),
             password: login.password.reveal().to_owned(),
             sets_autocommit: login.manner.sets_autocommit,
+            missing: endpoint.capabilities.lacks().map(str::to_owned).collect(),
             part: HostShare::WHOLE,
         };
         hosts.run(&task, &step, &workload.lane_specs(self.index), writer, watcher)

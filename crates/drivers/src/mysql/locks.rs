@@ -13,7 +13,6 @@ const LONGEST_NAME: usize = 64;
 pub(super) fn of(database: &str) -> Locks {
     let name = name(database);
     Locks {
-        own_number: "CONNECTION_ID()",
         server: "SELECT CONCAT_WS('|', @@hostname, @@port, @@datadir, @@socket)",
         take: format!("SELECT GET_LOCK({name}, 0)"),
         is_kept: format!("SELECT IS_USED_LOCK({name}) = CONNECTION_ID()"),

@@ -73,6 +73,7 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
         foreign_keys: engine.eq_ignore_ascii_case("innodb"),
         ordered_join: (" STRAIGHT_JOIN ", ""),
         stores_data: true,
+        foreign: None,
     }
 }
 

@@ -29,6 +29,7 @@ impl Connection for MysqlSession {
 
 impl Product for Mysql {
     const NAME: &'static str = "mysql";
+    const PROTOCOL: &'static str = "MySQL";
     const ABOUT: &'static str =
         "MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP";
     const TABLES: &'static str = "SELECT table_name FROM information_schema.tables \
@@ -39,6 +40,7 @@ impl Product for Mysql {
     const ANALYZE: &'static [(&'static str, &'static str)] =
         &[("ANALYZE FORMAT=JSON", "executed-json"), ("EXPLAIN ANALYZE", "executed-tree")];
     const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);
+    const OWN_NUMBER: Option<&'static str> = Some("CONNECTION_ID()");
     const COMMITS_EACH: Option<&'static str> = Some("SELECT @@SESSION.autocommit");
     const ROOM: Option<(&'static str, &'static str)> = Some(("SELECT @@max_connections", "max_connections"));
     const PREPARED_ROOM: Option<(&'static str, &'static str)> =

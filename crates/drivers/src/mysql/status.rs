@@ -2,8 +2,12 @@
 //! gets.
 
 use super::Mysql;
-use crate::product::{self, Description, LimitedSession, Texts, cell, name_value_pairs, permitted};
-use crate::{Class, DbError, Result, Session};
+use crate::foreign::{Evidence, Identity, identify};
+use crate::product::{
+    self, Answering, Description, LimitedSession, Product, Texts, answering, cell, name_value_pairs,
+    permitted,
+};
+use crate::{Result, Session, first_i64};
 
 /// A counter of MySQL from 5.6 on, whose performance schema counts what is done with files, and one
 /// of MariaDB, which counts the groups that it writes to its binary log.
@@ -53,7 +57,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 pub(super) async fn counters(session: &mut LimitedSession<'_, Mysql>) -> Result<Texts> {
-    let mut counters = name_value_pairs(session, "SHOW GLOBAL STATUS").await?;
+    let mut counters = permitted(name_value_pairs(session, "SHOW GLOBAL STATUS").await)?.unwrap_or_default();
     if counters.contains_key(HAS_FILE_COUNTS) && !counters.contains_key(HAS_GROUP_COUNTS) {
         let operations = permitted(name_value_pairs(session, BINLOG_OPERATIONS).await)?;
         counters.extend(operations.unwrap_or_default());
@@ -62,29 +66,63 @@ pub(super) async fn counters(session: &mut LimitedSession<'_, Mysql>) -> Result<
 }
 
 pub(super) async fn describe(session: &mut LimitedSession<'_, Mysql>) -> Result<Description> {
-    let version_text = cell(session, "SELECT VERSION()").await?.unwrap_or_default();
-    if version_text.is_empty() {
-        let text = "the server does not report its version: SELECT VERSION() is empty";
-        return Err(DbError::new(Class::Fatal, "", text));
-    }
-    let mut settings = variables(session, "%").await?;
+    let mut settings = permitted(variables(session, "%").await)?.unwrap_or_default();
     for secret in SECRET_VARIABLES {
         if let Some(value) = settings.get_mut(*secret) {
             "***".clone_into(value);
         }
     }
-    let engines = session.rows("SHOW ENGINES").await?;
-    let setting = |name: &str| settings.get(name).map_or("", String::as_str);
-    let is_xtradb = engines.iter().flatten().flatten().any(|text| text.contains("Percona-XtraDB"));
+    let identity = identity(session, &settings).await?;
+    let engine = match identity.foreign.as_ref().is_some_and(|foreign| !foreign.is_proxy) {
+        true => String::new(),
+        false => default_engine(session, &settings).await?,
+    };
     Ok(Description {
-        product: product(&version_text, setting("version_comment")).to_owned(),
-        version: version_numbers(&version_text),
-        engine: engine(setting("default_storage_engine"), is_xtradb, setting("innodb_version")),
-        version_text,
-        settings,
+        engine,
         session: own_values(session).await?,
         sources: sources(session).await,
+        settings,
+        ..Description::of(identity)
     })
+}
+
+/// Settings that every version of these products has, and those who only speak the protocol seldom.
+const OWN_SETTINGS: &[&str] = &["datadir", "plugin_dir", "version_compile_machine", "version_compile_os"];
+
+/// A storage engine that no build of these products is without. Other servers have no such plugin,
+/// even where they have all settings.
+const OWN_ENGINE: &str = "SELECT COUNT(*) FROM information_schema.PLUGINS \
+                          WHERE PLUGIN_NAME = 'MEMORY' AND PLUGIN_TYPE = 'STORAGE ENGINE'";
+
+/// As command line clients ask for it, which some proxies answer themselves.
+const VERSION_COMMENT: &str = "select @@version_comment limit 1";
+
+async fn identity(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> Result<Identity> {
+    let at_login = session.server_version().to_owned();
+    let said = permitted(cell(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
+    let comment = permitted(cell(session, VERSION_COMMENT).await)?.flatten().unwrap_or_default();
+    let setting = |name: &str| settings.get(name).map_or("", String::as_str);
+    let is_own = said.starts_with(|sign: char| sign.is_ascii_digit())
+        && OWN_SETTINGS.iter().all(|name| !setting(name).is_empty())
+        && permitted(session.rows(OWN_ENGINE).await)?.as_ref().and_then(first_i64) == Some(1);
+    let own = (product(&said, setting("version_comment")), said.as_str(), version_numbers(&said));
+    let number = session.connection_id();
+    let evidence = Evidence {
+        driver: Mysql::NAME,
+        protocol: Mysql::PROTOCOL,
+        said: &[&said, &at_login, &comment, setting("version_comment")],
+        has: settings,
+        own: is_own.then_some(own),
+        through_another: answering(session, "CONNECTION_ID()", number).await == Answering::Another,
+    };
+    Ok(identify(&evidence))
+}
+
+async fn default_engine(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> Result<String> {
+    let setting = |name: &str| settings.get(name).map_or("", String::as_str);
+    let engines = permitted(session.rows("SHOW ENGINES").await)?.unwrap_or_default();
+    let is_xtradb = engines.iter().flatten().flatten().any(|text| text.contains("Percona-XtraDB"));
+    Ok(engine(setting("default_storage_engine"), is_xtradb, setting("innodb_version")))
 }
 
 /// The first three numbers of a version. MariaDB, through some proxies, writes `5.5.5-` before its
@@ -122,7 +160,7 @@ pub(super) async fn variables(session: &mut impl Session, pattern: &str) -> Resu
 
 /// Values of this session, as far as the version has them.
 async fn own_values(session: &mut LimitedSession<'_, Mysql>) -> Result<Texts> {
-    let mut all = name_value_pairs(session, "SHOW SESSION VARIABLES").await?;
+    let mut all = permitted(name_value_pairs(session, "SHOW SESSION VARIABLES").await)?.unwrap_or_default();
     all.retain(|name, _| SESSION.contains(&name.as_str()));
     let definitions = if session.defines_columns_once() { "once" } else { "always" };
     all.insert(COLUMN_DEFINITIONS.to_owned(), definitions.to_owned());

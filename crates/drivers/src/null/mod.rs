@@ -38,6 +38,7 @@ pub fn capabilities() -> Capabilities {
         engine: None,
         table_suffix: String::new(),
         stores_data: false,
+        foreign: None,
         ..mysql::capabilities("innodb", false)
     }
 }

@@ -75,6 +75,7 @@ pub fn capabilities() -> Capabilities {
         foreign_keys: true,
         ordered_join: (" CROSS JOIN ", "SET join_collapse_limit = 1"),
         stores_data: true,
+        foreign: None,
     }
 }
 

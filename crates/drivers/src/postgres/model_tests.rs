@@ -224,6 +224,7 @@ pub(super) fn connection(answers: Vec<Vec<u8>>, pieces: &[usize]) -> PostgresSes
         next_name: 0,
         exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),
         options: Options::socket("/run/.s.PGSQL.5432", "bench"),
+        counted: None,
     }
 }
 

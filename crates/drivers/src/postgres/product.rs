@@ -25,6 +25,7 @@ const CANCEL: u32 = 1234 << 16 | 5678;
 
 impl Product for Postgres {
     const NAME: &'static str = "postgres";
+    const PROTOCOL: &'static str = "PostgreSQL";
     const ABOUT: &'static str = "PostgreSQL 9.6 to 19, over unix socket or TCP";
     const TABLES: &'static str =
         "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false)) ORDER BY tablename";
@@ -32,6 +33,7 @@ impl Product for Postgres {
     const ANALYZE: &'static [(&'static str, &'static str)] = &[("EXPLAIN (ANALYZE)", "executed-tree")];
     const IS_PROCESS_TREE: bool = true;
     const STAY_WHILE_IDLE: Option<&'static str> = Some(STAY_WHILE_IDLE);
+    const OWN_NUMBER: Option<&'static str> = Some("pg_backend_pid()");
     const ROOM: Option<(&'static str, &'static str)> = Some((
         "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int",
         "max_connections without superuser_reserved_connections",
@@ -89,7 +91,6 @@ impl Product for Postgres {
              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
         );
         Some(Locks {
-            own_number: "pg_backend_pid()",
             server: "SELECT concat_ws('|', current_setting('port'), pg_postmaster_start_time(), current_database())",
             take: format!("SELECT pg_try_advisory_lock({key})::int"),
             is_kept: format!("SELECT COUNT(*) FROM pg_locks WHERE {of_database} AND pid = pg_backend_pid()"),

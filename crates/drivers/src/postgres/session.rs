@@ -31,6 +31,8 @@ pub struct PostgresSession<S = Stream> {
     next_name: u32,
     pub(super) exchange: Exchange,
     options: Options,
+    /// The questions for counters that the server has answered; `None` before the first time.
+    pub(super) counted: Option<Vec<String>>,
 }
 
 impl PostgresSession {
@@ -88,7 +90,8 @@ impl PostgresSession {
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
         let exchange = Exchange::entered(options.place(), &options.manner.roster, ticket);
         let options = options.clone();
-        Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, exchange, options })
+        let (statements, next_name, counted) = (Vec::new(), 0, None);
+        Ok(Self { wire, agreed, statements, next_name, exchange, options, counted })
     }
 }
 

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use super::{Postgres, PostgresSession};
+use crate::Result;
+use crate::foreign::{Evidence, Identity, identify, telling_names};
 use crate::product::{
-    Description, LimitedSession, Texts, Unreported, cell, name_value_pairs, version_numbers,
+    Answering, Description, LimitedSession, Product, Texts, Unreported, answering, cell, column,
+    name_value_pairs, permitted, version_numbers,
 };
-use crate::{Class, DbError, Result};
 
 /// Settings that may hold a password; their values are never kept.
 const SECRET_SETTINGS: &[&str] = &["primary_conninfo"];
@@ -55,14 +57,34 @@ const SOURCES: &str = "SELECT name, CASE WHEN pending_restart THEN source || ', 
 pub(super) const NEW_NAMES_SINCE: u32 = 10;
 
 /// The counters of the session's database and of the whole server, as the server keeps them: a
-/// session's own work is counted with up to a second's delay.
+/// session's own work is counted with up to a second's delay. A view that the server does not have
+/// is left out, here and in later questions of the session.
 pub(super) async fn counters(session: &mut LimitedSession<'_, Postgres>) -> Result<Texts> {
-    let sql = counters_query(major(session));
-    name_value_pairs(session, &sql).await
+    let parts = match session.counted.take() {
+        Some(parts) => parts,
+        None => counters_queries(major(session)),
+    };
+    if parts.is_empty() {
+        session.counted = Some(parts);
+        return Ok(Texts::new());
+    }
+    if let Some(counters) = permitted(name_value_pairs(session, &parts.join(" UNION ALL ")).await)? {
+        session.counted = Some(parts);
+        return Ok(counters);
+    }
+    let (mut counters, mut there) = (Texts::new(), Vec::new());
+    for part in parts {
+        if let Some(found) = permitted(name_value_pairs(session, &part).await)? {
+            counters.extend(found);
+            there.push(part);
+        }
+    }
+    session.counted = Some(there);
+    Ok(counters)
 }
 
-/// One statement for all counters: pairs of name and value.
-fn counters_query(major: u32) -> String {
+/// A question for each view with counters: pairs of name and value.
+fn counters_queries(major: u32) -> Vec<String> {
     let counters = |(view, _, condition): &(&str, u32, &str)| {
         format!(
             "SELECT '{view}.' || key, value FROM (SELECT * FROM {view} {condition}) AS view, \
@@ -83,36 +105,71 @@ fn counters_query(major: u32) -> String {
     parts.push(format!(
         "SELECT 'wal_position_bytes', CASE WHEN NOT pg_is_in_recovery() THEN {position}::text END"
     ));
-    parts.join(" UNION ALL ")
+    parts
 }
 
 /// Product, version and all settings, with the units that `SHOW` gives them.
 pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Result<Description> {
-    let mut settings = name_value_pairs(session, "SHOW ALL").await?;
+    let mut settings = permitted(name_value_pairs(session, "SHOW ALL").await)?.unwrap_or_default();
     for secret in SECRET_SETTINGS {
         if let Some(value) = settings.get_mut(*secret).filter(|value| !value.is_empty()) {
             "***".clone_into(value);
         }
     }
-    // What only speaks the protocol has no settings, but reported its version at login.
-    let version_text =
-        settings.get("server_version").map_or_else(|| session.server_version().to_owned(), Clone::clone);
-    if version_text.is_empty() {
-        let message = "the server does not report its version: neither at login nor in SHOW ALL is a \
-             server_version";
-        return Err(DbError::new(Class::Fatal, "", message));
-    }
+    let identity = identity(session, &settings).await?;
+    let is_product = identity.foreign.as_ref().is_none_or(|foreign| foreign.is_proxy);
+    // Before 12 there was only one.
+    let only = if is_product { "heap" } else { "" };
     Ok(Description {
-        product: "PostgreSQL".to_owned(),
-        version: version_numbers(&version_text),
-        version_text,
-        // Before 12 there was only one.
-        engine: settings.get("default_table_access_method").map_or("heap", String::as_str).to_owned(),
+        engine: settings.get("default_table_access_method").map_or(only, String::as_str).to_owned(),
         settings,
         // A server that only speaks the protocol has no such views.
         session: name_value_pairs(session, SESSION).await.unwrap_or_default(),
         sources: name_value_pairs(session, SOURCES).await.unwrap_or_default(),
+        ..Description::of(identity)
     })
+}
+
+/// Settings that every build of the product shows, and those who only speak the protocol seldom.
+const OWN_SETTINGS: &[&str] = &["block_size", "server_version_num", "shared_buffers", "wal_segment_size"];
+
+/// Which server it is. One with the product's own words for its version may still have functions
+/// that only another one has: they are looked for in its catalogue, because a call of one that is
+/// not there would leave an error in the server's log.
+async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) -> Result<Identity> {
+    let at_login = session.server_version().to_owned();
+    let said = permitted(cell(session, "SELECT version()").await)?.flatten().unwrap_or_default();
+    let mut has = settings.clone();
+    let names: Vec<String> = telling_names(Postgres::NAME).map(|name| format!("'{name}'")).collect();
+    let there =
+        format!("SELECT proname FROM pg_proc WHERE pronargs = 0 AND proname IN ({})", names.join(", "));
+    for name in permitted(column(session, &there).await)?.unwrap_or_default() {
+        // Named by our own list: what a server calls its functions is in no statement.
+        let Some(name) = telling_names(Postgres::NAME).find(|known| *known == name) else { continue };
+        let version = permitted(cell(session, &format!("SELECT {name}()")).await)?.flatten();
+        has.insert(name.to_owned(), version.unwrap_or_default());
+    }
+    let version = settings.get("server_version").map_or(at_login.as_str(), String::as_str);
+    let is_own = names_itself(&said) && OWN_SETTINGS.iter().all(|name| settings.contains_key(*name));
+    let number = session.connection_id();
+    let evidence = Evidence {
+        driver: Postgres::NAME,
+        protocol: Postgres::PROTOCOL,
+        said: &[&said, &at_login],
+        has: &has,
+        own: is_own.then(|| ("PostgreSQL", version, version_numbers(version))),
+        through_another: answering(session, "pg_backend_pid()", number).await == Answering::Another,
+    };
+    Ok(identify(&evidence))
+}
+
+/// Whether a version is in the product's own words: `PostgreSQL 15.19 on x86_64-pc-linux-gnu, compiled
+/// by gcc (GCC) 12.2.0, 64-bit`. Behind its number there may be words of who built it.
+fn names_itself(version: &str) -> bool {
+    let number = version.strip_prefix("PostgreSQL ").and_then(|rest| rest.split([' ', ',']).next());
+    number.is_some_and(|number| number.starts_with(|sign: char| sign.is_ascii_digit()))
+        && version.contains("compiled by ")
+        && version.ends_with("-bit")
 }
 
 /// The server's major version: 9 for 9.6.
@@ -126,7 +183,7 @@ pub(super) async fn unreported(session: &mut LimitedSession<'_, Postgres>) -> Re
     if major < REPORTS_LATE_SINCE {
         return Ok(None);
     }
-    let sessions = cell(session, SESSIONS).await?.and_then(|count| count.parse().ok());
+    let sessions = permitted(cell(session, SESSIONS).await)?.flatten().and_then(|count| count.parse().ok());
     let age = if major < IN_MEMORY_SINCE { FILE_AGE } else { Duration::ZERO };
     Ok(sessions.map(|sessions| Unreported { sessions, age }))
 }
@@ -138,7 +195,7 @@ mod tests {
     #[test]
     fn a_version_is_asked_only_for_what_it_has() {
         let views = |major| {
-            let sql = counters_query(major);
+            let sql = counters_queries(major).concat();
             let all = ["checkpointer", "pg_stat_wal", "pg_stat_io", "xlog", "wal_lsn"];
             all.into_iter().filter(|word| sql.contains(word)).collect::<Vec<_>>()
         };

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Class, Result};
+use super::{LimitedSession, Product};
+use crate::{Capabilities, Class, Result};
 
 /// Pages and log that any idle server has, which a share of a small pool or log would forbid.
 const LEAST_BOUND_BYTES: f64 = 1_048_576.0;
@@ -52,6 +53,18 @@ impl Debt {
     pub(crate) fn share_bytes(&self, share: f64, of: &str) -> Option<i64> {
         let whole = *self.capacities.get(of)? as f64;
         Some((share * whole).max(LEAST_BOUND_BYTES).min(i64::MAX as f64) as i64)
+    }
+}
+
+/// What the server owes; nothing of another one than the product, whose levels would mean something
+/// else.
+pub(crate) async fn owed<P: Product>(
+    session: &mut LimitedSession<'_, P>,
+    capabilities: &Capabilities,
+) -> Result<Debt> {
+    match capabilities.counts_as_the_product() {
+        true => P::debt(session, capabilities).await,
+        false => Ok(Debt::default()),
     }
 }
 

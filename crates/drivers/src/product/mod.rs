@@ -5,6 +5,7 @@
 //! the list of [`products`](crate::products). What it does not say is that of a database without a
 //! server.
 
+mod answering;
 mod debt;
 mod limited;
 mod status;
@@ -12,8 +13,9 @@ mod upkeep;
 
 use std::fmt::Debug;
 
+pub(crate) use answering::{Answering, answering};
 pub use debt::Debt;
-pub(crate) use debt::{LEAST_BOUND_COUNT, permitted};
+pub(crate) use debt::{LEAST_BOUND_COUNT, owed, permitted};
 pub(crate) use limited::Limited;
 pub use status::column;
 pub use status::{Description, Unreported};
@@ -74,6 +76,8 @@ pub(crate) type LimitedSession<'a, P> = Limited<'a, <P as Product>::Session>;
 pub(crate) trait Product: Debug + Sized + 'static {
     /// In records, lists and forms of query plans.
     const NAME: &'static str;
+    /// The product whose protocol it is, for people; empty of what has none.
+    const PROTOCOL: &'static str = "";
     /// What it is, in the list of drivers.
     const ABOUT: &'static str;
     /// Asks for the names of the tables of the session's database, in their order; empty where
@@ -88,6 +92,8 @@ pub(crate) trait Product: Debug + Sized + 'static {
     const IS_PROCESS_TREE: bool = false;
     /// Sees to it that the server does not close the session for being idle.
     const STAY_WHILE_IDLE: Option<&'static str> = None;
+    /// An expression: the server's number for the connection.
+    const OWN_NUMBER: Option<&'static str> = None;
     /// Asks whether a session commits after each statement: 0 or 1.
     const COMMITS_EACH: Option<&'static str> = None;
     /// Asks how many connections the server takes, and the setting that says so.
@@ -192,8 +198,6 @@ pub(crate) trait Product: Debug + Sized + 'static {
 /// The statements with which a connection locks a database.
 #[derive(Debug)]
 pub(crate) struct Locks {
-    /// An expression: the server's number for the connection.
-    pub(crate) own_number: &'static str,
     /// Which server, and which start of it.
     pub(crate) server: &'static str,
     /// Takes the lock and answers 1, or does not wait for it.

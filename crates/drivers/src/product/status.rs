@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{Result, Session};
+use crate::foreign::Identity;
+use crate::{Foreign, Result, Session};
 
 /// Texts by their names, as a server gives them.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -11,7 +12,8 @@ pub(crate) type Texts = BTreeMap<String, String>;
 /// Who a server says it is and how it is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description {
-    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite` or `null`.
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite`, `null`, or the name that a server
+    /// of another kind gives itself.
     pub product: String,
     /// The first three numbers of the version: `[10, 11, 19]`.
     pub version: [u32; 3],
@@ -28,6 +30,15 @@ pub struct Description {
     pub session: Texts,
     /// Where settings that are no defaults come from, by name, as far as the server reports.
     pub sources: Texts,
+    /// The server, where it is none of the products.
+    pub foreign: Option<Foreign>,
+}
+
+impl Description {
+    /// The description of a server that was identified, without settings.
+    pub(crate) fn of(Identity { product, version_text, version, foreign }: Identity) -> Self {
+        Self { product, version, version_text, foreign, ..Self::default() }
+    }
 }
 
 /// What is missing in the counters of a server whose sessions report theirs late.

@@ -70,6 +70,7 @@ pub fn capabilities() -> Capabilities {
         foreign_keys: false,
         ordered_join: (" CROSS JOIN ", ""),
         stores_data: true,
+        foreign: None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Tests of the first part share three servers ([`shared`]). Those of all versions, and those of a
 //! server's end, start servers of their own and are run by `cargo xtask test --all`.
 
+mod foreign;
 mod hostile;
 mod mysql_sessions;
 mod mysql_settling;

@@ -22,11 +22,17 @@ pub(super) fn check(database: &str) -> Result<(), Error> {
 pub(super) async fn claim<S: Session>(session: &mut S, database: &str) -> Result<Claim, Error> {
     check(database)?;
     if count(session, &exists_sql(database), database).await? == 0 {
-        for sql in create_sql(database) {
+        let [create, mark, note] = create_sql(database);
+        session.query(create.as_bytes()).await.map_err(|source| Error::CannotMakeDatabase {
+            what: format!("making database {database}"),
+            source,
+            statement: mark.clone(),
+        })?;
+        for sql in [mark, note] {
             session
                 .query(sql.as_bytes())
                 .await
-                .map_err(|source| refused("making database", database, source))?;
+                .map_err(|source| refused("marking database", database, source))?;
         }
         return Ok(Claim::Created);
     }
@@ -85,8 +91,12 @@ fn create_sql(database: &str) -> [String; 3] {
     ]
 }
 
-/// A text literal that means the same with and without NO_BACKSLASH_ESCAPES.
+/// A text literal that means the same with and without NO_BACKSLASH_ESCAPES. A plain name is in plain
+/// words, which every server understands that speaks the protocol.
 fn text(value: &str) -> String {
+    if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')) {
+        return format!("'{value}'");
+    }
     let digits: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     format!("CONVERT(X'{digits}' USING utf8)")
 }
@@ -146,7 +156,7 @@ mod tests {
         let (result, sent) = claimed(&[0], "ib");
         assert_eq!(result.unwrap(), Claim::Created);
         insta::assert_snapshot!(sent, @r"
-        SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = CONVERT(X'6962' USING utf8)
+        SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'ib'
         CREATE DATABASE `ib`
         CREATE TABLE `ib`.dbdyno_mark (created DATETIME NOT NULL PRIMARY KEY, tool VARCHAR(40) NOT NULL)
         INSERT INTO `ib`.dbdyno_mark VALUES (NOW(), 'dbdyno VERSION')

@@ -23,23 +23,55 @@ pub(super) async fn claim(options: &Options, database: &str) -> Result<Claim, Er
     let inside = options.clone().with_database(database);
     match PostgresSession::connect(&inside).await {
         Ok(mut session) => {
-            let marked = session.rows(&marked_sql()).await;
+            let claimed = there(&mut session, database).await;
             session.close().await;
-            let marked = marked.map_err(|source| refused("looking into database", database, source))?;
-            if first_i64(&marked).unwrap_or(0) == 0 {
-                let (database, statement) =
-                    (database.to_owned(), format!("(connected to it) {}", mark_sql()));
-                return Err(Error::DatabaseNotOurs { database, statement });
-            }
-            Ok(Claim::Ours)
+            claimed
         }
         Err(error) if error.class == Class::Fatal && error.code == NO_DATABASE => {
             let outside = options.clone().with_database(MAINTENANCE);
-            run(&outside, &[create_sql(database)], database).await?;
+            run(&outside, &[create_sql(database)], database)
+                .await
+                .map_err(|error| with_way_on(error, database))?;
             run(&inside, &[mark_sql(), note_sql()], database).await?;
             Ok(Claim::Created)
         }
         Err(source) => Err(refused("looking for database", database, source)),
+    }
+}
+
+/// Claims the database that the session is in. That is another one than was named where a server has
+/// only one, which no one can add another to: what is not yet used may be dbdyno's.
+async fn there(session: &mut PostgresSession, database: &str) -> Result<Claim, Error> {
+    let looking = |source| refused("looking into database", database, source);
+    let marked = session.rows(&marked_sql()).await.map_err(looking)?;
+    if first_i64(&marked).unwrap_or(0) > 0 {
+        return Ok(Claim::Ours);
+    }
+    let found = session.rows("SELECT current_database()").await.map_err(looking)?;
+    let found = found.into_iter().flatten().flatten().next().unwrap_or_default();
+    if found != database && first_i64(&session.rows(TABLES).await.map_err(looking)?) == Some(0) {
+        for sql in [mark_sql(), note_sql()] {
+            session
+                .query(sql.as_bytes())
+                .await
+                .map_err(|source| refused("marking database", &found, source))?;
+        }
+        return Ok(Claim::Only);
+    }
+    let found = if found.is_empty() { database.to_owned() } else { found };
+    let statement = format!("(connected to it) {}", mark_sql());
+    Err(Error::DatabaseNotOurs { database: found, statement })
+}
+
+/// A server may have no such statement, or not give the right.
+fn with_way_on(error: Error, database: &str) -> Error {
+    match error {
+        Error::Database { what, source } => Error::CannotMakeDatabase {
+            what,
+            source,
+            statement: format!("(connected to {database}) {}", mark_sql()),
+        },
+        other => other,
     }
 }
 
@@ -65,6 +97,10 @@ fn check_name(name: &str) -> Result<(), Error> {
     };
     Err(Error::DatabaseName { name: name.to_owned(), why })
 }
+
+/// Counts the tables of users, in all schemas.
+const TABLES: &str =
+    "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
 
 fn marked_sql() -> String {
     format!(

@@ -116,6 +116,8 @@ fn variant(name: &str) -> VariantSummary {
         name: name.to_owned(),
         driver: "sqlite".into(),
         server: "SQLite (embedded)".into(),
+        foreign: None,
+        missing: Vec::new(),
         version_text: "3.50.2".into(),
         engine: Some("b-tree".into()),
         config: "journal_mode = delete\nsynchronous = full".into(),

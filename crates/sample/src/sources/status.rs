@@ -28,6 +28,10 @@ const ENDING_POLL: Duration = Duration::from_millis(5);
 /// did. Only of servers whose sessions report late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
+/// Before the names of counters of a server that is none of the products: they are kept, and no
+/// figure is made of them.
+const FOREIGN: &str = "foreign.";
+
 /// The connection for status queries.
 pub(crate) struct Status {
     endpoint: Endpoint,
@@ -115,7 +119,10 @@ impl Source for Status {
         let Self { endpoint, runtime, session, .. } = self;
         let answer = runtime.block_on(async { timeout(ANSWER_LIMIT, ask(endpoint, session)).await });
         let (at, counters) = answer.map_err(|_| Error::StatusSlow { limit: ANSWER_LIMIT })??;
-        values.replace(counters);
+        values.replace(match endpoint.capabilities.counts_as_the_product() {
+            true => counters,
+            false => counters.into_iter().map(|(name, value)| (format!("{FOREIGN}{name}"), value)).collect(),
+        });
         values.set_known(LOAD_SESSIONS, left);
         if !std::mem::replace(&mut self.was_read, true) {
             self.count_before();

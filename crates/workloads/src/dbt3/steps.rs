@@ -119,9 +119,10 @@ pub(crate) fn index_statements(setup: &Setup) -> Vec<String> {
     indexes.chain(referring.flat_map(schema::foreign_keys)).collect()
 }
 
-pub(crate) fn statistics_statement(table: Table, setup: &Setup) -> String {
+/// `None` where the server gathers none when it is asked to.
+pub(crate) fn statistics_statement(table: Table, setup: &Setup) -> Option<String> {
     let words = setup.context.endpoint.capabilities.gather_statistics;
-    format!("{words} {}", table.name())
+    (!words.is_empty()).then(|| format!("{words} {}", table.name()))
 }
 
 const QUERY: (&str, OperationClass) = ("query", OperationClass::Query);
@@ -185,7 +186,7 @@ fn statement(step: &StepPlan, setup: &Setup) -> String {
     match &step.kind {
         StepKind::Load => load_sql(Table::LineItem, setup.context.endpoint.capabilities.row_stream),
         StepKind::Index => index_statements(setup).join("; "),
-        StepKind::Statistics => statistics_statement(Table::LineItem, setup),
+        StepKind::Statistics => statistics_statement(Table::LineItem, setup).unwrap_or_default(),
         StepKind::Query { number, .. } => shape(*number),
         StepKind::Power | StepKind::Throughput => (1..=COUNT).map(shape).collect::<Vec<_>>().join("; "),
     }

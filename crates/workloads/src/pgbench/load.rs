@@ -62,7 +62,7 @@ pub(crate) fn load_operations(setup: &Setup) -> Vec<LoadOperation> {
                     insert("pgbench_accounts", "aid,bid,abalance,filler", &accounts, ACCOUNTS * scale),
                 ]));
             }
-            'v' => {
+            'v' if !capabilities.gather_statistics.is_empty() => {
                 let gather = |table: &super::builtin::Table| {
                     format!("{} {}", capabilities.gather_statistics, table.name)
                 };

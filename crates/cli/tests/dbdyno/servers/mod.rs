@@ -16,6 +16,7 @@ mod end_to_end;
 mod explained;
 mod external;
 mod faults;
+mod foreign;
 mod fsyncs;
 mod ids;
 mod killed;

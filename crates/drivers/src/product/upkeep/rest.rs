@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Work;
-use crate::product::{Debt, LimitedSession, Product};
+use crate::product::{Debt, LimitedSession, Product, owed};
 use crate::{Capabilities, Class, DbError, Result};
 
 /// Time between two looks at the server.
@@ -182,7 +182,7 @@ async fn settle_down<P: Product>(
 
 /// Asks, but not for ever.
 async fn look<P: Product>(session: &mut LimitedSession<'_, P>, capabilities: &Capabilities) -> Result<Debt> {
-    let asked = P::debt(session, capabilities);
+    let asked = owed::<P>(session, capabilities);
     tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {
         let limit = ANSWER_MAX.as_secs();
         let message = format!("the server gave no answer for {limit} s while it was to settle; see its log");

@@ -48,8 +48,8 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> L
         }
         StepKind::Index => one_after_the_other(setup, "index", steps::index_statements(setup)),
         StepKind::Statistics => {
-            let statements = Table::ALL.map(|table| steps::statistics_statement(table, setup));
-            one_after_the_other(setup, "analyse", statements.to_vec())
+            let statements = Table::ALL.iter().filter_map(|table| steps::statistics_statement(*table, setup));
+            one_after_the_other(setup, "analyse", statements.collect())
         }
         StepKind::Query { .. } | StepKind::Power | StepKind::Throughput => {
             let lane = |(script, client): (Vec<Operation>, u32)| {

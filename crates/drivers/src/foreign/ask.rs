@@ -1,0 +1,372 @@
+//! What a server that is none of the products can do of that which workloads ask for.
+//!
+//! Each question is a few statements on tables of its own, in a database that is dbdyno's. One that
+//! fails is something that is missing, and what is done without it is said next to it: no workload
+//! and no run knows more of the server than these capabilities.
+
+use std::time::Duration;
+
+use crate::{
+    AnySession, Capabilities, Class, DbError, DeleteForm, Description, Endpoint, IndexDdl, IndexHint,
+    KeySource, Param, Result, RowStream, Session, describe,
+};
+
+/// The tables of the questions. The second one refers to the first.
+const TABLE: &str = "dbdyno_probe";
+const OTHER: &str = "dbdyno_probe_2";
+
+/// An answer takes a server milliseconds; one that never answers is asked nothing else.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// Something that the product can do and another server may not.
+struct Ability {
+    /// In records and for people.
+    name: &'static str,
+    way: Way,
+    /// What is done instead. Empty where a workload that needs it has to fail.
+    without: fn(&mut Capabilities),
+}
+
+/// How it is found out.
+enum Way {
+    /// All of these statements go through; none where the product does without.
+    Statements(fn(&Capabilities) -> Vec<String>),
+    /// Two connections each prepare a statement of their own and execute it. Servers that pass the
+    /// statements of all connections on over one have the names of one, too.
+    Prepared,
+    /// A row is streamed into a table.
+    Stream,
+}
+
+/// In the order in which they are asked for: an index must be there before it is hinted at, and
+/// what is done without one thing is asked for next.
+const ABILITIES: &[Ability] = &[
+    Ability {
+        name: "transactions",
+        way: Way::Statements(|can| vec![can.begin_write.to_owned(), "COMMIT".to_owned()]),
+        without: |_| (),
+    },
+    Ability {
+        name: "keys that the server fills in",
+        way: Way::Statements(|can| {
+            vec![
+                format!("CREATE TABLE {OTHER} (a {}, b {})", can.auto_key, can.big_int),
+                format!("INSERT INTO {OTHER} (b) VALUES (1)"),
+            ]
+        }),
+        without: |_| (),
+    },
+    Ability {
+        name: "a sequence for such keys",
+        way: Way::Statements(|can| match can.key_source {
+            KeySource::Sequence => vec![format!("ALTER SEQUENCE {OTHER}_a_seq RESTART WITH 10")],
+            KeySource::Table | KeySource::TableCounter => Vec::new(),
+        }),
+        without: |can| can.key_source = KeySource::Table,
+    },
+    Ability {
+        name: "UNSIGNED and MAX_ROWS",
+        way: Way::Statements(|can| match can.unsigned {
+            true => vec![
+                format!("DROP TABLE IF EXISTS {OTHER}"),
+                format!("CREATE TABLE {OTHER} (a INTEGER UNSIGNED NOT NULL PRIMARY KEY) MAX_ROWS = 10"),
+            ],
+            false => Vec::new(),
+        }),
+        without: |can| can.unsigned = false,
+    },
+    Ability {
+        name: "several indexes in one ALTER TABLE",
+        way: Way::Statements(|can| match can.index_ddl {
+            IndexDdl::OneAlter => {
+                vec![format!("ALTER TABLE {TABLE} ADD INDEX dbdyno_b (b), ADD INDEX dbdyno_c (c)")]
+            }
+            IndexDdl::AlterEach | IndexDdl::CreateEach => Vec::new(),
+        }),
+        without: |can| can.index_ddl = IndexDdl::AlterEach,
+    },
+    Ability {
+        name: "indexes with ALTER TABLE",
+        way: Way::Statements(|can| match can.index_ddl {
+            IndexDdl::AlterEach => vec![format!("ALTER TABLE {TABLE} ADD INDEX dbdyno_b (b)")],
+            IndexDdl::OneAlter | IndexDdl::CreateEach => Vec::new(),
+        }),
+        without: |can| can.index_ddl = IndexDdl::CreateEach,
+    },
+    Ability {
+        name: "indexes",
+        way: Way::Statements(|can| match can.index_ddl {
+            IndexDdl::CreateEach => vec![format!("CREATE INDEX dbdyno_b ON {TABLE} (b)")],
+            IndexDdl::OneAlter | IndexDdl::AlterEach => Vec::new(),
+        }),
+        without: |_| (),
+    },
+    Ability {
+        name: "index hints",
+        way: Way::Statements(|can| match can.index_hint {
+            IndexHint::None => Vec::new(),
+            hint => vec![format!("SELECT a FROM {TABLE}{} WHERE b = 1", hint.words("dbdyno_b"))],
+        }),
+        without: |can| can.index_hint = IndexHint::None,
+    },
+    Ability {
+        name: "DELETE with ORDER BY and LIMIT",
+        way: Way::Statements(|can| match can.delete_form {
+            DeleteForm::OrderLimit => vec![format!("DELETE FROM {TABLE} ORDER BY a LIMIT 1")],
+            DeleteForm::InSubquery => Vec::new(),
+        }),
+        without: |can| can.delete_form = DeleteForm::InSubquery,
+    },
+    Ability {
+        name: "foreign keys",
+        way: Way::Statements(|can| match can.foreign_keys {
+            true => vec![
+                format!("DROP TABLE IF EXISTS {OTHER}"),
+                format!("CREATE TABLE {OTHER} (a {} NOT NULL PRIMARY KEY)", can.big_int),
+                format!("ALTER TABLE {OTHER} ADD FOREIGN KEY (a) REFERENCES {TABLE} (a)"),
+                format!("DROP TABLE {OTHER}"),
+            ],
+            false => Vec::new(),
+        }),
+        without: |can| can.foreign_keys = false,
+    },
+    Ability {
+        name: "joins in the order of the text",
+        way: Way::Statements(|can| {
+            let (words, before) = can.ordered_join;
+            let select = format!("SELECT count(*) FROM {TABLE} x{words}{TABLE} y");
+            [before.to_owned(), select].into_iter().filter(|sql| !sql.is_empty()).collect()
+        }),
+        without: |can| can.ordered_join = (" CROSS JOIN ", ""),
+    },
+    Ability {
+        name: "vacuum",
+        way: Way::Statements(|can| match can.gather_statistics.strip_prefix("VACUUM") {
+            Some(_) => vec![format!("{} {TABLE}", can.gather_statistics)],
+            None => Vec::new(),
+        }),
+        without: |can| {
+            can.gather_statistics = "ANALYZE";
+            can.keeps_arrival_order = false;
+        },
+    },
+    Ability {
+        name: "statistics of the optimiser",
+        way: Way::Statements(|can| match can.gather_statistics {
+            "" => Vec::new(),
+            words => vec![format!("{words} {TABLE}")],
+        }),
+        without: |can| can.gather_statistics = "",
+    },
+    Ability {
+        name: PREPARED,
+        way: Way::Prepared,
+        without: |can| {
+            can.text_queries_by_default = true;
+            can.text_writes_by_default = true;
+        },
+    },
+    // The last one: a server that does not know the words may not know either when they end.
+    Ability {
+        name: "streamed rows",
+        way: Way::Stream,
+        without: |can| can.row_stream = RowStream::PreparedRows,
+    },
+];
+
+/// A plan that sends prepared statements cannot do without them.
+const PREPARED: &str = "prepared statements";
+
+/// Has a name, but no question: the first table shows it.
+const ENGINE: &str = "the engine of a table";
+
+impl Capabilities {
+    /// Names of what is missing, for [`Capabilities::do_without`].
+    pub fn lacks(&self) -> impl Iterator<Item = &str> {
+        let missing = self.foreign.iter().flat_map(|foreign| &foreign.missing);
+        let engine = self.foreign.is_some() && self.table_suffix.is_empty();
+        missing.map(|(name, _)| name.as_str()).chain(engine.then_some(ENGINE))
+    }
+
+    /// Whether each connection can prepare statements of its own.
+    pub fn prepares(&self) -> bool {
+        self.lacks().all(|name| name != PREPARED)
+    }
+
+    /// Those of a server of which this is missing: what another process has found out.
+    pub fn do_without(&mut self, missing: &str) {
+        if missing == ENGINE {
+            self.engine = None;
+            self.table_suffix.clear();
+        }
+        if let Some(ability) = ABILITIES.iter().find(|ability| ability.name == missing) {
+            (ability.without)(self);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Asks the server which one it is. If it is none of the products, it says so in
+    /// [`Capabilities::foreign`], and the other capabilities are what the server, asked in this
+    /// database, can do.
+    ///
+    /// `names_engine` says that the plan names an engine for the tables, `is_ours` that tables may be
+    /// made in the database; otherwise nothing is asked but which server it is.
+    ///
+    /// # Errors
+    /// No connection, and a server that can make no table at all.
+    pub async fn identify(&mut self, names_engine: bool, is_ours: bool) -> Result<()> {
+        let mut session = self.connect_as("conductor").await?;
+        let described = describe(&mut session).await;
+        session.close().await;
+        let Description { foreign: Some(mut foreign), settings, .. } = described? else { return Ok(()) };
+        if settings.is_empty() {
+            foreign.missing.push(("settings".to_owned(), "it reports none".to_owned()));
+        }
+        let (is_programmed, is_proxy) = (foreign.is_programmed, foreign.is_proxy);
+        self.capabilities.foreign = Some(foreign);
+        if is_programmed {
+            return Ok(());
+        }
+        // A word for an engine is of one product; others take it and mean nothing by it.
+        if !is_proxy && !names_engine {
+            self.capabilities.do_without(ENGINE);
+        }
+        if is_ours { self.ask_for_abilities().await } else { Ok(()) }
+    }
+
+    async fn ask_for_abilities(&mut self) -> Result<()> {
+        let mut session = self.asker().await?;
+        self.make_table(&mut session).await?;
+        let not_asked: Vec<String> = self.capabilities.lacks().map(str::to_owned).collect();
+        for ability in ABILITIES {
+            if not_asked.iter().any(|name| name == ability.name) {
+                (ability.without)(&mut self.capabilities);
+                continue;
+            }
+            let can = self.capabilities.clone();
+            let Err(error) = ability.shown(self, &mut session, &can).await else { continue };
+            self.note_missing(ability.name, &error);
+            (ability.without)(&mut self.capabilities);
+            // What was begun may not have ended.
+            if error.class == Class::Lost {
+                session = self.asker().await.map_err(|mut after| {
+                    let broken = format!("; the last question was for {}: {error}", ability.name);
+                    after.message.push_str(&broken);
+                    after
+                })?;
+            } else {
+                let _ = session.query(b"ROLLBACK").await;
+            }
+        }
+        drop_tables(&mut session).await;
+        session.close().await;
+        Ok(())
+    }
+
+    async fn asker(&self) -> Result<AnySession> {
+        let mut session = self.connect_to_stream("conductor").await?;
+        session.limit_statements(Some(ANSWER_LIMIT));
+        Ok(session)
+    }
+
+    /// The first table, which is made as those of workloads are.
+    async fn make_table(&mut self, session: &mut AnySession) -> Result<()> {
+        drop_tables(session).await;
+        let columns = |can: &Capabilities| {
+            let number = can.big_int;
+            format!("CREATE TABLE {TABLE} (a {number} NOT NULL PRIMARY KEY, b {number}, c {number})")
+        };
+        let with_engine = columns(&self.capabilities) + &self.capabilities.table_suffix;
+        let Err(error) = session.query(with_engine.as_bytes()).await else { return Ok(()) };
+        if error.class == Class::Lost || self.capabilities.table_suffix.is_empty() {
+            return Err(error);
+        }
+        session.query(columns(&self.capabilities).as_bytes()).await?;
+        self.note_missing(ENGINE, &error);
+        self.capabilities.do_without(ENGINE);
+        Ok(())
+    }
+
+    fn note_missing(&mut self, what: &str, error: &DbError) {
+        if let Some(foreign) = &mut self.capabilities.foreign {
+            foreign.missing.push((what.to_owned(), error.message.clone()));
+        }
+    }
+}
+
+impl Ability {
+    async fn shown(&self, endpoint: &Endpoint, session: &mut AnySession, can: &Capabilities) -> Result<()> {
+        match self.way {
+            Way::Statements(statements) => {
+                for sql in statements(can) {
+                    session.query(sql.as_bytes()).await?;
+                }
+                Ok(())
+            }
+            Way::Prepared => {
+                let sql = format!("SELECT a FROM {TABLE} WHERE a = ?");
+                let mut other = endpoint.asker().await?;
+                let statement = session.prepare(&sql).await?;
+                let of_other = other.prepare(&sql).await?;
+                session.execute(statement, &[Param::Int(1)]).await?;
+                other.execute(of_other, &[Param::Int(1)]).await?;
+                other.close().await;
+                Ok(())
+            }
+            Way::Stream => {
+                let sql = match can.row_stream {
+                    RowStream::LocalInfile => {
+                        format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {TABLE} (a, b)")
+                    }
+                    RowStream::CopyIn => format!("COPY {TABLE} (a, b) FROM STDIN"),
+                    RowStream::PreparedRows => return Ok(()),
+                };
+                let loaded = session.load_rows(&sql, b"7\t1\n8\t2\n").await?;
+                let text = format!("{} of 2 rows arrived", loaded.affected);
+                if loaded.affected == 2 { Ok(()) } else { Err(DbError::new(Class::Refused, "", text)) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) fn is_ability(name: &str) -> bool {
+    ABILITIES.iter().any(|ability| ability.name == name)
+}
+
+/// Those that an earlier run has left too.
+async fn drop_tables(session: &mut AnySession) {
+    for table in [OTHER, TABLE] {
+        // A server that cannot drop what is not there says so when the table is made.
+        let _ = session.query(format!("DROP TABLE IF EXISTS {table}").as_bytes()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{mysql, postgres};
+
+    #[test]
+    fn each_ability_has_a_name_of_its_own_and_what_is_missing_is_done_without() {
+        for (index, ability) in ABILITIES.iter().enumerate() {
+            assert!(ABILITIES[..index].iter().all(|other| other.name != ability.name), "{}", ability.name);
+        }
+        let mut without = mysql::capabilities("innodb", false);
+        ABILITIES.iter().for_each(|ability| without.do_without(ability.name));
+        assert_eq!(without.index_ddl, IndexDdl::CreateEach);
+        assert_eq!((without.index_hint, without.delete_form), (IndexHint::None, DeleteForm::InSubquery));
+        assert_eq!((without.row_stream, without.gather_statistics), (RowStream::PreparedRows, ""));
+        let mut without = postgres::capabilities();
+        without.do_without("vacuum");
+        assert_eq!(without.gather_statistics, "ANALYZE");
+        without.do_without("no such thing");
+        let only = Capabilities {
+            gather_statistics: "ANALYZE",
+            keeps_arrival_order: false,
+            ..postgres::capabilities()
+        };
+        assert_eq!(without, only);
+    }
+}
