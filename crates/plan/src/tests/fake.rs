@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Error, Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, Table, TableError, WorkloadKind,
+    Error, Forecast, Mistake, Needs, Plan, Size, StepOutline, Table, TableError, WorkloadKind,
     WorkloadOptions,
 };
 
@@ -50,7 +50,7 @@ impl WorkloadOptions for Fake {
         Vec::new()
     }
 
-    fn estimate(&self, _: &Speed, _: &Size) -> Forecast {
+    fn estimate(&self, _: &Size) -> Forecast {
         Forecast { steps: Vec::new(), disk_bytes: 0, loaded_bytes: 0 }
     }
 }
