@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_plan::{Basis, CpuList, NoLimit, Plan, estimate};
 use dbdyno_provision::{Cgroup, Home};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, Pid, access};
 use tokio::runtime::Runtime;
@@ -58,7 +58,8 @@ fn cannot_make(folder: &Path, error: &std::io::Error) -> ExitError {
 
 /// The folder itself, or the nearest above it that there is.
 fn nearest(folder: &Path) -> &Path {
-    let above = folder.ancestors().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
+    let above =
+        folder.ancestors().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
     above.into_iter().find(|above| above.symlink_metadata().is_ok()).unwrap_or(Path::new("."))
 }
 

@@ -52,7 +52,9 @@ pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Resul
 pub(crate) fn say_sizes(sizes: &Sizes, time: &PlanDuration) {
     if !sizes.is_empty() {
         let words = sizes::words(sizes);
-        terminal::note(&format!("for steps of {time}: {words}; --set workload.NAME.OPTION=VALUE sets others"));
+        terminal::note(&format!(
+            "for steps of {time}: {words}; --set workload.NAME.OPTION=VALUE sets others"
+        ));
     }
 }
 

@@ -168,7 +168,8 @@ mod tests {
         let forecast = by_one_cpu(&sized, &[]).unwrap();
         let cell = &forecast.cells[0];
         assert!(work(cell) <= Duration::from_secs(6), "{:?} for six steps of a second", work(cell));
-        let rows = [("workload.insert-benchmark.load_rows", "7"), ("workload.insert-benchmark.write_rows", "8")];
+        let rows =
+            [("workload.insert-benchmark.load_rows", "7"), ("workload.insert-benchmark.write_rows", "8")];
         assert_eq!(fitted(&mut short(), &rows), "");
         assert!(!fitted(&mut short(), &rows[..1]).contains("load_rows"));
         let mut long = plan("sqlite", "oltp", "time = \"30s\"");
@@ -178,7 +179,8 @@ mod tests {
 
     #[test]
     fn the_whole_of_each_workload_fits_into_the_time() {
-        for (workload, minutes) in [("insert-benchmark", 3), ("microbenchmarks", 10), ("oltp", 1), ("pgbench", 1)]
+        for (workload, minutes) in
+            [("insert-benchmark", 3), ("microbenchmarks", 10), ("oltp", 1), ("pgbench", 1)]
         {
             let mut plan = plan("sqlite", workload, "");
             let limit = Duration::from_secs(60 * minutes);

@@ -100,7 +100,8 @@ pub(crate) fn shared_program() -> Result<PathBuf, ExitError> {
     if program != running_program() {
         return Ok(program);
     }
-    let what = "the file of this dbdyno was replaced or removed while it runs, so other machines cannot start it";
+    let what =
+        "the file of this dbdyno was replaced or removed while it runs, so other machines cannot start it";
     Err(ExitError::machine(format!("{what}; start the run again")))
 }
 

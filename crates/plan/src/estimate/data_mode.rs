@@ -45,7 +45,9 @@ pub(crate) fn by_data_mode(
     let restarts = restarts(mode, &cold, &measured);
     if restarts > 0 {
         let detail = format!("{} a stop and a start", times(restarts));
-        add("restart", &detail, restarting(restarts));
+        let colds = count(measured.iter().filter(|step| cold.holds(&step.name)));
+        let dropping = figures.time("caches dropped", f64::from(colds), 1);
+        add("restart", &detail, restarting(restarts).saturating_add(dropping));
     }
     let copies = copies(mode, &measured);
     if copies > 0 {

@@ -73,8 +73,7 @@ impl PastCell {
                 SETTLE => Some(block.settling),
                 step => block.steps.get(step).copied(),
             };
-            let times: Vec<f64> =
-                blocks.iter().filter_map(of_block).map(|time| time.as_secs_f64()).collect();
+            let times: Vec<f64> = blocks.iter().filter_map(of_block).map(|time| time.as_secs_f64()).collect();
             if times.is_empty() || guessed <= 0.0 {
                 continue;
             }
@@ -194,4 +193,77 @@ fn definition(variant: &Variant) -> String {
     let text = toml::to_string(variant).unwrap_or_default();
     let is_label = |line: &&str| !(line.starts_with("name = ") || line.starts_with("published = "));
     text.lines().filter(is_label).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Basis, estimate, fake};
+
+    fn plan(server: &str, rows: u64) -> Plan {
+        let variant = format!("[[variant]]\nname = \"v\"\nserver = \"{server}\"\n");
+        let text = format!("name = \"p\"\nblocks = 2\n{variant}[workload.fake]\nrows = {rows}\n");
+        fake::parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// What a run of such a plan is remembered by, in which the load took `times` what was forecast,
+    /// and servers twice.
+    fn ran(server: &str, rows: u64, times: u32) -> PastCell {
+        let plan = plan(server, rows);
+        let forecast = estimate(&plan, &Basis::default());
+        let cell = &forecast.cells[0];
+        let of = |name: &str| {
+            cell.steps.iter().find(|step| step.name == name).map_or(Duration::ZERO, |step| step.duration)
+        };
+        let load = of("load") * times;
+        let steps = BTreeMap::from([("load".to_owned(), load), ("test".to_owned(), of("test"))]);
+        let total = load + of("test") + of("prepare") * 2;
+        let block = MeasuredCell { total, steps, settling: Duration::ZERO };
+        PastCell::of(&plan, &plan.variants[0], cell, &[block.clone(), block])
+            .expect("there is something to learn")
+    }
+
+    /// Seconds of `prepare`, `load` and `test`, divided by those of the shipped figures.
+    fn ratios(server: &str, rows: u64, past: Vec<PastCell>) -> [f64; 3] {
+        let plan = plan(server, rows);
+        let steps = |past| estimate(&plan, &Basis { past, ..Basis::default() }).cells.remove(0).steps;
+        let (now, shipped) = (steps(past), steps(Vec::new()));
+        let ratio = |name: &str| {
+            let of = |steps: &[StepEstimate]| {
+                steps.iter().find(|step| step.name == name).map_or(0.0, |step| step.duration.as_secs_f64())
+            };
+            (of(&now) / of(&shipped) * 1000.0).round() / 1000.0
+        };
+        ["prepare", "load", "test"].map(ratio)
+    }
+
+    #[test]
+    fn what_a_run_took_corrects_what_is_guessed_and_no_length() {
+        let past = || vec![ran("mysql-8.0.31", 1_000_000, 3)];
+        assert_eq!(ratios("mysql-8.0.31", 1_000_000, Vec::new()), [1.0; 3]);
+        assert_eq!(ratios("mysql-8.0.31", 1_000_000, past()), [2.0, 3.0, 1.0]);
+        assert_eq!(ratios("mysql-8.0.31", 3_000_000, past()), [2.0, 3.0, 1.0], "it grows with the rows");
+        assert_eq!(ratios("mysql-5.7.22", 1_000_000, past()), [2.0, 3.0, 1.0], "of the same product");
+        assert_eq!(ratios("mariadb-10.11.5", 1_000_000, past()), [1.0; 3], "another product");
+        assert_eq!(
+            ratios("mysql-8.0.31", 1_000_000_000, past())[1],
+            1.0,
+            "a small load says nothing of a large one"
+        );
+    }
+
+    #[test]
+    fn the_same_plan_goes_before_others_and_the_median_of_runs_counts() {
+        let same = |times| ran("mysql-8.0.31", 1_000_000, times);
+        let past = vec![
+            same(2),
+            same(4),
+            same(40),
+            ran("mysql-8.0.31", 2_000_000, 9),
+            ran("mysql-5.7.22", 1_000_000, 7),
+        ];
+        assert_eq!(ratios("mysql-8.0.31", 1_000_000, past.clone())[1], 4.0);
+        assert_eq!(ratios("mysql-8.0.31", 2_000_000, past.clone())[1], 9.0);
+        assert_eq!(ratios("mysql-9.7", 1_000_000, past)[1], 7.0);
+    }
 }

@@ -29,11 +29,7 @@ pub(crate) fn estimate(options: &Microbenchmarks, size: &Size) -> Forecast {
     let writing = rungs.iter().filter(|rung| rung.step.test.writes());
     steps.extend(checks(options.verify, writing.clone().count(), options.loaded_rows()));
     let written = writing.map(|rung| options.length(&rung.step).unwrap_or_default()).sum();
-    Forecast {
-        disk_bytes: table_bytes(&tables, size, written),
-        loaded_bytes,
-        steps,
-    }
+    Forecast { disk_bytes: table_bytes(&tables, size, written), loaded_bytes, steps }
 }
 
 fn rung_estimate(options: &Microbenchmarks, rung: &MicroRung) -> StepEstimate {
@@ -60,7 +56,7 @@ fn rung_estimate(options: &Microbenchmarks, rung: &MicroRung) -> StepEstimate {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_plan::estimate;
+    use dbdyno_plan::{Basis, estimate};
 
     use crate::plans::parse;
 
@@ -72,14 +68,14 @@ mod tests {
             "test.toml",
         )
         .unwrap_or_else(|error| panic!("{error}"));
-        let estimate = estimate(&plan);
+        let estimate = estimate(&plan, &Basis::default());
         let line =
             |step: &super::StepEstimate| format!("{} | {} | {:.1?}\n", step.name, step.detail, step.duration);
         let table: String = estimate.cells[0].steps.iter().map(line).collect();
         insta::assert_snapshot!(table, @r"
-        prepare | server and tables | 8.0s
-        load | 1,000,000 rows | 2.0s
-        index | 1 index on 1,000,000 rows | 1.0s
+        prepare | server and tables | 3.5s
+        load | 1,000,000 rows | 1.3s
+        index | 1 index on 1,000,000 rows | 1.1s
         point-query.warm | 5s warm-up and 10m on 1 connection | 605.0s
         settle | cleanup and pause before point-query.pre | 61.0s
         point-query.pre | 5s warm-up and 10m on 1 connection | 605.0s
@@ -90,7 +86,7 @@ mod tests {
         update-zipf | 5s warm-up and 15m on 1 connection | 905.0s
         settle again | cleanup and pause before point-query | 61.0s
         point-query | 5s warm-up and 10m on 1 connection | 605.0s
-        scan | each table once on 1 connection | 600.0ms
+        scan | each table once on 1 connection | 630.0ms
         verify | 6 checks of 1,000,000 rows | 3.6s
         ");
     }
@@ -105,7 +101,7 @@ mod tests {
                 ),
                 "test.toml",
             );
-            let estimate = estimate(&plan.unwrap_or_else(|error| panic!("{error}")));
+            let estimate = estimate(&plan.unwrap_or_else(|error| panic!("{error}")), &Basis::default());
             let steps =
                 estimate.cells[0].steps.iter().filter(|step| ["scan", "delete"].contains(&&*step.name));
             steps.map(|step| format!("{}: {}", step.name, step.detail)).collect::<Vec<_>>().join("; ")

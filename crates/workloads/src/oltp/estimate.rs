@@ -133,7 +133,7 @@ pub(crate) fn table_bytes(oltp: &Oltp, size: &Size, writing: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_plan::estimate;
+    use dbdyno_plan::{Basis, estimate};
 
     use crate::plans::parse;
 
@@ -146,15 +146,15 @@ mod tests {
             "test.toml",
         )
         .unwrap_or_else(|error| panic!("{error}"));
-        let estimate = estimate(&plan);
+        let estimate = estimate(&plan, &Basis::default());
         let line =
             |step: &super::StepEstimate| format!("{} | {} | {:.1?}\n", step.name, step.detail, step.duration);
         let table: String = estimate.cells[0].steps.iter().map(line).collect();
         insta::assert_snapshot!(table, @r"
-        prepare | server and tables | 8.0s
-        load | 1,000,000 rows | 2.0s
-        index | 1 index on 1,000,000 rows | 1.0s
-        settle | cleanup after the load, until quiet, 10m at most | 30.0s
+        prepare | server and tables | 3.5s
+        load | 1,000,000 rows | 1.3s
+        index | 1 index on 1,000,000 rows | 1.1s
+        settle | cleanup after the load, until quiet, 10m at most | 17.8s
         point-select.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s
         point-select.c16.r500 | 2s warm-up and 10s on 16 connections at 500/s | 12.0s
         read-write.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use dbdyno_plan::{
-    Forecast, Mistake, Needs, Plan, Size, StepEstimate, StepOutline, WorkloadOptions, data_problem,
-    numbered,
+    Forecast, Mistake, Needs, Plan, Size, StepEstimate, StepOutline, WorkloadOptions, data_problem, numbered,
 };
 
 use super::builtin::ACCOUNTS;

@@ -79,9 +79,8 @@ fn a_plan_whose_servers_are_not_here_is_shown_and_has_a_status_of_its_own() {
     let said = desk.golden(&ended.err);
     let said = said.split_once("; near: ").map_or(said.as_str(), |(said, _)| said);
     insta::assert_snapshot!(said, @r"
-    error: the plan cannot run here yet, and settings are predicted from names:
-      mysql-5.7.22: no server mysql-5.7.22 in FOLDER/servers; `dbdyno servers get mysql-5.7.22` gets it, as does `dbdyno run --get`
-      nonesuch: no server nonesuch in FOLDER/servers; `dbdyno servers list` shows all
+    error: variant mysql-5.7.22: no server mysql-5.7.22 in FOLDER/servers; `dbdyno servers get mysql-5.7.22` gets it, as does `dbdyno run --get`
+    variant nonesuch: no server nonesuch in FOLDER/servers; `dbdyno servers list` shows all
     ");
     assert_eq!(ended.code, Some(4));
     // Both have the same schedule, and its times say what they are made of.
