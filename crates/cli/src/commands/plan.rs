@@ -24,8 +24,7 @@ use crate::{forecast, host, limits, plan_source, power, terminal, time};
 const SCHEMA: u32 = 1;
 
 /// Beneath settings that are not those of servers that are here.
-const PREDICTED: &str =
-    "\nSome servers are not installed here; their settings are predicted from their names.";
+const PREDICTED: &str = "\nSettings of servers that are not installed here are predicted from names.";
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     if args.schema {
@@ -93,6 +92,7 @@ fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, ExitError> {
 
 /// What `dbdyno run` would refuse before it begins, of this machine.
 fn foresee(plan: &Plan) -> Result<(), ExitError> {
+    host::event_loop()?;
     host::foresee(plan, Path::new(DEFAULT_OUT))?;
     limits::check(plan)?;
     host::check_life(plan)

@@ -298,7 +298,7 @@ mod tests {
         let mut running = Command::new(&program).arg("600").spawn().unwrap();
         std::fs::remove_file(&program).unwrap();
         std::fs::write(&program, "another one").unwrap();
-        let archive = Archive::of_program(&format!("/proc/{}/exe", running.id()).into());
+        let archive = Archive::of_program(Path::new(&format!("/proc/{}/exe", running.id())));
         std::fs::create_dir(&kept).unwrap();
         let unpacked = archive.map(|archive| {
             archive.read(|output| {

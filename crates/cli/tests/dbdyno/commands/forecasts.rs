@@ -13,7 +13,7 @@ fn forecast(desk: &Desk) -> f64 {
 #[test]
 fn a_run_that_has_ended_feeds_the_next_forecast() {
     let desk = Desk::new();
-    desk.write("p.toml", &plan(TWO_VARIANTS, "load_rows = 3000\nread_write_time = \"1s\""));
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
     let shipped = forecast(&desk);
     let ended = desk.dbdyno(&["run", "p.toml"]);
     assert!(ended.expect_ok().err.contains("the plan takes about "), "{}", ended.err);

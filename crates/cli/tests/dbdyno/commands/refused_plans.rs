@@ -135,7 +135,7 @@ fn what_the_machine_lacks_is_refused_by_plan_too() {
         "{cpus}"
     );
     desk.write("file", "");
-    insta::assert_snapshot!(with("data_dir = \"file/below\"", ""), @"");
+    insta::assert_snapshot!(with("data_dir = \"file/below\"", ""), @"exit 3: error: cannot make folder FOLDER/file/below: Not a directory (os error 20); name another one with --out or host.data_dir");
     let disk = with("", "load_rows = 100_000_000_000_000");
     assert!(
         disk.starts_with("exit 3: error: the plan needs about ") && disk.contains("plan fewer rows"),
@@ -149,5 +149,5 @@ fn a_login_that_lacks_its_files_is_refused_by_plan_without_connecting() {
     let address =
         "[[variant]]\nname = \"a\"\naddress = \"mysql://u@nowhere.invalid/d\"\noption_file = \"none.cnf\"\n";
     desk.write("p.toml", &plan(address, ""));
-    insta::assert_snapshot!(both_refuse(&desk), @"");
+    insta::assert_snapshot!(both_refuse(&desk), @"exit 2: error: variant a: option file FOLDER/none.cnf: No such file or directory (os error 2)");
 }

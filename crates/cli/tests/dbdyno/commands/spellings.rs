@@ -51,7 +51,9 @@ fn words_of_other_tools_are_answered_with_ours() {
     let unknown = desk.dbdyno(&["run", "--server", "postgres-16", "--workload", "oltp"]);
     assert!(desk.refusal(&unknown).contains("near: pg-16."), "{}", unknown.err);
     for (workload, test) in [("oltp", "update-nonindex"), ("microbenchmarks", "update-non-index")] {
-        let ended = desk.dbdyno(&["plan", "--server", "sqlite", "--workload", workload, "--test", test]);
+        let rows = format!("workload.{workload}.table_size=1000");
+        let line = ["plan", "--server", "sqlite", "--workload", workload, "--test", test, "--set", &rows];
+        let ended = desk.dbdyno(&line);
         ended.expect_ok();
         let is_step = |line: &str| line.trim_start().starts_with("update-non");
         assert_eq!(ended.out.lines().filter(|line| is_step(line)).count(), 1, "{}", ended.out);
