@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Parser;
 
 use crate::command::{built_dbdyno, run};
-use crate::plan_run::{measured, servers_of};
+use crate::plan_run::{get, measured, servers_of};
 use crate::{page, places};
 
 /// Compare five MySQL and MariaDB servers (docs/demo/demo.toml) and write docs/demo: the page and
@@ -30,7 +30,10 @@ pub(crate) fn make(args: &Args) -> Result<()> {
     let folder = places::root().join("docs/demo");
     let measured = match &args.run {
         Some(run) => std::path::absolute(run)?,
-        None => measured(&dbdyno, &PLAN, &servers_of(&dbdyno, &PLAN)?, &places::target().join("demo"))?,
+        None => {
+            get(&servers_of(&dbdyno, &PLAN)?)?;
+            measured(&dbdyno, &PLAN, &places::target().join("demo"), None)?
+        }
     };
     let html = folder.join("report.html");
     run(Command::new(&dbdyno).arg("report").arg(&measured).arg("--output").arg(&html))?;

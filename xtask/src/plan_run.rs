@@ -22,11 +22,19 @@ fn names(plan: &str) -> BTreeSet<&str> {
     named.filter(|name| *name != "sqlite").collect()
 }
 
-/// Gets the servers of a plan and runs it below `runs`; returns the run's directory.
-pub(crate) fn measured(dbdyno: &Path, plan: &[&str], servers: &[Entry], runs: &Path) -> Result<PathBuf> {
+/// Gets the servers of a plan.
+pub(crate) fn get(servers: &[Entry]) -> Result<()> {
     servers::install(servers)?;
-    servers::get(servers)?;
-    run(Command::new(dbdyno).arg("run").args(plan).arg("--out").arg(runs))?;
+    servers::get(servers)
+}
+
+/// Runs a plan below `runs`; returns the run's directory. `state`: the folder in which dbdyno
+/// remembers runs, if not the user's.
+pub(crate) fn measured(dbdyno: &Path, plan: &[&str], runs: &Path, state: Option<&Path>) -> Result<PathBuf> {
+    let mut command = Command::new(dbdyno);
+    command.arg("run").args(plan).arg("--out").arg(runs);
+    command.envs(state.map(|state| ("XDG_STATE_HOME", state)));
+    run(&mut command)?;
     let entries = std::fs::read_dir(runs)?.flatten().map(|entry| entry.path());
     // Names of runs begin with their date.
     entries.max().with_context(|| format!("{} holds no run", runs.display()))

@@ -13,7 +13,7 @@ use toml::Table;
 use crate::command::{built_dbdyno, output, run};
 use crate::filled::filled;
 use crate::marked::with_part;
-use crate::plan_run::{measured, servers_of};
+use crate::plan_run::{get, measured, servers_of};
 use crate::{places, terminal};
 
 /// Run the plans that follow published reports, in their small size, and write docs/reports: pages,
@@ -51,7 +51,8 @@ pub(crate) fn make(args: &Args) -> Result<()> {
             continue;
         }
         let runs = places::target().join("reports").join(&name);
-        write_page(&dbdyno, &measured(&dbdyno, &plan, &servers, &runs)?)?;
+        get(&servers)?;
+        write_page(&dbdyno, &measured(&dbdyno, &plan, &runs, None)?)?;
     }
     let page = folder().join("README.md");
     let text = std::fs::read_to_string(&page)?;

@@ -5,11 +5,12 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use dbdyno_plan::{CpuList, NoLimit, Plan, estimate};
+use dbdyno_plan::{Basis, CpuList, NoLimit, Plan, estimate};
 use dbdyno_provision::{Cgroup, Home};
+use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::statvfs::statvfs;
-use nix::unistd::Pid;
+use nix::unistd::{AccessFlags, Pid, access};
 use tokio::runtime::Runtime;
 
 use crate::exit::ExitError;
@@ -25,8 +26,9 @@ const TEMPLATES_VARIABLE: &str = "DBDYNO_TEMPLATES";
 /// is on the disk already goes.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Refuses what cannot work here, warns of what makes numbers doubtful. `held_bytes` of the disk
-/// that the plan needs are taken already: by the data of a run that is to go on.
+/// Refuses what cannot work here, and warns of what makes numbers doubtful; makes the folders that
+/// a run needs. `held_bytes` of the disk that the plan needs are taken already: by the data of a run
+/// that is to go on.
 pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), ExitError> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
@@ -34,12 +36,48 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Exit
     check_cpus(plan)?;
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     for folder in [out, data_dir] {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            let advice = "name another one with --out or host.data_dir";
-            ExitError::machine(format!("cannot make folder {}: {error}; {advice}", folder.display()))
-        })?;
+        std::fs::create_dir_all(folder).map_err(|error| cannot_make(folder, &error))?;
     }
-    let needed = estimate(plan).peak_disk_bytes.saturating_sub(held_bytes);
+    check_disk(plan, data_dir, held_bytes)
+}
+
+/// What [`check`] would refuse of a run into `out`, without making anything.
+pub(crate) fn foresee(plan: &Plan, out: &Path) -> Result<(), ExitError> {
+    check_cpus(plan)?;
+    let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
+    for folder in [out, data_dir] {
+        can_make(folder).map_err(|error| cannot_make(folder, &error))?;
+    }
+    check_disk(plan, nearest(data_dir), 0)
+}
+
+fn cannot_make(folder: &Path, error: &std::io::Error) -> ExitError {
+    let advice = "name another one with --out or host.data_dir";
+    ExitError::machine(format!("cannot make folder {}: {error}; {advice}", folder.display()))
+}
+
+/// The folder itself, or the nearest above it that there is.
+fn nearest(folder: &Path) -> &Path {
+    let above =
+        folder.ancestors().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
+    above.into_iter().find(|above| above.symlink_metadata().is_ok()).unwrap_or(Path::new("."))
+}
+
+fn can_make(folder: &Path) -> std::io::Result<()> {
+    let found = nearest(folder);
+    if found == folder {
+        // As where a folder is made in the place of a file.
+        let is_folder = found.metadata().is_ok_and(|metadata| metadata.is_dir());
+        return if is_folder { Ok(()) } else { Err(Errno::EEXIST.into()) };
+    }
+    if !found.metadata()?.is_dir() {
+        return Err(Errno::ENOTDIR.into());
+    }
+    Ok(access(found, AccessFlags::W_OK | AccessFlags::X_OK)?)
+}
+
+fn check_disk(plan: &Plan, data_dir: &Path, held_bytes: u64) -> Result<(), ExitError> {
+    let needed = estimate(plan, &Basis::default()).peak_disk_bytes.saturating_sub(held_bytes);
     let free = free_bytes(data_dir).map_err(|error| {
         ExitError::machine(format!("cannot ask for the space in {}: {error}", data_dir.display()))
     })?;
@@ -204,6 +242,20 @@ mod tests {
         let all = server_cpus(&plan("client_cpus = \"0\"")).expect("CPUs are named");
         assert_eq!(all.len(), std::thread::available_parallelism().expect("Linux says").get());
         assert_eq!(usable_cpus().expect("Linux says").0, all);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_foreseen_with_the_error_of_making_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").expect("a file");
+        for wrong in [file.clone(), file.join("below"), file.join("far/below")] {
+            let seen = foresee(&plan(""), &wrong).expect_err("it cannot be made").message;
+            let met = check(&plan(""), &wrong, 0).expect_err("it cannot be made").message;
+            assert_eq!(seen, met, "{}", wrong.display());
+        }
+        let right = folder.path().join("a/b");
+        assert!(foresee(&plan(""), &right).is_ok() && !folder.path().join("a").exists());
     }
 
     #[test]

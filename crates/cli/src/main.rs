@@ -11,6 +11,7 @@ mod doctor;
 mod engines;
 mod exit;
 mod fleet;
+mod forecast;
 mod host;
 mod host_files;
 mod http;
@@ -28,6 +29,7 @@ mod progress;
 mod shipped;
 mod shown;
 mod signals;
+mod sizes;
 mod stall_watch;
 #[cfg(feature = "scripts")]
 mod sysbench;
@@ -85,7 +87,7 @@ fn obeyed(command: Option<Command>) -> Result<(), ExitError> {
         Some(Command::Sysbench { words }) => sysbench::run(&words),
         #[cfg(not(feature = "scripts"))]
         Some(Command::Sysbench { .. }) => {
-            Err(ExitError::usage(dbdyno_plan::built_without("sysbench scripts", "scripts")))
+            Err(ExitError::usage(dbdyno_plan::built_without(dbdyno_plan::BuildPart::SCRIPTS)))
         }
         Some(Command::Pgbench { words, .. }) => pgbench::run(&words),
         Some(Command::Task(task)) => commands::run::task(&task),

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use crate::exit::{ExitError, USAGE};
 use crate::manifest::workloads;
-use crate::variants::{Prepared, check_known_keys, prepare_one};
+use crate::variants::{Prepared, check_known_keys, check_login, prepare_one, refusal};
 use crate::{configs, host, terminal};
 
 /// The plan's own words on parity; a class that there is not is an error.
@@ -34,17 +34,18 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, ExitError> {
 
 /// How the variants of a plan would be set, without preparing any; `None` when the plan does not
 /// want to know. Servers that are not here are known by their names.
-pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Vec<Absent>), ExitError> {
+/// `Err` of the second: what a run would refuse.
+pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Result<(), ExitError>), ExitError> {
     let runtime = host::event_loop()?;
-    let mut absent = Vec::new();
-    let variants = plan.variants.iter().map(|variant| predicted(plan, variant, &runtime, &mut absent));
+    let mut wrong = Vec::new();
+    let variants = plan.variants.iter().map(|variant| predicted(plan, variant, &runtime, &mut wrong));
     let variants = variants.collect::<Result<_, _>>()?;
-    Ok((predict(plan, variants)?, absent))
-}
-
-pub(crate) struct Absent {
-    pub(crate) variant: String,
-    pub(crate) why: String,
+    let parity = predict(plan, variants)?;
+    let can_run = match wrong.is_empty() {
+        true => parity.as_ref().map_or(Ok(()), |parity| refuse(plan, parity)),
+        false => Err(refusal(wrong)),
+    };
+    Ok((parity, can_run))
 }
 
 fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<Option<Parity>, ExitError> {
@@ -95,7 +96,7 @@ fn predicted(
     plan: &Plan,
     variant: &Variant,
     runtime: &Runtime,
-    absent: &mut Vec<Absent>,
+    wrong: &mut Vec<ExitError>,
 ) -> Result<(VariantInfo, Option<Build>), ExitError> {
     let bare = |external| VariantInfo {
         name: variant.name.clone(),
@@ -106,6 +107,7 @@ fn predicted(
     check_known_keys(variant)?;
     // No one is connected to for a look at a plan.
     if variant.kind().is_address() {
+        wrong.extend(check_login(variant).err());
         return Ok((bare(true), None));
     }
     match prepare_one(plan, variant, runtime) {
@@ -116,12 +118,9 @@ fn predicted(
         // It would be refused wherever the plan is run.
         Err(ended) if ended.code == USAGE => Err(ended),
         Err(ended) => {
-            let why = ended.message.unwrap_or_default();
+            wrong.push(ended);
             let info = VariantInfo { config: configured(variant), ..bare(false) };
             let build = build_by_name(&info.server);
-            let of_variant = format!("variant {}: ", variant.name);
-            let why = why.strip_prefix(&of_variant).unwrap_or(&why).to_owned();
-            absent.push(Absent { variant: variant.name.clone(), why });
             Ok((info, build))
         }
     }
@@ -158,21 +157,26 @@ fn build_by_name(name: &str) -> Option<Build> {
 pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), ExitError> {
     let variants = variants.iter().map(|variant| (variant.info.clone(), build_of(&variant.info.server)));
     let Some(parity) = predict(plan, variants.collect())? else { return Ok(()) };
+    if is_refusing(plan, &parity) {
+        return refuse(plan, &parity);
+    }
+    if let Some(warning) = warning(&parity) {
+        terminal::warning(&warning);
+    }
+    Ok(())
+}
+
+/// Whether the plan wants equal settings, and all of them are known.
+fn is_refusing(plan: &Plan, parity: &Parity) -> bool {
     let is_sure = parity.variants.iter().all(|variant| {
         matches!(variant.knowledge, Knowledge::Effective | Knowledge::Predicted { assumed_from: None })
     });
-    match plan.parity {
-        dbdyno_plan::Parity::Refuse if is_sure => match parity_refusal(&parity) {
-            Some(refusal) => Err(ExitError::usage(refusal)),
-            None => Ok(()),
-        },
-        _ => {
-            if let Some(warning) = warning(&parity) {
-                terminal::warning(&warning);
-            }
-            Ok(())
-        }
-    }
+    plan.parity == dbdyno_plan::Parity::Refuse && is_sure
+}
+
+fn refuse(plan: &Plan, parity: &Parity) -> Result<(), ExitError> {
+    let refusal = parity_refusal(parity).filter(|_| is_refusing(plan, parity));
+    refusal.map_or(Ok(()), |refusal| Err(ExitError::usage(refusal)))
 }
 
 /// One sentence on the differences that decide results; `None` without any.

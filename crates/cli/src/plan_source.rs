@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_plan::{Plan, QUICKSTART};
+use dbdyno_plan::{Plan, PlanDuration, QUICKSTART};
 use dbdyno_workloads::plans::{STEP_TIME, marked, parse, parse_with, read_with};
 use serde::Serialize;
 use toml::{Table, Value};
@@ -11,6 +11,7 @@ use toml::{Table, Value};
 use crate::args::{PlanSource, Spelt};
 use crate::doctor::wakeups::give_cpus;
 use crate::exit::ExitError;
+use crate::sizes::{self, Sizes};
 use crate::{auto_time, shipped, terminal};
 
 pub(crate) fn plan(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, ExitError> {
@@ -33,7 +34,10 @@ pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Resul
     if source.spelt.workload.is_none() {
         return Ok(parse_with(QUICKSTART, "the built-in quickstart", overrides)?);
     }
-    let table = table(&source.spelt)?;
+    let mut table = table(&source.spelt)?;
+    if let Some(time) = &source.spelt.time {
+        say_sizes(&sizes::fit(&mut table, overrides)?, time);
+    }
     let written = text(&table)?;
     let parse =
         |overrides: &[(String, String)]| Ok(parse_with(&written, "the plan of the command line", overrides)?);
@@ -42,6 +46,16 @@ pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Resul
         save(path, &text(&with_overrides(table, overrides)?)?)?;
     }
     Ok(plan)
+}
+
+/// What was chosen for steps of this time.
+pub(crate) fn say_sizes(sizes: &Sizes, time: &PlanDuration) {
+    if !sizes.is_empty() {
+        let words = sizes::words(sizes);
+        terminal::note(&format!(
+            "for steps of {time}: {words}; --set workload.NAME.OPTION=VALUE sets others"
+        ));
+    }
 }
 
 /// Writes a plan, never over a file that is there.

@@ -359,7 +359,8 @@ mod tests {
     fn what_is_planned_before_a_step_is_done_when_it_runs_and_a_cell_that_is_over_is_done() {
         let plan = dbdyno_workloads::plans::parse(dbdyno_plan::QUICKSTART, "quickstart").unwrap();
         let cells = ["rollback", "wal"].map(cell);
-        let mut progress = Progress::new(&dbdyno_plan::estimate(&plan), &cells);
+        let mut progress =
+            Progress::new(&dbdyno_plan::estimate(&plan, &dbdyno_plan::Basis::default()), &cells);
         progress.cell(&cells[0], 1);
         progress.passed("l.i0");
         let prepared: Duration = progress.forecast[..2].iter().map(|entry| entry.1).sum();
@@ -375,7 +376,7 @@ mod tests {
         let text = format!("{}\n[host]\nrest = \"20m\"\n", dbdyno_plan::QUICKSTART);
         let plan = dbdyno_workloads::plans::parse(&text, "quickstart").unwrap();
         let cells = ["rollback", "wal"].map(cell);
-        let estimate = dbdyno_plan::estimate(&plan);
+        let estimate = dbdyno_plan::estimate(&plan, &dbdyno_plan::Basis::default());
         let rest = Duration::from_secs(1200);
         let mut progress = Progress::new(&estimate, &cells);
         assert_eq!(progress.total, estimate.duration);

@@ -66,7 +66,36 @@ pub(crate) enum Source {
 /// Checks all variants of a plan. An address is connected to, and its database claimed.
 pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, ExitError> {
     plan.variants.iter().try_for_each(check_known_keys)?;
-    plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
+    for variant in &plan.variants {
+        match prepare_one(plan, variant, runtime) {
+            Ok(prepared) => all.push(prepared),
+            // Others may lack their servers too; what is wrong with the plan is mended first.
+            Err(ended) if ended.code == SERVER && !variant.kind().is_address() => wrong.push(ended),
+            Err(ended) => return Err(ended),
+        }
+    }
+    if wrong.is_empty() { Ok(all) } else { Err(refusal(wrong)) }
+}
+
+/// One error of those of several variants; each reason once, with the variants that have it.
+pub(crate) fn refusal(wrong: Vec<ExitError>) -> ExitError {
+    let code = wrong.first().map_or(USAGE, |first| first.code);
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for message in wrong.into_iter().filter_map(|ended| ended.message) {
+        let of_variant = message.strip_prefix("variant ").and_then(|rest| rest.split_once(": "));
+        let (variant, why) = of_variant.unwrap_or(("", &message));
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, variants)) => variants.push(variant.to_owned()),
+            None => reasons.push((why.to_owned(), vec![variant.to_owned()])),
+        }
+    }
+    let line = |(why, variants): (String, Vec<String>)| match &variants[..] {
+        [one] if one.is_empty() => why,
+        [one] => format!("variant {one}: {why}"),
+        several => format!("variants {}: {why}", several.join(", ")),
+    };
+    ExitError::new(code, reasons.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, ExitError> {
@@ -111,10 +140,8 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             owned(plan, variant, base, engine, info)
         }
         VariantKind::Address(text) => {
-            let endpoint = reach(plan, variant, &text, runtime).map_err(|ended| ExitError {
-                code: ended.code,
-                message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
-            })?;
+            let endpoint =
+                reach(plan, variant, &text, runtime).map_err(|ended| self::of_variant(variant, ended))?;
             let manner = endpoint.target.login().map(|login| login.manner.clone()).unwrap_or_default();
             let info = info(endpoint.target.name(), text, String::new(), true);
             let source = Source::External(Box::new(endpoint));
@@ -253,17 +280,7 @@ fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
 /// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
 /// be filled.
 fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<Endpoint, ExitError> {
-    let (family, parsed) = address::parse(text).map_err(ExitError::usage)?;
-    let (options, warnings) =
-        credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
-            .map_err(ExitError::usage)?;
-    for warning in warnings {
-        terminal::warning(&warning);
-    }
-    let options = with_manner(variant, family, text, options)?;
-    let Some(database) = options.database.clone() else {
-        return Err(ExitError::usage(format!("{text} names no database: let it end in /DATABASE")));
-    };
+    let (family, options, database) = login(variant, text)?;
     let mut endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
     runtime.block_on(async {
         // Existing tables must be there, in a database that stays whose it is.
@@ -292,6 +309,37 @@ fn foreign_warning(variant: &str, endpoint: &Endpoint) -> Option<String> {
         text.push_str(&format!("; asked, it has not: {}", missing.join(", ")));
     }
     Some(text)
+}
+
+/// The login at an address with its database, as far as the plan, its files and its variables say:
+/// no one is connected to.
+fn login(variant: &Variant, text: &str) -> Result<(&'static dyn Family, Options, String), ExitError> {
+    let (family, parsed) = address::parse(text).map_err(ExitError::usage)?;
+    let (options, warnings) =
+        credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
+            .map_err(ExitError::usage)?;
+    for warning in warnings {
+        terminal::warning(&warning);
+    }
+    let options = with_manner(variant, family, text, options)?;
+    match options.database.clone() {
+        Some(database) => Ok((family, options, database)),
+        None => Err(ExitError::usage(format!("{text} names no database: let it end in /DATABASE"))),
+    }
+}
+
+/// Refuses an address whose login is wrong or lacks files, without connecting to it.
+pub(crate) fn check_login(variant: &Variant) -> Result<(), ExitError> {
+    let text = variant.address.as_deref().unwrap_or_default();
+    match login(variant, text) {
+        Ok(_) => Ok(()),
+        Err(ended) => Err(of_variant(variant, ended)),
+    }
+}
+
+fn of_variant(variant: &Variant, ended: ExitError) -> ExitError {
+    let message = ended.message.map(|message| format!("variant {}: {message}", variant.name));
+    ExitError { code: ended.code, message }
 }
 
 /// The server at the address of a variant, for a login that another host has checked.

@@ -42,14 +42,14 @@ pub use clients::{ClientNames, Clients};
 pub use config::{Config, ConfigPart, IntentValue};
 pub use count_words::{grouped, numbered};
 pub use error::{Error, Location};
-pub use estimate::{CellEstimate, Estimate, estimate};
+pub use estimate::{Basis, CellEstimate, Estimate, MeasuredCell, PastCell, estimate};
 pub use expand::{Cell, cells, further_cells};
 pub use explain::closest;
 pub use load::{Load, LostConnections};
 pub use model::{
     ClientWait, Cold, ColumnDefinitions, Cpus, DataMode, Design, Forecast, Host, Kinds, Mistake, Needs,
-    NoLimit, Parity, Plan, Setup, Size, Speed, StepEstimate, StepOutline, Tls, TlsMode, Unlike, Values,
-    Variant, VariantKind, WaitChoice, WorkloadKind, WorkloadOptions, Workloads, data_problem, json_schema,
+    NoLimit, Parity, Plan, Setup, Size, StepEstimate, StepOutline, Tls, TlsMode, Unlike, Values, Variant,
+    VariantKind, WaitChoice, Work, WorkloadKind, WorkloadOptions, Workloads, data_problem, json_schema,
     seconds,
 };
 pub use needed_steps::needed_steps;
@@ -61,5 +61,5 @@ pub use report::{
 };
 pub use scalar::{Given, scalar};
 pub use setup::name_parts;
-pub use table::{Table, TableError, TableValue, built_without};
+pub use table::{BuildPart, Table, TableError, TableValue, built_without};
 pub use units::{CpuList, PlanDuration, TimeOrAuto};

@@ -32,10 +32,27 @@ impl<'a> Visitor<'a> for Refusal {
 }
 
 /// The sentence for what a build of dbdyno leaves out, with the command that builds it in.
-pub fn built_without(what: &str, feature: &str) -> String {
-    format!(
-        "this dbdyno was built without {what}; `cargo run --release --features {feature} -- ...` has them"
-    )
+pub fn built_without(part: BuildPart) -> String {
+    format!("this dbdyno was built without {}; {} has them", part.what, part.command())
+}
+
+/// A part of dbdyno that a build may leave out.
+#[derive(Debug, Clone, Copy)]
+pub struct BuildPart {
+    /// In the plural, as a sentence names it.
+    what: &'static str,
+    /// The feature of Cargo that builds it in.
+    feature: &'static str,
+}
+
+impl BuildPart {
+    pub const SCRIPTS: Self = Self { what: "sysbench scripts", feature: "scripts" };
+    pub const PARQUET: Self = Self { what: "Parquet files", feature: "parquet" };
+
+    /// What runs dbdyno with it.
+    pub fn command(self) -> String {
+        format!("`cargo run --release --features {} -- ...`", self.feature)
+    }
 }
 
 impl<'a> Table<'a> {

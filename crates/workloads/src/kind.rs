@@ -19,7 +19,7 @@ use crate::{Cards, Context, Result, Steps, Surroundings, Work, Workload};
 /// A workload that plans can name, whatever its types are.
 pub trait Kind: WorkloadKind {
     /// What it is for, in a sentence.
-    fn purpose(&self) -> &'static str;
+    fn purpose(&self) -> String;
 
     /// Its steps with its default options, as they are on a database with its defaults: one list
     /// for each order.
@@ -57,8 +57,8 @@ impl<W: Workload> WorkloadKind for Entry<W> {
 }
 
 impl<W: Workload> Kind for Entry<W> {
-    fn purpose(&self) -> &'static str {
-        W::PURPOSE
+    fn purpose(&self) -> String {
+        W::PURPOSE.to_owned()
     }
 
     fn cards(&self) -> Vec<Cards> {

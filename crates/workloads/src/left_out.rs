@@ -1,7 +1,7 @@
 //! Workloads that this build leaves out: they are listed, and a plan that names one is refused with
 //! the command that builds dbdyno with them.
 
-use dbdyno_plan::{Table, TableError, WorkloadKind, WorkloadOptions};
+use dbdyno_plan::{BuildPart, Table, TableError, WorkloadKind, WorkloadOptions};
 use dbdyno_record::WorkloadInfo;
 use schemars::{Schema, SchemaGenerator};
 
@@ -10,12 +10,10 @@ use crate::{AnyWorkload, Cards, Context, Kind, Result, Surroundings};
 /// A workload that needs a feature of Cargo which is off.
 pub(crate) struct LeftOut {
     name: &'static str,
-    what: &'static str,
-    feature: &'static str,
+    part: BuildPart,
 }
 
-pub(crate) const SYSBENCH: LeftOut =
-    LeftOut { name: "sysbench", what: "sysbench scripts", feature: "scripts" };
+pub(crate) const SYSBENCH: LeftOut = LeftOut { name: "sysbench", part: BuildPart::SCRIPTS };
 
 impl WorkloadKind for LeftOut {
     fn name(&self) -> &'static str {
@@ -23,7 +21,7 @@ impl WorkloadKind for LeftOut {
     }
 
     fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
-        Err(table.refused(dbdyno_plan::built_without(self.what, self.feature)))
+        Err(table.refused(dbdyno_plan::built_without(self.part)))
     }
 
     fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
@@ -32,8 +30,8 @@ impl WorkloadKind for LeftOut {
 }
 
 impl Kind for LeftOut {
-    fn purpose(&self) -> &'static str {
-        "not in this build; `cargo run --release --features scripts -- ...` has it"
+    fn purpose(&self) -> String {
+        format!("not in this build; {} has it", self.part.command())
     }
 
     fn cards(&self) -> Vec<Cards> {

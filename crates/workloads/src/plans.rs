@@ -12,6 +12,8 @@ use crate::{ALL, kind_of};
 pub const STEP_TIME: &str = "x-step-time";
 /// The mark of an option that `dbdyno init` asks for.
 pub const ASKED: &str = "x-asked";
+/// The mark of an option that says how much data there is: fewer where the user gives little time.
+pub const SIZE: &str = "x-size";
 /// The mark of a time that may be `"auto"`.
 pub const AUTO: &str = "x-auto";
 

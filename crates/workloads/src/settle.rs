@@ -109,18 +109,31 @@ impl Settle {
     }
 
     /// Its line in a forecast; none where nothing is done. `where_it_is`: `after l.i2`.
-    pub(crate) fn estimate(&self, where_it_is: &str, original: Duration) -> Option<StepEstimate> {
+    pub(crate) fn estimate(
+        &self,
+        where_it_is: &str,
+        original: Duration,
+        data_bytes: u64,
+    ) -> Option<StepEstimate> {
         self.after_steps()?;
-        Some(StepEstimate::new("settle", &self.detail(where_it_is), self.forecast(original)))
+        Some(self.forecast("settle", where_it_is, original, data_bytes))
     }
 
-    /// What a forecast counts: the pause, or for a state what a server of moderate size takes, and
-    /// never more than the cap.
-    pub(crate) fn forecast(&self, original: Duration) -> Duration {
-        const STATE: Duration = Duration::from_secs(30);
+    /// What a forecast counts: the pause, or what it takes until `data_bytes` are where they stay,
+    /// and never more than the cap.
+    pub(crate) fn forecast(
+        &self,
+        name: &str,
+        where_it_is: &str,
+        original: Duration,
+        data_bytes: u64,
+    ) -> StepEstimate {
+        let detail = self.detail(where_it_is);
         match self.by {
-            SettleBy::Wait | SettleBy::None => self.wait_of(original),
-            SettleBy::State => self.cap.0.min(STATE),
+            SettleBy::Wait | SettleBy::None => StepEstimate::new(name, &detail, self.wait_of(original)),
+            SettleBy::State => StepEstimate::of_work(name, &detail, "server settled", 1.0)
+                .and("byte settled", data_bytes as f64, 1)
+                .at_most(Some(self.cap.0)),
         }
     }
 
@@ -218,7 +231,7 @@ mod tests {
         assert_eq!(of("settle_wait = \"9s\"").settling().wait_of(Duration::ZERO).as_secs(), 9);
         assert_eq!(of("settle = {}").settling().by, SettleBy::State);
         let nothing = of("settle = { by = \"none\" }").settling();
-        assert!(nothing.after_steps().is_none() && nothing.forecast(Duration::from_secs(60)).is_zero());
+        assert!(nothing.after_steps().is_none() && nothing.wait_of(Duration::from_secs(60)).is_zero());
     }
 
     #[test]

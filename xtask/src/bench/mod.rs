@@ -3,6 +3,7 @@
 
 mod client_effect;
 mod connections;
+mod forecast;
 mod hosts;
 mod load;
 mod machine;
@@ -72,6 +73,12 @@ const ALL: &[Bench] = &[
         about: "memory and time that 4096 connections take (half a minute per round)",
         other: "sysbench",
         run: connections::run,
+    },
+    Bench {
+        name: "forecast",
+        about: "time that `dbdyno plan` forecasts for the small plans after published reports, and time that they take (two hours per round)",
+        other: "measured",
+        run: forecast::run,
     },
     Bench {
         name: "load",
@@ -200,7 +207,10 @@ fn names() -> clap::builder::PossibleValuesParser {
 fn help() -> String {
     let line = |bench: &Bench| format!("  {}: {}", bench.name, bench.about);
     let lines = ALL.iter().map(line).collect::<Vec<_>>();
-    format!("Benches (all but truth need Debian's sysbench, and sysbench pgbench too):\n{}", lines.join("\n"))
+    format!(
+        "Benches (all but forecast and truth need Debian's sysbench, and sysbench pgbench too):\n{}",
+        lines.join("\n")
+    )
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ pub(super) enum Bound {
     AtLeast(f64),
     /// 1, give or take this share.
     Within(f64),
+    /// 1, or so many times more or less.
+    Factor(f64),
     /// For comparison only.
     Shown,
 }
@@ -94,6 +96,7 @@ impl Row {
             Bound::AtMost(most) => median <= most,
             Bound::AtLeast(least) => median >= least,
             Bound::Within(share) => (median - 1.0).abs() <= share,
+            Bound::Factor(most) => (1.0 / most..=most).contains(&median),
             Bound::Shown => true,
         }
     }
@@ -104,6 +107,7 @@ impl Row {
             Bound::AtMost(most) => format!("≤ {most:.2} {met}"),
             Bound::AtLeast(least) => format!("≥ {least:.2} {met}"),
             Bound::Within(share) => format!("1 ± {} % {met}", share * 100.0),
+            Bound::Factor(most) => format!("1 ×÷ {most} {met}"),
             Bound::Shown => "–".to_owned(),
         };
         let of = |place: usize| median(self.pairs.iter().map(|pair| pair[place]));

@@ -48,6 +48,8 @@ pub(crate) struct Spelt {
     #[arg(long, alias = "threads", value_name = "N", requires = "workload")]
     pub(crate) connections: Option<String>,
     /// How long each step of that workload takes: its option `time`, or those for reads and writes.
+    /// Where loading and writing as many rows as usual would take longer than the steps, there are
+    /// fewer, unless --set says how many.
     #[arg(long, value_name = "TIME", value_parser = PlanDuration::of_argument, requires = "workload")]
     pub(crate) time: Option<PlanDuration>,
 }

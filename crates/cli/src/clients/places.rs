@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dbdyno_plan::{ClientNames, Clients, On};
 
 use super::process::{HostAccess, Process};
-use crate::engines::{Gang, gang, this_program};
+use crate::engines::{Gang, gang, shared_program};
 use crate::exit::ExitError;
 
 /// Variables that the plan's command gets next to those that all programs get: where ssh finds its
@@ -46,7 +46,7 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process
         let what = format!("cannot get {hosts} client hosts at once from {on}: {why}");
         ExitError::machine(format!("{what}; see {}, and [clients] hosts in the plan", log.display()))
     };
-    let program = this_program()?.display().to_string();
+    let program = shared_program()?.display().to_string();
     let gang = gang(on, hosts)?;
     let process = Process::start(&gang.words, &gang.variables, log.to_owned()).map_err(cannot)?;
     let mut places: Vec<HostAccess> = Vec::new();

@@ -13,7 +13,7 @@ pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, ExitError> {
     if name.is_some() {
         return Ok(lists.iter().flat_map(list).collect());
     }
-    let purpose = ALL.iter().map(|kind| (kind.name().to_owned(), kind.purpose().to_owned()));
+    let purpose = ALL.iter().map(|kind| (kind.name().to_owned(), kind.purpose()));
     let steps = |list: &Cards| {
         let names = list.steps.iter().map(|card| card.step.as_str());
         (title(list), names.collect::<Vec<_>>().join(" "))

@@ -1,7 +1,9 @@
 //! `dbdyno init`: a plan with comments, from flags or from a few questions.
 
 use std::path::Path;
+use std::time::Duration;
 
+use dbdyno_plan::PlanDuration;
 use dbdyno_workloads::ALL;
 use dbdyno_workloads::plans::{ASKED, marked};
 use toml::{Table, Value};
@@ -9,7 +11,10 @@ use toml::{Table, Value};
 use crate::args::InitArgs;
 use crate::exit::ExitError;
 use crate::plan_source::{self, options, resolved, save, table};
-use crate::terminal;
+use crate::{sizes, terminal};
+
+/// What is to be shortened by a word.
+const LONG: Duration = Duration::from_secs(1800);
 
 pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {
     if args.file.exists() {
@@ -20,6 +25,9 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {
         Some(_) => {
             let mut plan = table(&args.spelt)?;
             plan.insert("blocks".to_owned(), i64::from(args.blocks).into());
+            if let Some(time) = &args.spelt.time {
+                plan_source::say_sizes(&sizes::fit(&mut plan, &[])?, time);
+            }
             plan
         }
         None if terminal::can_ask() => asked(args.blocks)?,
@@ -31,7 +39,12 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {
         }
     };
     save(&args.file, &text(&args.file, &plan)?)?;
-    terminal::note(&format!("to run it: dbdyno run {}", args.file.display()));
+    let estimate = sizes::whole(&plan)?;
+    let file = args.file.display();
+    terminal::note(&format!("it takes {}; to run it: dbdyno run {file}", sizes::in_all(&estimate)));
+    if args.spelt.workload.is_some() && args.spelt.time.is_none() && estimate.duration > LONG {
+        terminal::note("for less: --time, which is the length of a step, and fewer --blocks");
+    }
     Ok(())
 }
 
@@ -54,8 +67,13 @@ fn asked(blocks: u32) -> Result<Table, ExitError> {
     let names: Vec<&str> = ALL.iter().map(|kind| kind.name()).collect();
     let workload = ask(&format!("Workload: {}", names.join(", ")), names.first().unwrap_or(&""))?;
     let mut plan = plan_source::plan_of(variants, &workload, Table::new());
+    let blocks = ask("Blocks; verdicts need three or more", &blocks.to_string())?;
+    plan.insert("blocks".to_owned(), like(&Value::Integer(0), &blocks));
+    let limit = ask("Time that all of it may take", "10m")?;
+    let limit = PlanDuration::of_argument(&limit).map_err(ExitError::usage)?;
+    sizes::fit_whole(&mut plan, limit.0)?;
     let defaults = options(&resolved(&plan)?, &workload);
-    let mut chosen = Table::new();
+    let mut chosen = options(&plan, &workload);
     for key in marked(&workload, ASKED) {
         let Some(default) = defaults.get(&key) else { continue };
         let shown = match default {
@@ -66,8 +84,6 @@ fn asked(blocks: u32) -> Result<Table, ExitError> {
         chosen.insert(key, like(default, &answer));
     }
     plan.insert("workload".to_owned(), Table::from_iter([(workload, chosen.into())]).into());
-    let blocks = ask("Blocks; verdicts need three or more", &blocks.to_string())?;
-    plan.insert("blocks".to_owned(), like(&Value::Integer(0), &blocks));
     Ok(plan)
 }
 

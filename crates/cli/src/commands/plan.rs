@@ -4,24 +4,27 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells, estimate};
+use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells};
 use dbdyno_provision::intents::ConfigProduct;
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
 use serde_json::{Value, json};
 
-use crate::args::PlanArgs;
+use crate::args::{DEFAULT_OUT, PlanArgs};
 use crate::commands::run::warn_of_margins;
 use crate::configs::{self, Predicted, VariantConfig};
-use crate::exit::ExitError;
+use crate::exit::{ExitError, SERVER};
 use crate::manifest::manifest;
-use crate::parity::{self, Absent};
+use crate::parity;
 use crate::power::Power;
-use crate::{plan_source, power, terminal, time};
+use crate::{forecast, host, limits, plan_source, power, terminal, time};
 
 /// Version of the shape of the JSON. It rises when a key is removed or changes its meaning.
 const SCHEMA: u32 = 1;
+
+/// Beneath settings that are not those of servers that are here.
+const PREDICTED: &str = "\nSettings of servers that are not installed here are predicted from names.";
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     if args.schema {
@@ -43,12 +46,19 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     // Variants are not looked at for this: a plan can be shown where its servers are not.
     let manifest = manifest(&plan, &[], Path::new("."))?;
     warn_of_margins(&manifest);
-    let (parity, absent) = parity::of_plan(&plan)?;
-    let estimate = estimate(&plan);
+    // In the order of a run.
+    let can_run = foresee(&plan);
+    let (parity, variants) = match (parity::of_plan(&plan), &can_run) {
+        (Err(_), Err(_)) => return can_run,
+        (found, _) => found?,
+    };
+    let lacks_servers = variants.as_ref().is_err_and(|ended| ended.code == SERVER);
+    let can_run = can_run.and(variants);
+    let estimate = forecast::of(&plan);
     let power = power::of_plan(&plan, &estimate, &manifest, args)?;
     if args.json {
         terminal::out_json(&document(&plan, &estimate, power.as_ref()))?;
-        return can_run(&absent);
+        return can_run;
     }
     let mut blocks = describe(&plan, configs, &estimate);
     blocks.extend(sizes(&plan, args)?);
@@ -59,9 +69,10 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     }
     let settings = parity.map(|parity| parity_terminal(&parity, &terminal::options())).unwrap_or_default();
     if !settings.is_empty() {
-        terminal::out(&format!("\n{settings}"))?;
+        let predicted = if lacks_servers { PREDICTED } else { "" };
+        terminal::out(&format!("\n{settings}{predicted}"))?;
     }
-    can_run(&absent)
+    can_run
 }
 
 /// A line for each size of the plan: how long it takes, and by which rules it was scaled.
@@ -70,7 +81,7 @@ fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, ExitError> {
     for (name, size) in plan.sizes.iter().filter(|_| plan.report.size.is_none()) {
         let overrides: Vec<_> =
             [("size".to_owned(), name.clone())].into_iter().chain(args.changes.overrides()).collect();
-        let sized = estimate(&plan_source::plan(&args.source, &overrides)?);
+        let sized = forecast::of(&plan_source::plan(&args.source, &overrides)?);
         lines.push((name.clone(), format!("about {}; {}", time::about(sized.duration), size.about)));
     }
     if lines.is_empty() {
@@ -79,20 +90,12 @@ fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, ExitError> {
     Ok(vec![Block::heading(3, "sizes (--size NAME)"), Block::Facts(lines)])
 }
 
-fn can_run(absent: &[Absent]) -> Result<(), ExitError> {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for Absent { variant, why } in absent {
-        match reasons.iter_mut().find(|(known, _)| known == why) {
-            Some((_, variants)) => variants.push(variant),
-            None => reasons.push((why, vec![variant])),
-        }
-    }
-    if reasons.is_empty() {
-        return Ok(());
-    }
-    let reasons = reasons.iter().map(|(why, variants)| format!("\n  {}: {why}", variants.join(", ")));
-    let head = "the plan cannot run here yet, and settings are predicted from names:";
-    Err(ExitError::server(head.to_owned() + &reasons.collect::<String>()))
+/// What `dbdyno run` would refuse before it begins, of this machine.
+fn foresee(plan: &Plan) -> Result<(), ExitError> {
+    host::event_loop()?;
+    host::foresee(plan, Path::new(DEFAULT_OUT))?;
+    limits::check(plan)?;
+    host::check_life(plan)
 }
 
 fn describe(plan: &Plan, configs: Vec<(String, String)>, estimate: &Estimate) -> Vec<Block> {

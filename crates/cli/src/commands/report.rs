@@ -24,7 +24,7 @@ pub(super) const LATEST: &str = "latest";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
     if args.format.as_deref() == Some(PARQUET) && !cfg!(feature = "parquet") {
-        return Err(ExitError::usage(dbdyno_plan::built_without("Parquet files", "parquet")));
+        return Err(ExitError::usage(dbdyno_plan::built_without(dbdyno_plan::BuildPart::PARQUET)));
     }
     if let [folder] = args.runs.as_slice()
         && let Some(site) = Site::of(folder).filter(|_| !is_run(folder))

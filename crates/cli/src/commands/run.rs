@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use dbdyno_analyse::margins_without_step;
-use dbdyno_plan::{On, Plan, estimate};
+use dbdyno_plan::{On, Plan};
 use dbdyno_provision::FAMILIES;
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
 use dbdyno_report::{ReportPart, TerminalOptions, run_html, run_openmetrics, run_terminal};
@@ -27,7 +27,7 @@ use crate::manifest::{manifest, tool};
 use crate::metrics::{Metrics, serve};
 use crate::progress::Progress;
 use crate::variants::{Prepared, prepare};
-use crate::{host, limits, parity, plan_source, power, signals, terminal, time};
+use crate::{forecast, host, limits, parity, plan_source, power, signals, sizes, terminal, time};
 use resume::{own_option_files, resume};
 pub(crate) use task::task;
 
@@ -88,7 +88,7 @@ fn on_fleet(
     let Ready { mut plan, writer, manifest, cells, before, clock, holds, .. } = ready;
     // Where tasks look for them.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
-    let progress = Progress::new(&estimate(&plan), &cells);
+    let progress = Progress::new(&forecast::of(&plan), &cells);
     let first = fleet::first_measured(writer.dir());
     let fleet = Fleet {
         plan: &plan,
@@ -122,7 +122,7 @@ fn conduct(
     refuse_links(&data_root)?;
     let server_cpus = host::server_cpus(&plan);
     host::pin_client(&plan)?;
-    let mut progress = Progress::new(&estimate(&plan), &cells);
+    let mut progress = Progress::new(&forecast::of(&plan), &cells);
     if let Some(metrics) = &metrics {
         metrics.name(&dir.file_name().unwrap_or_default().to_string_lossy(), &plan.name);
     }
@@ -230,6 +230,7 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let run = Run::open(dir)?;
     let findings = dbdyno_analyse::analyse(&run);
     power::remember(&run.manifest, &findings);
+    forecast::remember(&run);
     let options =
         TerminalOptions { part: ReportPart::Answer, run: dir.display().to_string(), ..terminal::options() };
     let shown = terminal::out(&run_terminal(&findings, &options)?);
@@ -275,6 +276,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     leftovers::name(&args.out, plan.host.data_dir.as_deref());
     host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
+    terminal::note(&format!("the plan takes {}", sizes::in_all(&forecast::of(&plan))));
     let holds = held(args, &plan, &variants, runtime)?;
     parity::before_a_run(&plan, &variants)?;
     let manifest = manifest(&plan, &variants, &args.out)?;

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use dbdyno_analyse::{Findings, StepRun, Validity};
-use dbdyno_plan::{CpuList, Plan, estimate};
+use dbdyno_plan::{CpuList, Plan};
 use dbdyno_provision::{Home, calling};
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, RunWriter};
 use dbdyno_workloads::plans::parse;
@@ -21,7 +21,7 @@ use crate::exit::ExitError;
 use crate::manifest::manifest;
 use crate::progress::Progress;
 use crate::variants::prepare;
-use crate::{host, limits, signals};
+use crate::{forecast, host, limits, signals};
 
 /// Drivers, named as their protocols are.
 const DRIVERS: [&str; 2] = ["mysql", "postgres"];
@@ -57,7 +57,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
     let writer = RunWriter::create(home.path(), &manifest)?;
     let dir = writer.dir().to_owned();
     host::pin_client(&plan)?;
-    let progress = Progress::new(&estimate(&plan), &manifest.order);
+    let progress = Progress::new(&forecast::of(&plan), &manifest.order);
     let data_root = dir.join("data");
     let mut conductor = Conductor {
         plan: &plan,

@@ -72,10 +72,37 @@ fn cannot_start(machine: &str, error: &dbdyno_provision::Error) -> ExitError {
     ExitError::machine(format!("cannot start a task on {machine}: {error}"))
 }
 
-/// dbdyno itself, which tasks and agents are.
+/// dbdyno itself, which tasks and agents are: the file that it was started from, or what the kernel
+/// still has of it where that file was replaced or removed meanwhile. The second is a name on this
+/// machine only.
 pub(crate) fn this_program() -> Result<PathBuf, ExitError> {
     let cannot = |error| ExitError::machine(format!("cannot find dbdyno itself: {error}"));
-    std::env::current_exe().map_err(cannot)
+    let path = std::env::current_exe().map_err(cannot)?;
+    Ok(still_there(path).unwrap_or_else(running_program))
+}
+
+/// The content of the program that runs, whatever became of its file. Not `/proc/self`: others read
+/// it.
+pub(crate) fn running_program() -> PathBuf {
+    format!("/proc/{}/exe", std::process::id()).into()
+}
+
+/// The path that the kernel gives for a running program, unless its file was replaced or removed:
+/// then the kernel marks the path.
+fn still_there(path: PathBuf) -> Option<PathBuf> {
+    let is_marked = path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
+    (!is_marked || path.exists()).then_some(path)
+}
+
+/// dbdyno itself as other machines find it, on a filesystem that they share with this one.
+pub(crate) fn shared_program() -> Result<PathBuf, ExitError> {
+    let program = this_program()?;
+    if program != running_program() {
+        return Ok(program);
+    }
+    let what =
+        "the file of this dbdyno was replaced or removed while it runs, so other machines cannot start it";
+    Err(ExitError::machine(format!("{what}; start the run again")))
 }
 
 pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, ExitError> {

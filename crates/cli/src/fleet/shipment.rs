@@ -15,7 +15,7 @@ use dbdyno_provision::{calling, servers_dir};
 use dbdyno_record::Run;
 use sha2::{Digest, Sha256};
 
-use crate::engines::{ask_to_end, this_program};
+use crate::engines::{ask_to_end, running_program, this_program};
 use crate::exit::ExitError;
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
@@ -41,6 +41,8 @@ pub(super) struct Shipment(Vec<Archive>);
 struct Archive {
     folder: PathBuf,
     names: Vec<PathBuf>,
+    /// What else tar is told.
+    options: &'static [&'static str],
     hash: String,
     bytes: u64,
 }
@@ -48,9 +50,7 @@ struct Archive {
 impl Shipment {
     /// dbdyno itself, the files that the plan names, its servers.
     fn of(plan: &mut Plan) -> Result<Self, ExitError> {
-        let program = this_program()?;
-        let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
-        let mut all = vec![Archive::of(folder, vec![program.file_name().unwrap_or_default().into()])?];
+        let mut all = vec![Archive::of_program(&running_program())?];
         let below_root = |path: PathBuf| path.strip_prefix("/").map_or(path.clone(), Path::to_path_buf);
         all.push(Archive::of("/".into(), named(plan).into_iter().map(below_root).collect())?);
         for name in servers(plan) {
@@ -131,7 +131,10 @@ impl Fleet<'_> {
         let run = std::path::absolute(self.writer.dir()).unwrap_or(self.writer.dir().to_owned());
         let record = Run::outline(&run)?;
         let mut plan = dbdyno_workloads::plans::parse(&record.manifest.plan_toml, "the run's plan")?;
-        let mut needed = BTreeSet::from([run.join(FOLDER), this_program()?]);
+        let program = this_program()?;
+        // Of a program whose file was replaced no machine has a copy.
+        let is_replaced = program == running_program();
+        let mut needed = BTreeSet::from([run.join(FOLDER), program]);
         needed.extend(named(&mut plan));
         needed.extend(servers(&plan).into_iter().map(|name| servers_dir().join(name)));
         let mut words = ["sh", "-c", HAS_ALL, "dbdyno"].map(str::to_owned).to_vec();
@@ -150,7 +153,7 @@ impl Fleet<'_> {
         }
         for (machine, mut child) in machines.iter_mut().zip(asked) {
             match child.try_wait() {
-                Ok(Some(status)) => machine.lacks_files = !status.success(),
+                Ok(Some(status)) => machine.lacks_files = is_replaced || !status.success(),
                 // A task with files that the machine has already runs too; one without does not.
                 _ => {
                     machine.lacks_files = true;
@@ -190,12 +193,27 @@ fn own_files(dir: &Path) -> io::Result<Archive> {
     let names = std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| PathBuf::from(entry.file_name())));
     let mut names = names.collect::<io::Result<Vec<_>>>()?;
     names.retain(|name| LEFT_OUT.iter().all(|left_out| name != Path::new(left_out)));
-    Ok(Archive { folder: dir.to_owned(), names, hash: String::new(), bytes: 0 })
+    Ok(Archive { folder: dir.to_owned(), names, options: &[], hash: String::new(), bytes: 0 })
 }
 
 impl Archive {
     fn of(folder: PathBuf, names: Vec<PathBuf>) -> Result<Self, ExitError> {
-        let mut archive = Self { folder, names, hash: String::new(), bytes: 0 };
+        Self::with_options(folder, names, &[])
+    }
+
+    /// dbdyno, by the kernel's link to the program that runs: its file may have been replaced.
+    fn of_program(link: &Path) -> Result<Self, ExitError> {
+        let folder = link.parent().unwrap_or(Path::new("/")).to_owned();
+        let names = vec![link.file_name().unwrap_or_default().into()];
+        Self::with_options(folder, names, &["--dereference", "--transform=s,^.*$,dbdyno,"])
+    }
+
+    fn with_options(
+        folder: PathBuf,
+        names: Vec<PathBuf>,
+        options: &'static [&'static str],
+    ) -> Result<Self, ExitError> {
+        let mut archive = Self { folder, names, options, hash: String::new(), bytes: 0 };
         let (mut hash, mut bytes) = (Sha256::new(), 0);
         let read = archive.read(|output| {
             let mut piece = vec![0; 1 << 16];
@@ -242,6 +260,7 @@ impl Archive {
     fn tar(&self) -> Command {
         let mut tar = calling("tar");
         tar.args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
+        tar.args(self.options);
         tar.arg("--directory").arg(&self.folder).args(["--files-from=/dev/null", "--"]).args(&self.names);
         tar.stdin(Stdio::null()).stdout(Stdio::piped());
         tar
@@ -269,6 +288,32 @@ mod tests {
         assert_ne!(hash("one"), hash("two"));
         assert!(Archive::of("/".into(), vec!["no/such/file".into()]).is_err());
         assert_eq!(Archive::of("/".into(), Vec::new()).unwrap().names, Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn a_program_whose_file_was_replaced_travels_as_it_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, kept) = (folder.path().join("sleep"), folder.path().join("kept"));
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        let mut running = Command::new(&program).arg("600").spawn().unwrap();
+        std::fs::remove_file(&program).unwrap();
+        std::fs::write(&program, "another one").unwrap();
+        let archive = Archive::of_program(Path::new(&format!("/proc/{}/exe", running.id())));
+        std::fs::create_dir(&kept).unwrap();
+        let unpacked = archive.map(|archive| {
+            archive.read(|output| {
+                let mut tar = calling("tar");
+                let tar = tar.args(["--extract", "--directory"]).arg(&kept).stdin(Stdio::piped());
+                let mut tar = tar.spawn()?;
+                tar.stdin.take().map_or(Ok(0), |mut input| io::copy(output, &mut input))?;
+                tar.wait().map(drop)
+            })
+        });
+        running.kill().unwrap();
+        running.wait().unwrap();
+        unpacked.unwrap().unwrap();
+        let same = std::fs::read(kept.join("dbdyno")).unwrap() == std::fs::read("/bin/sleep").unwrap();
+        assert!(same, "the content is that of the program that runs");
     }
 
     /// Files to travel, the folder `run`, and the machine's folder `cache`. The task's records are

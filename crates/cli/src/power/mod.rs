@@ -113,7 +113,7 @@ pub(crate) fn best_time(plan: &Plan, manifest: &Manifest, seconds: u64) -> Optio
     /// but the user knows.
     const RANGE: std::ops::RangeInclusive<f64> = 3.0..=120.0;
     let known = noise::of_host(manifest)?;
-    let estimate = dbdyno_plan::estimate(plan);
+    let estimate = crate::forecast::of(plan);
     let mut all: Vec<(f64, f64)> = Vec::new();
     for cell in &estimate.cells {
         let steps = plan.judged_steps(&cell.workload).len() as f64;

@@ -4,10 +4,8 @@
 use std::time::Duration;
 
 use super::CellEstimate;
-use crate::model::COPIED_BYTES_PER_SECOND;
-use crate::{
-    Cold, DataMode, Design, Needs, Plan, Speed, StepEstimate, StepOutline, WorkloadOptions, seconds,
-};
+use super::figures::ServerFigures;
+use crate::{Cold, DataMode, Design, Needs, Plan, StepEstimate, StepOutline, WorkloadOptions};
 
 /// What the data mode and the cold steps of `options` add to a cell, and what later blocks leave
 /// out. `loaded_bytes`: of a data directory after the load. `stays_up`: its server serves all
@@ -15,7 +13,7 @@ use crate::{
 pub(crate) fn by_data_mode(
     cell: &mut CellEstimate,
     options: &dyn WorkloadOptions,
-    speed: &Speed,
+    figures: &ServerFigures,
     loaded_bytes: u64,
     stays_up: bool,
 ) {
@@ -23,18 +21,20 @@ pub(crate) fn by_data_mode(
     let measured: Vec<StepOutline> = options.steps().into_iter().filter(|step| !step.loads).collect();
     let Some(StepOutline { name: first, .. }) = measured.first() else { return };
     let Needs { data: mode, cold, .. } = options.needs();
-    let restart_seconds = speed.restart_seconds;
+    let restarting = |times: u32| figures.time("server restarted", f64::from(times), 1);
     // Start, load, and the rest after it.
     let before: Vec<_> = cell.steps.iter().take_while(|step| step.name != *first).cloned().collect();
     if stays_up {
         cell.once = before.iter().map(|step| step.name.clone()).collect();
     }
-    let mut add = |name: &str, detail: &str, time| cell.steps.push(StepEstimate::new(name, detail, time));
+    let mut add = |name: &str, detail: &str, duration| {
+        cell.steps.push(StepEstimate { duration, ..StepEstimate::new(name, detail, Duration::ZERO) });
+    };
     if mode.uses_snapshot() {
         cell.once =
             before.iter().filter(|step| step.name != "prepare").map(|step| step.name.clone()).collect();
         cell.once.push("snapshot".to_owned());
-        add("snapshot", "taken once, with a stop and a start", seconds(restart_seconds));
+        add("snapshot", "taken once, with a stop and a start", restarting(1));
     }
     let again = later_groups(&measured);
     if mode == DataMode::Reset && again > 0 {
@@ -45,16 +45,16 @@ pub(crate) fn by_data_mode(
     let restarts = restarts(mode, &cold, &measured);
     if restarts > 0 {
         let detail = format!("{} a stop and a start", times(restarts));
-        add("restart", &detail, seconds(restart_seconds * f64::from(restarts)));
+        let colds = count(measured.iter().filter(|step| cold.holds(&step.name)));
+        let dropping = figures.time("caches dropped", f64::from(colds), 1);
+        add("restart", &detail, restarting(restarts).saturating_add(dropping));
     }
     let copies = copies(mode, &measured);
     if copies > 0 {
-        let each = loaded_bytes as f64 / COPIED_BYTES_PER_SECOND;
         let detail = format!("{} a copy of the loaded data", times(copies));
-        add("restore", &detail, seconds(each * f64::from(copies)));
+        let bytes = loaded_bytes as f64 * f64::from(copies);
+        add("restore", &detail, figures.time("byte copied", bytes, 1));
     }
-    cell.duration =
-        cell.steps.iter().map(|step| step.duration).fold(Duration::ZERO, Duration::saturating_add);
 }
 
 fn times(number: u32) -> String {

@@ -1,16 +1,32 @@
 //! Forecasts how long a plan takes and how much disk it needs.
 //!
-//! What a workload does is its own to forecast; all that is not its length is a guess from the
-//! assumed speeds of [`crate::Speed`].
+//! A workload says how long its steps are and what work they do. What the work takes is guessed: as
+//! finished runs have shown on this host, otherwise by the shipped [`figures`].
 
 mod data_mode;
+mod figures;
+mod past;
 
 use std::time::Duration;
 
 use data_mode::by_data_mode;
+use figures::ServerFigures;
+pub use past::{MeasuredCell, PastCell};
 
-use crate::model::assumed;
 use crate::{Design, Plan, StepEstimate, Variant, WorkloadOptions};
+
+/// What a forecast knows of the machine, and of runs that have ended on it.
+#[derive(Debug, Clone, Default)]
+pub struct Basis {
+    /// CPUs that servers may use where the plan names none; a few when it is not known.
+    pub cpus: Option<u32>,
+    /// Memory of the machine, for servers without a limit.
+    pub memory_bytes: Option<u64>,
+    pub past: Vec<PastCell>,
+}
+
+/// CPUs of a machine of which nothing is known.
+const USUAL_CPUS: u32 = 4;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
@@ -62,14 +78,19 @@ impl Estimate {
 }
 
 /// The forecast for a checked plan.
-pub fn estimate(plan: &Plan) -> Estimate {
+pub fn estimate(plan: &Plan, basis: &Basis) -> Estimate {
     let mut cells = Vec::new();
     let mut template_bytes = 0;
     let stays_up = plan.design == Design::Alternate;
     for variant in &plan.variants {
-        template_bytes += assumed(&variant.kind()).1.template_bytes;
+        let figures = || ServerFigures::new(variant, server_cpus(plan, basis));
+        template_bytes += figures().size().template_bytes;
         for (workload, options) in plan.workload.iter() {
-            cells.push(cell(variant, workload, options, stays_up));
+            let mut cell = cell(plan, basis, (variant, workload), options, figures());
+            past::correct(&mut cell.steps, &basis.past, (variant, workload), options);
+            cell.duration =
+                cell.steps.iter().map(|step| step.duration).fold(Duration::ZERO, Duration::saturating_add);
+            cells.push(cell);
         }
     }
     let block: Duration = cells.iter().map(|cell| cell.duration).sum();
@@ -106,17 +127,38 @@ pub fn estimate(plan: &Plan) -> Estimate {
     }
 }
 
-fn cell(variant: &Variant, workload: &str, options: &dyn WorkloadOptions, stays_up: bool) -> CellEstimate {
-    let (speed, size) = assumed(&variant.kind());
-    let forecast = options.estimate(&speed, &size);
+fn server_cpus(plan: &Plan, basis: &Basis) -> u32 {
+    let of_plan = plan.host.server_cpus.as_ref().and_then(|list| u32::try_from(list.0.len()).ok());
+    of_plan.or(basis.cpus).unwrap_or(USUAL_CPUS)
+}
+
+/// By the shipped figures.
+fn cell(
+    plan: &Plan,
+    basis: &Basis,
+    (variant, workload): (&Variant, &str),
+    options: &dyn WorkloadOptions,
+    figures: ServerFigures,
+) -> CellEstimate {
+    let forecast = options.estimate(&figures.size());
+    let memory = plan.server_memory(&variant.name).map(|limit| limit.0).or(basis.memory_bytes);
+    let data_bytes = forecast.loaded_bytes.saturating_sub(figures.size().log_bytes);
+    let figures = figures.with_data(data_bytes, memory);
     let mut cell = CellEstimate {
         variant: variant.name.clone(),
         workload: workload.to_owned(),
-        duration: forecast.steps.iter().map(|step| step.duration).sum(),
+        duration: Duration::ZERO,
         once: Vec::new(),
         disk_bytes: forecast.disk_bytes,
         steps: forecast.steps,
     };
-    by_data_mode(&mut cell, options, &speed, forecast.loaded_bytes, stays_up);
+    let outlines = options.steps();
+    for step in &mut cell.steps {
+        if outlines.iter().any(|outline| outline.name == step.name) {
+            *step = step.clone().and("step", 1.0, 1);
+        }
+        step.duration = figures.duration(step);
+    }
+    by_data_mode(&mut cell, options, &figures, forecast.loaded_bytes, plan.design == Design::Alternate);
     cell
 }

@@ -4,7 +4,6 @@
 mod client_wait;
 mod data;
 mod forecast;
-mod speed;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -17,9 +16,7 @@ use serde_json::json;
 pub(crate) use client_wait::spin_problem;
 pub use client_wait::{ClientWait, WaitChoice};
 pub use data::{Cold, DataMode, data_problem};
-pub use forecast::{Forecast, StepEstimate, seconds};
-pub(crate) use speed::{COPIED_BYTES_PER_SECOND, assumed};
-pub use speed::{Size, Speed};
+pub use forecast::{Forecast, Size, StepEstimate, Work, seconds};
 pub(crate) use workload::Named;
 pub use workload::{
     Kinds, Needs, StepOutline, Values, WorkloadKind, WorkloadOptions, Workloads, json_schema,

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::data::{Cold, DataMode};
-use super::forecast::Forecast;
-use super::speed::{Size, Speed};
+use super::forecast::{Forecast, Size};
 use super::{Mistake, Plan};
 use crate::{Table, TableError};
 
@@ -53,8 +52,9 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
 
     fn steps(&self) -> Vec<StepOutline>;
 
-    /// How long the steps take and how much disk they need on a kind of server.
-    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast;
+    /// How long the steps are, the work that they do, and how much disk they need on a kind of
+    /// server.
+    fn estimate(&self, size: &Size) -> Forecast;
 }
 
 /// Options of any type as records keep them.

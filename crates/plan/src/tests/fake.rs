@@ -1,11 +1,13 @@
 //! A workload that does nothing, for tests of what is around workloads.
 
+use std::time::Duration;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Error, Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, Table, TableError, WorkloadKind,
+    Error, Forecast, Mistake, Needs, Plan, Size, StepEstimate, StepOutline, Table, TableError, WorkloadKind,
     WorkloadOptions,
 };
 
@@ -47,11 +49,17 @@ impl WorkloadOptions for Fake {
     }
 
     fn steps(&self) -> Vec<StepOutline> {
-        Vec::new()
+        StepOutline::of_names(vec!["load".to_owned(), "test".to_owned()], 1)
     }
 
-    fn estimate(&self, _: &Speed, _: &Size) -> Forecast {
-        Forecast { steps: Vec::new(), disk_bytes: 0, loaded_bytes: 0 }
+    fn estimate(&self, _: &Size) -> Forecast {
+        let rows = self.rows.unwrap_or(1) as f64;
+        let steps = vec![
+            StepEstimate::of_work("prepare", "server", "server started", 1.0),
+            StepEstimate::of_work("load", "rows", "oltp row loaded", rows),
+            StepEstimate::new("test", "2 s", Duration::from_secs(2)),
+        ];
+        Forecast { steps, disk_bytes: 0, loaded_bytes: 0 }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
 
 use crate::dbt3::estimate;
 use crate::dbt3::options::{Dbt3, Part};
@@ -45,8 +45,8 @@ impl WorkloadOptions for Dbt3 {
         StepOutline::of_names(names(self), LOAD_STEPS)
     }
 
-    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        estimate::estimate(self, speed, size)
+    fn estimate(&self, size: &Size) -> Forecast {
+        estimate::estimate(self, size)
     }
 }
 

@@ -44,7 +44,7 @@ with_defaults! {
     pub struct Dbt3 {
         /// 1 is about 1 GB of rows, and 6 million of them in the largest table. Below 0.01 the
         /// original's rows have keys twice.
-        #[schemars(range(min = 0.01, max = 1000.0))]
+        #[schemars(range(min = 0.01, max = 1000.0), extend("x-size" = true))]
         pub scale_factor: f64 = 1.0,
         /// What runs after the load, in this order.
         #[schemars(extend("uniqueItems" = true))]

@@ -1,7 +1,7 @@
 //! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
 //! a forecast.
 
-use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
 
 use crate::insert_benchmark::estimate;
 use crate::insert_benchmark::options::InsertBenchmark;
@@ -59,8 +59,8 @@ impl WorkloadOptions for InsertBenchmark {
         StepOutline::of_names(self.step_names(), Self::LOAD_STEPS)
     }
 
-    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        estimate::estimate(self, speed, size)
+    fn estimate(&self, size: &Size) -> Forecast {
+        estimate::estimate(self, size)
     }
 }
 

@@ -1,104 +1,96 @@
 //! Forecasts the Insert Benchmark. Exact: the length of read-write steps (as long as the server
-//! keeps the rate) and the settle pause. All else is guessed from assumed speeds, for data that
-//! fits in memory; with data that does not, l.i1 and l.i2 take longer.
+//! keeps the rate) and the settle pause. All else is guessed from figures of data that fit in
+//! memory; with data that do not, l.i1 and l.i2 take longer.
 
 use std::time::Duration;
 
-use dbdyno_plan::{Forecast, Size, Speed, StepEstimate, grouped, numbered, seconds};
+use dbdyno_plan::{Forecast, Size, StepEstimate, grouped, numbered};
 
 use crate::insert_benchmark::options::InsertBenchmark;
 use crate::options::Verify;
 
-pub(crate) fn estimate(benchmark: &InsertBenchmark, speed: &Speed, size: &Size) -> Forecast {
+pub(crate) fn estimate(benchmark: &InsertBenchmark, size: &Size) -> Forecast {
     let load_only = InsertBenchmark { write_rows: 0, rates: Vec::new(), ..benchmark.clone() };
+    let loaded_bytes = disk_bytes(&load_only, size);
     Forecast {
-        steps: OnServer { benchmark, speed }.steps(),
+        steps: steps(benchmark, loaded_bytes.saturating_sub(size.log_bytes)),
         disk_bytes: disk_bytes(benchmark, size),
-        loaded_bytes: disk_bytes(&load_only, size),
+        loaded_bytes,
     }
 }
 
-struct OnServer<'a> {
-    benchmark: &'a InsertBenchmark,
-    speed: &'a Speed,
+fn steps(benchmark: &InsertBenchmark, data_bytes: u64) -> Vec<StepEstimate> {
+    let (write_1, write_2) = benchmark.write_split();
+    let commit = &benchmark.rows_per_commit;
+    let mut steps = vec![StepEstimate::of_work("prepare", "server and tables", "server started", 1.0)];
+    steps.push(load(benchmark));
+    steps.push(index(benchmark));
+    steps.push(write(benchmark, "l.i1", write_1, commit.write_1));
+    steps.push(write(benchmark, "l.i2", write_2, commit.write_2));
+    steps.extend(benchmark.settling().estimate("after l.i2", benchmark.original_wait(), data_bytes));
+    for (name, rate) in
+        benchmark.rates.iter().flat_map(|rate| [(format!("qr{rate}"), rate), (format!("qp{rate}"), rate)])
+    {
+        let both = if benchmark.deletes { "inserts and deletes" } else { "inserts" };
+        let length = benchmark.read_write_time;
+        steps.push(StepEstimate::new(&name, &format!("{length} at {rate} {both}/s a client"), length.0));
+    }
+    steps.extend(verify(benchmark));
+    steps
 }
 
-impl OnServer<'_> {
-    fn steps(&self) -> Vec<StepEstimate> {
-        let benchmark = self.benchmark;
-        let (write_1, write_2) = benchmark.write_split();
-        let commit = &benchmark.rows_per_commit;
-        let mut steps =
-            vec![StepEstimate::new("prepare", "server and tables", seconds(self.speed.prepare_seconds))];
-        steps.push(self.load());
-        steps.push(self.index());
-        steps.push(self.write("l.i1", write_1, commit.write_1));
-        steps.push(self.write("l.i2", write_2, commit.write_2));
-        steps.extend(benchmark.settling().estimate("after l.i2", benchmark.original_wait()));
-        for (name, rate) in
-            benchmark.rates.iter().flat_map(|rate| [(format!("qr{rate}"), rate), (format!("qp{rate}"), rate)])
-        {
-            let both = if benchmark.deletes { "inserts and deletes" } else { "inserts" };
-            let length = benchmark.read_write_time;
-            steps.push(StepEstimate::new(&name, &format!("{length} at {rate} {both}/s a client"), length.0));
-        }
-        steps.extend(self.verify());
-        steps
-    }
-
-    fn load(&self) -> StepEstimate {
-        let per_client = rows_us(self.benchmark.load_rows, self.speed.load_row_us)
-            + self.commits_us(self.benchmark.load_rows, self.benchmark.rows_per_commit.load);
-        let detail = format!("{} rows", grouped(self.benchmark.loaded_rows()));
-        StepEstimate::new("l.i0", &detail, self.all_clients(per_client))
-    }
-
-    fn index(&self) -> StepEstimate {
-        let indexes = self.benchmark.secondary_indexes;
-        let per_client = rows_us(self.benchmark.load_rows, self.speed.index_row_us) * f64::from(indexes);
-        let rows = grouped(self.benchmark.loaded_rows());
-        StepEstimate::new("l.x", &format!("{indexes} indexes on {rows} rows"), self.all_clients(per_client))
-    }
-
-    /// A write step: each row goes into the table and its indexes, and with deletes another one
-    /// leaves them.
-    fn write(&self, name: &str, rows: u64, rows_per_commit: u32) -> StepEstimate {
-        let entries = f64::from(1 + self.benchmark.secondary_indexes);
-        let one_way =
-            rows_us(rows, self.speed.write_entry_us * entries) + self.commits_us(rows, rows_per_commit);
-        // The two connections of a client work side by side where the server lets them.
-        let ways = if self.benchmark.deletes && self.speed.is_one_writer { 2.0 } else { 1.0 };
-        let all = grouped(rows.saturating_mul(self.benchmark.clients.into()));
-        let out = if self.benchmark.deletes { " in, as many out" } else { "" };
-        StepEstimate::new(name, &format!("{all} rows{out}"), self.all_clients(one_way * ways))
-    }
-
-    fn verify(&self) -> Option<StepEstimate> {
-        let times = match self.benchmark.verify {
-            Verify::EachStep => self.benchmark.step_names().len(),
-            Verify::End => 1,
-            Verify::Off => return None,
-        };
-        let once = rows_us(self.benchmark.load_rows, self.speed.verify_row_us);
-        let checks = numbered(times as u64, "check");
-        let detail = format!("{checks} of {} rows", grouped(self.benchmark.loaded_rows()));
-        Some(StepEstimate::new("verify", &detail, self.all_clients(once * times as f64)))
-    }
-
-    fn commits_us(&self, rows: u64, rows_per_commit: u32) -> f64 {
-        rows.div_ceil(rows_per_commit.max(1).into()) as f64 * self.speed.commit_us
-    }
-
-    /// The time for all clients, when one of them alone needs `client_us`.
-    fn all_clients(&self, client_us: f64) -> Duration {
-        let clients = self.benchmark.clients;
-        let rounds = f64::from(clients) / f64::from(clients.min(self.speed.parallel_clients).max(1));
-        seconds(client_us * rounds / 1e6)
-    }
+fn load(benchmark: &InsertBenchmark) -> StepEstimate {
+    let (rows, clients) = (benchmark.loaded_rows(), benchmark.clients);
+    let commits = all_clients(benchmark, commits(benchmark.load_rows, benchmark.rows_per_commit.load));
+    StepEstimate::new("l.i0", &format!("{} rows", grouped(rows)), Duration::ZERO)
+        .and("insert-benchmark row loaded", rows as f64, clients)
+        .and("commit", commits, clients)
 }
 
-fn rows_us(rows: u64, row_us: f64) -> f64 {
-    rows as f64 * row_us
+fn index(benchmark: &InsertBenchmark) -> StepEstimate {
+    let (rows, indexes) = (benchmark.loaded_rows(), benchmark.secondary_indexes);
+    let detail = format!("{indexes} indexes on {} rows", grouped(rows));
+    let entries = rows as f64 * f64::from(indexes);
+    StepEstimate::new("l.x", &detail, Duration::ZERO).and(
+        "insert-benchmark row indexed",
+        entries,
+        benchmark.clients,
+    )
+}
+
+/// A write step: each row goes into the table and its indexes, and with deletes another one leaves
+/// them, on a connection of its own.
+fn write(benchmark: &InsertBenchmark, name: &str, rows: u64, rows_per_commit: u32) -> StepEstimate {
+    let ways = if benchmark.deletes { 2 } else { 1 };
+    let times = f64::from(ways);
+    let connections = benchmark.clients.saturating_mul(ways);
+    let entries = all_clients(benchmark, rows as f64) * f64::from(1 + benchmark.secondary_indexes);
+    let commits = all_clients(benchmark, commits(rows, rows_per_commit));
+    let all = grouped(rows.saturating_mul(benchmark.clients.into()));
+    let out = if benchmark.deletes { " in, as many out" } else { "" };
+    StepEstimate::new(name, &format!("{all} rows{out}"), Duration::ZERO)
+        .and("insert-benchmark entry written", entries * times, connections)
+        .and("commit", commits * times, connections)
+}
+
+fn verify(benchmark: &InsertBenchmark) -> Option<StepEstimate> {
+    let times = match benchmark.verify {
+        Verify::EachStep => benchmark.step_names().len(),
+        Verify::End => 1,
+        Verify::Off => return None,
+    };
+    let (checks, rows) = (numbered(times as u64, "check"), benchmark.loaded_rows());
+    let detail = format!("{checks} of {} rows", grouped(rows));
+    let rows = rows as f64 * times as f64;
+    Some(StepEstimate::of_work("verify", &detail, "insert-benchmark row checked", rows))
+}
+
+fn commits(rows: u64, rows_per_commit: u32) -> f64 {
+    rows.div_ceil(rows_per_commit.max(1).into()) as f64
+}
+
+fn all_clients(benchmark: &InsertBenchmark, of_client: f64) -> f64 {
+    of_client * f64::from(benchmark.clients)
 }
 
 /// Bytes of the data directory at its largest: after the index build with its sort files, or at the

@@ -19,10 +19,10 @@ with_defaults! {
         #[schemars(range(min = 1, max = 4_096), extend("x-asked" = true))]
         pub clients: u32 = 1,
         /// Rows that l.i0 loads into each table.
-        #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
+        #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64), extend("x-size" = true))]
         pub load_rows: u64 = 10_000_000,
         /// Rows that l.i1 (80 %) and l.i2 (20 %) insert, and delete, in each table.
-        #[schemars(range(min = 0, max = 1_125_899_906_842_624_u64))]
+        #[schemars(range(min = 0, max = 1_125_899_906_842_624_u64), extend("x-size" = true))]
         pub write_rows: u64 = 20_000_000,
         /// Length of each read-write step.
         #[schemars(extend("x-step-time" = true))]

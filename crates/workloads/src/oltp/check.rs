@@ -1,7 +1,7 @@
 //! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
 //! a forecast.
 
-use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, WorkloadOptions, data_problem};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
 
 use crate::oltp::check_tables::tables_problem;
 use crate::oltp::estimate::{self, ROW_BYTES};
@@ -68,8 +68,8 @@ impl WorkloadOptions for Oltp {
         steps
     }
 
-    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        estimate::estimate(self, speed, size)
+    fn estimate(&self, size: &Size) -> Forecast {
+        estimate::estimate(self, size)
     }
 }
 

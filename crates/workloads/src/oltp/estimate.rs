@@ -1,17 +1,16 @@
-//! Forecasts the classic OLTP workload. Exact: the length of its tests. All else is guessed from
-//! assumed speeds.
+//! Forecasts the classic OLTP workload. Exact: the length of its tests. All else is guessed.
 
 use std::time::Duration;
 
-use dbdyno_plan::{Forecast, PlanDuration, Size, Speed, StepEstimate, grouped, numbered, seconds};
+use dbdyno_plan::{Forecast, PlanDuration, Size, StepEstimate, grouped, numbered, seconds};
 
 use crate::oltp::options::{LoadMethod, Oltp};
 use crate::options::Verify;
 
-/// What a row of 200 bytes costs more than a row of the Insert Benchmark, whose cost is assumed.
-pub(crate) const ROW_FACTOR: f64 = 2.0;
-/// What a row costs that the database streams in, compared with one of a multi-row INSERT.
-const STREAM_FACTOR: f64 = 0.6;
+/// Figures that other workloads on such tables have too.
+pub(crate) const ROW_LOADED: &str = "oltp row loaded";
+pub(crate) const ROW_READ: &str = "oltp row read";
+pub(crate) const OPERATION: &str = "operation";
 /// Bytes of a row's columns: two whole numbers, 120 and 60 characters.
 const COLUMN_BYTES: f64 = 188.0;
 /// What storage engines add to a row, with space left free in pages.
@@ -20,46 +19,48 @@ const PAGE_FACTOR: f64 = 1.25;
 const INDEX_BYTES: f64 = 20.0;
 /// Bytes of a row with its index in InnoDB's files, measured.
 pub(crate) const ROW_BYTES: u64 = 220;
-/// Operations that a connection is taken to do a second, for steps that end with their operations.
-pub(crate) const OPERATIONS_PER_SECOND: f64 = 2_000.0;
-/// Rows that tests are taken to write a second, for redo and binary logs.
+/// Rows that tests are taken to write a second, for redo and binary logs, and that an operation
+/// writes.
 const WRITES_PER_SECOND: f64 = 20_000.0;
+const WRITES_PER_OPERATION: f64 = 10.0;
 
-pub(crate) fn estimate(oltp: &Oltp, speed: &Speed, size: &Size) -> Forecast {
+pub(crate) fn estimate(oltp: &Oltp, size: &Size) -> Forecast {
+    let loaded_bytes = table_bytes(oltp, size, Duration::ZERO);
     Forecast {
-        steps: steps(oltp, speed),
+        steps: steps(oltp, loaded_bytes.saturating_sub(size.log_bytes)),
         disk_bytes: disk_bytes(oltp, size),
-        loaded_bytes: table_bytes(oltp, size, Duration::ZERO),
+        loaded_bytes,
     }
 }
 
 /// Start, load and index.
-pub(crate) fn table_steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
+pub(crate) fn table_steps(oltp: &Oltp) -> Vec<StepEstimate> {
     let rows = oltp.loaded_rows();
-    let lanes = oltp.load_connections.min(speed.parallel_clients).max(1);
-    let all = |row_us: f64, lanes: u32| seconds(rows as f64 * row_us / f64::from(lanes) / 1e6);
+    let connections = oltp.load_connections;
     let detail = format!("{} rows", grouped(rows));
-    let mut steps = vec![StepEstimate::new("prepare", "server and tables", seconds(speed.prepare_seconds))];
+    let rows = rows as f64;
+    let mut steps = vec![StepEstimate::of_work("prepare", "server and tables", "server started", 1.0)];
     if !oltp.use_existing {
-        let row_us = match oltp.load_method {
-            LoadMethod::Insert => speed.load_row_us * ROW_FACTOR,
-            LoadMethod::Stream => speed.load_row_us * ROW_FACTOR * STREAM_FACTOR,
+        let figure = match oltp.load_method {
+            LoadMethod::Insert => ROW_LOADED,
+            LoadMethod::Stream => "oltp row streamed",
         };
-        let kept_up = if oltp.index_before_load { speed.write_entry_us } else { 0.0 };
-        steps.push(StepEstimate::new("load", &detail, all(row_us + kept_up, lanes)));
+        let kept = if oltp.index_before_load { rows } else { 0.0 };
+        let load = StepEstimate::new("load", &detail, Duration::ZERO);
+        steps.push(load.and(figure, rows, connections).and("oltp row kept indexed", kept, connections));
         if oltp.has_index_step() {
             // A table's index is built by one connection.
-            let length = all(speed.index_row_us, lanes.min(oltp.tables));
-            steps.push(StepEstimate::new("index", &format!("1 index on {detail}"), length));
+            let index = StepEstimate::new("index", &format!("1 index on {detail}"), Duration::ZERO);
+            steps.push(index.and("oltp row indexed", rows, connections.min(oltp.tables)));
         }
     }
     steps
 }
 
-fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
-    let mut steps = table_steps(oltp, speed);
+fn steps(oltp: &Oltp, data_bytes: u64) -> Vec<StepEstimate> {
+    let mut steps = table_steps(oltp);
     if !oltp.use_existing {
-        steps.extend(oltp.settling().estimate("after the load", Duration::ZERO));
+        steps.extend(oltp.settling().estimate("after the load", Duration::ZERO, data_bytes));
     }
     for (test, connections, rate) in oltp.test_steps() {
         let name = Oltp::step_name(test, connections, rate);
@@ -68,14 +69,17 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
             || with_warm_up(oltp.warmup_length(), oltp.time.0),
             |events| format!("{} operations", grouped(events)),
         );
-        steps.push(StepEstimate::new(
-            &name,
-            &format!("{what} on {}{at}", numbered(connections, "connection")),
-            length(oltp, connections),
-        ));
+        let detail = format!("{what} on {}{at}", numbered(connections, "connection"));
+        steps.push(match oltp.length() {
+            Some(length) => StepEstimate::new(&name, &detail, length),
+            None => {
+                let operations = oltp.events.unwrap_or(0) as f64;
+                StepEstimate::new(&name, &detail, Duration::ZERO).and(OPERATION, operations, connections)
+            }
+        });
     }
     let writing = oltp.test_steps().iter().filter(|(test, ..)| test.writes()).count();
-    steps.extend(checks(oltp.verify, writing, oltp.loaded_rows(), speed));
+    steps.extend(checks(oltp.verify, writing, oltp.loaded_rows()));
     steps
 }
 
@@ -89,29 +93,28 @@ pub(crate) fn with_warm_up(warm_up: Duration, length: Duration) -> String {
     }
 }
 
-/// Of one step; guessed where it ends with its operations.
-fn length(oltp: &Oltp, connections: u32) -> Duration {
-    let guessed = || oltp.events.unwrap_or(0) as f64 / f64::from(connections.max(1)) / OPERATIONS_PER_SECOND;
-    oltp.length().unwrap_or_else(|| seconds(guessed()))
+/// How long a step writes, at the rate that tests are taken to write with.
+fn writing(oltp: &Oltp) -> Duration {
+    let of_operations = || oltp.events.unwrap_or(0) as f64 * WRITES_PER_OPERATION / WRITES_PER_SECOND;
+    oltp.length().unwrap_or_else(|| seconds(of_operations()))
 }
 
 /// Reading tables of `rows` rows after the steps that write.
-pub(crate) fn checks(verify: Verify, writing_steps: usize, rows: u64, speed: &Speed) -> Option<StepEstimate> {
+pub(crate) fn checks(verify: Verify, writing_steps: usize, rows: u64) -> Option<StepEstimate> {
     let checks = match verify {
         Verify::Off => return None,
         Verify::End => 1,
         // The first one reads what the load has made, or what is there.
         Verify::EachStep => 1 + writing_steps,
     };
-    let each = rows as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
     let detail = format!("{} of {} rows", numbered(checks, "check"), grouped(rows));
-    Some(StepEstimate::new("verify", &detail, seconds(each * checks as f64)))
+    Some(StepEstimate::of_work("verify", &detail, ROW_READ, rows as f64 * checks as f64))
 }
 
 fn disk_bytes(oltp: &Oltp, size: &Size) -> u64 {
-    let writing = oltp.test_steps().into_iter().filter(|(test, ..)| test.writes());
-    let lengths = writing.map(|(_, connections, _)| length(oltp, connections));
-    table_bytes(oltp, size, lengths.fold(Duration::ZERO, Duration::saturating_add))
+    let steps = oltp.test_steps().iter().filter(|(test, ..)| test.writes()).count();
+    let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+    table_bytes(oltp, size, writing(oltp).saturating_mul(steps))
 }
 
 /// Tables and logs, after `writing` of steps that write.
@@ -130,7 +133,7 @@ pub(crate) fn table_bytes(oltp: &Oltp, size: &Size, writing: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_plan::estimate;
+    use dbdyno_plan::{Basis, estimate};
 
     use crate::plans::parse;
 
@@ -143,15 +146,15 @@ mod tests {
             "test.toml",
         )
         .unwrap_or_else(|error| panic!("{error}"));
-        let estimate = estimate(&plan);
+        let estimate = estimate(&plan, &Basis::default());
         let line =
             |step: &super::StepEstimate| format!("{} | {} | {:.1?}\n", step.name, step.detail, step.duration);
         let table: String = estimate.cells[0].steps.iter().map(line).collect();
         insta::assert_snapshot!(table, @r"
-        prepare | server and tables | 8.0s
-        load | 1,000,000 rows | 2.0s
-        index | 1 index on 1,000,000 rows | 1.0s
-        settle | cleanup after the load, until quiet, 10m at most | 30.0s
+        prepare | server and tables | 3.5s
+        load | 1,000,000 rows | 1.3s
+        index | 1 index on 1,000,000 rows | 1.1s
+        settle | cleanup after the load, until quiet, 10m at most | 17.8s
         point-select.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s
         point-select.c16.r500 | 2s warm-up and 10s on 16 connections at 500/s | 12.0s
         read-write.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s

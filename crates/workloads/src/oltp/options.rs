@@ -32,7 +32,7 @@ with_defaults! {
         #[schemars(range(min = 1, max = 10_000))]
         pub tables: u32 = 1,
         /// Rows of each table.
-        #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+        #[schemars(range(min = 1, max = 1_000_000_000_000_u64), extend("x-size" = true))]
         pub table_size: u64 = 10_000,
         /// Numbers of connections: a ladder, in its order.
         #[serde(deserialize_with = "ladder")]

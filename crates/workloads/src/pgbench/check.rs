@@ -4,24 +4,22 @@
 use std::time::Duration;
 
 use dbdyno_plan::{
-    Forecast, Mistake, Needs, Plan, Size, Speed, StepEstimate, StepOutline, WorkloadOptions, data_problem,
-    numbered, seconds,
+    Forecast, Mistake, Needs, Plan, Size, StepEstimate, StepOutline, WorkloadOptions, data_problem, numbered,
 };
 
 use super::builtin::ACCOUNTS;
 use super::options::{Pgbench, QueryMode};
 use super::variables::is_name_sign;
 use crate::oltp::check::{self, MOST_CONNECTIONS};
-use crate::oltp::estimate::OPERATIONS_PER_SECOND;
+use crate::oltp::estimate::OPERATION;
 use crate::options::{first_problem, range_problem};
 use crate::sql_checks;
 
 /// Letters of `init_steps`.
 const INIT_STEPS: &str = "dtgGvpf";
 
-/// Bytes of an account with its key, and accounts a second.
+/// Bytes of an account with its key.
 const ACCOUNT_BYTES: u64 = 150;
-const ACCOUNTS_PER_SECOND: f64 = 150_000.0;
 
 fn accounts(options: &Pgbench) -> u64 {
     ACCOUNTS * u64::from(options.scale)
@@ -58,22 +56,29 @@ impl WorkloadOptions for Pgbench {
         StepOutline::of_names(self.step_names(), usize::from(self.has_load()))
     }
 
-    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
-        let mut steps = vec![StepEstimate::new("prepare", "server", seconds(speed.prepare_seconds))];
+    fn estimate(&self, size: &Size) -> Forecast {
+        let mut steps = vec![StepEstimate::of_work("prepare", "server", "server started", 1.0)];
         let accounts = if self.has_load() { accounts(self) } else { 0 };
+        let loaded_bytes = accounts * ACCOUNT_BYTES;
         if self.has_load() {
             let detail = format!("{accounts} accounts");
-            steps.push(StepEstimate::new("load", &detail, seconds(accounts as f64 / ACCOUNTS_PER_SECOND)));
-            steps.extend(self.settling().estimate("after the load", Duration::ZERO));
+            let load = StepEstimate::of_work("load", &detail, "pgbench account loaded", accounts as f64);
+            steps.push(load);
+            steps.extend(self.settling().estimate("after the load", Duration::ZERO, loaded_bytes));
         }
         let names = self.step_names();
         let rungs = self.shared().rungs();
         for (name, (connections, _)) in names[usize::from(self.has_load())..].iter().zip(rungs) {
             let detail = format!("{} of {}", numbered(connections, "connection"), self.files.join(", "));
-            let guessed = self.transactions.unwrap_or(0) as f64 / OPERATIONS_PER_SECOND;
-            steps.push(StepEstimate::new(name, &detail, self.length().unwrap_or_else(|| seconds(guessed))));
+            steps.push(match self.length() {
+                Some(length) => StepEstimate::new(name, &detail, length),
+                // Each connection has so many.
+                None => {
+                    let all = self.transactions.unwrap_or(0) as f64 * f64::from(connections);
+                    StepEstimate::new(name, &detail, Duration::ZERO).and(OPERATION, all, connections)
+                }
+            });
         }
-        let loaded_bytes = accounts * ACCOUNT_BYTES;
         Forecast { steps, disk_bytes: size.log_bytes + loaded_bytes, loaded_bytes }
     }
 }

@@ -48,7 +48,7 @@ with_defaults! {
         /// times as often as with `@1`.
         pub files: Vec<String> = vec!["tpcb-like".to_owned()],
         /// Hundreds of thousands of accounts.
-        #[schemars(range(min = 1, max = 20_000_000))]
+        #[schemars(range(min = 1, max = 20_000_000), extend("x-size" = true))]
         pub scale: u32 = 1,
         /// How the tables are made, a letter for each part: d(rop), t(ables), g(enerate) or G (by
         /// the server), v(acuum), p(rimary keys), f(oreign keys). Nothing is made when it is empty.

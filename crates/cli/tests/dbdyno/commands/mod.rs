@@ -12,6 +12,7 @@ mod doctor;
 mod ending_programs;
 mod experiment;
 mod fleet;
+mod forecasts;
 mod full_disk;
 mod going_on;
 mod help;

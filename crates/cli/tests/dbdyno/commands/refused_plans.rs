@@ -110,3 +110,44 @@ fn a_report_is_not_written_into_a_file_whose_ending_is_of_no_format() {
     insta::assert_snapshot!(refused(&["history", run, "--plan", "nope"]), @r#"exit 2: error: no run is of a plan named "nope"; the plans of these runs: test"#);
     insta::assert_snapshot!(refused(&["history", run, "--plan", "test"]), @r#"exit 2: error: only one run is of the plan "test", and a history has two or more; the plans of these runs: test"#);
 }
+
+/// What `dbdyno plan` and `dbdyno run` say of `p.toml`, the same; `plan` shows the plan all the same.
+fn both_refuse(desk: &Desk) -> String {
+    let [plan, run] = ["plan", "run"].map(|command| desk.dbdyno(&[command, "p.toml"]));
+    assert!(plan.out.contains("\norder of cells\n"), "{}", plan.out);
+    assert_eq!((plan.code, &plan.err), (run.code, &run.err));
+    assert_eq!(run.out, "");
+    format!("exit {}: {}", run.code.unwrap_or(-1), desk.golden(run.err.trim_end()))
+}
+
+#[test]
+fn what_the_machine_lacks_is_refused_by_plan_too() {
+    let desk = Desk::new();
+    let with = |host: &str, options: &str| {
+        let text = plan(TWO_VARIANTS, options);
+        let (head, tail) = text.split_once("[[variant]]").unwrap();
+        desk.write("p.toml", &format!("{head}[host]\n{host}\n[[variant]]{tail}"));
+        both_refuse(&desk)
+    };
+    let cpus = with("client_cpus = \"1023\"", "");
+    assert!(
+        cpus.starts_with("exit 3: error: host.client_cpus names CPU 1023, which this process may not use"),
+        "{cpus}"
+    );
+    desk.write("file", "");
+    insta::assert_snapshot!(with("data_dir = \"file/below\"", ""), @"exit 3: error: cannot make folder FOLDER/file/below: Not a directory (os error 20); name another one with --out or host.data_dir");
+    let disk = with("", "load_rows = 100_000_000_000_000");
+    assert!(
+        disk.starts_with("exit 3: error: the plan needs about ") && disk.contains("plan fewer rows"),
+        "{disk}"
+    );
+}
+
+#[test]
+fn a_login_that_lacks_its_files_is_refused_by_plan_without_connecting() {
+    let desk = Desk::new();
+    let address =
+        "[[variant]]\nname = \"a\"\naddress = \"mysql://u@nowhere.invalid/d\"\noption_file = \"none.cnf\"\n";
+    desk.write("p.toml", &plan(address, ""));
+    insta::assert_snapshot!(both_refuse(&desk), @"exit 2: error: variant a: option file FOLDER/none.cnf: No such file or directory (os error 2)");
+}

@@ -51,7 +51,9 @@ fn words_of_other_tools_are_answered_with_ours() {
     let unknown = desk.dbdyno(&["run", "--server", "postgres-16", "--workload", "oltp"]);
     assert!(desk.refusal(&unknown).contains("near: pg-16."), "{}", unknown.err);
     for (workload, test) in [("oltp", "update-nonindex"), ("microbenchmarks", "update-non-index")] {
-        let ended = desk.dbdyno(&["plan", "--server", "sqlite", "--workload", workload, "--test", test]);
+        let rows = format!("workload.{workload}.table_size=1000");
+        let line = ["plan", "--server", "sqlite", "--workload", workload, "--test", test, "--set", &rows];
+        let ended = desk.dbdyno(&line);
         ended.expect_ok();
         let is_step = |line: &str| line.trim_start().starts_with("update-non");
         assert_eq!(ended.out.lines().filter(|line| is_step(line)).count(), 1, "{}", ended.out);
@@ -79,9 +81,8 @@ fn a_plan_whose_servers_are_not_here_is_shown_and_has_a_status_of_its_own() {
     let said = desk.golden(&ended.err);
     let said = said.split_once("; near: ").map_or(said.as_str(), |(said, _)| said);
     insta::assert_snapshot!(said, @r"
-    error: the plan cannot run here yet, and settings are predicted from names:
-      mysql-5.7.22: no server mysql-5.7.22 in FOLDER/servers; `dbdyno servers get mysql-5.7.22` gets it, as does `dbdyno run --get`
-      nonesuch: no server nonesuch in FOLDER/servers; `dbdyno servers list` shows all
+    error: variant mysql-5.7.22: no server mysql-5.7.22 in FOLDER/servers; `dbdyno servers get mysql-5.7.22` gets it, as does `dbdyno run --get`
+    variant nonesuch: no server nonesuch in FOLDER/servers; `dbdyno servers list` shows all
     ");
     assert_eq!(ended.code, Some(4));
     // Both have the same schedule, and its times say what they are made of.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{CellEstimate, estimate};
+use dbdyno_plan::CellEstimate;
 use dbdyno_workloads::plans::parse;
+
+use super::estimate::estimate;
 
 #[test]
 fn with_snapshots_the_load_counts_once_and_resets_count_each_time() {
@@ -48,7 +50,7 @@ fn microbenchmarks_settle_once_after_the_load_where_its_data_come_back() {
     );
     // The warm-up and the step after it share their data; three more begin on fresh ones.
     let load: Duration = each.steps[..4].iter().map(|step| step.duration).sum();
-    insta::assert_snapshot!(added(&reset), @"reset, 3 times fresh data, loaded again: 213.0s");
+    insta::assert_snapshot!(added(&reset), @"reset, 3 times fresh data, loaded again: 197.7s");
     assert_eq!(reset.steps.last().unwrap().duration, 3 * load);
     insta::assert_snapshot!(added(&restore), @r"
     snapshot, taken once, with a stop and a start: 2.0s
@@ -59,7 +61,7 @@ fn microbenchmarks_settle_once_after_the_load_where_its_data_come_back() {
     restart, 3 times a stop and a start: 6.0s
     restore, 4 times a copy of the loaded data: 8.1s
     ");
-    insta::assert_snapshot!(added(&with("restart\"\ncold = [\"point-query.pre\"]\n#")), @"restart, 5 times a stop and a start: 10.0s");
+    insta::assert_snapshot!(added(&with("restart\"\ncold = [\"point-query.pre\"]\n#")), @"restart, 5 times a stop and a start: 10.7s");
 }
 
 /// The parts after `verify`.

@@ -1,0 +1,74 @@
+//! Bench `forecast`: how near `dbdyno plan` comes to the time that a plan takes. The plans that
+//! follow published reports in their small size, by the shipped figures and by what the runs before
+//! have shown.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::Setting;
+use super::table::{Bound, Table};
+use crate::command::output;
+use crate::plan_run::{get, measured, servers_of};
+
+const PLANS: [&str; 7] = [
+    "binlog-sync-2x2",
+    "dbt3-2012",
+    "insert-benchmark-2024",
+    "microbenchmarks-2024",
+    "oltp-2012",
+    "sysbench-io-bound-2021",
+    "thread-pool-2012",
+];
+
+/// Forecast ÷ time, up or down: of each plan, and of all of them.
+const EACH: f64 = 1.5;
+const WHOLE: f64 = 1.2;
+
+/// Runs each plan once a round, each with nothing remembered of earlier runs at first.
+pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
+    for round in 1..=setting.rounds {
+        let mut whole = [0.0; 2];
+        for name in PLANS {
+            if !setting.wants(name) {
+                continue;
+            }
+            setting.note_round(round, name);
+            let plan = [&format!("@{name}"), "--size", "small"];
+            let servers = servers_of(&setting.dbdyno, &plan)?;
+            // The forecast of a plan that cannot run is refused.
+            get(&servers)?;
+            // What is learned of one plan would help the next one.
+            let state = tempfile::Builder::new().prefix("state-").tempdir_in(&setting.folder)?;
+            let shipped = forecast(setting, &plan, state.path())?;
+            let runs = setting.folder.join(format!("{name}-{round}"));
+            let took = took(setting, &measured(&setting.dbdyno, &plan, &runs, Some(state.path()))?)?;
+            let learned = forecast(setting, &plan, state.path())?;
+            table.add(name, "by the shipped figures, s", Bound::Factor(EACH), [shipped, took]);
+            table.add(name, "by this run, s", Bound::Factor(WHOLE), [learned, took]);
+            whole[0] += shipped;
+            whole[1] += took;
+        }
+        if setting.only.is_none() {
+            table.add("all of them", "by the shipped figures, s", Bound::Factor(WHOLE), whole);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Seconds that `dbdyno plan` says, with what `state` remembers of earlier runs.
+fn forecast(setting: &Setting, plan: &[&str], state: &Path) -> Result<f64> {
+    let mut command = Command::new(&setting.dbdyno);
+    command.arg("plan").args(plan).arg("--json").env("XDG_STATE_HOME", state);
+    let plan: Value = serde_json::from_str(&output(&mut command)?).context("the plan is not JSON")?;
+    plan["duration_seconds"].as_f64().context("the plan has no duration")
+}
+
+/// Seconds that a run took.
+fn took(setting: &Setting, run: &Path) -> Result<f64> {
+    let report = output(Command::new(&setting.dbdyno).arg("report").arg(run).args(["--format", "json"]))?;
+    let report: Value = serde_json::from_str(&report).context("the report is not JSON")?;
+    report["run"]["time"]["total_seconds"].as_f64().context("the run does not say how long it took")
+}
