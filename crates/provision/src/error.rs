@@ -110,6 +110,12 @@ pub enum Error {
     )]
     DatabaseNotOurs { database: String, statement: String },
 
+    #[error(
+        "every name leads to the only database of this server, {database}, which holds tables and is not marked as \
+         dbdyno's, so it is left alone; hand it over with: {statement}"
+    )]
+    OnlyDatabaseNotOurs { database: String, statement: String },
+
     #[error("{what}: {source}; make it yourself and hand it over with: {statement}")]
     CannotMakeDatabase { what: String, source: DbError, statement: String },
 

@@ -23,15 +23,22 @@ pub(super) async fn claim(options: &Options, database: &str) -> Result<Claim, Er
     let inside = options.clone().with_database(database);
     match PostgresSession::connect(&inside).await {
         Ok(mut session) => {
-            let claimed = there(&mut session, database).await;
+            let found = marked(&mut session, database).await;
             session.close().await;
-            claimed
+            match found? {
+                (true, _) => Ok(Claim::Ours),
+                (false, found) if found != database && is_only(options, &found).await => {
+                    only(&inside, &found).await
+                }
+                (false, _) => {
+                    let (database, statement) = (database.to_owned(), handed_over());
+                    Err(Error::DatabaseNotOurs { database, statement })
+                }
+            }
         }
         Err(error) if error.class == Class::Fatal && error.code == NO_DATABASE => {
             let outside = options.clone().with_database(MAINTENANCE);
-            run(&outside, &[create_sql(database)], database)
-                .await
-                .map_err(|error| with_way_on(error, database))?;
+            run(&outside, &[create_sql(database)], database).await.map_err(with_way_on)?;
             run(&inside, &[mark_sql(), note_sql()], database).await?;
             Ok(Claim::Created)
         }
@@ -39,38 +46,56 @@ pub(super) async fn claim(options: &Options, database: &str) -> Result<Claim, Er
     }
 }
 
-/// Claims the database that the session is in. That is another one than was named where a server has
-/// only one, which no one can add another to: what is not yet used may be dbdyno's.
-async fn there(session: &mut PostgresSession, database: &str) -> Result<Claim, Error> {
+/// Whether the database that the session is in has the mark, and its name: servers and poolers may
+/// lead to another one than was named.
+async fn marked(session: &mut PostgresSession, database: &str) -> Result<(bool, String), Error> {
     let looking = |source| refused("looking into database", database, source);
     let marked = session.rows(&marked_sql()).await.map_err(looking)?;
-    if first_i64(&marked).unwrap_or(0) > 0 {
-        return Ok(Claim::Ours);
+    let found = name(session).await.unwrap_or_else(|| database.to_owned());
+    Ok((first_i64(&marked).unwrap_or(0) > 0, found))
+}
+
+async fn name(session: &mut PostgresSession) -> Option<String> {
+    session.rows("SELECT current_database()").await.ok()?.into_iter().flatten().flatten().next()
+}
+
+/// A name that no database has.
+const NO_ONES: &str = "dbdyno_no_such_database";
+
+/// Whether every name leads to the database `found`: the server has only that one, and no other can
+/// be made.
+async fn is_only(options: &Options, found: &str) -> bool {
+    let Ok(mut session) = PostgresSession::connect(&options.clone().with_database(NO_ONES)).await else {
+        return false;
+    };
+    let other = name(&mut session).await;
+    session.close().await;
+    other.as_deref() == Some(found)
+}
+
+/// Marks the only database of a server if there is nothing in it.
+async fn only(inside: &Options, found: &str) -> Result<Claim, Error> {
+    let refused = |source| refused("looking into database", found, source);
+    let mut session = PostgresSession::connect(inside).await.map_err(refused)?;
+    let used = session.rows(USED).await;
+    session.close().await;
+    if first_i64(&used.map_err(refused)?) != Some(0) {
+        return Err(Error::OnlyDatabaseNotOurs { database: found.to_owned(), statement: handed_over() });
     }
-    let found = session.rows("SELECT current_database()").await.map_err(looking)?;
-    let found = found.into_iter().flatten().flatten().next().unwrap_or_default();
-    if found != database && first_i64(&session.rows(TABLES).await.map_err(looking)?) == Some(0) {
-        for sql in [mark_sql(), note_sql()] {
-            session
-                .query(sql.as_bytes())
-                .await
-                .map_err(|source| refused("marking database", &found, source))?;
-        }
-        return Ok(Claim::Only);
-    }
-    let found = if found.is_empty() { database.to_owned() } else { found };
-    let statement = format!("(connected to it) {}", mark_sql());
-    Err(Error::DatabaseNotOurs { database: found, statement })
+    run(inside, &[mark_sql(), note_sql()], found).await?;
+    Ok(Claim::Only)
+}
+
+fn handed_over() -> String {
+    format!("(connected to it) {}", mark_sql())
 }
 
 /// A server may have no such statement, or not give the right.
-fn with_way_on(error: Error, database: &str) -> Error {
+fn with_way_on(error: Error) -> Error {
     match error {
-        Error::Database { what, source } => Error::CannotMakeDatabase {
-            what,
-            source,
-            statement: format!("(connected to {database}) {}", mark_sql()),
-        },
+        Error::Database { what, source } => {
+            Error::CannotMakeDatabase { what, source, statement: handed_over() }
+        }
         other => other,
     }
 }
@@ -98,9 +123,9 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::DatabaseName { name: name.to_owned(), why })
 }
 
-/// Counts the tables of users, in all schemas.
-const TABLES: &str =
-    "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
+/// Counts tables, views and whatever else users have made.
+const USED: &str = "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+                    WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema'";
 
 fn marked_sql() -> String {
     format!(

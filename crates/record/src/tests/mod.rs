@@ -256,6 +256,8 @@ fn run_events() -> Vec<RunEvent> {
 fn cell_events() -> Vec<CellEvent> {
     let server = ServerInfo {
         product: "SQLite".into(),
+        speaks: None,
+        missing: BTreeMap::default(),
         version: "3.51.0".into(),
         version_text: "3.51.0 2026-01-01".into(),
         engine: None,

@@ -8,8 +8,9 @@ use std::process::{Child, Command, Stdio};
 use dbdyno_drivers::{Endpoint, Options, Target, mysql, postgres};
 use dbdyno_record::{Run, ServerInfo};
 
+use crate::servers::postgres::number;
 use crate::servers::shared::{self, POSTGRES};
-use crate::servers::watch::{ask, server_of};
+use crate::servers::watch::server_of;
 use crate::support::{Desk, Ended, faults, findings, wait_for};
 
 const TEXT_ONLY: &str = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\nprotocol = \"text\"\n\
@@ -147,7 +148,7 @@ fn the_only_database_of_a_server_is_left_alone_when_it_holds_tables() {
         dbdyno_drivers::Session::close(session).await;
     });
     let ended = ran(&desk, &(pglite.variant("lite", "postgres://postgres@127.0.0.1:PORT/bench") + TEXT_ONLY));
-    insta::assert_snapshot!(desk.refusal(&ended), @"");
+    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant lite: every name leads to the only database of this server, postgres, which holds tables and is not marked as dbdyno's, so it is left alone; hand it over with: (connected to it) CREATE TABLE dbdyno_mark (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)");
 }
 
 #[test]
@@ -173,9 +174,9 @@ fn a_server_that_imitates_mysql_is_asked_what_it_can_do() {
 #[ignore = "in cargo xtask test --all: PgBouncer of Debian"]
 fn postgresql_behind_a_pooler_is_not_recorded_as_postgresql() {
     let (desk, database) = (Desk::new(), shared::database());
-    ask(&POSTGRES.options(None), &[&format!("CREATE DATABASE {database}")]);
+    number(&POSTGRES.options(None), &format!("CREATE DATABASE {database}"));
     let mark = "CREATE TABLE dbdyno_mark (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)";
-    ask(&POSTGRES.options(Some(&database)), &[mark]);
+    number(&POSTGRES.options(Some(&database)), mark);
     let bouncer = Other::start(&desk, "pgbouncer", Other::postgres, |port| {
         let folder = POSTGRES.socket().parent().unwrap().display().to_string();
         let text = format!(
