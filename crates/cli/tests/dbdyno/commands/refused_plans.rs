@@ -123,20 +123,20 @@ fn both_refuse(desk: &Desk) -> String {
 #[test]
 fn what_the_machine_lacks_is_refused_by_plan_too() {
     let desk = Desk::new();
-    let with = |host: &str, options: &str| {
-        let text = plan(TWO_VARIANTS, options);
+    let with = |host: &str, rows: &str| {
+        let text = plan(TWO_VARIANTS, "").replace("load_rows = 2000", &format!("load_rows = {rows}"));
         let (head, tail) = text.split_once("[[variant]]").unwrap();
         desk.write("p.toml", &format!("{head}[host]\n{host}\n[[variant]]{tail}"));
         both_refuse(&desk)
     };
-    let cpus = with("client_cpus = \"1023\"", "");
+    let cpus = with("client_cpus = \"1023\"", "2000");
     assert!(
         cpus.starts_with("exit 3: error: host.client_cpus names CPU 1023, which this process may not use"),
         "{cpus}"
     );
     desk.write("file", "");
-    insta::assert_snapshot!(with("data_dir = \"file/below\"", ""), @"exit 3: error: cannot make folder FOLDER/file/below: Not a directory (os error 20); name another one with --out or host.data_dir");
-    let disk = with("", "load_rows = 100_000_000_000_000");
+    insta::assert_snapshot!(with("data_dir = \"file/below\"", "2000"), @"exit 3: error: cannot make folder FOLDER/file/below: Not a directory (os error 20); name another one with --out or host.data_dir");
+    let disk = with("", "100_000_000_000_000");
     assert!(
         disk.starts_with("exit 3: error: the plan needs about ") && disk.contains("plan fewer rows"),
         "{disk}"

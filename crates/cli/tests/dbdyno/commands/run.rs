@@ -18,7 +18,7 @@ fn two_blocks(desk: &Desk) -> PathBuf {
     let dir = desk.run_dir();
     assert!(ended.out.contains("wal against rollback: "), "{}", ended.out);
     assert!(ended.out.ends_with(&format!("report: runs/{}/report.html\n", name(&dir))), "{}", ended.out);
-    assert_eq!(ended.err.lines().count(), 1 + 4 * STEPS.len(), "a line a step:\n{}", ended.err);
+    assert_eq!(ended.err.lines().count(), 2 + 4 * STEPS.len(), "a line a step:\n{}", ended.err);
     dir
 }
 
