@@ -41,6 +41,7 @@ pub(super) fn comparison() -> Comparison {
             margin: 0.02,
             ratios: Vec::new(),
             target_missed: false,
+            undecided: None,
             zero_rates: None,
             is_fixed_rate: false,
             schedule_missed: false,
