@@ -61,8 +61,8 @@ pub use compare::forecast::{Forecast, fixed_blocks, forecast};
 pub use compare::groups::{in_published_order, unique};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
-pub use compare::undecided::LEAST_SECONDS;
 pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};
+pub use compare::undecided::LEAST_SECONDS;
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::{Lapse, RunValues};
@@ -73,15 +73,16 @@ pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use model::failure::words as failure_words;
 pub use model::{
     Agreement, Aspect, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CLOSE,
-    CONFIDENCE, Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, CostBreakdown, CostPart,
-    Debt, DebtLevel, Decided, DeviceSecond, Difference, Effect, Exclusion, ExclusionKind, ExecutedPlan,
-    Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings, GroupMemory, Inference,
-    KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio, MetricGroup, Notice,
-    Operator, Paired, PercentileRatio, PlanDifference, Prose, PublishedComparison, PublishedRow, Quantity,
-    Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen,
-    ServerEvent, ServerEventKind, Severity, Side, StallDifference, StallFigure, StatementPlans,
-    StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread, SweepVariant,
-    TimeBreakdown, Undecided, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
+    CONFIDENCE, Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite,
+    CostBreakdown, CostPart, Debt, DebtLevel, Decided, DeviceSecond, Difference, Effect, Exclusion,
+    ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings,
+    GroupMemory, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio,
+    MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference, Prose, PublishedComparison,
+    PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint,
+    SectionFindings, Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference, StallFigure,
+    StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread,
+    SweepVariant, TimeBreakdown, Undecided, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
+    ZeroRates,
 };
 pub use model::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,

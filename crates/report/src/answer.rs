@@ -29,8 +29,7 @@ pub(crate) fn answer(scope: Scope<'_>) -> Vec<Block> {
 
 /// Where no comparison has a second block.
 pub(crate) fn one_block(scope: Scope<'_>) -> Option<String> {
-    let is_one =
-        !scope.compared().is_empty() && scope.workload.most_ratio_blocks(&scope.run.base) == 1;
+    let is_one = !scope.compared().is_empty() && scope.workload.most_ratio_blocks(&scope.run.base) == 1;
     is_one.then(|| match scope.run.blocks_planned {
         0 | 1 => "One block: differences may be chance; use --blocks 5.".to_owned(),
         planned => format!("One block of {planned} was measured: differences may be chance."),

@@ -23,7 +23,9 @@ pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
     let mut blocks = vec![Block::section("Summary", "summary")];
     match &prose.summary {
         Some(text) => blocks.push(Block::Prose(text.clone())),
-        None => blocks.extend(drafted(&findings.run.base, findings.run.again.as_deref(), &findings.workloads)),
+        None => {
+            blocks.extend(drafted(&findings.run.base, findings.run.again.as_deref(), &findings.workloads))
+        }
     }
     blocks.extend(prose.machine.iter().map(|text| Block::Prose(format!("**Machine.** {text}"))));
     let mut facts: Vec<(String, String)> = Vec::new();

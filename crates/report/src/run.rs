@@ -138,8 +138,7 @@ fn doubts(findings: &Findings) -> Vec<Block> {
 /// `31 of 132 executions of steps (23 %) are invalid or failed: no figure here counts them.`
 fn mostly_invalid(findings: &Findings) -> Option<String> {
     let runs = || findings.variants_of_steps().flat_map(|(_, _, variant)| &variant.runs);
-    let is_bad =
-        |run: &&StepRun| matches!(run.validity, Validity::Invalid { .. } | Validity::Failed { .. });
+    let is_bad = |run: &&StepRun| matches!(run.validity, Validity::Invalid { .. } | Validity::Failed { .. });
     let (bad, all) = (runs().filter(is_bad).count(), runs().count());
     let share = bad as f64 / all.max(1) as f64;
     (share > MANY_INVALID).then(|| {

@@ -53,7 +53,8 @@ struct Part<'a> {
     all: usize,
 }
 
-/// `against a: slower in 9 of 10 writes (0.71 of its rate, 0.55 to 0.86); same in 3 steps.`
+/// `against a: slower in 9 of 10 writes (0.71 × a's rate in the geometric mean, 0.55 to 0.86); same
+/// in 3 steps.`
 fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<String> {
     let compared: Vec<Compared<'_>> = workload
         .judged_steps()
@@ -75,7 +76,8 @@ fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<Strin
     let (described, others) = large.split_at(large.len().min(DESCRIBED));
     let mut said: Vec<String> = described.iter().map(|part| part.text(base)).collect();
     let steps = |parts: &[Part<'_>]| parts.iter().map(|part| part.steps.len()).sum::<usize>();
-    let counted = |count: usize, text: &str| (count > 0).then(|| format!("{text} {}", numbered(count, "step")));
+    let counted =
+        |count: usize, text: &str| (count > 0).then(|| format!("{text} {}", numbered(count, "step")));
     said.extend(counted(steps(others), "decided as well in"));
     said.extend(counted(steps(&small), "decided, but within 5 %, in"));
     for (verdict, text) in [(Verdict::Same, "same in"), (Verdict::Undecided, "undecided in")] {
@@ -123,7 +125,7 @@ impl Part<'_> {
     fn text(&self, base: &str) -> String {
         let word = self.verdict.word();
         let names: Vec<&str> = self.steps.iter().map(|(step, ..)| step.name.as_str()).collect();
-        let whose = |of: &str| format!("{of} of {base}'s {}", self.figure());
+        let whose = |of: &str| format!("{of} × {base}'s {}", self.figure());
         let cause = self.cause().map_or_else(String::new, |cause| format!(", {cause}"));
         match self.steps.as_slice() {
             [(step, _, ratio)] => {
@@ -191,12 +193,20 @@ mod tests {
 
     #[test]
     fn decided_steps_are_summed_up_in_groups_and_others_are_counted() {
-        insta::assert_snapshot!(said(&fixture::with_blocks(3)), @"");
+        insta::assert_snapshot!(said(&fixture::with_blocks(3)), @r#"
+        *Drafted from the decided comparisons.*
+
+        * <b>&" against rollback: faster in l.i1, l.i2 and qp100 (3.18 × rollback's rate in the geometric mean, 1.30 to 9.87, most of it user CPU per operation, ×3.24 on the rate); slower in qr1000 (0.80 × rollback's rate, 95 % interval 0.784–0.816, most of it user CPU per operation, ×0.82 on the rate); same in 1 step; undecided in 3 steps.
+        "#);
     }
 
     #[test]
     fn one_block_decides_nothing() {
-        insta::assert_snapshot!(said(&fixture::findings()), @"");
+        insta::assert_snapshot!(said(&fixture::findings()), @r#"
+        *Drafted from the decided comparisons.*
+
+        * <b>&" against rollback: one block, so nothing is decided.
+        "#);
     }
 
     #[test]
@@ -228,6 +238,7 @@ mod tests {
             let parts = shares.map(|(cause, share)| part(cause, share)).to_vec();
             variant.cost_breakdown = Some(CostBreakdown { cpus: 2, parts });
             if let Some(relative) = &mut variant.relative {
+                // It took the CPU of the whole host.
                 relative.efficiency.cpu_o = Some(31.9);
             }
         }

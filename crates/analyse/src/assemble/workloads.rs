@@ -16,9 +16,7 @@ use crate::measure::hosts::client_has_own_cpus;
 use crate::measure::latency::pooled;
 use crate::metrics::fsyncs::syncs_of;
 use crate::model::runs::valid;
-use crate::model::{
-    Latency, Notice, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
-};
+use crate::model::{Latency, Notice, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings};
 use crate::readings::measured::Hosting;
 use crate::readings::rates::keeps_target;
 use crate::statistics::describe::median;

@@ -10,6 +10,7 @@ use crate::compare::undecided::{Subject, is_below_clock};
 use crate::compare::verdicts::{Known, verdict};
 use crate::compare::{changed, fixed_rate, zero_rate};
 use crate::error::Error;
+use crate::findings_against;
 use crate::model::runs::valid;
 use crate::model::{
     Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, Latency, Notice, Ratio, Side,
@@ -18,7 +19,6 @@ use crate::model::{
 use crate::notices::caches;
 use crate::parity::{ClassDifference, between};
 use crate::statistics::describe::{geometric_mean, group};
-use crate::findings_against;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareChoices {
@@ -253,8 +253,7 @@ fn judge(steps: &mut [&mut ComparedStep]) {
 fn with_word(found: ComparedStep, step: &StepFindings, [new, base]: [&VariantStep; 2]) -> ComparedStep {
     let zero_rates = found.zero_rates.clone().unwrap_or_default();
     let paced = if found.schedule_missed { Verdict::Missed } else { Verdict::Paced };
-    let ratio =
-        found.ratio.map(|value| Ratio { value, blocks: Vec::new(), bound: None, inference: None });
+    let ratio = found.ratio.map(|value| Ratio { value, blocks: Vec::new(), bound: None, inference: None });
     let (verdict, undecided) = verdict(&Known {
         subject: Subject { step, runs: &new.runs, base_runs: &base.runs, zero_rates: &zero_rates },
         by_ratio: found.verdict,

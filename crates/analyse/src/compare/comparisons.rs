@@ -89,9 +89,8 @@ impl Comparisons {
             }
         }
         // Intervals and power are most of the work of judging, and no comparison needs another.
-        let all = parallel::map(&places, |(_, step, pair)| {
-            against(step, *pair, (sources, &databases, &machines))
-        });
+        let all =
+            parallel::map(&places, |(_, step, pair)| against(step, *pair, (sources, &databases, &machines)));
         let mut entries: Vec<Entry<'_>> = places
             .into_iter()
             .zip(all)
@@ -230,10 +229,7 @@ impl Tested {
         found
     }
 
-    fn originals<'e, 'a>(
-        &self,
-        entries: &'e mut [Entry<'a>],
-    ) -> impl Iterator<Item = &'e mut Entry<'a>> {
+    fn originals<'e, 'a>(&self, entries: &'e mut [Entry<'a>]) -> impl Iterator<Item = &'e mut Entry<'a>> {
         let chosen = entries.iter_mut().enumerate().filter(|(at, _)| self.originals.contains(at));
         chosen.map(|(_, entry)| entry)
     }

@@ -84,9 +84,10 @@ fn said(base: &str, step: &StepFindings, found: &VariantStep) -> Option<(String,
 /// All comparisons of a run that any of its parts show.
 fn all_said(findings: &Findings) -> Vec<(String, Said)> {
     let own = findings.workloads.iter().map(|workload| (findings.run.base.as_str(), workload));
-    let of_sections = findings.sections.iter().flat_map(|section| {
-        section.workloads.iter().map(|workload| (section.base.as_str(), workload))
-    });
+    let of_sections = findings
+        .sections
+        .iter()
+        .flat_map(|section| section.workloads.iter().map(|workload| (section.base.as_str(), workload)));
     own.chain(of_sections)
         .flat_map(|(base, workload)| workload.judged_steps().map(move |step| (base, step)))
         .flat_map(|(base, step)| step.variants.iter().filter_map(move |found| said(base, step, found)))

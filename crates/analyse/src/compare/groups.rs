@@ -1,7 +1,7 @@
 //! Ratios summed up over groups of steps, as published tables of microbenchmarks do.
 
-use crate::compare::sweep::Rung;
 use crate::compare::comparisons::Rules;
+use crate::compare::sweep::Rung;
 use crate::model::{CONFIDENCE, GroupFindings, Ratio, StepFindings, Verdict, ZeroRates};
 use crate::statistics::Interval;
 use crate::statistics::describe::{self, mean};
@@ -64,9 +64,8 @@ fn group_findings<'a>(
     let mut ratios: Vec<(&StepFindings, &Ratio)> = Vec::new();
     let mut without = Vec::new();
     for step in members {
-        let found = step
-            .variant(variant)
-            .filter(|found| is_counted(step, variant, &found.zero_rates, found.verdict));
+        let found =
+            step.variant(variant).filter(|found| is_counted(step, variant, &found.zero_rates, found.verdict));
         match found.and_then(|found| found.ratio.as_ref()) {
             Some(ratio) => ratios.push((step, ratio)),
             None => without.push(step.name.clone()),

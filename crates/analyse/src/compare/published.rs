@@ -256,8 +256,7 @@ impl RunFigures<'_> {
         (base, variant): (&str, &str),
         figure: fn(&StepRun) -> Option<f64>,
     ) -> Option<Measured> {
-        let (base, new) =
-            (step.runs_of(self.names.get(base)?), step.runs_of(self.names.get(variant)?));
+        let (base, new) = (step.runs_of(self.names.get(base)?), step.runs_of(self.names.get(variant)?));
         let of_block = |run: &StepRun| {
             let base = valid(base).find(|base| base.block == run.block)?;
             let ratio = figure(run)? / figure(base)?;
@@ -303,8 +302,7 @@ impl RunFigures<'_> {
         };
         let values: Vec<f64> = blocks.first()?.iter().filter_map(of_block).collect();
         // The least and the greatest of a block are of other steps in each, and a spread has no side.
-        let estimate =
-            Estimate::of_mean(&values).filter(|_| matches!(statistic, "average" | "median"));
+        let estimate = Estimate::of_mean(&values).filter(|_| matches!(statistic, "average" | "median"));
         let interval = estimate.map(|estimate| estimate.interval(CONFIDENCE));
         Some(Measured { value: of_all(&ratios)?, interval, blocks: values.len() })
     }
@@ -508,13 +506,15 @@ mod tests {
         assert_eq!(of([0.7, 0.705, 0.695]), Agreement::Contradicts);
         // Its interval holds the published 0.50 and much else.
         assert_eq!(of([0.2, 0.5, 1.2]), Agreement::TooWide);
-        let measured = |value, low, high| {
-            Some(Measured { value, interval: Some(Interval { low, high }), blocks: 3 })
-        };
+        let measured =
+            |value, low, high| Some(Measured { value, interval: Some(Interval { low, high }), blocks: 3 });
         assert_eq!(agreement(1.33, measured(0.47, 0.133, 1.679)), Agreement::TooWide);
         assert_eq!(agreement(1.33, measured(1.30, 1.25, 1.36)), Agreement::Agrees);
         assert_eq!(agreement(1.33, measured(1.15, 1.10, 1.20)), Agreement::Contradicts);
-        assert_eq!(agreement(1.33, Some(Measured { value: 1.33, interval: None, blocks: 1 })), Agreement::TooWide);
+        assert_eq!(
+            agreement(1.33, Some(Measured { value: 1.33, interval: None, blocks: 1 })),
+            Agreement::TooWide
+        );
         assert_eq!(agreement(1.33, None), Agreement::NotMeasured);
     }
 
