@@ -39,6 +39,19 @@ const CANNOT_BE_TRIED: &str = "Cannot be tried here";
 /// All its steps ran, and none is valid.
 const INVALID: &str = "Invalid here";
 
+/// What the words in the tables mean, as the analysis uses them.
+const RULES: &str = "\
+* *Seen*: in more than half of the finding's steps the [comparison](../concepts/statistics.md) is \
+decided as the report says.
+* *Not seen*: it is decided against the report in as many steps, or more.
+* *Undecided*: neither.
+* *Invalid here*: its steps ran, and none is valid.
+* *Cannot be tried here*: the small size lacks the servers or settings.
+
+Of single figures, which are ratios: *agrees*: the whole measured 95 % interval is within 10 % of the \
+published one; *contradicts*: none of the interval is; *too wide to tell*: neither.
+";
+
 pub(crate) fn make(args: &Args) -> Result<()> {
     let dbdyno = built_dbdyno()?;
     for run in &args.runs {
@@ -57,6 +70,7 @@ pub(crate) fn make(args: &Args) -> Result<()> {
     }
     let page = folder().join("README.md");
     let text = std::fs::read_to_string(&page)?;
+    let text = with_part(&text, "rules", &filled(RULES)).unwrap_or(text);
     Ok(std::fs::write(&page, with_tables(&text, &published()?, &found()?))?)
 }
 

@@ -28,20 +28,20 @@ fn screen(findings: &Findings) -> String {
 
 #[test]
 fn one_block_is_named_with_any_number_of_variants_on_the_screen_and_at_the_top_of_pages() {
-    for names in [&["a", "b"][..], &["a", "b", "c"], &["a", "b", "c", "d", "e"]] {
+    for names in [&["rollback", "b"][..], &["rollback", "b", "c"], &["rollback", "b", "c", "d"]] {
         let findings = fixture::sized(names, 1, 3);
         assert!(screen(&findings).contains(ONE_BLOCK), "{names:?}: {}", screen(&findings));
         for page in pages(&findings) {
             assert!(beginning(&page).contains(ONE_BLOCK), "{names:?}: {}", beginning(&page));
         }
     }
-    let several = fixture::sized(&["a", "b", "c"], 3, 3);
+    let several = fixture::sized(&["rollback", "b", "c"], 3, 3);
     assert!(!screen(&several).contains("One block"));
     assert!(pages(&several).iter().all(|page| !beginning(page).contains("One block")));
-    let mut measured_once = fixture::sized(&["a", "b", "c"], 1, 3);
+    let mut measured_once = fixture::sized(&["rollback", "b", "c"], 1, 3);
     measured_once.run.blocks_planned = 5;
     assert!(screen(&measured_once).contains("One block of 5 was measured: differences may be chance."));
-    let alone = fixture::sized(&["a"], 1, 3);
+    let alone = fixture::sized(&["rollback"], 1, 3);
     assert!(!screen(&alone).contains("One block"), "nothing is compared");
 }
 
@@ -51,7 +51,7 @@ fn a_page_of_which_more_than_a_tenth_is_invalid_begins_with_that() {
         let all = findings.variants_of_steps().flat_map(|(_, _, variant)| &variant.runs).count();
         format!(" of {all} executions of steps (")
     };
-    let mut findings = fixture::sized(&["a", "b", "c", "d"], 3, 3);
+    let mut findings = fixture::sized(&["rollback", "b", "c", "d"], 3, 3);
     assert!(!screen(&findings).contains(&text(&findings)));
     for step in findings.workloads[0].steps.iter_mut().take(3) {
         for run in step.variants.iter_mut().flat_map(|variant| &mut variant.runs) {
